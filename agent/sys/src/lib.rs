@@ -1,0 +1,42 @@
+//! The only unsafe code of the agent: system calls the standard library does not offer, behind safe functions.
+//!
+//! Nothing here decides anything. Every function names the call it makes in its error.
+
+pub mod allocations;
+pub mod clock;
+pub mod errqueue;
+mod message;
+pub mod receive;
+pub mod send;
+pub mod signal;
+pub mod socket;
+pub mod thread;
+
+/// A system call that failed: which, and with what errno.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// The call and what it was for, such as `setsockopt SO_TXTIME`.
+    pub call: String,
+    /// errno.
+    pub errno: i32,
+}
+
+impl Error {
+    /// The calling thread's errno, just set by `call`.
+    pub fn last(call: impl Into<String>) -> Self {
+        Self { call: call.into(), errno: std::io::Error::last_os_error().raw_os_error().unwrap_or(0) }
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.call, std::io::Error::from_raw_os_error(self.errno))
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// `Ok(value)` if the call succeeded (did not return −1).
+fn check(value: libc::c_int, call: &str) -> Result<libc::c_int, Error> {
+    if value == -1 { Err(Error::last(call)) } else { Ok(value) }
+}

@@ -1,0 +1,101 @@
+//! Receiving one packet with its timestamps.
+
+use crate::message::{Control, for_each_control, timestamps};
+use crate::socket::Socket;
+use crate::{Error, check};
+use std::os::fd::AsRawFd;
+
+/// Room for one packet, allocated beforehand.
+pub struct Buffer {
+    bytes: Vec<u8>,
+    control: Control,
+}
+
+/// A packet as it was received.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Packet<'a> {
+    /// What it holds: a datagram's payload, or a whole frame without its VLAN tag.
+    pub bytes: &'a [u8],
+    /// The kernel's receive timestamp, CLOCK_REALTIME ns.
+    pub software_ns: Option<i64>,
+    /// The NIC's receive timestamp, NIC clock ns.
+    pub hardware_ns: Option<i64>,
+}
+
+/// Whether a receive call sleeps until there is a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// It does, up to the socket's receive timeout.
+    Block,
+    /// It returns at once.
+    Never,
+}
+
+const LARGEST_PACKET: usize = 65_536;
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Self { bytes: vec![0; LARGEST_PACKET], control: Control::new() }
+    }
+}
+
+impl Buffer {
+    /// Receives one packet; None if there was none (or not in time).
+    ///
+    /// # Errors
+    /// The interface went away, or another error of the socket.
+    pub fn receive(&mut self, socket: &Socket, wait: Wait) -> Result<Option<Packet<'_>>, Error> {
+        let mut vector = libc::iovec { iov_base: self.bytes.as_mut_ptr().cast(), iov_len: self.bytes.len() };
+        // SAFETY: all-zero is a valid msghdr.
+        let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+        header.msg_iov = &raw mut vector;
+        header.msg_iovlen = 1;
+        header.msg_control = self.control.0.as_mut_ptr().cast();
+        header.msg_controllen = self.control.0.len() as _;
+        let flags = if wait == Wait::Never { libc::MSG_DONTWAIT } else { 0 };
+        // SAFETY: the header and all it points to are valid for the call.
+        let received = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, flags) };
+        let length = match check(received as libc::c_int, "recvmsg") {
+            Ok(length) => length as usize,
+            Err(Error { errno: libc::EAGAIN | libc::EINTR, .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let (mut software_ns, mut hardware_ns) = (None, None);
+        // SAFETY: `header` was just filled, and its control buffer is ours.
+        unsafe {
+            for_each_control(&header, |level, kind, data| {
+                if (level, kind) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) {
+                    (software_ns, hardware_ns) = timestamps(data);
+                }
+            });
+        }
+        Ok(Some(Packet { bytes: &self.bytes[..length], software_ns, hardware_ns }))
+    }
+}
+
+/// Waits until one of `sockets` has a packet, at most `timeout_ms`; calls `ready(position)` for each that has.
+///
+/// # Errors
+/// `poll` failed.
+pub fn wait_for_any(sockets: &mut PollSet, timeout_ms: i32, mut ready: impl FnMut(usize)) -> Result<(), Error> {
+    // SAFETY: the array is valid for reading and writing its length.
+    let result = unsafe { libc::poll(sockets.0.as_mut_ptr(), sockets.0.len() as libc::nfds_t, timeout_ms) };
+    match check(result, "poll") {
+        Err(Error { errno: libc::EINTR, .. }) => Ok(()),
+        Err(error) => Err(error),
+        Ok(_) => {
+            sockets.0.iter().enumerate().filter(|(_, poll)| poll.revents != 0).for_each(|(n, _)| ready(n));
+            Ok(())
+        }
+    }
+}
+
+/// Sockets to wait for, prepared beforehand.
+pub struct PollSet(Vec<libc::pollfd>);
+
+impl PollSet {
+    /// Of these sockets, which must outlive it.
+    pub fn new(sockets: &[Socket]) -> Self {
+        Self(sockets.iter().map(|s| libc::pollfd { fd: s.as_raw_fd(), events: libc::POLLIN, revents: 0 }).collect())
+    }
+}

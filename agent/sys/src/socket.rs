@@ -1,0 +1,270 @@
+//! Sockets for probes: UDP and raw Ethernet, with the options measuring needs.
+
+use crate::{Error, check};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// A socket probes go through.
+#[derive(Debug)]
+pub struct Socket {
+    fd: OwnedFd,
+}
+
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
+
+/// Which timestamps a socket is to deliver (`Documentation/networking/timestamping.rst`).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Timestamping {
+    /// Transmit: entering the qdisc layer.
+    pub tx_sched: bool,
+    /// Transmit: handed to the driver.
+    pub tx_software: bool,
+    /// Transmit: left the NIC.
+    pub tx_hardware: bool,
+    /// Receive: taken in by the kernel.
+    pub rx_software: bool,
+    /// Receive: taken in by the NIC.
+    pub rx_hardware: bool,
+    /// Transmit stamps come with an id and without the packet.
+    pub ids: bool,
+}
+
+// Not in the libc crate; include/uapi/asm-generic/socket.h, the same on all architectures the agent is built for.
+const SO_SNDBUFFORCE: libc::c_int = 32;
+const SO_RCVBUFFORCE: libc::c_int = 33;
+const SO_MEMINFO: libc::c_int = 55;
+const SO_PREFER_BUSY_POLL: libc::c_int = 69;
+const SK_MEMINFO_DROPS: usize = 8;
+const SK_MEMINFO_VARS: usize = 9;
+
+impl Socket {
+    /// A UDP socket on `local`, bound to `interface` if given.
+    ///
+    /// # Errors
+    /// The address is not this host's, the port is taken, there is no such interface, no CAP_NET_RAW.
+    pub fn udp(local: SocketAddr, interface: Option<&str>) -> Result<Self, Error> {
+        let family = if local.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+        let socket = Self::new(family, libc::SOCK_DGRAM, 0)?;
+        if let Some(interface) = interface {
+            socket.set_bytes(libc::SOL_SOCKET, libc::SO_BINDTODEVICE, interface.as_bytes(), "SO_BINDTODEVICE")?;
+        }
+        let (address, length) = raw_address(local);
+        // SAFETY: `address` is valid for reading `length` bytes.
+        let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
+        check(result, &format!("bind {local}"))?;
+        Ok(socket)
+    }
+
+    /// Sends to `peer` from now on, with the route looked up once.
+    ///
+    /// # Errors
+    /// There is no route.
+    pub fn connect(&self, peer: SocketAddr) -> Result<(), Error> {
+        let (address, length) = raw_address(peer);
+        // SAFETY: `address` is valid for reading `length` bytes.
+        let result = unsafe { libc::connect(self.as_raw_fd(), (&raw const address).cast(), length) };
+        check(result, &format!("connect {peer}")).map(drop)
+    }
+
+    /// A socket for Ethernet frames on `interface`: those of `ethertype` come in, or none with None.
+    ///
+    /// # Errors
+    /// There is no such interface; no CAP_NET_RAW.
+    pub fn ethernet(interface: &str, ethertype: Option<u16>) -> Result<Self, Error> {
+        // Made with protocol 0, it takes nothing in before it is bound to the interface.
+        let socket = Self::new(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
+        // SAFETY: all-zero is a valid sockaddr_ll.
+        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = ethertype.unwrap_or(0).to_be();
+        address.sll_ifindex = interface_index(interface)? as i32;
+        let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+        // SAFETY: `address` is valid for reading `length` bytes.
+        let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
+        check(result, &format!("bind {interface}"))?;
+        Ok(socket)
+    }
+
+    fn new(family: libc::c_int, kind: libc::c_int, protocol: libc::c_int) -> Result<Self, Error> {
+        // SAFETY: no pointer is passed.
+        let fd = check(unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) }, "socket")?;
+        // SAFETY: `fd` is new and nobody else's.
+        Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
+    }
+
+    /// The address the socket is bound to (UDP).
+    ///
+    /// # Errors
+    /// It is no UDP socket.
+    pub fn local_address(&self) -> std::io::Result<SocketAddr> {
+        UdpSocket::from(self.fd.try_clone()?).local_addr()
+    }
+
+    /// SO_PRIORITY: chooses the qdisc's class, and the VLAN PCP by its map. Above 6 needs CAP_NET_ADMIN.
+    ///
+    /// # Errors
+    /// EPERM.
+    pub fn set_priority(&self, priority: u32) -> Result<(), Error> {
+        self.set(libc::SOL_SOCKET, libc::SO_PRIORITY, &priority, "SO_PRIORITY")
+    }
+
+    /// Room for `bytes` waiting to be received, or to be read from the error queue.
+    ///
+    /// # Errors
+    /// EPERM without CAP_NET_ADMIN.
+    pub fn set_receive_buffer(&self, bytes: i32) -> Result<(), Error> {
+        self.set(libc::SOL_SOCKET, SO_RCVBUFFORCE, &bytes, "SO_RCVBUFFORCE")
+    }
+
+    /// Room for `bytes` waiting to be sent.
+    ///
+    /// # Errors
+    /// EPERM without CAP_NET_ADMIN.
+    pub fn set_send_buffer(&self, bytes: i32) -> Result<(), Error> {
+        self.set(libc::SOL_SOCKET, SO_SNDBUFFORCE, &bytes, "SO_SNDBUFFORCE")
+    }
+
+    /// A blocking receive gives up after `ms`.
+    ///
+    /// # Errors
+    /// The call failed.
+    pub fn set_receive_timeout_ms(&self, ms: i64) -> Result<(), Error> {
+        self.set(libc::SOL_SOCKET, libc::SO_RCVTIMEO, &timeval(ms), "SO_RCVTIMEO")
+    }
+
+    /// A blocking send gives up after `ms`.
+    ///
+    /// # Errors
+    /// The call failed.
+    pub fn set_send_timeout_ms(&self, ms: i64) -> Result<(), Error> {
+        self.set(libc::SOL_SOCKET, libc::SO_SNDTIMEO, &timeval(ms), "SO_SNDTIMEO")
+    }
+
+    /// A receive call polls the NIC for up to `us`, and its interrupts stay masked meanwhile where the driver can.
+    ///
+    /// # Errors
+    /// EPERM without CAP_NET_ADMIN.
+    pub fn set_busy_poll(&self, us: u32) -> Result<(), Error> {
+        self.set(libc::SOL_SOCKET, libc::SO_BUSY_POLL, &us, "SO_BUSY_POLL")?;
+        self.set(libc::SOL_SOCKET, SO_PREFER_BUSY_POLL, &1_i32, "SO_PREFER_BUSY_POLL")
+    }
+
+    /// Asks for timestamps.
+    ///
+    /// # Errors
+    /// The kernel or the NIC cannot.
+    pub fn set_timestamping(&self, wanted: Timestamping) -> Result<(), Error> {
+        let mut flags = 0;
+        for (on, flag) in [
+            (wanted.tx_sched, libc::SOF_TIMESTAMPING_TX_SCHED),
+            (wanted.tx_software, libc::SOF_TIMESTAMPING_TX_SOFTWARE),
+            (wanted.tx_hardware, libc::SOF_TIMESTAMPING_TX_HARDWARE),
+            (wanted.rx_software, libc::SOF_TIMESTAMPING_RX_SOFTWARE),
+            (wanted.rx_hardware, libc::SOF_TIMESTAMPING_RX_HARDWARE),
+            (wanted.tx_sched || wanted.tx_software || wanted.rx_software, libc::SOF_TIMESTAMPING_SOFTWARE),
+            (wanted.tx_hardware || wanted.rx_hardware, libc::SOF_TIMESTAMPING_RAW_HARDWARE),
+            (wanted.tx_hardware && wanted.tx_software, libc::SOF_TIMESTAMPING_OPT_TX_SWHW),
+            (wanted.ids, libc::SOF_TIMESTAMPING_OPT_ID | libc::SOF_TIMESTAMPING_OPT_TSONLY),
+        ] {
+            if on {
+                flags |= flag;
+            }
+        }
+        self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &flags, "SO_TIMESTAMPING")
+    }
+
+    /// Lets packets carry a launch time (SCM_TXTIME) on CLOCK_TAI, and has the qdisc report those it drops.
+    ///
+    /// # Errors
+    /// EPERM without CAP_NET_ADMIN.
+    pub fn set_launch_time(&self, deadline: bool) -> Result<(), Error> {
+        let flags = libc::SOF_TXTIME_REPORT_ERRORS | if deadline { libc::SOF_TXTIME_DEADLINE_MODE } else { 0 };
+        let txtime = libc::sock_txtime { clockid: libc::CLOCK_TAI, flags };
+        self.set(libc::SOL_SOCKET, libc::SO_TXTIME, &txtime, "SO_TXTIME")
+    }
+
+    /// Packets dropped because the socket's receive queue was full (`SK_MEMINFO_DROPS`).
+    ///
+    /// # Errors
+    /// The call failed.
+    pub fn receive_drops(&self) -> Result<u64, Error> {
+        let mut info = [0_u32; SK_MEMINFO_VARS];
+        let mut length = size_of_val(&info) as libc::socklen_t;
+        // SAFETY: `info` is valid for writing `length` bytes.
+        let result = unsafe {
+            libc::getsockopt(self.as_raw_fd(), libc::SOL_SOCKET, SO_MEMINFO, info.as_mut_ptr().cast(), &raw mut length)
+        };
+        check(result, "getsockopt SO_MEMINFO")?;
+        Ok(u64::from(info[SK_MEMINFO_DROPS]))
+    }
+
+    fn set<T>(&self, level: libc::c_int, name: libc::c_int, value: &T, call: &str) -> Result<(), Error> {
+        // SAFETY: `value` is valid for reading its own size.
+        let result = unsafe {
+            let (at, length) = (std::ptr::from_ref(value).cast(), size_of::<T>() as libc::socklen_t);
+            libc::setsockopt(self.as_raw_fd(), level, name, at, length)
+        };
+        check(result, &format!("setsockopt {call}")).map(drop)
+    }
+
+    fn set_bytes(&self, level: libc::c_int, name: libc::c_int, value: &[u8], call: &str) -> Result<(), Error> {
+        // SAFETY: `value` is valid for reading its length.
+        let result = unsafe {
+            libc::setsockopt(self.as_raw_fd(), level, name, value.as_ptr().cast(), value.len() as libc::socklen_t)
+        };
+        check(result, &format!("setsockopt {call}")).map(drop)
+    }
+}
+
+fn timeval(ms: i64) -> libc::timeval {
+    libc::timeval { tv_sec: ms / 1000, tv_usec: ms % 1000 * 1000 }
+}
+
+/// The kernel's number of an interface.
+///
+/// # Errors
+/// ENODEV: there is none of that name here.
+pub fn interface_index(interface: &str) -> Result<u32, Error> {
+    let call = format!("if_nametoindex {interface}");
+    let name = std::ffi::CString::new(interface).map_err(|_| Error { call: call.clone(), errno: libc::ENODEV })?;
+    // SAFETY: `name` is a terminated string.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(Error::last(call)),
+        index => Ok(index),
+    }
+}
+
+fn raw_address(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
+    // SAFETY: all-zero is a valid sockaddr_storage, which is large and aligned enough for either family.
+    let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let length = match address {
+        SocketAddr::V4(v4) => {
+            let raw = libc::sockaddr_in {
+                sin_family: libc::AF_INET as u16,
+                sin_port: v4.port().to_be(),
+                sin_addr: libc::in_addr { s_addr: u32::from(*v4.ip()).to_be() },
+                sin_zero: [0; 8],
+            };
+            // SAFETY: see above.
+            unsafe { (&raw mut storage).cast::<libc::sockaddr_in>().write(raw) };
+            size_of::<libc::sockaddr_in>()
+        }
+        SocketAddr::V6(v6) => {
+            let raw = libc::sockaddr_in6 {
+                sin6_family: libc::AF_INET6 as u16,
+                sin6_port: v6.port().to_be(),
+                sin6_flowinfo: v6.flowinfo(),
+                sin6_addr: libc::in6_addr { s6_addr: v6.ip().octets() },
+                sin6_scope_id: v6.scope_id(),
+            };
+            // SAFETY: see above.
+            unsafe { (&raw mut storage).cast::<libc::sockaddr_in6>().write(raw) };
+            size_of::<libc::sockaddr_in6>()
+        }
+    };
+    (storage, length as libc::socklen_t)
+}

@@ -1,0 +1,16 @@
+//! What the agent decides and computes, with no socket, no clock and no thread.
+//!
+//! Everything here is a function of its arguments, so it is tested without a network: the probe packet,
+//! the schedule, the bookkeeping of sequences, the meaning of error-queue messages, the bound between
+//! two clocks, and the formats shared with the lab (`docs/formats.md`).
+
+#![forbid(unsafe_code)]
+
+pub mod envelope;
+pub mod errqueue;
+pub mod event;
+pub mod probe;
+pub mod record;
+pub mod schedule;
+pub mod sequence;
+pub mod spec;

@@ -1,0 +1,96 @@
+//! The rows of the recordings, as the hot threads make them: plain, fixed-size, copied through a ring.
+
+/// A packet handed to the kernel (table `sent`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Number of the stream.
+    pub stream: u16,
+    /// Position in the stream.
+    pub sequence: u64,
+    /// When it was meant to leave, CLOCK_TAI.
+    pub launch_tai_ns: i64,
+    /// When the thread meant to wake for it: launch − lead − busy wait.
+    pub wake_due_tai_ns: i64,
+    /// When the thread woke, or came round to it without having slept.
+    pub wake_tai_ns: i64,
+    /// Just before the send call.
+    pub submit_tai_ns: i64,
+    /// 0, or the errno of the send call.
+    pub error: i32,
+}
+
+/// What an error-queue message says about a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum StampKind {
+    /// Entered the qdisc layer (SCM_TSTAMP_SCHED), CLOCK_REALTIME.
+    TxSched = 0,
+    /// Handed to the driver (SCM_TSTAMP_SND, software), CLOCK_REALTIME.
+    TxSoft = 1,
+    /// Left the NIC (SCM_TSTAMP_SND, hardware), the NIC's clock.
+    TxHard = 2,
+    /// The qdisc refused its launch time (SO_EE_CODE_TXTIME_INVALID_PARAM).
+    LaunchInvalid = 3,
+    /// Its launch time passed while it was queued (SO_EE_CODE_TXTIME_MISSED).
+    LaunchMissed = 4,
+}
+
+/// A message of the error queue, matched to its packet (table `stamps`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Number of the stream.
+    pub stream: u16,
+    /// Position in the stream.
+    pub sequence: u64,
+    /// What is stamped, and so on which clock.
+    pub kind: StampKind,
+    /// The instant in ns, on the clock of `kind`.
+    pub stamp_ns: i64,
+}
+
+/// A valid packet that arrived (table `received`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Number of the stream.
+    pub stream: u16,
+    /// Position in the stream.
+    pub sequence: u64,
+    /// The launch time it carried, on the talker's CLOCK_TAI.
+    pub launch_tai_ns: i64,
+    /// The NIC's receive timestamp, on the NIC's clock.
+    pub rx_hard_phc_ns: Option<i64>,
+    /// The kernel's receive timestamp, CLOCK_REALTIME.
+    pub rx_soft_real_ns: Option<i64>,
+    /// When the receive call had returned, CLOCK_TAI.
+    pub rx_user_tai_ns: i64,
+}
+
+/// A host's clocks read together (table `clocks`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clocks {
+    /// CLOCK_TAI.
+    pub tai_ns: i64,
+    /// CLOCK_REALTIME.
+    pub real_ns: i64,
+    /// CLOCK_MONOTONIC.
+    pub monotonic_ns: i64,
+    /// CLOCK_MONOTONIC_RAW.
+    pub monotonic_raw_ns: i64,
+    /// How long reading all of them took: the most any two can be apart.
+    pub bracket_ns: i64,
+}
+
+/// One question and answer between two clocks (table `exchanges`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// Position among the questions asked.
+    pub sequence: u64,
+    /// Asked, initiator's CLOCK_TAI.
+    pub t1_tai_ns: i64,
+    /// Question arrived, responder's CLOCK_TAI.
+    pub t2_tai_ns: i64,
+    /// Answer sent, responder's CLOCK_TAI.
+    pub t3_tai_ns: i64,
+    /// Answer arrived, initiator's CLOCK_TAI.
+    pub t4_tai_ns: i64,
+}

@@ -1,0 +1,526 @@
+//! What the lab asks of the agent: one JSON object a verb, as in `docs/formats.md`.
+
+use crate::probe;
+use serde::{Deserialize, Deserializer};
+use std::net::SocketAddr;
+
+/// A spec that cannot be done, in words: what is wrong and what was expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// Path of the offending value, such as `streams[0].size`.
+    pub at: String,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+impl std::fmt::Display for Wrong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.at, self.what)
+    }
+}
+
+fn wrong<T>(at: impl Into<String>, what: impl Into<String>) -> Result<T, Wrong> {
+    Err(Wrong { at: at.into(), what: what.into() })
+}
+
+/// How the measuring thread is to run; what is None is left as it is.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Realtime {
+    /// SCHED_FIFO priority, 1 to 99.
+    #[serde(default)]
+    pub fifo: Option<u8>,
+    /// CPUs it may run on.
+    #[serde(default)]
+    pub cpus: Option<Vec<usize>>,
+    /// Lock and prefault all memory.
+    #[serde(default)]
+    pub lock_memory: bool,
+    /// Longest wake-up from idle asked of `/dev/cpu_dma_latency`, µs.
+    #[serde(default)]
+    pub cpu_dma_latency_us: Option<i32>,
+    /// Timer slack of the thread, ns.
+    #[serde(default)]
+    pub timer_slack_ns: Option<u64>,
+}
+
+impl Realtime {
+    fn check(&self) -> Result<(), Wrong> {
+        if self.fifo.is_some_and(|priority| !(1..=99).contains(&priority)) {
+            return wrong("realtime.fifo", "expected 1 to 99");
+        }
+        if self.cpus.as_ref().is_some_and(Vec::is_empty) {
+            return wrong("realtime.cpus", "expected at least one CPU");
+        }
+        Ok(())
+    }
+}
+
+/// Which transmit timestamps are asked for, and how they find their packets.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stamps {
+    /// Entering the qdisc layer.
+    pub sched: bool,
+    /// Handing over to the driver.
+    pub software: bool,
+    /// Leaving the NIC.
+    pub hardware: bool,
+    /// How a timestamp finds its packet.
+    pub key: KeyChoice,
+}
+
+/// How timestamps are to be matched.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyChoice {
+    /// The first of the others that works on this kernel.
+    Auto,
+    /// An id given with each packet (SCM_TS_OPT_ID, Linux 6.13).
+    Id,
+    /// The packet, returned by the kernel.
+    Payload,
+}
+
+/// Where a talker's packets go.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum TalkTransport {
+    /// UDP datagrams.
+    Udp {
+        /// Local address; port 0 lets the kernel choose.
+        source: SocketAddr,
+        /// The listener's address.
+        destination: SocketAddr,
+    },
+    /// Ethernet frames of our own making.
+    Ethernet {
+        /// Destination MAC address.
+        destination: Mac,
+        /// EtherType of the frame, inside the VLAN tag if there is one.
+        ethertype: u16,
+        /// VLAN id of an in-band 802.1Q tag.
+        vlan: Option<u16>,
+        /// Priority code point of the tag.
+        pcp: Option<u8>,
+    },
+}
+
+/// A MAC address, written as `02:00:00:00:00:01`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mac(pub [u8; 6]);
+
+impl<'de> Deserialize<'de> for Mac {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let bytes: Option<Vec<u8>> = text
+            .split(':')
+            .map(|part| (part.len() == 2).then(|| u8::from_str_radix(part, 16).ok()).flatten())
+            .collect();
+        bytes
+            .and_then(|bytes| <[u8; 6]>::try_from(bytes).ok())
+            .map(Self)
+            .ok_or_else(|| serde::de::Error::custom(format!("{text:?} is not a MAC address such as 02:00:00:00:00:01")))
+    }
+}
+
+/// Handing packets in ahead, for the kernel or the NIC to launch (SO_TXTIME).
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LaunchTime {
+    /// How long before its launch a batch is handed in, ns.
+    pub lead_ns: i64,
+    /// The clock of launch times; the qdisc's.
+    pub clock: LaunchClock,
+    /// The launch time is a deadline: send as soon as possible before it.
+    #[serde(default)]
+    pub deadline: bool,
+}
+
+/// Clocks a launch time can be given in.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum LaunchClock {
+    /// CLOCK_TAI, the only one ETF takes.
+    Tai,
+}
+
+/// A stream, as its talker sees it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TalkStream {
+    /// Its number in the packets.
+    pub stream: u16,
+    /// Its name, for messages.
+    pub name: String,
+    /// Time between launches, ns.
+    pub period_ns: i64,
+    /// First launch after the start, ns.
+    pub offset_ns: i64,
+    /// Bytes of the probe.
+    pub size: usize,
+    /// Packets in all.
+    pub count: u64,
+    /// SO_PRIORITY.
+    pub priority: u32,
+    /// Packets handed in together, ahead.
+    #[serde(default = "one")]
+    pub batch: u64,
+    /// None: sent when due.
+    pub launch_time: Option<LaunchTime>,
+    /// Where to.
+    pub transport: TalkTransport,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn default_ring_records() -> usize {
+    65_536
+}
+
+/// `latlab-agent talk`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Talk {
+    /// Sixteen hexadecimal digits.
+    #[serde(deserialize_with = "hexadecimal")]
+    pub run_id: u64,
+    /// Recordings are written to this path and `.sent.arrow` and so on.
+    pub recording: String,
+    /// Interface the streams leave by.
+    pub interface: String,
+    /// How the talking thread runs.
+    pub realtime: Realtime,
+    /// How long it spins before a packet is due, ns.
+    #[serde(default)]
+    pub busy_wait_ns: i64,
+    /// Records the ring to the writer holds.
+    #[serde(default = "default_ring_records")]
+    pub ring_records: usize,
+    /// How long to wait for the last timestamps, ns.
+    #[serde(default = "half_a_second")]
+    pub stamp_timeout_ns: i64,
+    /// Which transmit timestamps.
+    pub stamps: Stamps,
+    /// What to send.
+    pub streams: Vec<TalkStream>,
+}
+
+fn half_a_second() -> i64 {
+    500_000_000
+}
+
+/// Most packets handed over with one call.
+pub const MAX_BATCH: u64 = 64;
+
+impl Talk {
+    /// Checks what the types cannot.
+    ///
+    /// # Errors
+    /// The first value that cannot be done.
+    pub fn check(&self) -> Result<(), Wrong> {
+        self.realtime.check()?;
+        check_streams(self.streams.iter().map(|s| (s.stream, s.size, s.count)))?;
+        if self.busy_wait_ns < 0 {
+            return wrong("busy_wait_ns", "expected 0 or more");
+        }
+        for (n, stream) in self.streams.iter().enumerate() {
+            let at = |field: &str| format!("streams[{n}].{field}");
+            if stream.period_ns < 1 {
+                return wrong(at("period_ns"), "expected 1 or more");
+            }
+            if stream.offset_ns < 0 {
+                return wrong(at("offset_ns"), "expected 0 or more");
+            }
+            if !(1..=MAX_BATCH).contains(&stream.batch) {
+                return wrong(at("batch"), format!("expected 1 to {MAX_BATCH}"));
+            }
+            if stream.batch > 1 && stream.launch_time.is_none() {
+                return wrong(at("batch"), "packets can be handed in ahead only with a launch time");
+            }
+            if stream.launch_time.is_some_and(|launch| launch.lead_ns < 0) {
+                return wrong(at("launch_time.lead_ns"), "expected 0 or more");
+            }
+            if i64::try_from(stream.count).ok().and_then(|count| count.checked_mul(stream.period_ns)).is_none() {
+                return wrong(at("count"), "the stream would last longer than 292 years");
+            }
+            if let TalkTransport::Ethernet { vlan, pcp, .. } = stream.transport {
+                if vlan.is_some_and(|vlan| !(1..=4094).contains(&vlan)) {
+                    return wrong(at("transport.vlan"), "expected 1 to 4094");
+                }
+                if pcp.is_some_and(|pcp| pcp > 7 || vlan.is_none()) {
+                    return wrong(at("transport.pcp"), "expected 0 to 7, with a vlan");
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a listener's packets come in.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum ListenTransport {
+    /// UDP datagrams.
+    Udp {
+        /// Local address and port.
+        listen: SocketAddr,
+    },
+    /// Ethernet frames.
+    Ethernet {
+        /// EtherType of the frame, inside the VLAN tag if there is one.
+        ethertype: u16,
+        /// VLAN id the frame must carry; None: untagged, or whatever comes.
+        vlan: Option<u16>,
+    },
+}
+
+/// A stream, as its listener sees it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListenStream {
+    /// Its number in the packets.
+    pub stream: u16,
+    /// Its name, for messages.
+    pub name: String,
+    /// Bytes of the probe.
+    pub size: usize,
+    /// Packets in all.
+    pub count: u64,
+    /// Where from.
+    pub transport: ListenTransport,
+}
+
+/// How the listening thread waits for packets.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Sleeps in the receive call.
+    Block,
+    /// Asks again and again, never sleeping.
+    Spin,
+    /// Lets the receive call poll the NIC (SO_BUSY_POLL).
+    BusyPoll,
+}
+
+/// `latlab-agent listen`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Listen {
+    /// Sixteen hexadecimal digits.
+    #[serde(deserialize_with = "hexadecimal")]
+    pub run_id: u64,
+    /// Recordings are written to this path and `.received.arrow` and so on.
+    pub recording: String,
+    /// Interface the streams arrive on.
+    pub interface: String,
+    /// How the listening thread runs.
+    pub realtime: Realtime,
+    /// How it waits.
+    pub mode: Mode,
+    /// How long a receive call polls the NIC, µs, with [`Mode::BusyPoll`].
+    #[serde(default)]
+    pub busy_poll_us: Option<u32>,
+    /// Ask for the NIC's receive timestamps.
+    #[serde(default)]
+    pub hardware_stamps: bool,
+    /// Records the ring to the writer holds.
+    #[serde(default = "default_ring_records")]
+    pub ring_records: usize,
+    /// What to expect.
+    pub streams: Vec<ListenStream>,
+}
+
+impl Listen {
+    /// Checks what the types cannot.
+    ///
+    /// # Errors
+    /// The first value that cannot be done.
+    pub fn check(&self) -> Result<(), Wrong> {
+        self.realtime.check()?;
+        check_streams(self.streams.iter().map(|s| (s.stream, s.size, s.count)))?;
+        if self.mode == Mode::BusyPoll && self.busy_poll_us.is_none() {
+            return wrong("busy_poll_us", "expected microseconds with mode busy-poll");
+        }
+        Ok(())
+    }
+}
+
+fn check_streams(streams: impl Iterator<Item = (u16, usize, u64)>) -> Result<(), Wrong> {
+    let mut numbers = Vec::new();
+    for (n, (stream, size, count)) in streams.enumerate() {
+        if numbers.contains(&stream) {
+            return wrong(format!("streams[{n}].stream"), format!("{stream} is taken already"));
+        }
+        numbers.push(stream);
+        if !(probe::HEADER_BYTES..=probe::MAX_BYTES).contains(&size) {
+            return wrong(
+                format!("streams[{n}].size"),
+                format!("{size} bytes; expected {} to {}", probe::HEADER_BYTES, probe::MAX_BYTES),
+            );
+        }
+        // Timestamps are matched by the low 32 bits of the sequence, so a stream must not be longer.
+        if !(1..=u64::from(u32::MAX)).contains(&count) {
+            return wrong(format!("streams[{n}].count"), format!("expected 1 to {}", u32::MAX));
+        }
+    }
+    if numbers.is_empty() {
+        return wrong("streams", "expected at least one");
+    }
+    Ok(())
+}
+
+/// `latlab-agent clock`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "role", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Clock {
+    /// Answers until stopped.
+    Responder {
+        /// Sixteen hexadecimal digits.
+        #[serde(deserialize_with = "hexadecimal")]
+        run_id: u64,
+        /// Local address and port.
+        listen: SocketAddr,
+        /// How the thread runs.
+        realtime: Realtime,
+    },
+    /// Asks `count` times and bounds the offset.
+    Initiator {
+        /// Sixteen hexadecimal digits.
+        #[serde(deserialize_with = "hexadecimal")]
+        run_id: u64,
+        /// Local address; port 0 lets the kernel choose.
+        source: SocketAddr,
+        /// The responder's address.
+        peer: SocketAddr,
+        /// Time between questions, ns.
+        period_ns: i64,
+        /// Questions in all; stopped earlier by the lab, it reports what it has.
+        count: u64,
+        /// Recordings are written to this path and `.exchanges.arrow`.
+        recording: String,
+        /// How the thread runs.
+        realtime: Realtime,
+    },
+}
+
+/// `latlab-agent flood`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "role", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Flood {
+    /// Takes in and counts what a source sends.
+    Sink {
+        /// Local address; flow i listens on port + i.
+        listen: SocketAddr,
+        /// Flows.
+        flows: u16,
+        /// How the threads run.
+        realtime: Realtime,
+    },
+    /// Sends.
+    Source {
+        /// Local address; port 0 lets the kernel choose.
+        source: SocketAddr,
+        /// The sink's address; flow i goes to port + i.
+        destination: SocketAddr,
+        /// Flows, a thread each.
+        flows: u16,
+        /// Bytes of UDP payload.
+        size: usize,
+        /// Payload bits a second, all flows together; None: as fast as it goes.
+        rate_bps: Option<u64>,
+        /// SO_PRIORITY.
+        priority: u32,
+        /// How long.
+        duration_ns: i64,
+        /// How the threads run.
+        realtime: Realtime,
+    },
+}
+
+/// What the lab says after the spec.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    /// Launch packet 0 of each stream then (plus its offset), CLOCK_TAI ns.
+    pub start_tai_ns: Option<i64>,
+    /// Stop, finish the recordings, report, exit.
+    #[serde(default)]
+    pub stop: bool,
+}
+
+fn hexadecimal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if text.len() != 16 {
+        return Err(serde::de::Error::custom(format!("{text:?} is not sixteen hexadecimal digits")));
+    }
+    u64::from_str_radix(&text, 16).map_err(|_| serde::de::Error::custom(format!("{text:?} is not hexadecimal")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    fn talk() -> Value {
+        json!({"run_id": "8f3c5e0d12ab34cd", "recording": "/tmp/x", "interface": "eth0", "realtime": {"fifo": 90},
+            "stamps": {"sched": true, "software": true, "hardware": false, "key": "auto"},
+            "streams": [{"stream": 1, "name": "control", "period_ns": 1000, "offset_ns": 0, "size": 64, "count": 10, "priority": 7,
+                "launch_time": null, "transport": {"kind": "udp", "source": "10.0.0.1:0", "destination": "10.0.0.2:5557"}}]})
+    }
+
+    fn problem(change: impl FnOnce(&mut Value)) -> String {
+        let mut value = talk();
+        change(&mut value);
+        match serde_json::from_value::<Talk>(value) {
+            Err(error) => error.to_string(),
+            Ok(spec) => spec.check().expect_err("the spec was accepted").to_string(),
+        }
+    }
+
+    #[test]
+    fn the_documented_spec_is_accepted() {
+        let spec: Talk = serde_json::from_value(talk()).unwrap();
+        assert_eq!(spec.check(), Ok(()));
+        assert_eq!((spec.run_id, spec.streams[0].batch, spec.ring_records), (0x8f3c_5e0d_12ab_34cd, 1, 65_536));
+    }
+
+    #[test]
+    fn impossible_values_are_named_with_their_path() {
+        for (change, expected) in [
+            (
+                (|v| v["streams"][0]["size"] = json!(39)) as fn(&mut Value),
+                "streams[0].size: 39 bytes; expected 40 to 65507",
+            ),
+            (|v| v["streams"][0]["count"] = json!(0), "streams[0].count: expected 1 to 4294967295"),
+            (|v| v["streams"][0]["period_ns"] = json!(0), "streams[0].period_ns: expected 1 or more"),
+            (|v| v["streams"][0]["batch"] = json!(2), "only with a launch time"),
+            (|v| v["streams"] = json!([]), "streams: expected at least one"),
+            (|v| v["realtime"]["fifo"] = json!(100), "realtime.fifo: expected 1 to 99"),
+            (|v| v["realtime"]["nice"] = json!(1), "unknown field `nice`"),
+            (|v| v["run_id"] = json!("12"), "is not sixteen hexadecimal digits"),
+            (
+                |v| v["streams"][0]["transport"] = json!({"kind": "ethernet", "destination": "2:0:0:0:0:1", "ethertype": 1, "vlan": null, "pcp": null}),
+                "is not a MAC address",
+            ),
+            (
+                |v| v["streams"][0]["transport"] = json!({"kind": "ethernet", "destination": "02:00:00:00:00:01", "ethertype": 1, "vlan": null, "pcp": 3}),
+                "streams[0].transport.pcp",
+            ),
+        ] {
+            let said = problem(change);
+            assert!(said.contains(expected), "{said:?} does not contain {expected:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_parser_panic(text in "\\PC{0,200}") {
+            let _ = serde_json::from_str::<Talk>(&text);
+            let _ = serde_json::from_str::<Command>(&text);
+        }
+    }
+}
