@@ -1,0 +1,1 @@
+"""What the packets mean: pure functions from tables to tables. No files, no processes."""

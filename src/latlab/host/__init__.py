@@ -1,0 +1,32 @@
+"""Where commands run. A new kind of host is one file here and one line in KINDS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from latlab.errors import LabError
+from latlab.host.base import Completed, Host
+from latlab.host.local import LocalHost
+from latlab.host.netns import MACHINE, NetnsHost
+
+KINDS: dict[str, Callable[..., Host]] = {
+    LocalHost.kind: LocalHost,
+    NetnsHost.kind: NetnsHost,
+}
+
+__all__ = ["KINDS", "MACHINE", "Completed", "Host", "LocalHost", "NetnsHost", "host_from"]
+
+
+def host_from(description: Mapping[str, object]) -> Host:
+    """The host that `Host.describe` described; LabError for a kind or a field this version does not know."""
+    fields = dict(description)
+    make = KINDS.get(str(fields.pop("kind", None)))
+    try:
+        if make is not None:
+            return make(**fields)
+    except TypeError:
+        pass
+    raise LabError(
+        f"{dict(description)} is no host this version of latlab knows",
+        remedy=f"known kinds: {', '.join(KINDS)}",
+    )

@@ -1,0 +1,56 @@
+"""What is wrong in a scenario, where in it, and what was expected there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from pydantic_core import PydanticCustomError
+
+Path = tuple[str | int, ...]
+"""Where in the scenario: mapping keys and list indices from the top."""
+
+WRONG = "latlab"
+"""The pydantic error type of our own validators."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong at a path. `expected` may be empty where there is nothing to add."""
+
+    path: Path
+    what: str
+    expected: str = ""
+
+
+def wrong(what: str, expected: str) -> PydanticCustomError:
+    """The error a validator raises; it keeps what was found and what was expected apart."""
+    return PydanticCustomError(WRONG, "{what}; expected {expected}", {"what": what, "expected": expected})
+
+
+def shown(value: object) -> str:
+    """The value as a message quotes it: one line, control characters escaped, at most 60 characters."""
+    word = value is None or isinstance(value, bool)
+    text = {"None": "null", "True": "true", "False": "false"}[repr(value)] if word else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def show_path(path: Path) -> str:
+    """The path as a person writes it: `links[0].ends`."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += ("." if text else "") + (part if part.isprintable() else repr(part)[1:-1])
+    return text
+
+
+def unknown(noun: str, name: str, known: Iterable[str]) -> tuple[str, str]:
+    """What is wrong and what was expected when `name` is none of the known ones, the closest one first."""
+    names = list(known)
+    close = get_close_matches(name, names, n=1)
+    if close:
+        return f"unknown {noun} {shown(name)}", f"{close[0]}? (known: {', '.join(names)})"
+    return f"unknown {noun} {shown(name)}", f"one of {', '.join(names)}" if names else f"no {noun} here"

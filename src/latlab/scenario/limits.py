@@ -1,0 +1,79 @@
+"""The limits a scenario accepts: which statistic of which stream may be how large."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic_core import PydanticCustomError
+
+from latlab.scenario.findings import Finding, shown, unknown
+from latlab.scenario.units import DURATION, parse_duration
+
+COUNTS = "counts"
+METRICS = ("wakeup", "lateness", "path", "delivery", "latency", "latency_user", "arrival_offset")
+STATISTICS = ("min", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max", "stddev", "pk_pk")
+COUNTED = (
+    "lost",
+    "duplicated",
+    "reordered",
+    "unsent",
+    "send_errors",
+    "foreign",
+    "launch_invalid",
+    "launch_missed",
+)
+"""The counts of which fewer are better: an upper limit on the others says nothing."""
+
+GROUPS = {**dict.fromkeys(METRICS, STATISTICS), COUNTS: COUNTED}
+"""What can be limited: the statistics of each metric, and the counts."""
+
+ACCEPT_SCHEMA: dict[str, object] = {
+    "type": "object",
+    "patternProperties": {
+        rf"^[a-z][a-z0-9-]{{0,30}}\.({'|'.join(METRICS)})\.({'|'.join(STATISTICS).replace('.', '[.]')})$": {
+            "anyOf": [{"type": "string", "pattern": DURATION.pattern}, {"const": 0}]
+        },
+        rf"^[a-z][a-z0-9-]{{0,30}}\.{COUNTS}\.({'|'.join(COUNTED)})$": {"type": "integer", "minimum": 0},
+    },
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The largest accepted value of a statistic: nanoseconds for metrics, packets for counts.
+
+    path: as the scenario has it. group: a metric, or `counts`. statistic_key: its key in results (`p99_9`).
+    """
+
+    path: str
+    stream: str
+    group: str
+    statistic_key: str
+    limit: int
+
+
+def parse_limit(path: str, value: object) -> Limit | Finding:
+    """The limit that `stream.metric.statistic: value` sets, or what is wrong; streams are not looked up."""
+    where = ("accept", path)
+    parts = path.split(".", 2)
+    if len(parts) != 3:
+        return Finding(
+            where, f"{shown(path)} names no statistic", "stream.metric.statistic, such as control.latency.max"
+        )
+    stream, group, statistic = parts
+    if group not in GROUPS:
+        return Finding(where, *unknown("metric", group, GROUPS))
+    if statistic not in GROUPS[group]:
+        return Finding(where, *unknown("count" if group == COUNTS else "statistic", statistic, GROUPS[group]))
+    if group != COUNTS:
+        try:
+            limit = parse_duration(value)
+        except PydanticCustomError as error:
+            context = error.context or {}
+            return Finding(where, context["what"], context["expected"])
+    elif isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        limit = value
+    else:
+        return Finding(where, f"{shown(value)} is not a number of packets", "a whole number, 0 or more")
+    return Limit(path, stream, group, statistic.replace(".", "_"), limit)

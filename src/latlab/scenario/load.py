@@ -1,0 +1,94 @@
+"""A scenario file to a scenario, or to everything that is wrong with the file, line by line."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from latlab.scenario.document import Document, Position, read_yaml
+from latlab.scenario.findings import Finding, show_path, shown
+from latlab.scenario.matrix import Cell, expand, matrix_findings
+from latlab.scenario.models import Scenario
+from latlab.scenario.parse import parse
+from latlab.scenario.problems import Problem, ScenarioErrors
+
+BYTES_MAX = 2**20
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A file that is right. text: as written. raw: its plain data. combinations: its cells in order."""
+
+    path: Path
+    text: str
+    raw: dict[str, Any]
+    scenario: Scenario
+    combinations: tuple[Cell, ...]
+
+
+def load_scenario(path: Path) -> Loaded:
+    """The scenario in the file. Errors: ScenarioErrors, all that is wrong in it and in any of its cells."""
+    text = _read(path)
+    document = read_yaml(text)
+    findings = list(document.findings)
+    raw = document.data
+    if raw is None and not findings:
+        raise _errors(path, [((1, 1), Finding((), "there is nothing in the file", "a scenario"))])
+    if raw is not None and not isinstance(raw, dict):
+        findings.append(
+            ((1, 1), Finding((), f"{shown(raw)} is not a mapping", "a scenario: name, hosts, streams, ..."))
+        )
+    if not isinstance(raw, dict):
+        raise _errors(path, findings)
+    parsed = parse(raw)
+    findings += _placed(document, parsed.findings)
+    findings += _placed(document, matrix_findings(parsed.sketch))
+    if findings or parsed.scenario is None:
+        raise _errors(path, findings)
+    combinations, wrong = expand(raw, parsed.scenario)
+    if wrong:
+        raise _errors(path, _placed(document, wrong))
+    return Loaded(path, text, raw, parsed.scenario, tuple(combinations))
+
+
+def cells(loaded: Loaded) -> list[Cell]:
+    """Every combination of the matrix's values, each with its own scenario, in the matrix's order."""
+    return list(loaded.combinations)
+
+
+def _read(path: Path) -> str:
+    """The file's text. Errors: ScenarioErrors if it cannot be read, is no UTF-8 or too large."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(BYTES_MAX + 1)
+    except FileNotFoundError:
+        raise _errors(
+            path, [((1, 1), Finding((), "there is no such file", "the path of a scenario"))]
+        ) from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise _errors(path, [((1, 1), Finding((), f"cannot be read: {why}", "a readable file"))]) from None
+    if len(data) > BYTES_MAX:
+        raise _errors(path, [((1, 1), Finding((), "is larger than 1 MiB", "a scenario"))])
+    try:
+        return data.removeprefix(codecs.BOM_UTF8).decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        what = f"byte 0x{data[error.start]:02x} is not UTF-8"
+        raise _errors(path, [((line, 1), Finding((), what, "text in UTF-8"))]) from None
+
+
+def _placed(document: Document, findings: Iterable[Finding]) -> list[tuple[Position, Finding]]:
+    return [(document.position(finding.path), finding) for finding in findings]
+
+
+def _errors(path: Path, findings: Iterable[tuple[Position, Finding]]) -> ScenarioErrors:
+    return ScenarioErrors(
+        [
+            Problem(str(path), line, column, show_path(finding.path), finding.what, finding.expected)
+            for (line, column), finding in dict.fromkeys(findings)
+        ]
+    )

@@ -1,0 +1,129 @@
+"""What pydantic says about a scenario's shape, in our words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from latlab.scenario.findings import WRONG, Finding, Path, shown, unknown
+from latlab.scenario.models import Scenario
+from latlab.scenario.parts import IN_WORDS
+
+KINDS = ("hosts", "loads")
+"""Where `kind` decides which model an entry is; pydantic's paths then hold the kind too."""
+
+_FOLLOWS = "default_factory_not_called"
+"""Pydantic's note that a default was not made because of another error, which it reports."""
+
+
+def findings_of(error: ValidationError, raw: dict[str, Any]) -> Iterator[tuple[Finding, bool]]:
+    """Each thing that is wrong, and whether it is only a key too many."""
+    for detail in error.errors(include_url=False):
+        if detail["type"] != _FOLLOWS:
+            path = _path(detail["loc"])
+            yield Finding(path, *_words(path, dict(detail), raw)), detail["type"] == "extra_forbidden"
+
+
+def known_keys(path: Path, raw: dict[str, Any]) -> dict[str, str]:
+    """The keys that the model at the path takes, with their descriptions; empty where there is no model."""
+    model = _model_at(path, raw)
+    if model is None:
+        return {}
+    return {info.alias or name: info.description or "" for name, info in model.model_fields.items()}
+
+
+def _path(loc: tuple[int | str, ...]) -> Path:
+    loc = loc[:-1] if loc[-1:] == ("[key]",) else loc
+    return loc[:2] + loc[3:] if loc[:1] and loc[0] in KINDS and len(loc) > 2 else loc
+
+
+def _words(path: Path, detail: dict[str, Any], raw: dict[str, Any]) -> tuple[str, str]:
+    context = detail.get("ctx", {})
+    described = known_keys(path[:-1], raw).get(str(path[-1]), "") if path else ""
+    if detail["type"] == "missing":
+        return "missing", described or "a value"
+    if detail["type"] == "extra_forbidden":
+        return unknown("key", str(path[-1]), known_keys(path[:-1], raw))
+    words = _WORDS.get(detail["type"])
+    if words is None:
+        return detail["msg"], described
+    return words(shown(detail["input"]), context)
+
+
+_WORDS: dict[str, Callable[[str, dict[str, Any]], tuple[str, str]]] = {
+    WRONG: lambda value, ctx: (ctx["what"], ctx["expected"]),
+    "string_pattern_mismatch": lambda value, ctx: (
+        f"{value} is not a name",
+        IN_WORDS.get(ctx["pattern"], ctx["pattern"]),
+    ),
+    "literal_error": lambda value, ctx: (f"{value} is not known here", ctx["expected"].replace("'", "")),
+    "int_type": lambda value, ctx: (f"{value} is not a whole number", "a whole number"),
+    "int_from_float": lambda value, ctx: (f"{value} is not a whole number", "a whole number"),
+    "string_type": lambda value, ctx: (f"{value} is not text", "text"),
+    "bool_type": lambda value, ctx: (f"{value} is neither true nor false", "true or false"),
+    "greater_than_equal": lambda value, ctx: (f"{value} is too small", f"{ctx['ge']} or more"),
+    "less_than_equal": lambda value, ctx: (f"{value} is too large", f"{ctx['le']} or less"),
+    "too_short": lambda value, ctx: ("there are too few", f"{ctx['min_length']} or more"),
+    "too_long": lambda value, ctx: ("there are too many", f"{ctx['max_length']} or fewer"),
+    "model_type": lambda value, ctx: (f"{value} is not a mapping", "a mapping of keys to values"),
+    "model_attributes_type": lambda value, ctx: (f"{value} is not a mapping", "a mapping of keys to values"),
+    "dict_type": lambda value, ctx: (f"{value} is not a mapping", "a mapping of names to values"),
+    "tuple_type": lambda value, ctx: (f"{value} is not a list", "a list: [a, b]"),
+    "union_tag_not_found": lambda value, ctx: ("kind is missing", "kind: what it is"),
+    "union_tag_invalid": lambda value, ctx: (
+        f"unknown kind {shown(ctx['tag'])}",
+        "one of " + ctx["expected_tags"].replace("'", ""),
+    ),
+}
+
+
+def _model_at(path: Path, raw: dict[str, Any]) -> type[BaseModel] | None:
+    """The model that describes what stands at the path; raw tells the kinds apart."""
+    annotation: Any = Scenario
+    value: Any = raw
+    for part in path:
+        annotation = _inner(annotation, part)
+        value = _child(value, part)
+        annotation = _of_kind(annotation, value)
+    return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+
+
+def _inner(annotation: Any, part: str | int) -> Any:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        fields = annotation.model_fields.items()
+        return next((info.annotation for name, info in fields if (info.alias or name) == part), None)
+    if get_origin(annotation) is dict:
+        return get_args(annotation)[1]
+    if get_origin(annotation) is tuple:
+        return get_args(annotation)[0]
+    return None
+
+
+def _child(value: Any, part: str | int) -> Any:
+    if isinstance(value, dict):
+        return value.get(part)
+    if isinstance(value, list) and isinstance(part, int) and part < len(value):
+        return value[part]
+    return None
+
+
+def _of_kind(annotation: Any, value: Any) -> Any:
+    """The annotation without Annotated and None, and of several models the one of the value's kind."""
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    choices = [choice for choice in get_args(annotation) if choice is not NoneType]
+    if get_origin(annotation) in (dict, tuple, Literal) or not choices:
+        return annotation
+    kind = value.get("kind") if isinstance(value, dict) else None
+    for choice in choices:
+        if len(choices) == 1 or kind in _kinds(choice):
+            return _of_kind(choice, value)
+    return None
+
+
+def _kinds(choice: Any) -> tuple[Any, ...]:
+    fields = getattr(choice, "model_fields", {})
+    return get_args(fields["kind"].annotation) if "kind" in fields else ()

@@ -1,0 +1,97 @@
+"""A stream: periodic probes from a talker to a listener."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, PlainSerializer
+
+from latlab.scenario.parts import EndText, ItemName, Part, Priority
+from latlab.scenario.units import DURATION, SIZE, Duration, Size, within
+
+PROBE_BYTES = 40
+"""The probe's header (docs/formats.md): the smallest probe."""
+UDP_PAYLOAD_MAX = 65507
+"""65535 − IPv4 header − UDP header."""
+UDP_OVERHEAD = 28
+"""IPv4 header without options, UDP header."""
+FIRST_PORT = 5557
+
+
+class LaunchTime(Part):
+    """The kernel or the NIC sends each packet at its launch time (SO_TXTIME)."""
+
+    lead: Duration = Field(default=300_000, description="how long before its launch a packet is handed over")
+    clock: Literal["tai"] = Field(default="tai", description="clock of the launch time")
+    deadline: bool = Field(
+        default=False, description="the launch time is a deadline: sending earlier is allowed"
+    )
+    batch: int = Field(default=1, ge=1, le=64, description="packets handed over in one call")
+
+
+def _switch(value: object) -> object:
+    """`false` is no launch time, `true` one with every default."""
+    if isinstance(value, bool):
+        return {} if value else None
+    return value
+
+
+def _written(value: LaunchTime | None) -> object:
+    return False if value is None else value.model_dump(mode="json")
+
+
+_SWITCHED = BeforeValidator(_switch, json_schema_input_type=bool | LaunchTime)
+
+
+def _transport(given: dict[str, Any]) -> Literal["udp", "ethernet"]:
+    return "udp" if given.get("vlan") is None else "ethernet"
+
+
+def _pcp(given: dict[str, Any]) -> int | None:
+    return None if given.get("vlan") is None else min(given["priority"], 7)
+
+
+class Stream(Part):
+    """Packet n leaves at start + offset + n × period. Fields that depend on others come after them."""
+
+    talker: ItemName = Field(description="the host that sends")
+    listener: ItemName = Field(description="the host that receives")
+    via: EndText | None = Field(
+        default=None, description="the talker's host.interface, where several links join the two hosts"
+    )
+    period: Annotated[Duration, within(DURATION, 1_000)] = Field(
+        description="time between packets, such as 1006us"
+    )
+    offset: Duration = Field(
+        default=0, description="launch of the first packet after the common start; less than the period"
+    )
+    size: Annotated[Size, within(SIZE, PROBE_BYTES, UDP_PAYLOAD_MAX)] = Field(
+        description="bytes of the probe, headers not counted, such as 64B"
+    )
+    priority: Priority = Field(default=0, description="socket priority (SO_PRIORITY), 0 to 15")
+    vlan: Annotated[int, Field(ge=1, le=4094)] | None = Field(
+        default=None, description="VLAN id, in the frame; ethernet only"
+    )
+    pcp: Annotated[int, Field(ge=0, le=7)] | None = Field(
+        default_factory=_pcp,
+        description="priority in the VLAN tag; the socket priority, at most 7, if not given",
+    )
+    transport: Literal["udp", "ethernet"] = Field(
+        default_factory=_transport,
+        description="udp, or ethernet for raw frames; ethernet where a vlan is given, else udp",
+    )
+    port: Annotated[int, Field(ge=1, le=65535)] | None = Field(
+        default=None, description=f"UDP port of the listener; {FIRST_PORT} + the stream's index if not given"
+    )
+    ethertype: int = Field(
+        default=0x88B5, ge=0x600, le=0xFFFF, description="EtherType of raw frames; 0x88b5: local experimental"
+    )
+    launch_time: Annotated[LaunchTime | None, _SWITCHED, PlainSerializer(_written, when_used="json")] = Field(
+        default=None,
+        description="false, true, or its settings: let the kernel or NIC send at the launch time",
+    )
+
+
+def packet_count(stream: Stream, duration: int) -> int:
+    """The number of packets launched before start + duration (ns): ceil((duration − offset) / period)."""
+    return max(0, -((stream.offset - duration) // stream.period))

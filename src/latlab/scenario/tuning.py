@@ -1,0 +1,94 @@
+"""How the measuring and loading processes of a host are scheduled."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from latlab.scenario.findings import wrong
+from latlab.scenario.parts import Cpus, Part
+from latlab.scenario.units import DURATION, Duration, format_duration, within
+
+Fifo = Annotated[int, Field(ge=1, le=99)]
+_S32_MAX_US = 2**31 - 1
+
+
+def _whole_us(ns: int) -> int:
+    if ns % 1_000:
+        raise wrong(f"{format_duration(ns)} is a fraction of 1us", "a whole number of us")
+    return ns
+
+
+Microseconds = Annotated[Duration, within(DURATION, 0, _S32_MAX_US * 1_000), AfterValidator(_whole_us)]
+"""int nanoseconds, a multiple of 1000: what the kernel takes as an s32 of microseconds."""
+
+
+class Realtime(Part):
+    """How a measuring thread runs. null leaves a setting as it is."""
+
+    fifo: Fifo | None = Field(description="SCHED_FIFO priority, 1 to 99; null: the ordinary scheduler")
+    cpus: Cpus | None = Field(default=None, description="CPUs it may run on; null: all")
+    lock_memory: bool = Field(
+        default=True, description="lock its memory, so that no page is fetched while it measures"
+    )
+    cpu_dma_latency: Microseconds | None = Field(
+        default=0,
+        description="longest wake-up from an idle state the kernel may choose (/dev/cpu_dma_latency)",
+    )
+    timer_slack: Annotated[Duration, within(DURATION, 1)] | None = Field(
+        default=1, description="how much later than asked a timer may fire (PR_SET_TIMERSLACK)"
+    )
+
+    @property
+    def cpu_dma_latency_us(self) -> int | None:
+        """The wake-up limit in microseconds, as the agent's spec has it."""
+        return None if self.cpu_dma_latency is None else self.cpu_dma_latency // 1_000
+
+
+class TalkerTuning(Realtime):
+    """How a host's talker runs."""
+
+    fifo: Fifo | None = Field(
+        default=90, description="SCHED_FIFO priority, 1 to 99; null: the ordinary scheduler"
+    )
+    busy_wait: Duration = Field(default=0, description="wake this much before the launch and spin until it")
+
+
+class ListenerTuning(Realtime):
+    """How a host's listener runs."""
+
+    fifo: Fifo | None = Field(
+        default=80, description="SCHED_FIFO priority, 1 to 99; null: the ordinary scheduler"
+    )
+    mode: Literal["block", "spin", "busy-poll"] = Field(
+        default="block", description="how it waits for packets"
+    )
+    busy_poll: Annotated[Microseconds, within(DURATION, 1_000)] | None = Field(
+        default=50_000,
+        description="how long the kernel polls the NIC for it (SO_BUSY_POLL); used in mode busy-poll",
+    )
+
+    @property
+    def busy_poll_us(self) -> int | None:
+        """Microseconds of SO_BUSY_POLL, as the agent's spec has it; None in the other modes."""
+        return self.busy_poll // 1_000 if self.mode == "busy-poll" and self.busy_poll is not None else None
+
+
+class LoadTuning(Part):
+    """How a host's load generators run."""
+
+    cpus: Cpus | None = Field(default=None, description="CPUs they may run on; null: all")
+    fifo: Fifo | None = Field(
+        default=None, description="SCHED_FIFO priority, 1 to 99; null: the ordinary scheduler"
+    )
+
+
+class Tuning(Part):
+    """How latlab's processes run on one host."""
+
+    talker: TalkerTuning = Field(default=TalkerTuning(), description="the process that sends streams")
+    listener: ListenerTuning = Field(
+        default=ListenerTuning(), description="the process that receives streams"
+    )
+    load: LoadTuning = Field(default=LoadTuning(), description="the processes that make load")

@@ -1,0 +1,224 @@
+"""Loading: what a file says, where its mistakes are, and that nothing else than ScenarioErrors comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from latlab.errors import EXIT_USAGE
+from latlab.scenario import Loaded, Problem, ScenarioErrors, cells, load_scenario
+
+Problems = Callable[[str], list[Problem]]
+FIRST = Path(__file__).parents[2] / "scenarios" / "first.yaml"
+
+
+def test_a_loaded_scenario_keeps_its_text_and_plain_data(load: Callable[[str], Loaded], base: str) -> None:
+    loaded = load(base)
+    assert loaded.text == base
+    assert loaded.raw == yaml.safe_load(base)
+    assert loaded.scenario.streams["control"].period == 1_000_000
+
+
+def test_the_first_scenario_is_experiment_1s_stream_idle_and_flooded_for_about_20_s() -> None:
+    loaded = load_scenario(FIRST)
+    scenario = loaded.scenario
+    stream = scenario.streams["control"]
+    assert (stream.period, stream.size, stream.priority) == (1_006_000, 64, 7)
+    assert scenario.tuning_of("sensor").talker.fifo == 90
+    assert [cell.slug for cell in cells(loaded)] == ["loads=none", "loads=flood-same"]
+    assert 2 * scenario.duration <= 20 * 10**9
+
+
+def test_all_mistakes_are_told_at_once_in_the_files_order(problems: Problems, base: str) -> None:
+    text = (
+        base.replace("listener: ecu", "listener: ecuu").replace("size: 64B", "sise: 64B").replace("10s", "10")
+        + "tuning:\n  nobody: {}\nmatrix:\n  loads: [none, gone]\naccept:\n  control.latency.p98: 1us\n"
+    )
+    assert [(p.line, p.path) for p in problems(text)] == [
+        (8, "streams.control.size"),
+        (8, "streams.control.listener"),
+        (8, "streams.control.sise"),
+        (12, "duration"),
+        (14, "tuning.nobody"),
+        (16, "matrix.loads[1]"),
+        (18, "accept.control.latency.p98"),
+    ]
+
+
+def test_a_problem_is_one_line_with_file_line_path_and_what_was_expected(
+    load: Callable[[str], Loaded], tmp_path: Path, base: str
+) -> None:
+    with pytest.raises(ScenarioErrors) as caught:
+        load(base.replace("10s", "10"))
+    assert str(caught.value) == (
+        f"{tmp_path / 's.yaml'}:12: duration: 10 has no unit; expected a duration such as 1006us"
+    )
+    assert caught.value.exit_code == EXIT_USAGE
+    assert caught.value.problems[0].column == 1
+
+
+def test_an_unknown_key_suggests_the_closest_one(problems: Problems, base: str) -> None:
+    (problem,) = problems(base + "warmpu: 1s\n")
+    assert problem.what == "unknown key 'warmpu'"
+    assert problem.expected.startswith("warmup?")
+
+
+def test_a_key_that_is_there_twice_is_a_mistake_at_its_second_place(problems: Problems, base: str) -> None:
+    (problem,) = problems(base + "duration: 11s\n")
+    assert (problem.line, problem.path) == (13, "duration")
+    assert problem.what == "'duration' is there twice, first in line 12"
+
+
+def test_a_problem_of_a_list_is_at_its_item(problems: Problems, base: str) -> None:
+    (problem,) = problems(
+        base.replace("{ends: [sensor.eth0, ecu.eth0]}", "ends:\n    - sensor.eth0\n    - gone.eth0")
+    )
+    assert (problem.line, problem.column, problem.path) == (8, 7, "links[0].ends[1]")
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "what"),
+    [
+        (b"", 1, "there is nothing in the file"),
+        (b"# only a comment\n", 1, "there is nothing in the file"),
+        (b"- a\n- b\n", 1, "is not a mapping"),
+        (b"name: x\nhosts: {", 2, "not YAML"),
+        (b"name: x\n--- \nname: y\n", 2, "not YAML"),
+        (b"name: x\ndescription: caf\xe9\n", 2, "byte 0xe9 is not UTF-8"),
+        (b"name: x\ndescription: a\x07b\n", 2, "U+0007 is not allowed"),
+        (b"name: !!python/object/apply:os.getcwd []\n", 1, "has no meaning here"),
+        (b"a: &a [*a]\n", 1, "nested too deeply"),
+        (b"[" * 5000, 1, "nested too deeply"),
+        (b'name: "\\uD800"\n', 1, "is not Unicode text"),
+        (b'name: "\\UFFFFFFFF"\n', 1, "not YAML"),
+        (b"seed: " + b"9" * 5000, 1, "is too large"),
+        (b"a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\n"
+         b"c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\n"
+         b"e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n", 1, "unfolds to more than"),
+        (b"#" * (2**20 + 1), 1, "larger than 1 MiB"),
+    ],
+)  # fmt: skip
+def test_what_is_no_scenario_file_is_one_clear_error(
+    tmp_path: Path, content: bytes, line: int, what: str
+) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_bytes(content)
+    with pytest.raises(ScenarioErrors) as caught:
+        load_scenario(path)
+    assert any(problem.line == line and what in problem.what for problem in caught.value.problems)
+
+
+@pytest.mark.parametrize(("name", "what"), [("gone.yaml", "no such file"), (".", "Is a directory")])
+def test_a_file_that_cannot_be_read_is_a_scenario_error(tmp_path: Path, name: str, what: str) -> None:
+    with pytest.raises(ScenarioErrors, match=what):
+        load_scenario(tmp_path / name)
+
+
+def test_plain_words_and_dates_stay_text_and_nothing_is_base_60(
+    load: Callable[[str], Loaded], base: str
+) -> None:
+    text = base.replace("name: base", "name: no").replace("control:", "on:")
+    assert load(text).scenario.name == "no"
+    assert list(load(text).scenario.streams) == ["on"]
+
+
+def test_anchors_may_be_used(load: Callable[[str], Loaded], base: str) -> None:
+    text = base.replace("{kind: netns}\n  ecu: {kind: netns}", "&n {kind: netns}\n  ecu: *n")
+    assert load(text).scenario.hosts["ecu"].kind == "netns"
+
+
+def test_a_message_holds_no_control_characters(problems: Problems, base: str) -> None:
+    found = problems(base + '"\\e[31mred": 1\n')
+    assert found
+    assert all(str(problem).isprintable() for problem in found)
+
+
+SCRAPS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(),
+    st.text(max_size=8),
+    st.sampled_from(
+        ["sensor", "ecu", "sensor.eth0", "none", "max", "1us", "0s", "64B", "udp", "netns", "local"]
+    ),
+    st.sampled_from(
+        ["control.latency.max", "streams.control.size", "loads", "links.0.mtu", "hosts.ecu.kind"]
+    ),
+)
+VALUES = st.recursive(
+    SCRAPS,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6) | SCRAPS, inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+def _mutate(data: st.DataObject, value: Any) -> Any:
+    """The value with something in it replaced, removed, added or renamed."""
+    if isinstance(value, dict | list) and value and data.draw(st.integers(0, 4)):
+        keys: list[Any] = list(value) if isinstance(value, dict) else list(range(len(value)))
+        key = data.draw(st.sampled_from(keys))
+        what = data.draw(st.sampled_from(["deeper", "deeper", "deeper", "remove", "rename"]))
+        if what == "deeper":
+            value[key] = _mutate(data, value[key])
+        elif what == "remove" or isinstance(value, list):
+            value.pop(key)
+        else:
+            value[
+                data.draw(st.text(min_size=1, max_size=8) | st.sampled_from(["size", "kind", "via", "vlan"]))
+            ] = value.pop(key)
+        return value
+    return data.draw(VALUES)
+
+
+def _loads_or_says_why(path: Path) -> None:
+    try:
+        loaded = load_scenario(path)
+    except ScenarioErrors as errors:
+        assert errors.problems
+        assert str(errors)
+    else:
+        assert cells(loaded)
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_mutated_values_load_or_are_scenario_errors(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    scenario = yaml.safe_load(FIRST.read_text())
+    scenario["clock"] = {"sync": "exchange"}
+    scenario["accept"] = {"control.latency.max": "1ms"}
+    scenario["matrix"]["streams.control.size"] = ["64B", "128B"]
+    for _ in range(data.draw(st.integers(1, 4))):
+        scenario = _mutate(data, scenario)
+    path = tmp_path_factory.getbasetemp() / "mutated-values.yaml"
+    path.write_text(yaml.safe_dump(scenario, allow_unicode=True), encoding="utf-8", errors="replace")
+    _loads_or_says_why(path)
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_mutated_text_loads_or_is_scenario_errors(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    content = FIRST.read_bytes()
+    for _ in range(data.draw(st.integers(1, 5))):
+        at = data.draw(st.integers(0, len(content)))
+        length = data.draw(st.integers(0, 12))
+        scrap = data.draw(
+            st.binary(max_size=6)
+            | st.sampled_from([b"\n", b": ", b"- ", b"{", b"]", b"&a ", b"*a", b"!!int ", b"? ", b'"', b"\\"])
+        )
+        content = content[:at] + scrap + content[at + length :]
+    path = tmp_path_factory.getbasetemp() / "mutated-text.yaml"
+    path.write_bytes(content)
+    _loads_or_says_why(path)

@@ -1,0 +1,180 @@
+"""Cells and runs: every combination, validated, named, in an order that a seed decides."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from latlab.scenario import Loaded, Problem, cells, runs
+
+With = Callable[..., Loaded]
+Said = Callable[[dict[str, Any]], list[str]]
+SIZE = "matrix/streams.control.size"
+
+
+def test_without_a_matrix_there_is_one_cell_with_every_load(with_: With) -> None:
+    (cell,) = cells(with_())
+    assert (cell.slug, cell.label) == ("all", {})
+    assert list(cell.scenario.loads) == ["same", "back"]
+
+
+def test_every_combination_is_a_cell_in_the_matrixs_order(with_: With) -> None:
+    found = cells(with_({SIZE: ["64B", "1400B"], "matrix.loads": ["none", "same"]}))
+    assert [cell.slug for cell in found] == [
+        "streams.control.size=64B,loads=none",
+        "streams.control.size=64B,loads=same",
+        "streams.control.size=1400B,loads=none",
+        "streams.control.size=1400B,loads=same",
+    ]
+    assert [cell.scenario.streams["control"].size for cell in found] == [64, 64, 1400, 1400]
+
+
+def test_a_cells_scenario_has_its_active_loads_only(with_: With) -> None:
+    found = cells(with_({"matrix.loads": ["none", "same", ["same", "back"]]}))
+    assert [list(cell.scenario.loads) for cell in found] == [[], ["same"], ["same", "back"]]
+    assert [cell.label["loads"] for cell in found] == [["none"], ["same"], ["same", "back"]]
+    assert [cell.slug for cell in found] == ["loads=none", "loads=same", "loads=same+back"]
+    assert all(not cell.scenario.matrix for cell in found)
+
+
+def test_what_is_not_written_can_be_varied_too(with_: With) -> None:
+    values = {
+        "matrix/tuning.ecu.listener.fifo": [70, None],
+        "matrix/links.0.queues": [4],
+        "matrix/clock.sync": ["exchange"],
+        "matrix/streams.control.launch_time.lead": ["1ms"],
+        "streams.control.launch_time": True,
+    }
+    first, second = (cell.scenario for cell in cells(with_(values)))
+    assert (first.tuning_of("ecu").listener.fifo, second.tuning_of("ecu").listener.fifo) == (70, None)
+    assert first.links[0].queues == 4
+    assert first.clock.sync == "exchange"
+    launch_time = first.streams["control"].launch_time
+    assert launch_time is not None
+    assert launch_time.lead == 1_000_000
+
+
+def test_a_cell_leaves_the_base_scenario_and_the_other_cells_alone(with_: With) -> None:
+    loaded = with_({"matrix/links.0.mtu": [1000, 9000]})
+    assert [cell.scenario.links[0].mtu for cell in cells(loaded)] == [1000, 9000]
+    assert loaded.scenario.links[0].mtu == 1500
+    assert "mtu" not in loaded.raw["links"][0]
+
+
+def test_slugs_are_file_names_and_unique(with_: With) -> None:
+    rates = ["100Mbit/s", "100 Mbit/s", "max"]
+    launch_times = [False, {"lead": "300us"}, {"lead": "1ms", "batch": 64, "deadline": True}]
+    values = {"matrix/loads.same.rate": rates, "matrix/streams.control.launch_time": launch_times}
+    slugs = [cell.slug for cell in cells(with_(values))]
+    assert slugs[0] == "loads.same.rate=100Mbit-s,streams.control.launch_time=false"
+    assert len({slug.lower() for slug in slugs}) == 9
+    assert all("/" not in slug and slug.isprintable() and len(slug) < 200 for slug in slugs)
+
+
+def test_a_long_label_still_makes_a_file_name(with_: With) -> None:
+    paths = (
+        "talker.fifo",
+        "talker.busy_wait",
+        "talker.lock_memory",
+        "talker.timer_slack",
+        "listener.fifo",
+        "load.fifo",
+    )
+    values = [[9], ["1us"], [True], ["1ns"], [8], [1, 2]]
+    matrix = {f"matrix/tuning.ecu.{path}": value for path, value in zip(paths, values, strict=True)}
+    slugs = [cell.slug for cell in cells(with_(matrix))]
+    assert len(set(slugs)) == 2
+    assert all(len(slug) <= 120 for slug in slugs)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "path", "what"),
+    [
+        (
+            {"streams.contrl.size": ["64B"]},
+            "streams.contrl.size",
+            "unknown key 'contrl' in streams; expected control?",
+        ),
+        ({"streams.control.sise": ["64B"]}, "streams.control.sise", "unknown key 'sise' in streams.control"),
+        ({"stream.control.size": ["64B"]}, "stream.control.size", "unknown key 'stream'"),
+        ({"links.1.mtu": [1500]}, "links.1.mtu", "unknown key '1' in links"),
+        (
+            {"streams.control.size.x": [1]},
+            "streams.control.size.x",
+            "unknown key 'x' in streams.control.size",
+        ),
+        ({"guests.vm1.bridge": ["tap"]}, "guests.vm1.bridge", "unknown key 'guests'"),
+        ({"tuning.gone.talker.fifo": [1]}, "tuning.gone.talker.fifo", "unknown key 'gone' in tuning"),
+        ({"": [1]}, "", "unknown key ''"),
+        ({"name": ["a"]}, "name", "is the same in every cell"),
+        ({"clock.sync": []}, "clock.sync", "an empty list"),
+        ({"clock.sync": "shared"}, "clock.sync", "'shared' is not a list"),
+        ({"links.0.mtu": [1500, 1500]}, "links.0.mtu", "1500 is there twice"),
+        ({"loads": ["none", "x"]}, "loads[1]", "unknown load 'x'; expected one of none, same, back"),
+        ({"loads": [["same", "gone"]]}, "loads[0][1]", "unknown load 'gone'"),
+        ({"loads": [["same", "none"]]}, "loads[0]", "is no combination of loads"),
+        ({"loads": [[]]}, "loads[0]", "is no combination of loads"),
+        ({"loads": [None]}, "loads[0]", "null names no load"),
+        ({"loads": ["same", ["same"]]}, "loads[1]", "is there twice"),
+        ({"loads": [["same", "same"]]}, "loads[0]", "is there twice"),
+        (
+            {"streams.control": [{}], "streams.control.size": ["64B"]},
+            "streams.control.size",
+            "is a part of streams.control",
+        ),
+        (
+            {"tuning.ecu.talker.fifo": list(range(1, 100)), "links.0.mtu": list(range(1000, 1200))},
+            "",
+            "19800 cells",
+        ),
+    ],
+)
+def test_a_matrix_that_cannot_be_is_refused(said: Said, matrix: dict[str, Any], path: str, what: str) -> None:
+    where = "matrix." + path if path in matrix or path.startswith("loads") else "matrix"
+    found = said({"matrix": matrix})
+    assert any(line.startswith(f"{where}: ") and what in line for line in found), found
+
+
+def test_a_value_that_spoils_a_cell_is_a_mistake_in_its_line_of_the_matrix(
+    problems: Callable[[str], list[Problem]], base: str
+) -> None:
+    text = base + "matrix:\n  loads: [none, same]\n  streams.control.size:\n    - 64B\n    - 9kB\n"
+    (problem,) = problems(text)
+    assert (problem.line, problem.path) == (17, "matrix.streams.control.size[1]")
+    assert problem.what == (
+        "in cell loads=none,streams.control.size=9kB: streams.control.size: 9kB would be fragmented"
+    )
+
+
+def test_a_combination_is_judged_as_a_whole(said: Said, with_: With) -> None:
+    matrix = {"links.0.mtu": [1500, 9000], "streams.control.size": ["64B", "8000B"]}
+    (found,) = said({"matrix": matrix})
+    assert "in cell links.0.mtu=1500,streams.control.size=8000B" in found
+    assert len(cells(with_({"matrix": matrix | {"links.0.mtu": [9000]}}))) == 2
+
+
+def test_a_key_unknown_beside_a_broken_stream_is_still_told(said: Said) -> None:
+    found = said({"streams.control.size": 64, SIZE: ["64B"], "matrix/streams.gone.size": ["64B"]})
+    assert [line.split(": ")[0] for line in found] == ["streams.control.size", "matrix.streams.gone.size"]
+
+
+def test_runs_hold_every_cell_in_each_repetition_and_repetitions_do_not_mix(with_: With) -> None:
+    found = cells(with_({SIZE: [f"{n}B" for n in range(40, 60)]}))
+    order = runs(found, repeat=3, seed=1)
+    assert [run.repeat for run in order] == [1] * 20 + [2] * 20 + [3] * 20
+    for start in (0, 20, 40):
+        assert Counter(run.cell.slug for run in order[start : start + 20]) == Counter(
+            cell.slug for cell in found
+        )
+
+
+def test_the_order_of_runs_is_shuffled_anew_for_each_repetition_and_the_same_for_a_seed(with_: With) -> None:
+    found = cells(with_({SIZE: [f"{n}B" for n in range(40, 60)]}))
+    first, second = ([run.cell.slug for run in runs(found, 2, 7)][at : at + 20] for at in (0, 20))
+    assert first != second
+    assert first != [cell.slug for cell in found]
+    assert [run.cell.slug for run in runs(found, 2, 7)] == first + second
+    assert [run.cell.slug for run in runs(found, 2, 8)] != first + second
