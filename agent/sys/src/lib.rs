@@ -5,12 +5,16 @@
 pub mod allocations;
 pub mod clock;
 pub mod errqueue;
+pub mod ethtool;
+pub mod hypervisor;
+pub mod log;
 mod message;
 pub mod receive;
 pub mod send;
 pub mod signal;
 pub mod socket;
 pub mod thread;
+pub mod timex;
 
 /// A system call that failed: which, and with what errno.
 #[derive(Clone, Debug, PartialEq, Eq)]

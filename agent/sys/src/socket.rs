@@ -33,6 +33,18 @@ pub struct Timestamping {
     pub ids: bool,
 }
 
+/// Which Ethernet frames a socket takes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frames {
+    /// Their EtherType, inside the VLAN tag if there is one.
+    pub ethertype: u16,
+    /// Whether the VLAN id is wanted beside each frame; tagged and untagged ones then come in alike.
+    pub tagged: bool,
+}
+
+/// include/uapi/linux/if_packet.h
+const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+
 // Not in the libc crate; include/uapi/asm-generic/socket.h, the same on all architectures the agent is built for.
 const SO_SNDBUFFORCE: libc::c_int = 32;
 const SO_RCVBUFFORCE: libc::c_int = 33;
@@ -70,23 +82,49 @@ impl Socket {
         check(result, &format!("connect {peer}")).map(drop)
     }
 
-    /// A socket for Ethernet frames on `interface`: those of `ethertype` come in, or none with None.
+    /// A socket for Ethernet frames on `interface`: takes in those of `frames`, or none with None.
     ///
     /// # Errors
     /// There is no such interface; no CAP_NET_RAW.
-    pub fn ethernet(interface: &str, ethertype: Option<u16>) -> Result<Self, Error> {
+    pub fn ethernet(interface: &str, frames: Option<Frames>) -> Result<Self, Error> {
         // Made with protocol 0, it takes nothing in before it is bound to the interface.
         let socket = Self::new(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
+        let protocol = match frames {
+            None => 0,
+            Some(Frames { ethertype, tagged: false }) => ethertype,
+            Some(Frames { ethertype, tagged: true }) => {
+                // The kernel forgets the tag of a VLAN it has no interface for before it looks for the EtherType's own
+                // sockets (__netif_receive_skb_core, net/core/dev.c): only a socket for everything sees it.
+                socket.set(libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1_i32, "PACKET_IGNORE_OUTGOING")?;
+                socket.set(libc::SOL_PACKET, libc::PACKET_AUXDATA, &1_i32, "PACKET_AUXDATA")?;
+                socket.accept_only(ethertype)?;
+                libc::ETH_P_ALL as u16
+            }
+        };
         // SAFETY: all-zero is a valid sockaddr_ll.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = ethertype.unwrap_or(0).to_be();
+        address.sll_protocol = protocol.to_be();
         address.sll_ifindex = interface_index(interface)? as i32;
         let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
         // SAFETY: `address` is valid for reading `length` bytes.
         let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
         check(result, &format!("bind {interface}"))?;
         Ok(socket)
+    }
+
+    /// Lets only frames of `ethertype` (inside the VLAN tag) into the socket, by a classic BPF program.
+    fn accept_only(&self, ethertype: u16) -> Result<(), Error> {
+        const PROTOCOL: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_PROTOCOL) as u32;
+        let instruction = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
+        let mut program = [
+            instruction(libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, 0, 0, PROTOCOL),
+            instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, u32::from(ethertype)),
+            instruction(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
+            instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
+        ];
+        let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+        self.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter, "SO_ATTACH_FILTER")
     }
 
     fn new(family: libc::c_int, kind: libc::c_int, protocol: libc::c_int) -> Result<Self, Error> {

@@ -9,6 +9,7 @@
 pub mod envelope;
 pub mod errqueue;
 pub mod event;
+pub mod exchange;
 pub mod probe;
 pub mod record;
 pub mod schedule;

@@ -153,6 +153,8 @@ pub struct TalkStream {
     pub stream: u16,
     /// Its name, for messages.
     pub name: String,
+    /// Interface it leaves by.
+    pub interface: String,
     /// Time between launches, ns.
     pub period_ns: i64,
     /// First launch after the start, ns.
@@ -189,8 +191,6 @@ pub struct Talk {
     pub run_id: u64,
     /// Recordings are written to this path and `.sent.arrow` and so on.
     pub recording: String,
-    /// Interface the streams leave by.
-    pub interface: String,
     /// How the talking thread runs.
     pub realtime: Realtime,
     /// How long it spins before a packet is due, ns.
@@ -272,7 +272,7 @@ pub enum ListenTransport {
     Ethernet {
         /// EtherType of the frame, inside the VLAN tag if there is one.
         ethertype: u16,
-        /// VLAN id the frame must carry; None: untagged, or whatever comes.
+        /// VLAN id the frame must carry; None: not looked at.
         vlan: Option<u16>,
     },
 }
@@ -285,6 +285,8 @@ pub struct ListenStream {
     pub stream: u16,
     /// Its name, for messages.
     pub name: String,
+    /// Interface it arrives on.
+    pub interface: String,
     /// Bytes of the probe.
     pub size: usize,
     /// Packets in all.
@@ -314,8 +316,6 @@ pub struct Listen {
     pub run_id: u64,
     /// Recordings are written to this path and `.received.arrow` and so on.
     pub recording: String,
-    /// Interface the streams arrive on.
-    pub interface: String,
     /// How the listening thread runs.
     pub realtime: Realtime,
     /// How it waits.
@@ -383,6 +383,8 @@ pub enum Clock {
         run_id: u64,
         /// Local address and port.
         listen: SocketAddr,
+        /// The initiator's address: nobody else is answered.
+        peer: SocketAddr,
         /// How the thread runs.
         realtime: Realtime,
     },
@@ -391,7 +393,7 @@ pub enum Clock {
         /// Sixteen hexadecimal digits.
         #[serde(deserialize_with = "hexadecimal")]
         run_id: u64,
-        /// Local address; port 0 lets the kernel choose.
+        /// Local address and port.
         source: SocketAddr,
         /// The responder's address.
         peer: SocketAddr,
@@ -466,9 +468,9 @@ mod tests {
     use serde_json::{Value, json};
 
     fn talk() -> Value {
-        json!({"run_id": "8f3c5e0d12ab34cd", "recording": "/tmp/x", "interface": "eth0", "realtime": {"fifo": 90},
+        json!({"run_id": "8f3c5e0d12ab34cd", "recording": "/tmp/x", "realtime": {"fifo": 90},
             "stamps": {"sched": true, "software": true, "hardware": false, "key": "auto"},
-            "streams": [{"stream": 1, "name": "control", "period_ns": 1000, "offset_ns": 0, "size": 64, "count": 10, "priority": 7,
+            "streams": [{"stream": 1, "name": "control", "interface": "eth0", "period_ns": 1000, "offset_ns": 0, "size": 64, "count": 10, "priority": 7,
                 "launch_time": null, "transport": {"kind": "udp", "source": "10.0.0.1:0", "destination": "10.0.0.2:5557"}}]})
     }
 

@@ -1,0 +1,315 @@
+//! From the hot threads to disk: a ring for each table, and one thread that empties them into Arrow streams.
+//!
+//! A hot thread only ever copies a row into preallocated memory. A full ring loses the row and counts it. A batch is
+//! written and flushed each second or [`BATCH_ROWS`] rows, so a killed agent leaves a stream that reads up to its last batch.
+
+use crate::tables::Row;
+use arrow_array::RecordBatch;
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::{ArrowError, Schema};
+use rtrb::{Consumer, Producer, RingBuffer};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use wire::event::Failure;
+
+const BATCH_ROWS: usize = 4096;
+const BATCH_AGE: Duration = Duration::from_secs(1);
+/// How long the writer leaves the rings alone: long enough to disturb little, short against what a ring holds.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// The hot end of a table's ring.
+pub struct Tap<R> {
+    ring: Producer<R>,
+    full: Arc<AtomicU64>,
+}
+
+impl<R> Tap<R> {
+    /// Hands a row to the writer, or counts it lost if the ring is full. Never waits, never allocates.
+    #[inline]
+    pub fn push(&mut self, row: R) {
+        if self.ring.push(row).is_err() {
+            self.full.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Tables being set up.
+pub struct Recorder {
+    prefix: String,
+    run_id: u64,
+    drains: Vec<Box<dyn Drain>>,
+    full: Arc<AtomicU64>,
+}
+
+/// What came of a recording.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    /// Rows written.
+    pub recorded: u64,
+    /// Rows lost because a ring was full.
+    pub ring_full: u64,
+}
+
+impl Recorder {
+    /// For tables `PREFIX.TABLE.arrow` of this run.
+    pub fn new(prefix: &str, run_id: u64) -> Self {
+        Self { prefix: prefix.into(), run_id, drains: Vec::new(), full: Arc::default() }
+    }
+
+    /// Adds a table whose ring holds `capacity` rows; its file is made now.
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub fn table<R: Row>(&mut self, capacity: usize) -> Result<Tap<R>, Failure> {
+        let (producer, consumer) = RingBuffer::new(capacity);
+        self.drains.push(Box::new(Table::<R>::create(&self.prefix, self.run_id, consumer)?));
+        Ok(Tap { ring: producer, full: Arc::clone(&self.full) })
+    }
+
+    /// Starts the writer.
+    pub fn start(self) -> Recording {
+        let finish = Arc::new(AtomicBool::new(false));
+        let trouble = Arc::new(Mutex::new(None));
+        let broken = Arc::new(AtomicBool::new(false));
+        let writer = Writer {
+            drains: self.drains,
+            finish: Arc::clone(&finish),
+            trouble: Arc::clone(&trouble),
+            broken: Arc::clone(&broken),
+        };
+        let thread = std::thread::spawn(move || writer.run());
+        Recording { thread, finish, trouble, broken, full: self.full }
+    }
+}
+
+/// Tables being written.
+pub struct Recording {
+    thread: JoinHandle<u64>,
+    finish: Arc<AtomicBool>,
+    trouble: Arc<Mutex<Option<Failure>>>,
+    broken: Arc<AtomicBool>,
+    full: Arc<AtomicU64>,
+}
+
+impl Recording {
+    /// Whether a table could not be written: the run should end, [`Self::finish`] says why.
+    pub fn broken(&self) -> bool {
+        self.broken.load(Ordering::Relaxed)
+    }
+
+    /// Writes what the rings still hold and closes the streams. The taps must not be used any more.
+    ///
+    /// # Errors
+    /// A table could not be written, now or earlier.
+    pub fn finish(self) -> Result<Totals, Failure> {
+        self.finish.store(true, Ordering::Release);
+        let recorded = self.thread.join().unwrap_or(0);
+        match self.trouble.lock().ok().and_then(|mut trouble| trouble.take()) {
+            Some(failure) => Err(failure),
+            None => Ok(Totals { recorded, ring_full: self.full.load(Ordering::Relaxed) }),
+        }
+    }
+}
+
+struct Writer {
+    drains: Vec<Box<dyn Drain>>,
+    finish: Arc<AtomicBool>,
+    trouble: Arc<Mutex<Option<Failure>>>,
+    broken: Arc<AtomicBool>,
+}
+
+impl Writer {
+    fn run(mut self) -> u64 {
+        loop {
+            // Asked before draining: what was pushed before the request is then drained below.
+            let last = self.finish.load(Ordering::Acquire);
+            for drain in &mut self.drains {
+                let result = drain.drain().and_then(|()| if last { drain.close() } else { Ok(()) });
+                if let Err(failure) = result {
+                    // The first failure is the cause; the other tables go on.
+                    if let Ok(mut trouble) = self.trouble.lock() {
+                        trouble.get_or_insert(failure);
+                    }
+                    self.broken.store(true, Ordering::Relaxed);
+                }
+            }
+            if last {
+                return self.drains.iter().map(|drain| drain.written()).sum();
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+trait Drain: Send {
+    /// Takes what is in the ring; writes a batch if one is full or old enough.
+    fn drain(&mut self) -> Result<(), Failure>;
+    /// Writes the rest and the end of the stream.
+    fn close(&mut self) -> Result<(), Failure>;
+    /// Rows written.
+    fn written(&self) -> u64;
+}
+
+struct Table<R: Row> {
+    path: String,
+    ring: Consumer<R>,
+    rows: Vec<R>,
+    schema: Arc<Schema>,
+    /// None once it failed: later rows have nowhere to go, and the failure says how many are on disk.
+    stream: Option<StreamWriter<BufWriter<File>>>,
+    batch_started: Instant,
+    written: u64,
+}
+
+impl<R: Row> Table<R> {
+    fn create(prefix: &str, run_id: u64, ring: Consumer<R>) -> Result<Self, Failure> {
+        let path = format!("{prefix}.{}.arrow", R::TABLE);
+        let schema = Arc::new(Schema::new_with_metadata(
+            R::fields(),
+            HashMap::from([
+                ("latlab.format".into(), "1".into()),
+                ("latlab.table".into(), R::TABLE.into()),
+                ("latlab.run_id".into(), format!("{run_id:016x}")),
+                ("latlab.agent".into(), env!("CARGO_PKG_VERSION").into()),
+            ]),
+        ));
+        let start = || -> Result<StreamWriter<BufWriter<File>>, ArrowError> {
+            let mut stream = StreamWriter::try_new_buffered(File::create(&path)?, &schema)?;
+            stream.flush()?;
+            Ok(stream)
+        };
+        let stream = start().map_err(|error| trouble(&path, &error, 0))?;
+        let rows = Vec::with_capacity(BATCH_ROWS);
+        Ok(Self { path, ring, rows, schema, stream: Some(stream), batch_started: Instant::now(), written: 0 })
+    }
+
+    fn write_batch(&mut self) -> Result<(), Failure> {
+        self.batch_started = Instant::now();
+        let Some(stream) = self.stream.as_mut().filter(|_| !self.rows.is_empty()) else {
+            self.rows.clear();
+            return Ok(());
+        };
+        let columns = R::columns(&self.rows).into_iter().map(|(_, _, values)| values).collect();
+        let result = RecordBatch::try_new(Arc::clone(&self.schema), columns)
+            .and_then(|batch| stream.write(&batch))
+            .and_then(|()| stream.flush());
+        let rows = self.rows.len() as u64;
+        self.rows.clear();
+        match result {
+            Ok(()) => {
+                self.written += rows;
+                Ok(())
+            }
+            Err(error) => {
+                self.stream = None;
+                Err(trouble(&self.path, &error, self.written))
+            }
+        }
+    }
+}
+
+impl<R: Row> Drain for Table<R> {
+    fn drain(&mut self) -> Result<(), Failure> {
+        while let Ok(row) = self.ring.pop() {
+            self.rows.push(row);
+            if self.rows.len() == BATCH_ROWS {
+                self.write_batch()?;
+            }
+        }
+        if self.batch_started.elapsed() >= BATCH_AGE { self.write_batch() } else { Ok(()) }
+    }
+
+    fn close(&mut self) -> Result<(), Failure> {
+        self.write_batch()?;
+        let Some(mut stream) = self.stream.take() else { return Ok(()) };
+        let finish = stream.finish().and_then(|()| stream.get_mut().flush().map_err(ArrowError::from));
+        finish.map_err(|error| trouble(&self.path, &error, self.written))
+    }
+
+    fn written(&self) -> u64 {
+        self.written
+    }
+}
+
+fn trouble(path: &str, error: &ArrowError, rows: u64) -> Failure {
+    let (what, errno) = match error {
+        ArrowError::IoError(what, io) => (what.clone(), io.raw_os_error()),
+        other => (other.to_string(), None),
+    };
+    Failure {
+        what: format!("cannot write: {what}; {rows} rows before it are safe"),
+        place: path.into(),
+        remedy: "free space, or choose another folder for the runs".into(),
+        errno,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_ipc::reader::StreamReader;
+    use wire::record::Clocks;
+
+    fn row(n: i64) -> Clocks {
+        Clocks { tai_ns: n, real_ns: n + 1, monotonic_ns: n + 2, monotonic_raw_ns: n + 3, bracket_ns: 4 }
+    }
+
+    fn prefix(name: &str) -> String {
+        let folder = std::env::temp_dir().join(format!("latlab-recording-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        folder.join("x").to_string_lossy().into_owned()
+    }
+
+    fn read(prefix: &str) -> Vec<i64> {
+        let reader = StreamReader::try_new(File::open(format!("{prefix}.clocks.arrow")).unwrap(), None).unwrap();
+        assert_eq!(reader.schema().metadata()["latlab.run_id"], "00000000000000ab");
+        reader
+            .flat_map(|batch| {
+                let batch = batch.unwrap();
+                let column = batch.column_by_name("tai_ns").unwrap().as_any().downcast_ref::<arrow_array::Int64Array>();
+                column.unwrap().values().to_vec()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_row_pushed_is_read_back_in_order() {
+        let prefix = prefix("order");
+        let mut recorder = Recorder::new(&prefix, 0xab);
+        let mut tap = recorder.table::<Clocks>(20_000).unwrap();
+        let recording = recorder.start();
+        (0..10_000).for_each(|n| tap.push(row(n)));
+        let totals = recording.finish().unwrap();
+        assert_eq!((totals.recorded, totals.ring_full), (10_000, 0));
+        assert_eq!(read(&prefix), (0..10_000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_full_ring_is_counted() {
+        let prefix = prefix("full");
+        let mut recorder = Recorder::new(&prefix, 0xab);
+        let mut tap = recorder.table::<Clocks>(8).unwrap();
+        // The writer is not running yet, so the ring cannot be emptied meanwhile.
+        (0..20).for_each(|n| tap.push(row(n)));
+        let totals = recorder.start().finish().unwrap();
+        assert_eq!((totals.recorded, totals.ring_full), (8, 12));
+        assert_eq!(read(&prefix), (0..8).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error_that_says_what_is_safe() {
+        // /dev/full takes an open and refuses every write, as a full disk does.
+        let prefix = prefix("disk");
+        let path = format!("{prefix}.clocks.arrow");
+        let _ = std::fs::remove_file(&path);
+        std::os::unix::fs::symlink("/dev/full", &path).unwrap();
+        let failure = Recorder::new(&prefix, 0xab).table::<Clocks>(8).err().unwrap();
+        assert_eq!((failure.errno, failure.place), (Some(28), path));
+        assert!(failure.what.contains("No space left on device"), "{}", failure.what);
+    }
+}

@@ -1,0 +1,153 @@
+//! The thread that reads the error queues: transmit timestamps and launch-time errors, matched to packets by key.
+//!
+//! It comes round every [`PAUSE`] rather than sleeping in `poll`: a sleeping reader would be woken by every timestamp, twice
+//! a packet, from within the talker's send call.
+
+use super::Sent as Counters;
+use super::lane::Lane;
+use crate::recording::Tap;
+use crate::session::failed;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use sys::socket::Socket;
+use wire::errqueue::{self, Key};
+use wire::event::{Failure, TalkTotals};
+use wire::record::{Stamp, StampKind};
+use wire::spec::{Stamps, Talk};
+
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Room for what stands before the probe in a returned packet: Ethernet, VLAN tag, IPv6 and UDP.
+const HEADERS: usize = 14 + 4 + 40 + 8;
+
+struct Queue {
+    socket: Arc<Socket>,
+    size: usize,
+    count: u64,
+    totals: TalkTotals,
+}
+
+/// The running thread.
+pub struct Collector {
+    thread: JoinHandle<Result<Vec<TalkTotals>, Failure>>,
+    finish: Arc<AtomicBool>,
+    give_up: Arc<AtomicBool>,
+}
+
+impl Collector {
+    /// Reads the error queues of `lanes` from now on.
+    pub fn start(spec: &Talk, lanes: &[Lane], ids: bool, mut tap: Tap<Stamp>, sent: Arc<Vec<Counters>>) -> Self {
+        let (finish, give_up) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let mut queues: Vec<Queue> = lanes
+            .iter()
+            .zip(&spec.streams)
+            .map(|(lane, stream)| Queue {
+                socket: Arc::clone(&lane.socket),
+                size: stream.size,
+                count: stream.count,
+                totals: TalkTotals { stream: stream.stream, ..TalkTotals::default() },
+            })
+            .collect();
+        let largest = spec.streams.iter().map(|stream| stream.size).max().unwrap_or(0) + HEADERS;
+        let (run_id, stamps) = (spec.run_id, spec.stamps.clone());
+        let (ending, giving_up) = (Arc::clone(&finish), Arc::clone(&give_up));
+        let thread = std::thread::spawn(move || {
+            let mut buffer = sys::errqueue::Buffer::new(largest);
+            loop {
+                // Asked before draining: what came before the request is then drained below.
+                let (ending, giving_up) = (ending.load(Ordering::Acquire), giving_up.load(Ordering::Acquire));
+                for queue in &mut queues {
+                    drain(queue, &mut buffer, run_id, ids, &mut tap)?;
+                }
+                let complete = || queues.iter().zip(sent.iter()).all(|(queue, sent)| all_stamped(queue, sent, &stamps));
+                if giving_up || ending && complete() {
+                    return Ok(queues.into_iter().map(|queue| queue.totals).collect());
+                }
+                std::thread::sleep(PAUSE);
+            }
+        });
+        Self { thread, finish, give_up }
+    }
+
+    /// Waits for the timestamps still on their way, at most `timeout`; returns each stream's totals.
+    ///
+    /// # Errors
+    /// An error queue could not be read.
+    pub fn finish(self, timeout: Duration) -> Result<Vec<TalkTotals>, Failure> {
+        self.finish.store(true, Ordering::Release);
+        let deadline = Instant::now() + timeout;
+        while !self.thread.is_finished() && Instant::now() < deadline {
+            std::thread::sleep(PAUSE);
+        }
+        self.give_up.store(true, Ordering::Release);
+        self.thread.join().unwrap_or_else(|_| {
+            Err(Failure {
+                what: "the thread reading timestamps ended unexpectedly".into(),
+                place: "talk".into(),
+                remedy: "see standard error for where".into(),
+                errno: None,
+            })
+        })
+    }
+}
+
+/// Whether every packet the kernel took has all the timestamps it can get. One refused by the qdisc gets no more of them.
+fn all_stamped(queue: &Queue, sent: &Counters, wanted: &Stamps) -> bool {
+    let (totals, sent) = (&queue.totals, sent.packets.load(Ordering::Relaxed));
+    let left = sent.saturating_sub(totals.launch_invalid + totals.launch_missed);
+    (!wanted.sched || totals.tx_sched >= sent)
+        && (!wanted.software || totals.tx_soft >= left)
+        && (!wanted.hardware || totals.tx_hard >= left)
+}
+
+fn drain(
+    queue: &mut Queue,
+    buffer: &mut sys::errqueue::Buffer,
+    run_id: u64,
+    ids: bool,
+    tap: &mut Tap<Stamp>,
+) -> Result<(), Failure> {
+    let Queue { socket, size, count, totals } = queue;
+    loop {
+        let taken = buffer
+            .drain(socket, |message| {
+                let said = errqueue::Message {
+                    origin: message.origin,
+                    code: message.code,
+                    info: message.info,
+                    data: message.data,
+                    software_ns: message.software_ns,
+                    hardware_ns: message.hardware_ns,
+                };
+                let Some(meaning) = errqueue::meaning(&said, ids) else {
+                    totals.stray_stamps += 1;
+                    return;
+                };
+                let sequence = match meaning.key {
+                    Key::Id(id) => Some(u64::from(id)),
+                    Key::Packet => errqueue::probe_in(message.packet, run_id, [*size]).map(|probe| probe.sequence),
+                };
+                let Some(sequence) = sequence.filter(|sequence| sequence < count) else {
+                    totals.stray_stamps += 1;
+                    return;
+                };
+                let counter = match meaning.kind {
+                    StampKind::TxSched => &mut totals.tx_sched,
+                    StampKind::TxSoft => &mut totals.tx_soft,
+                    StampKind::TxHard => &mut totals.tx_hard,
+                    StampKind::LaunchInvalid => &mut totals.launch_invalid,
+                    StampKind::LaunchMissed => &mut totals.launch_missed,
+                };
+                *counter += 1;
+                tap.push(Stamp { stream: totals.stream, sequence, kind: meaning.kind, stamp_ns: meaning.stamp_ns });
+            })
+            .map_err(|error| {
+                failed(error, "the error queue of the talker's socket", "see whether the interface went away")
+            })?;
+        if taken == 0 {
+            return Ok(());
+        }
+    }
+}

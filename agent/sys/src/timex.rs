@@ -1,0 +1,79 @@
+//! How the kernel's clock is being steered (adjtimex(2)).
+
+use crate::{Error, check};
+
+/// `struct timex`, the part that tells whether and how well the clock follows another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timex {
+    /// STA_* bits.
+    pub status: i32,
+    /// The kernel calls the clock synchronised.
+    pub synchronised: bool,
+    /// Offset still to be worked off, ns.
+    pub offset_ns: i64,
+    /// Steering of the clock's rate, parts per 10⁹.
+    pub frequency_ppb: i64,
+    /// Largest error, µs: grows by 500 ppm until a clock daemon sets it again.
+    pub max_error_us: i64,
+    /// Estimated error, µs.
+    pub estimated_error_us: i64,
+    /// TAI − UTC, s: 0 until something has told the kernel.
+    pub tai_offset_s: i32,
+}
+
+/// Status bits by their names in `include/uapi/linux/timex.h`.
+pub const STATUS_BITS: [(&str, i32); 16] = [
+    ("STA_PLL", libc::STA_PLL),
+    ("STA_PPSFREQ", libc::STA_PPSFREQ),
+    ("STA_PPSTIME", libc::STA_PPSTIME),
+    ("STA_FLL", libc::STA_FLL),
+    ("STA_INS", libc::STA_INS),
+    ("STA_DEL", libc::STA_DEL),
+    ("STA_UNSYNC", libc::STA_UNSYNC),
+    ("STA_FREQHOLD", libc::STA_FREQHOLD),
+    ("STA_PPSSIGNAL", libc::STA_PPSSIGNAL),
+    ("STA_PPSJITTER", libc::STA_PPSJITTER),
+    ("STA_PPSWANDER", libc::STA_PPSWANDER),
+    ("STA_PPSERROR", libc::STA_PPSERROR),
+    ("STA_CLOCKERR", libc::STA_CLOCKERR),
+    ("STA_NANO", libc::STA_NANO),
+    ("STA_MODE", libc::STA_MODE),
+    ("STA_CLK", libc::STA_CLK),
+];
+
+/// The state of the kernel's clock.
+///
+/// # Errors
+/// `adjtimex` failed.
+pub fn timex() -> Result<Timex, Error> {
+    // SAFETY: all-zero is a valid timex (modes 0: read only).
+    let mut timex: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: `timex` is valid for reading and writing.
+    let state = check(unsafe { libc::adjtimex(&raw mut timex) }, "adjtimex")?;
+    let to_ns = if timex.status & libc::STA_NANO == 0 { 1000 } else { 1 };
+    Ok(Timex {
+        status: timex.status,
+        synchronised: state != libc::TIME_ERROR,
+        offset_ns: timex.offset as i64 * to_ns,
+        // Parts per million with 16 bits of fraction.
+        frequency_ppb: timex.freq as i64 * 1000 / 65_536,
+        max_error_us: timex.maxerror as i64,
+        estimated_error_us: timex.esterror as i64,
+        tai_offset_s: timex.tai,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tai_offset_is_the_one_between_the_two_clocks() {
+        use crate::clock::{Clock, now_ns};
+        let before = now_ns(Clock::Realtime);
+        let tai = now_ns(Clock::Tai);
+        let offset = i64::from(timex().unwrap().tai_offset_s) * 1_000_000_000;
+        assert!(tai - before >= offset, "{tai} − {before} < {offset}");
+        assert!(tai - offset <= now_ns(Clock::Realtime));
+    }
+}
