@@ -76,9 +76,7 @@ def test_a_key_that_is_there_twice_is_a_mistake_at_its_second_place(problems: Pr
 
 
 def test_a_problem_of_a_list_is_at_its_item(problems: Problems, base: str) -> None:
-    (problem,) = problems(
-        base.replace("{ends: [sensor.eth0, ecu.eth0]}", "ends:\n    - sensor.eth0\n    - gone.eth0")
-    )
+    (problem,) = problems(base.replace("{ends: [sensor.eth0, ecu.eth0]}", "ends:\n    - sensor.eth0\n    - gone.eth0"))
     assert (problem.line, problem.column, problem.path) == (8, 7, "links[0].ends[1]")
 
 
@@ -104,9 +102,7 @@ def test_a_problem_of_a_list_is_at_its_item(problems: Problems, base: str) -> No
         (b"#" * (2**20 + 1), 1, "larger than 1 MiB"),
     ],
 )  # fmt: skip
-def test_what_is_no_scenario_file_is_one_clear_error(
-    tmp_path: Path, content: bytes, line: int, what: str
-) -> None:
+def test_what_is_no_scenario_file_is_one_clear_error(tmp_path: Path, content: bytes, line: int, what: str) -> None:
     path = tmp_path / "s.yaml"
     path.write_bytes(content)
     with pytest.raises(ScenarioErrors) as caught:
@@ -120,9 +116,7 @@ def test_a_file_that_cannot_be_read_is_a_scenario_error(tmp_path: Path, name: st
         load_scenario(tmp_path / name)
 
 
-def test_plain_words_and_dates_stay_text_and_nothing_is_base_60(
-    load: Callable[[str], Loaded], base: str
-) -> None:
+def test_plain_words_and_dates_stay_text_and_nothing_is_base_60(load: Callable[[str], Loaded], base: str) -> None:
     text = base.replace("name: base", "name: no").replace("control:", "on:")
     assert load(text).scenario.name == "no"
     assert list(load(text).scenario.streams) == ["on"]
@@ -145,18 +139,12 @@ SCRAPS = st.one_of(
     st.integers(-(2**70), 2**70),
     st.floats(),
     st.text(max_size=8),
-    st.sampled_from(
-        ["sensor", "ecu", "sensor.eth0", "none", "max", "1us", "0s", "64B", "udp", "netns", "local"]
-    ),
-    st.sampled_from(
-        ["control.latency.max", "streams.control.size", "loads", "links.0.mtu", "hosts.ecu.kind"]
-    ),
+    st.sampled_from(["sensor", "ecu", "sensor.eth0", "none", "max", "1us", "0s", "64B", "udp", "netns", "local"]),
+    st.sampled_from(["control.latency.max", "streams.control.size", "loads", "links.0.mtu", "hosts.ecu.kind"]),
 )
 VALUES = st.recursive(
     SCRAPS,
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6) | SCRAPS, inner, max_size=3)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6) | SCRAPS, inner, max_size=3),
     max_leaves=6,
 )
 
@@ -172,9 +160,9 @@ def _mutate(data: st.DataObject, value: Any) -> Any:
         elif what == "remove" or isinstance(value, list):
             value.pop(key)
         else:
-            value[
-                data.draw(st.text(min_size=1, max_size=8) | st.sampled_from(["size", "kind", "via", "vlan"]))
-            ] = value.pop(key)
+            value[data.draw(st.text(min_size=1, max_size=8) | st.sampled_from(["size", "kind", "via", "vlan"]))] = (
+                value.pop(key)
+            )
         return value
     return data.draw(VALUES)
 

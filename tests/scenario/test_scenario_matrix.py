@@ -166,9 +166,7 @@ def test_runs_hold_every_cell_in_each_repetition_and_repetitions_do_not_mix(with
     order = runs(found, repeat=3, seed=1)
     assert [run.repeat for run in order] == [1] * 20 + [2] * 20 + [3] * 20
     for start in (0, 20, 40):
-        assert Counter(run.cell.slug for run in order[start : start + 20]) == Counter(
-            cell.slug for cell in found
-        )
+        assert Counter(run.cell.slug for run in order[start : start + 20]) == Counter(cell.slug for cell in found)
 
 
 def test_the_order_of_runs_is_shuffled_anew_for_each_repetition_and_the_same_for_a_seed(with_: With) -> None:

@@ -92,9 +92,7 @@ def test_the_ends_of_a_link_get_the_first_two_addresses_of_its_network(with_: Wi
         scenario.address(End("ecu", "eth9"))
 
 
-@pytest.mark.parametrize(
-    ("kinds", "created"), [("netns netns", True), ("netns local", True), ("local local", False)]
-)
+@pytest.mark.parametrize(("kinds", "created"), [("netns netns", True), ("netns local", True), ("local local", False)])
 def test_a_link_is_created_where_a_host_is(with_: With, kinds: str, created: bool) -> None:
     sensor, ecu = kinds.split()
     values = {"hosts.sensor.kind": sensor, "hosts.ecu.kind": ecu, "links.0.ends": ["sensor.p1", "ecu.p2"]}
@@ -103,9 +101,7 @@ def test_a_link_is_created_where_a_host_is(with_: With, kinds: str, created: boo
 
 
 @given(st.integers(1_000, 10**7), st.integers(0, 10**7), st.integers(1, 10**9))
-def test_the_packet_count_is_the_number_of_launches_before_the_end(
-    period: int, offset: int, duration: int
-) -> None:
+def test_the_packet_count_is_the_number_of_launches_before_the_end(period: int, offset: int, duration: int) -> None:
     stream = Stream.model_validate(
         {"talker": "a", "listener": "b", "period": f"{period}ns", "offset": f"{offset}ns", "size": "64B"}
     )

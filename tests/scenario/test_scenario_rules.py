@@ -135,9 +135,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("values", "path", "what"), WRONG, ids=[f"{path}-{what}"[:60] for _, path, what in WRONG]
-)
+@pytest.mark.parametrize(("values", "path", "what"), WRONG, ids=[f"{path}-{what}"[:60] for _, path, what in WRONG])
 def test_what_is_impossible_is_refused_where_it_stands(
     said: Said, values: dict[str, Any], path: str, what: str
 ) -> None:

@@ -4,6 +4,7 @@
 
 mod clock;
 mod clocks;
+mod facts;
 mod flood;
 mod listen;
 mod realtime;
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
         Verb::Listen => listen::run(),
         Verb::Clock => clock::run(),
         Verb::Flood => flood::run(),
-        Verb::Facts { .. } => return ExitCode::FAILURE,
+        Verb::Facts { interfaces } => return facts::run(&interfaces),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

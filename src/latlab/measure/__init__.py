@@ -1,0 +1,1 @@
+"""RUN: the agents' processes, one cell, the whole matrix."""

@@ -60,9 +60,7 @@ def read_yaml(text: str) -> Document:
         node = loader.get_single_node()
     except yaml.MarkedYAMLError as error:
         what = " ".join(part for part in (error.context, error.problem) if part)
-        document.findings.append(
-            (_mark(error.problem_mark or error.context_mark), Finding((), f"not YAML: {what}"))
-        )
+        document.findings.append((_mark(error.problem_mark or error.context_mark), Finding((), f"not YAML: {what}")))
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         what = f"not YAML: the character U+{int(error.character):04X} is not allowed"
@@ -99,13 +97,9 @@ class _Reader:
                 (_mark(node.start_mark), Finding((), "nested too deeply", f"at most {DEPTH_MAX} levels"))
             )
         if self.count > VALUES_MAX:
-            raise _UnboundedError(
-                (_mark(node.start_mark), Finding((), f"unfolds to more than {VALUES_MAX} values"))
-            )
+            raise _UnboundedError((_mark(node.start_mark), Finding((), f"unfolds to more than {VALUES_MAX} values")))
         if not isinstance(node, yaml.ScalarNode) and node.tag not in _COLLECTION_TAGS:
-            self._wrong(
-                _mark(node.start_mark), path, f"the tag {shown(node.tag)} has no meaning here", "none"
-            )
+            self._wrong(_mark(node.start_mark), path, f"the tag {shown(node.tag)} has no meaning here", "none")
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):

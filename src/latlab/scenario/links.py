@@ -52,12 +52,8 @@ class Link(Part):
     """A cable: made as a veth pair where an end is on a host made for the run, else there already."""
 
     ends: Ends = Field(description="the two interfaces it joins: [host.interface, host.interface]")
-    queues: int = Field(
-        default=1, ge=1, le=16, description="receive and transmit queues of each end of a veth"
-    )
-    mtu: int = Field(
-        default=1500, ge=68, le=65535, description="bytes of an IP packet that fit into one frame"
-    )
+    queues: int = Field(default=1, ge=1, le=16, description="receive and transmit queues of each end of a veth")
+    mtu: int = Field(default=1500, ge=68, le=65535, description="bytes of an IP packet that fit into one frame")
     subnet: Subnet | None = Field(
         default=None,
         description="its network; the ends get .1 and .2; 10.78.<index of the link>.0/24 if not given",

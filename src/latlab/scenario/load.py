@@ -65,9 +65,7 @@ def _read(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(BYTES_MAX + 1)
     except FileNotFoundError:
-        raise _errors(
-            path, [((1, 1), Finding((), "there is no such file", "the path of a scenario"))]
-        ) from None
+        raise _errors(path, [((1, 1), Finding((), "there is no such file", "the path of a scenario"))]) from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise _errors(path, [((1, 1), Finding((), f"cannot be read: {why}", "a readable file"))]) from None

@@ -41,9 +41,7 @@ class Flood(LoadBase):
 
     kind: Literal["flood"]
     size: Payload = Field(default=1400, description="bytes of UDP payload in a packet")
-    rate: RateOrMax = Field(
-        default=None, description="UDP payload of all flows together; max: as fast as it goes"
-    )
+    rate: RateOrMax = Field(default=None, description="UDP payload of all flows together; max: as fast as it goes")
     flows: int = Field(default=1, ge=1, le=64, description="UDP flows, each to a port of its own")
     priority: Priority = Field(default=0, description="socket priority (SO_PRIORITY), 0 to 15")
 
@@ -55,9 +53,7 @@ class Iperf3(LoadBase):
     instances: Instances = Field(default=1, description="clients that run at the same time")
     protocol: Literal["udp", "tcp"] = Field(default="udp", description="udp or tcp")
     rate: RateOrMax = Field(default=None, description="of all instances together; max: as fast as it goes")
-    size: Payload | None = Field(
-        default=None, description="bytes written at once; iperf3's own choice if not given"
-    )
+    size: Payload | None = Field(default=None, description="bytes written at once; iperf3's own choice if not given")
 
 
 class Netperf(LoadBase):

@@ -146,16 +146,12 @@ def _loads_findings(values: Sequence[object]) -> Iterator[Finding]:
     seen: list[frozenset[str]] = []
     for index, value in enumerate(values):
         where = ("matrix", LOADS, index)
-        if not isinstance(value, str) and not (
-            isinstance(value, list) and all(isinstance(n, str) for n in value)
-        ):
+        if not isinstance(value, str) and not (isinstance(value, list) and all(isinstance(n, str) for n in value)):
             yield Finding(where, f"{shown(value)} names no load", f"a load, a list of loads, or {NO_LOADS}")
             continue
         names = _names(value)
         if not names or (NO_LOADS in names and len(names) > 1):
-            yield Finding(
-                where, f"{shown(value)} is no combination of loads", f"{NO_LOADS} alone, or names of loads"
-            )
+            yield Finding(where, f"{shown(value)} is no combination of loads", f"{NO_LOADS} alone, or names of loads")
         elif len(set(names)) != len(names) or frozenset(names) in seen:
             yield Finding(where, f"{shown(value)} is there twice", "each load, and each combination, once")
         seen.append(frozenset(names))
@@ -203,9 +199,7 @@ def _slug(label: dict[str, object]) -> str:
     """`key=value,key=value` with what a file name should not hold replaced by `-`; `all` for no label."""
     text = ",".join(f"{key}={_word(key, value)}" for key, value in label.items()) or "all"
     slug = re.sub(r"[^A-Za-z0-9._,=+-]+", "-", text)
-    return (
-        slug if len(slug) <= _SLUG_MAX else f"{slug[: _SLUG_MAX - 9]}-{sha256(text.encode()).hexdigest()[:8]}"
-    )
+    return slug if len(slug) <= _SLUG_MAX else f"{slug[: _SLUG_MAX - 9]}-{sha256(text.encode()).hexdigest()[:8]}"
 
 
 def _word(key: str, value: object) -> str:

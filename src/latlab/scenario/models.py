@@ -56,21 +56,15 @@ class Scenario(Part):
     hosts: dict[ItemName, Host] = Field(min_length=1, description="the machines, by name")
     links: Listed[Link] = Field(default=(), max_length=256, description="the cables between them")
     clock: Clock = Field(default=Clock(), description="how the hosts' clocks are related")
-    streams: dict[ItemName, Stream] = Field(
-        min_length=1, max_length=1024, description="what is measured, by name"
-    )
+    streams: dict[ItemName, Stream] = Field(min_length=1, max_length=1024, description="what is measured, by name")
     loads: dict[LoadName, Load] = Field(default_factory=dict, description="background load, by name")
     tuning: dict[ItemName, Tuning] = Field(
         default_factory=dict,
         description="how latlab's processes run, by host; hosts not named get the defaults",
     )
     duration: Length = Field(description="how long each cell sends, warm-up included, such as 900s")
-    warmup: Pause = Field(
-        default=0, description="packets launched in this first time are recorded but in no statistic"
-    )
-    settle: Pause = Field(
-        default=200_000_000, description="wait after the last packet before the listener is stopped"
-    )
+    warmup: Pause = Field(default=0, description="packets launched in this first time are recorded but in no statistic")
+    settle: Pause = Field(default=200_000_000, description="wait after the last packet before the listener is stopped")
     repeat: int = Field(default=1, ge=1, le=1000, description="how often each cell is run")
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = Field(
         default=None, description="of the order in which cells run; drawn anew for each run if not given"

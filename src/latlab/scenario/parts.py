@@ -75,9 +75,7 @@ def checked_interface(name: str) -> str:
             f"1 to {INTERFACE_NAME_MAX} characters",
         )
     if not name or not name.isprintable() or any(c.isspace() or c in "/:%" for c in name):
-        raise wrong(
-            f"the kernel refuses the interface name {shown(name)}", "no white space, '/', ':' or '%' in it"
-        )
+        raise wrong(f"the kernel refuses the interface name {shown(name)}", "no white space, '/', ':' or '%' in it")
     if name in (".", "..", "all", "default"):
         raise wrong(f"the kernel refuses the interface name {shown(name)}", "another name")
     if name == "lo":

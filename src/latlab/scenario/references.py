@@ -49,9 +49,7 @@ def unknown_references(raw: dict[str, Any]) -> Iterator[Finding]:
                 yield from _check(raw, (field, key), collection, name_in(key), ())
 
 
-def _check(
-    raw: dict[str, Any], path: Path, collection: str, name: str, others: tuple[str, ...]
-) -> Iterator[Finding]:
+def _check(raw: dict[str, Any], path: Path, collection: str, name: str, others: tuple[str, ...]) -> Iterator[Finding]:
     entries = raw.get(collection, {} if collection == "loads" else None)
     if isinstance(entries, dict) and name not in entries and name not in others:
         yield Finding(path, *unknown(collection.removesuffix("s"), name, dict.fromkeys([*others, *entries])))

@@ -27,9 +27,7 @@ def warmup_ends(sketch: Sketch) -> Iterator[Finding]:
     """The warm-up leaves something to measure."""
     if sketch.duration is not None and sketch.warmup >= sketch.duration:
         expected = f"less than duration, {format_duration(sketch.duration)}"
-        yield Finding(
-            ("warmup",), f"nothing is left after a warm-up of {format_duration(sketch.warmup)}", expected
-        )
+        yield Finding(("warmup",), f"nothing is left after a warm-up of {format_duration(sketch.warmup)}", expected)
 
 
 def ends_are_free(sketch: Sketch) -> Iterator[Finding]:
@@ -52,17 +50,13 @@ def subnets_are_apart(sketch: Sketch) -> Iterator[Finding]:
         for other in range(index):
             if other in networks and network.overlaps(networks[other]):
                 path: Path = ("links", index, "subnet") if sketch.links[index].subnet else ("links", index)
-                yield Finding(
-                    path, f"{network} overlaps {networks[other]} of links[{other}]", "networks of their own"
-                )
+                yield Finding(path, f"{network} overlaps {networks[other]} of links[{other}]", "networks of their own")
 
 
 def streams_have_routes(sketch: Sketch) -> Iterator[Finding]:
     """Exactly one link carries a stream."""
     for name, stream in sketch.streams.items():
-        yield from _route_findings(
-            sketch, ("streams", name), (stream.talker, "listener", stream.listener), stream.via
-        )
+        yield from _route_findings(sketch, ("streams", name), (stream.talker, "listener", stream.listener), stream.via)
 
 
 def loads_have_routes(sketch: Sketch) -> Iterator[Finding]:
@@ -73,9 +67,7 @@ def loads_have_routes(sketch: Sketch) -> Iterator[Finding]:
 
 def ip_leaves_the_host(sketch: Sketch) -> Iterator[Finding]:
     """IP between interfaces of one network namespace goes over loopback: it never reaches the cable."""
-    flows: list[tuple[Path, Stream | LoadBase]] = [
-        (("streams", name), s) for name, s in sketch.streams.items()
-    ]
+    flows: list[tuple[Path, Stream | LoadBase]] = [(("streams", name), s) for name, s in sketch.streams.items()]
     flows += [(("loads", name), load) for name, load in sketch.loads.items()]
     for path, flow in flows:
         raw = isinstance(flow, Stream) and flow.transport == "ethernet"
@@ -107,11 +99,7 @@ def streams_fit_the_mtu(sketch: Sketch) -> Iterator[Finding]:
             room = route.link.mtu - (UDP_OVERHEAD if stream.transport == "udp" else 0)
             if stream.size > room:
                 size = format_size(stream.size)
-                what = (
-                    f"{size} would be fragmented"
-                    if stream.transport == "udp"
-                    else f"{size} do not fit into a frame"
-                )
+                what = f"{size} would be fragmented" if stream.transport == "udp" else f"{size} do not fit into a frame"
                 yield Finding(("streams", name, "size"), what, f"{room}B or less (mtu {route.link.mtu})")
 
 
@@ -199,9 +187,7 @@ def _routes(sketch: Sketch, stream: Stream) -> list[Route]:
     return candidates(sketch.links, stream.talker, stream.listener, stream.via)
 
 
-def _route_findings(
-    sketch: Sketch, path: Path, flow: tuple[str, str, str], via: End | None
-) -> Iterator[Finding]:
+def _route_findings(sketch: Sketch, path: Path, flow: tuple[str, str, str], via: End | None) -> Iterator[Finding]:
     """flow: the sending host, the key that names the receiver, the receiving host."""
     sender, receiver_key, receiver = flow
     if sender == receiver:
@@ -218,6 +204,4 @@ def _route_findings(
     elif via is not None and str(via) not in starts:
         yield Finding((*path, "via"), *unknown("way", str(via), starts))
     elif via is None and len(joining) > 1:
-        yield Finding(
-            path, f"{len(joining)} links join {sender} and {receiver}", f"via: {' or '.join(starts)}"
-        )
+        yield Finding(path, f"{len(joining)} links join {sender} and {receiver}", f"via: {' or '.join(starts)}")

@@ -23,9 +23,7 @@ class LaunchTime(Part):
 
     lead: Duration = Field(default=300_000, description="how long before its launch a packet is handed over")
     clock: Literal["tai"] = Field(default="tai", description="clock of the launch time")
-    deadline: bool = Field(
-        default=False, description="the launch time is a deadline: sending earlier is allowed"
-    )
+    deadline: bool = Field(default=False, description="the launch time is a deadline: sending earlier is allowed")
     batch: int = Field(default=1, ge=1, le=64, description="packets handed over in one call")
 
 
@@ -59,9 +57,7 @@ class Stream(Part):
     via: EndText | None = Field(
         default=None, description="the talker's host.interface, where several links join the two hosts"
     )
-    period: Annotated[Duration, within(DURATION, 1_000)] = Field(
-        description="time between packets, such as 1006us"
-    )
+    period: Annotated[Duration, within(DURATION, 1_000)] = Field(description="time between packets, such as 1006us")
     offset: Duration = Field(
         default=0, description="launch of the first packet after the common start; less than the period"
     )

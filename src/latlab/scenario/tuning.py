@@ -29,9 +29,7 @@ class Realtime(Part):
 
     fifo: Fifo | None = Field(description="SCHED_FIFO priority, 1 to 99; null: the ordinary scheduler")
     cpus: Cpus | None = Field(default=None, description="CPUs it may run on; null: all")
-    lock_memory: bool = Field(
-        default=True, description="lock its memory, so that no page is fetched while it measures"
-    )
+    lock_memory: bool = Field(default=True, description="lock its memory, so that no page is fetched while it measures")
     cpu_dma_latency: Microseconds | None = Field(
         default=0,
         description="longest wake-up from an idle state the kernel may choose (/dev/cpu_dma_latency)",
@@ -49,21 +47,15 @@ class Realtime(Part):
 class TalkerTuning(Realtime):
     """How a host's talker runs."""
 
-    fifo: Fifo | None = Field(
-        default=90, description="SCHED_FIFO priority, 1 to 99; null: the ordinary scheduler"
-    )
+    fifo: Fifo | None = Field(default=90, description="SCHED_FIFO priority, 1 to 99; null: the ordinary scheduler")
     busy_wait: Duration = Field(default=0, description="wake this much before the launch and spin until it")
 
 
 class ListenerTuning(Realtime):
     """How a host's listener runs."""
 
-    fifo: Fifo | None = Field(
-        default=80, description="SCHED_FIFO priority, 1 to 99; null: the ordinary scheduler"
-    )
-    mode: Literal["block", "spin", "busy-poll"] = Field(
-        default="block", description="how it waits for packets"
-    )
+    fifo: Fifo | None = Field(default=80, description="SCHED_FIFO priority, 1 to 99; null: the ordinary scheduler")
+    mode: Literal["block", "spin", "busy-poll"] = Field(default="block", description="how it waits for packets")
     busy_poll: Annotated[Microseconds, within(DURATION, 1_000)] | None = Field(
         default=50_000,
         description="how long the kernel polls the NIC for it (SO_BUSY_POLL); used in mode busy-poll",
@@ -79,16 +71,12 @@ class LoadTuning(Part):
     """How a host's load generators run."""
 
     cpus: Cpus | None = Field(default=None, description="CPUs they may run on; null: all")
-    fifo: Fifo | None = Field(
-        default=None, description="SCHED_FIFO priority, 1 to 99; null: the ordinary scheduler"
-    )
+    fifo: Fifo | None = Field(default=None, description="SCHED_FIFO priority, 1 to 99; null: the ordinary scheduler")
 
 
 class Tuning(Part):
     """How latlab's processes run on one host."""
 
     talker: TalkerTuning = Field(default=TalkerTuning(), description="the process that sends streams")
-    listener: ListenerTuning = Field(
-        default=ListenerTuning(), description="the process that receives streams"
-    )
+    listener: ListenerTuning = Field(default=ListenerTuning(), description="the process that receives streams")
     load: LoadTuning = Field(default=LoadTuning(), description="the processes that make load")

@@ -53,16 +53,12 @@ class Quantity:
             raise wrong(f"{shown(value)} is not a {self.name}", self.expected)
         match = re.fullmatch(self.pattern, value) if len(value) <= _LONGEST else None
         if match is None:
-            raise wrong(
-                f"{shown(value)} is not a {self.name}", f"{self.expected} (units: {', '.join(self.units)})"
-            )
+            raise wrong(f"{shown(value)} is not a {self.name}", f"{self.expected} (units: {', '.join(self.units)})")
         whole, fraction, unit = match[1], match[2] or "", match[3]
         scale: int = 10 ** len(fraction)
         result, rest = divmod(int(whole + fraction) * self.units[unit], scale)
         if rest:
-            raise wrong(
-                f"{shown(value)} is a fraction of 1{self.smallest}", f"a whole number of {self.smallest}"
-            )
+            raise wrong(f"{shown(value)} is a fraction of 1{self.smallest}", f"a whole number of {self.smallest}")
         if result > INT64_MAX:
             raise wrong(f"{shown(value)} is too large", f"less than 2^63 {self.smallest}")
         return result

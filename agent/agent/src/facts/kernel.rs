@@ -131,7 +131,8 @@ fn config(tree: &Tree, release: Option<&str>) -> BTreeMap<&'static str, Option<S
     let text = release.and_then(|release| {
         tree.text(format!("boot/config-{release}")).or_else(|| tree.text(format!("lib/modules/{release}/config")))
     });
-    let set: BTreeMap<&str, &str> = text.iter().flat_map(|text| text.lines()).filter_map(|l| l.split_once('=')).collect();
+    let set: BTreeMap<&str, &str> =
+        text.iter().flat_map(|text| text.lines()).filter_map(|l| l.split_once('=')).collect();
     let value = |name: &str| match set.get(name) {
         Some(value) => Some((*value).to_owned()),
         // An option that is not mentioned is off; without a file nothing is known.

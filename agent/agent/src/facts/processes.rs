@@ -134,9 +134,11 @@ mod tests {
 
     #[test]
     fn a_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
-        let zeros = "0 ".repeat(9);
-        let text = format!("7 (a ) 1 (b) S 2 0 0 0 -1 2129984 {zeros}-51 -5 {zeros}{zeros}0 0 0 50 1 0");
-        let stat = Stat::parse(&text).unwrap();
+        let mut fields = ["0"; 50];
+        for (number, value) in [(3, "S"), (9, "2129984"), (19, "-5"), (40, "50"), (41, "1")] {
+            fields[number - 3] = value;
+        }
+        let stat = Stat::parse(&format!("7 (a ) 1 (b) {}", fields.join(" "))).unwrap();
         assert!(stat.of_kernel);
         assert_eq!((stat.nice, stat.scheduling), (Some(-5), Some(Scheduling { policy: 1, priority: 50 })));
         assert_eq!(Stat::parse("7 (a"), None);

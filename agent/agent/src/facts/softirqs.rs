@@ -60,8 +60,8 @@ mod tests {
     #[test]
     fn counts_of_all_cpus_are_added_up() {
         let softirqs = Softirqs::read(&Fixture::virtio_guest());
-        assert_eq!(softirqs.raised["NET_RX"], 459_369 + 95_680);
-        assert_eq!(softirqs.network.processed, Some(0x6_eafc + 0x1_9040));
+        assert_eq!(softirqs.raised["NET_RX"], 1_613_318 + 225_429);
+        assert_eq!(softirqs.network.processed, Some(0x18_8e58 + 0x3_c540));
     }
 
     #[test]

@@ -71,7 +71,8 @@ impl Tree {
     /// The names in a folder, sorted.
     pub fn names(&self, path: impl AsRef<Path>) -> Option<Vec<String>> {
         let entries = std::fs::read_dir(self.root.join(path)).ok()?;
-        let mut names: Vec<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        let mut names: Vec<String> =
+            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
         names.sort();
         Some(names)
     }
@@ -79,8 +80,7 @@ impl Tree {
     /// The numbers n of the names `PREFIXn` in a folder, sorted.
     pub fn numbered(&self, path: impl AsRef<Path>, prefix: &str) -> Option<Vec<usize>> {
         let names = self.names(path)?;
-        let mut numbers: Vec<usize> =
-            names.iter().filter_map(|name| name.strip_prefix(prefix)?.parse().ok()).collect();
+        let mut numbers: Vec<usize> = names.iter().filter_map(|name| name.strip_prefix(prefix)?.parse().ok()).collect();
         numbers.sort_unstable();
         Some(numbers)
     }

@@ -1,0 +1,188 @@
+"""Seconds and peak memory of joining and summarising a large cell: `benches/packet_table.py [--packets N]`.
+
+Recordings are made as an agent writes them (batches of 4096 rows): one stream, some packets lost, some
+reordered, every software timestamp. The join and the summary run in a process of their own, whose peak
+resident memory counts, mapped recordings included. The files were just written: they are in the page cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+from numpy.typing import NDArray
+from pyarrow import ipc
+
+from latlab.analysis.summary import summarise_cell
+from latlab.data.packets import build_packets
+from latlab.data.recordings import FORMAT, SCHEMAS
+from latlab.data.run_folder import CellFolder
+
+Array = NDArray[Any]
+Columns = dict[str, Array]
+
+BATCH_ROWS = 4096
+RUN_ID = "8f3c5e0d12ab34cd"
+START_TAI_NS = 1_800_000_000_000_000_000
+TAI_OFFSET_NS = 37_000_000_000
+PERIOD_NS = 20_000
+LOST_EVERY = 100_003
+SWAPPED_EVERY = 13 * BATCH_ROWS
+
+
+def main() -> None:
+    """Nothing; prints one line of JSON."""
+    parser = argparse.ArgumentParser(description="join and summarise a cell of N packets")
+    parser.add_argument("--packets", type=int, default=10_000_000)
+    parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.measure:
+        print(json.dumps(measure(CellFolder(arguments.measure))))
+        return
+    with tempfile.TemporaryDirectory(prefix="latlab-bench-") as root:
+        folder = make_cell(Path(root) / "cells" / "loads=none" / "r1", arguments.packets)
+        command = [sys.executable, __file__, "--measure", str(folder.path)]
+        subprocess.run(command, check=True)
+
+
+def measure(folder: CellFolder) -> dict[str, float | int]:
+    """Seconds of the join and of the summary, this process's peak memory, the table's size on disk."""
+    began = time.perf_counter()
+    packets = build_packets(folder)
+    joined = time.perf_counter()
+    document = summarise_cell(folder.cell(), packets)
+    ended = time.perf_counter()
+    return {
+        "packets": document["streams"]["control"]["counts"]["scheduled"],
+        "lost": document["streams"]["control"]["counts"]["lost"],
+        "join_s": round(joined - began, 2),
+        "summary_s": round(ended - joined, 2),
+        "total_s": round(ended - began, 2),
+        "peak_rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "parquet_mib": folder.packets_path.stat().st_size >> 20,
+    }
+
+
+def make_cell(path: Path, packets: int) -> CellFolder:
+    """A cell's folder with cell.json and the recordings of `packets` packets."""
+    path.mkdir(parents=True)
+    folder = CellFolder(path)
+    folder.write_cell(_cell(packets))
+    for verb, host, table, rows, columns in (
+        ("talk", "sensor", "sent", packets, _sent),
+        ("talk", "sensor", "stamps", 2 * packets, _stamps),
+        ("talk", "sensor", "clocks", 2, _clocks),
+        ("listen", "ecu", "received", packets, _received),
+        ("listen", "ecu", "clocks", 2, _clocks),
+    ):
+        _write(folder.recording(verb, host, table), table, _batches(rows, columns))
+    return folder
+
+
+def _cell(packets: int) -> dict[str, object]:
+    return {
+        "format": "latlab.cell/1", "cell": {"loads": ["none"]}, "slug": "loads=none", "repeat": 1, "order": 1,
+        "status": "ok", "reason": None, "label": "measured", "run_id": RUN_ID, "start_tai_ns": START_TAI_NS,
+        "warmup_ns": 1_000_000_000, "duration_ns": packets * PERIOD_NS, "loads": [], "steps": [],
+        "streams": [
+            {
+                "name": "control", "stream": 1, "talker": "sensor", "listener": "ecu", "period_ns": PERIOD_NS,
+                "offset_ns": 0, "size": 64, "count": packets, "priority": 7, "transport": "udp", "vlan": None,
+                "launch_time": None,
+            }
+        ],
+        "agents": [],
+        "clocks": [{"from": "sensor", "to": "ecu", "source": "one kernel", "lower_ns": 0, "upper_ns": 0}],
+    }  # fmt: skip
+
+
+def _delay(sequence: Array, stage: int) -> Array:
+    """Made-up delays with a long tail, the same for the same packet: ns from the launch to a stage."""
+    mixed = (sequence.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
+    tail = 2_000 / (1e-5 + mixed / float(1 << 24))
+    return (stage * (1_500 + tail)).astype(np.int64)
+
+
+def _launch(sequence: Array) -> Array:
+    return START_TAI_NS + sequence.astype(np.int64) * PERIOD_NS
+
+
+def _sent(row: Array) -> Columns:
+    launch = _launch(row)
+    return {
+        "stream": np.ones(len(row), np.uint16),
+        "sequence": row.astype(np.uint64),
+        "launch_tai_ns": launch,
+        "wake_due_tai_ns": launch,
+        "wake_tai_ns": launch + _delay(row, 1),
+        "submit_tai_ns": launch + _delay(row, 2),
+        "error": np.zeros(len(row), np.int32),
+    }
+
+
+def _stamps(row: Array) -> Columns:
+    sequence, kind = row // 2, row % 2
+    stamp = _launch(sequence) - TAI_OFFSET_NS + _delay(sequence, 3) + kind * 700
+    return {
+        "stream": np.ones(len(row), np.uint16),
+        "sequence": sequence.astype(np.uint64),
+        "kind": kind.astype(np.uint8),
+        "stamp_ns": stamp,
+    }
+
+
+def _received(row: Array) -> Columns:
+    sequence = row.copy()
+    if row[0] % SWAPPED_EVERY == 0 and len(row) > 2:
+        sequence[[1, 2]] = sequence[[2, 1]]
+    sequence = sequence[sequence % LOST_EVERY != 0]
+    return {
+        "stream": np.ones(len(sequence), np.uint16),
+        "sequence": sequence.astype(np.uint64),
+        "launch_tai_ns": _launch(sequence),
+        "rx_soft_real_ns": _launch(sequence) - TAI_OFFSET_NS + _delay(sequence, 5),
+        "rx_user_tai_ns": _launch(sequence) + _delay(sequence, 6),
+    }
+
+
+def _clocks(row: Array) -> Columns:
+    tai = START_TAI_NS + row * 1_000_000_000
+    return {
+        "tai_ns": tai,
+        "real_ns": tai - TAI_OFFSET_NS + 40,
+        "monotonic_ns": tai - START_TAI_NS + 80,
+        "monotonic_raw_ns": tai - START_TAI_NS + 120,
+        "bracket_ns": np.full(len(row), 160, np.int64),
+    }
+
+
+def _batches(rows: int, columns: Callable[[Array], Columns]) -> Iterator[Columns]:
+    for first in range(0, rows, BATCH_ROWS):
+        yield columns(np.arange(first, min(rows, first + BATCH_ROWS), dtype=np.int64))
+
+
+def _write(path: Path, table: str, batches: Iterator[Columns]) -> None:
+    metadata = {"latlab.format": FORMAT, "latlab.table": table, "latlab.run_id": RUN_ID, "latlab.agent": "0"}
+    schema = SCHEMAS[table].with_metadata(metadata)
+    with pa.OSFile(str(path), "wb") as file, ipc.new_stream(file, schema) as stream:
+        for columns in batches:
+            rows = len(next(iter(columns.values())))
+            arrays = [
+                pa.array(columns[field.name]) if field.name in columns else pa.nulls(rows, field.type)
+                for field in schema
+            ]
+            stream.write_batch(pa.record_batch(arrays, schema=schema))
+
+
+if __name__ == "__main__":
+    main()

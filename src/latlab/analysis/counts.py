@@ -1,0 +1,78 @@
+"""How many packets of a stream were sent, lost, duplicated and reordered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+
+def stream_rows(packets: pl.DataFrame, stream: int) -> pl.DataFrame:
+    """One stream's rows of a packet table (which is sorted by stream), without copying them."""
+    first = packets["stream"].search_sorted(stream, side="left")
+    last = packets["stream"].search_sorted(stream, side="right")
+    return packets.slice(first, last - first)
+
+
+def stream_counts(packets: pl.DataFrame, listened: Mapping[str, Any], stream: int) -> dict[str, int]:
+    """The counts of one stream over its whole length, warm-up included, as the result document has them.
+
+    packets: the stream's rows. listened: the listener's `done`; what it never said counts as 0. sent: taken
+    by the kernel; unsent: never handed over; send_errors: refused; these three add up to scheduled. lost:
+    sent, and never arrived (RFC 7680 §2.4: within any time). duplicated: further copies (RFC 5560 §4.2).
+    reordered: RFC 4737 §4.2.1. foreign: packets at the listener that were not ours; it cannot say which
+    stream they were meant for, so each of its streams has them all.
+    """
+    counts = packets.select(
+        scheduled=pl.len(),
+        warmup=pl.col("warmup").sum(),
+        sent=(pl.col("send_error") == 0).sum(),
+        unsent=pl.col("send_error").null_count(),
+        send_errors=(pl.col("send_error") != 0).sum(),
+        received=pl.col("arrival").count(),
+        lost=_LOST.sum(),
+        launch_invalid=(pl.col("launch_error") == 1).sum(),
+        launch_missed=(pl.col("launch_error") == 2).sum(),
+    ).row(0, named=True)
+    of_stream: Mapping[str, Any] = next((s for s in listened.get("streams", []) if s["stream"] == stream), {})
+    return {
+        "scheduled": counts["scheduled"],
+        "warmup": counts["warmup"],
+        "sent": counts["sent"],
+        "unsent": counts["unsent"],
+        "send_errors": counts["send_errors"],
+        "received": counts["received"],
+        "lost": counts["lost"],
+        "duplicated": of_stream.get("repeated", 0),
+        "reordered": len(reordered_sequences(packets)),
+        "foreign": listened.get("foreign", 0),
+        "launch_invalid": counts["launch_invalid"],
+        "launch_missed": counts["launch_missed"],
+    }
+
+
+def lost_after_warmup(packets: pl.DataFrame) -> int:
+    """How many of one stream's packets were lost, warm-up left out."""
+    return int(packets.select((_LOST & ~pl.col("warmup")).sum()).item())
+
+
+def reordered_sequences(packets: pl.DataFrame) -> NDArray[np.uint64]:
+    """The sequence numbers of one stream's reordered packets, in order of arrival.
+
+    A packet is reordered when its number is smaller than NextExp, one more than the largest that arrived
+    before it (RFC 4737 §4.2.1, Type-P-Reordered).
+    """
+    arrived = packets.lazy().filter(pl.col("arrival").is_not_null()).select("sequence", "arrival").collect()
+    sequence, arrival = arrived["sequence"].to_numpy(), arrived["arrival"].to_numpy()
+    if (arrival[1:] > arrival[:-1]).all():
+        return np.empty(0, np.uint64)
+    in_order = np.empty_like(sequence)
+    in_order[arrival] = sequence  # arrivals are 0 to received − 1, each once
+    reordered: NDArray[np.uint64] = in_order[in_order < np.maximum.accumulate(in_order)]
+    return reordered
+
+
+_LOST = (pl.col("send_error") == 0) & pl.col("arrival").is_null()

@@ -1,0 +1,127 @@
+"""The result document of docs/formats.md: every cell's counts and statistics, the verdict, the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+import polars as pl
+
+from latlab.analysis.accept import evaluate
+from latlab.analysis.counts import lost_after_warmup, reordered_sequences, stream_counts, stream_rows
+from latlab.analysis.metrics import METRICS, Metric, metric_values
+from latlab.analysis.statistics import statistics
+from latlab.analysis.trust import Reason, verdict
+
+RESULT_FORMAT: Final = "latlab.result/1"
+
+_COPIED: Final = ("cell", "slug", "repeat", "order", "status", "reason", "label")
+
+
+def summarise_cell(cell: Mapping[str, Any], packets: pl.DataFrame | None) -> dict[str, Any]:
+    """The cell's part of the result document, from cell.json and the packet table (None: it has none).
+
+    Its `verdict` is `trusted` and its `reasons` are empty until `with_reasons` adds what the trust checks
+    found.
+    """
+    streams = {} if packets is None else {s["name"]: _stream(cell, s, packets) for s in cell["streams"]}
+    document = {name: cell.get(name) for name in _COPIED}
+    return {
+        **document,
+        "verdict": verdict([]),
+        "reasons": [],
+        "loads": cell.get("loads", []),
+        "streams": streams,
+    }
+
+
+def with_reasons(document: Mapping[str, Any], reasons: Sequence[Reason]) -> dict[str, Any]:
+    """The cell's document with these reasons and the verdict that follows from them."""
+    return {**document, "verdict": verdict(reasons), "reasons": [asdict(reason) for reason in reasons]}
+
+
+def result_document(
+    run: Mapping[str, Any], cells: Sequence[Mapping[str, Any]], limits: Mapping[str, int] | None = None
+) -> dict[str, Any]:
+    """The result document of a run: run.json, the cells' documents, and the `accept` limits {path: ns}.
+
+    The cells' reasons are gathered at the top, `where` beginning with the cell they were found in; the
+    verdict is the worst cell's. `label` is the cells', all of them, where they differ.
+    """
+    reasons = [
+        {**reason, "where": ": ".join(filter(None, (f"{cell['slug']}/r{cell['repeat']}", reason["where"])))}
+        for cell in cells
+        for reason in cell.get("reasons", [])
+    ]
+    labels = sorted({cell["label"] for cell in cells if cell.get("label")})
+    return {
+        "format": RESULT_FORMAT,
+        "run": run["run"],
+        "scenario": run["name"],
+        "label": ", ".join(labels) if labels else None,
+        "verdict": verdict(reasons),
+        "reasons": reasons,
+        "cells": [{key: value for key, value in cell.items() if key != "reasons"} for cell in cells],
+        "accept": evaluate(limits or {}, cells),
+    }
+
+
+def uncertainty_ns(cell: Mapping[str, Any], talker: str, listener: str) -> int | None:
+    """How far a difference of these two hosts' clocks may be off, ± ns; None if nothing bounds it.
+
+    Figures are not corrected by the offset, so it is the larger end of the interval the offset lies in, of
+    the entry of cell.json's `clocks` that names the two hosts in either direction. One host has one clock: 0.
+    """
+    if talker == listener:
+        return 0
+    bounds = [
+        max(abs(clock["lower_ns"]), abs(clock["upper_ns"]))
+        for clock in cell.get("clocks", [])
+        if {clock["from"], clock["to"]} == {talker, listener}
+    ]
+    return min(bounds, default=None)
+
+
+def _stream(cell: Mapping[str, Any], stream: Mapping[str, Any], packets: pl.DataFrame) -> dict[str, Any]:
+    rows = stream_rows(packets, stream["stream"])
+    counts = stream_counts(rows, _listened(cell, stream["listener"]), stream["stream"])
+    shared = {
+        "lost": lost_after_warmup(rows),
+        "duplicated": counts["duplicated"],
+        "reordered": int((reordered_sequences(rows) >= counts["warmup"]).sum()),
+    }
+    between_hosts = uncertainty_ns(cell, stream["talker"], stream["listener"])
+    metrics = {
+        metric.name: figures
+        for metric in METRICS
+        if (figures := _metric(rows, metric, stream["period_ns"], shared, between_hosts)) is not None
+    }
+    return {"counts": counts, "metrics": metrics}
+
+
+def _metric(
+    rows: pl.DataFrame,
+    metric: Metric,
+    period_ns: int,
+    shared: Mapping[str, int],
+    between_hosts_ns: int | None,
+) -> dict[str, Any] | None:
+    values = metric_values(rows, metric, period_ns)
+    if values is None:
+        return None
+    found = asdict(statistics(values.value_ns, values.sequence))
+    return {
+        "n": found.pop("n"),
+        **shared,
+        "missing": values.missing,
+        "from": values.from_,
+        "to": values.to,
+        "uncertainty_ns": between_hosts_ns if metric.crosses_hosts else 0,
+        **found,
+    }
+
+
+def _listened(cell: Mapping[str, Any], host: str) -> Mapping[str, Any]:
+    agents = (agent for agent in cell["agents"] if agent["host"] == host and agent["verb"] == "listen")
+    return next((agent.get("done") or {} for agent in agents), {})

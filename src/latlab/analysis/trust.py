@@ -1,0 +1,172 @@
+"""Whether a measurement can be trusted, and why not: a table of small checks over what was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from latlab.analysis import trust_checks as check
+from latlab.analysis.evidence import Broken, Evidence
+
+Verdict = Literal["trusted", "suspect", "untrusted"]
+Severity = Literal["suspect", "untrusted"]
+
+_WORSE: Final = ("trusted", "suspect", "untrusted")
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a measurement is not simply trusted, as in the result document."""
+
+    check: str
+    severity: Severity
+    where: str
+    expected: str
+    actual: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One check. broken: yields every place that breaks it; evidence that is not there breaks nothing."""
+
+    name: str
+    severity: Severity
+    broken: Callable[[Evidence], Iterator[Broken]]
+    remedy: str
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    Rule(
+        "recordings are whole",
+        "untrusted",
+        check.recordings_are_whole,
+        "look for why the agent ended early: its error in cell.json, the disk, the kernel's log",
+    ),
+    Rule(
+        "no record was dropped",
+        "untrusted",
+        check.no_record_was_dropped,
+        "raise ring_records, lower the rate, or give the agent's writer a CPU of its own",
+    ),
+    Rule(
+        "every packet is accounted for",
+        "untrusted",
+        check.every_packet_is_accounted_for,
+        "compare the talker's counters in cell.json with its recording",
+    ),
+    Rule(
+        "launch times are the schedule's",
+        "untrusted",
+        check.launch_times_are_the_schedules,
+        "the agent and cell.json disagree about start, offset or period: use the agent of this latlab",
+    ),
+    Rule(
+        "clocks were not stepped",
+        "untrusted",
+        check.clocks_were_not_stepped,
+        "let ptp4l, phc2sys or chrony settle before the run, and forbid them to step during it",
+    ),
+    Rule(
+        "no packet arrived before it left",
+        "untrusted",
+        check.no_packet_arrived_before_it_left,
+        "the clocks differ by more than their bound: synchronise them, or bound them anew",
+    ),
+    Rule(
+        "the clocks' offset is bounded",
+        "untrusted",
+        check.clock_offset_is_bounded,
+        "choose a clock section that bounds the offset: shared, exchange or ptp",
+    ),
+    Rule(
+        "the clock bound is small beside the latency",
+        "suspect",
+        check.clock_bound_is_small,
+        "compare differences between cells, not absolute figures, or synchronise the clocks better",
+    ),
+    Rule(
+        "the talker is punctual",
+        "suspect",
+        check.talker_is_punctual,
+        "isolate the talker's CPU, raise its priority, or lengthen the period",
+    ),
+    Rule(
+        "realtime settings are in force",
+        "suspect",
+        check.realtime_settings_are_in_force,
+        "see what `latlab doctor` says of this host",
+    ),
+    Rule(
+        "timestamps are there",
+        "suspect",
+        check.timestamps_are_there,
+        "lower the rate, or lengthen the talker's stamp timeout",
+    ),
+    Rule(
+        "timestamps match their packets",
+        "suspect",
+        check.timestamps_match_their_packets,
+        "look at stray_stamps in cell.json; on kernels before 6.13 use the key `payload`",
+    ),
+    Rule(
+        "every send succeeded",
+        "suspect",
+        check.every_send_succeeded,
+        "look at send_error in the packet table: it holds the errno",
+    ),
+    Rule(
+        "the listener's socket kept every packet",
+        "suspect",
+        check.socket_kept_every_packet,
+        "packets were lost at the listener, not on the way: raise its priority or its receive buffer",
+    ),
+    Rule(
+        "realtime threads were not throttled",
+        "suspect",
+        check.realtime_was_not_throttled,
+        "sysctl kernel.sched_rt_runtime_us=-1, or let the busy threads sleep",
+    ),
+    Rule(
+        "no CPU time was stolen",
+        "suspect",
+        check.no_cpu_time_was_stolen,
+        "pin this machine's vCPUs to CPUs of the host that nothing else uses",
+    ),
+    Rule(
+        "the kernel is PREEMPT_RT",
+        "suspect",
+        check.kernel_is_preempt_rt,
+        "install a PREEMPT_RT kernel (Debian: linux-image-rt-amd64): others promise no upper bound",
+    ),
+    Rule(
+        "the agents' CPUs are isolated",
+        "suspect",
+        check.agents_cpus_are_isolated,
+        "boot with isolcpus=nohz,domain,managed_irq,N and pin the agent to N",
+    ),
+)
+
+
+def judge(evidence: Evidence) -> list[Reason]:
+    """Every reason not to trust one cell, the worst first; places that broke a rule alike share one."""
+    reasons = [
+        Reason(rule.name, rule.severity, ", ".join(where), expected, actual, rule.remedy)
+        for rule in RULES
+        for (expected, actual), where in _alike(rule.broken(evidence)).items()
+    ]
+    return sorted(reasons, key=lambda reason: -_WORSE.index(reason.severity))
+
+
+def verdict(reasons: Iterable[Reason | Mapping[str, Any]]) -> Verdict:
+    """The worst severity among the reasons (or their dicts); without any, `trusted`."""
+    found = (r.severity if isinstance(r, Reason) else r["severity"] for r in reasons)
+    return max(found, key=_WORSE.index, default="trusted")
+
+
+def _alike(broken: Iterable[Broken]) -> dict[tuple[str, str], list[str]]:
+    places: dict[tuple[str, str], list[str]] = {}
+    for found in broken:
+        places.setdefault((found.expected, found.actual), []).append(found.where)
+    return places

@@ -1,0 +1,225 @@
+"""The checks of the trust table: each yields the places where a cell's evidence breaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from latlab.analysis.evidence import THRESHOLDS, Broken, Evidence
+from latlab.analysis.metrics import METRICS
+
+_ONE_WAY = tuple(metric.name for metric in METRICS if metric.crosses_hosts)
+
+
+def recordings_are_whole(evidence: Evidence) -> Iterator[Broken]:
+    """Recordings without their end."""
+    for name, found in evidence.findings.items():
+        if not found.complete:
+            yield Broken(name, "a recording with its end marker", "a recording cut short")
+
+
+def no_record_was_dropped(evidence: Evidence) -> Iterator[Broken]:
+    """Agents whose ring was full."""
+    for agent, done in _done(evidence):
+        if full := done.get("ring_full", 0):
+            yield Broken(agent, "ring_full 0", f"ring_full {full}")
+
+
+def every_packet_is_accounted_for(evidence: Evidence) -> Iterator[Broken]:
+    """Streams of which the talker counted another number sent than the table holds."""
+    names = {stream["stream"]: stream["name"] for stream in evidence.cell["streams"]}
+    for agent, done in _done(evidence, "talk"):
+        for said in done.get("streams", []):
+            name = names.get(said["stream"])
+            counts = evidence.document["streams"].get(name, {}).get("counts")
+            if name is None or counts is None:
+                continue
+            said_sent = said["sent"] + said["send_errors"] + counts["unsent"]
+            if said_sent != counts["scheduled"]:
+                yield Broken(
+                    f"{agent}, stream {name}",
+                    f"{counts['scheduled']} packets sent, refused or unsent",
+                    f"{said_sent}, by the talker's own counters",
+                )
+
+
+def launch_times_are_the_schedules(evidence: Evidence) -> Iterator[Broken]:
+    """Recordings with launch times that are not start + offset + n × period."""
+    for name, found in evidence.findings.items():
+        if found.launch_mismatched:
+            yield Broken(name, "every launch time as scheduled", f"{found.launch_mismatched} others")
+
+
+def clocks_were_not_stepped(evidence: Evidence) -> Iterator[Broken]:
+    """Hosts whose REALTIME jumped against MONOTONIC, or TAI against REALTIME, between two readings."""
+    for name, clocks in evidence.clocks.items():
+        # Reading the clocks takes time itself: a difference is only as sharp as the two brackets.
+        bracket = clocks["bracket_ns"].to_numpy()
+        sharp = THRESHOLDS.clock_step_ns + bracket[1:] + bracket[:-1]
+        pairs = {
+            "REALTIME − MONOTONIC": clocks["real_ns"] - clocks["monotonic_ns"],
+            "TAI − REALTIME": clocks["tai_ns"] - clocks["real_ns"],
+        }
+        for pair, difference in pairs.items():
+            jump = np.diff(difference.to_numpy())
+            stepped = np.abs(jump) > sharp
+            if stepped.any():
+                worst = int(jump[np.abs(jump).argmax()])
+                yield Broken(name, f"{pair} steady within {THRESHOLDS.clock_step_ns} ns", f"a step of {worst} ns")
+
+
+def no_packet_arrived_before_it_left(evidence: Evidence) -> Iterator[Broken]:
+    """One-way figures further below zero than the clocks' bound, and than packets may leave early."""
+    streams = {stream["name"]: stream for stream in evidence.cell["streams"]}
+    for where, stream, metric, figures in _metrics(evidence, *_ONE_WAY, "delivery"):
+        if figures["uncertainty_ns"] is None or figures["min"] is None:
+            continue
+        lowest = -figures["uncertainty_ns"]
+        if metric.startswith("latency"):
+            lowest -= _early_ns(streams[stream])
+        if figures["min"] < lowest:
+            yield Broken(where, f"{lowest} ns or more", f"{figures['min']} ns (sequence {figures['min_sequence']})")
+
+
+def clock_offset_is_bounded(evidence: Evidence) -> Iterator[Broken]:
+    """One-way figures between hosts whose clock offset nothing bounds."""
+    for where, _, _, figures in _metrics(evidence, *_ONE_WAY):
+        if figures["uncertainty_ns"] is None:
+            yield Broken(where, "a bound of the offset between the two clocks", "none in cell.json")
+
+
+def clock_bound_is_small(evidence: Evidence) -> Iterator[Broken]:
+    """Streams whose median latency is not well above the clocks' bound."""
+    for where, _, _, figures in _metrics(evidence, "latency"):
+        bound, median = figures["uncertainty_ns"], figures["p50"]
+        if bound and median is not None and bound > THRESHOLDS.clock_bound_share * abs(median):
+            yield Broken(where, f"± {THRESHOLDS.clock_bound_share:.0%} of {median} ns", f"± {bound} ns")
+
+
+def talker_is_punctual(evidence: Evidence) -> Iterator[Broken]:
+    """Streams whose talker woke more than a period late; by the maximum where p99 has too few packets."""
+    periods = {stream["name"]: stream["period_ns"] for stream in evidence.cell["streams"]}
+    for where, stream, _, figures in _metrics(evidence, "wakeup"):
+        statistic = "p99" if figures["p99"] is not None else "max"
+        late = figures[statistic]
+        if late is not None and late > periods[stream]:
+            yield Broken(where, f"{statistic} of {periods[stream]} ns or less", f"{late} ns")
+
+
+def realtime_settings_are_in_force(evidence: Evidence) -> Iterator[Broken]:
+    """Agents that found their settings other than asked for."""
+    for agent in evidence.cell["agents"]:
+        for problem in ((agent.get("ready") or {}).get("realtime") or {}).get("problems", []):
+            yield Broken(_agent(agent), "every realtime setting as asked for", problem)
+
+
+def timestamps_are_there(evidence: Evidence) -> Iterator[Broken]:
+    """Metrics for which too many packets lack a timestamp."""
+    for where, _, _, figures in _metrics(evidence, *(metric.name for metric in METRICS)):
+        share = figures["missing"] / max(1, figures["n"] + figures["missing"])
+        if share > THRESHOLDS.missing_share:
+            between = f"{figures['from']} or {figures['to']}"
+            expected = f"at most {THRESHOLDS.missing_share:.1%} of packets without {between}"
+            yield Broken(where, expected, f"{share:.1%} ({figures['missing']})")
+
+
+def timestamps_match_their_packets(evidence: Evidence) -> Iterator[Broken]:
+    """Recordings with rows of no packet, or with timestamps on no known clock."""
+    for name, found in evidence.findings.items():
+        if found.stray:
+            yield Broken(name, "every row of one packet, once", f"{found.stray} stray rows")
+        if found.unconverted:
+            yield Broken(name, "clocks recorded beside the timestamps", f"{found.unconverted} unusable timestamps")
+
+
+def every_send_succeeded(evidence: Evidence) -> Iterator[Broken]:
+    """Streams of which the kernel refused packets."""
+    for name, stream in evidence.document["streams"].items():
+        if errors := stream["counts"]["send_errors"]:
+            yield Broken(f"stream {name}", "no send errors", f"{errors} of {stream['counts']['scheduled']} packets")
+
+
+def socket_kept_every_packet(evidence: Evidence) -> Iterator[Broken]:
+    """Listeners whose socket dropped packets."""
+    for agent, done in _done(evidence, "listen"):
+        if drops := done.get("socket_drops", 0):
+            yield Broken(agent, "socket_drops 0", f"socket_drops {drops}")
+
+
+def realtime_was_not_throttled(evidence: Evidence) -> Iterator[Broken]:
+    """Hosts on which realtime threads were throttled, in the cell or, as far as can be known, before."""
+    for host, before, after in _facts(evidence, "scheduler", "rt_throttled_count"):
+        unlimited = _fact(evidence.facts_after[host], "scheduler", "rt_runtime_us") == -1
+        if after > before:
+            yield Broken(host, "no RT throttling", "throttled during the cell")
+        elif after and not unlimited:
+            yield Broken(host, "no RT throttling", "throttled since boot; the kernel does not say it again")
+
+
+def no_cpu_time_was_stolen(evidence: Evidence) -> Iterator[Broken]:
+    """Hosts whose own host took CPU time away, all CPUs together, between the facts before and after."""
+    elapsed_ns = {host: after - before for host, before, after in _facts(evidence, "taken_tai_ns")}
+    for host, before, after in _facts(evidence, "cpu", "steal_ns"):
+        share = (after - before) / elapsed_ns.get(host, evidence.cell["duration_ns"])
+        if share > THRESHOLDS.steal_share:
+            expected = f"at most {THRESHOLDS.steal_share:.0%} of the time stolen"
+            yield Broken(host, expected, f"{share:.1%}")
+
+
+def kernel_is_preempt_rt(evidence: Evidence) -> Iterator[Broken]:
+    """Hosts whose kernel says it is not PREEMPT_RT."""
+    for host, facts in evidence.facts_before.items():
+        if _fact(facts, "kernel", "preempt_rt") is False:
+            yield Broken(host, "a PREEMPT_RT kernel", str(_fact(facts, "kernel", "release") or "another kernel"))
+
+
+def agents_cpus_are_isolated(evidence: Evidence) -> Iterator[Broken]:
+    """Agents that ran on CPUs which the scheduler uses for others too."""
+    for agent in evidence.cell["agents"]:
+        isolated = _fact(evidence.facts_before.get(agent["host"], {}), "cpu", "isolated")
+        cpus = ((agent.get("ready") or {}).get("realtime") or {}).get("cpus")
+        if isolated is None or cpus is None:
+            continue
+        if shared := sorted(set(cpus) - set(isolated)):
+            yield Broken(_agent(agent), "isolated CPUs only", f"CPUs {', '.join(map(str, shared))} not isolated")
+
+
+def _early_ns(stream: Mapping[str, Any]) -> int:
+    """How long before its launch time a packet may rightly leave, ns: ETF sends at txtime − delta."""
+    return int((stream.get("launch_time") or {}).get("lead_ns", 0))
+
+
+def _agent(agent: Mapping[str, Any]) -> str:
+    return f"{agent['verb']} on {agent['host']}"
+
+
+def _done(evidence: Evidence, verb: str | None = None) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each agent that ended by itself, and what it said then."""
+    for agent in evidence.cell["agents"]:
+        if agent.get("done") and verb in (None, agent["verb"]):
+            yield _agent(agent), agent["done"]
+
+
+def _metrics(evidence: Evidence, *names: str) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
+    """(where, stream, metric, figures) of every stream that has one of these metrics."""
+    for stream, measured in evidence.document["streams"].items():
+        for name in names:
+            if name in measured["metrics"]:
+                yield f"{stream}.{name}", stream, name, measured["metrics"][name]
+
+
+def _facts(evidence: Evidence, *path: str) -> Iterator[tuple[str, int, int]]:
+    """(host, before, after) of a counter, for every host that has it both times."""
+    for host, facts in evidence.facts_before.items():
+        before, after = _fact(facts, *path), _fact(evidence.facts_after.get(host, {}), *path)
+        if before is not None and after is not None:
+            yield host, before, after
+
+
+def _fact(facts: Any, *path: str) -> Any:
+    """The fact at a path of keys; None if an older agent or another kernel does not have it."""
+    for key in path:
+        facts = facts.get(key) if isinstance(facts, Mapping) else None
+    return facts

@@ -1,0 +1,237 @@
+"""The command line: verbs, thin. Each does one call and prints what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+import latlab
+from latlab.errors import EXIT_LAB, EXIT_OK, EXIT_USAGE, LatlabError
+
+app = typer.Typer(
+    name="latlab",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="How late time-sensitive packets arrive when a virtual machine is in the path, and why.\n\n"
+    "Exit codes: 0 fine; 1 an accept limit was exceeded; 2 scenario or usage error; 3 the lab failed; "
+    "4 the measurement cannot be trusted.",
+)
+
+
+class PictureFormat(StrEnum):
+    """What pictures can be written as."""
+
+    PNG = "png"
+    SVG = "svg"
+    PDF = "pdf"
+
+
+ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="The scenario file (YAML).")]
+RunName = Annotated[
+    str | None,
+    typer.Argument(metavar="RUN", help="A run folder, or its name in --runs; the newest one if not given."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+Runs = Annotated[Path, typer.Option("--runs", metavar="FOLDER", help="Where run folders are kept.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with 4 if the measurement is suspect, too.")]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option("--metric", metavar="NAME", help="Show this metric's table (may be given several times)."),
+]
+Formats = Annotated[
+    list[PictureFormat] | None,
+    typer.Option("--picture", help="Format of the pictures (may be given several times); png if not given."),
+]
+RUNS = Path("runs")
+
+
+@app.command()
+def doctor(as_json: Json = False) -> None:
+    """Tell what this machine can and cannot do, and how to get what is missing."""
+    from latlab.lab.doctor import doctor as examine
+    from latlab.listing import print_findings
+
+    findings = asyncio.run(examine())
+    if as_json:
+        _print_json([dataclasses.asdict(finding) for finding in findings])
+    else:
+        print_findings(findings, _console())
+    raise typer.Exit(EXIT_LAB if any(finding.ok is False for finding in findings) else EXIT_OK)
+
+
+@app.command()
+def validate(scenario: ScenarioFile, as_json: Json = False) -> None:
+    """Check a scenario file; nothing is run. Every mistake is told at once, with its line."""
+    from latlab.scenario import cells, load_scenario
+
+    loaded = load_scenario(scenario)
+    found = cells(loaded)
+    if as_json:
+        _print_json({"scenario": loaded.scenario.name, "cells": [cell.slug for cell in found], "problems": []})
+        return
+    streams, repeat = len(loaded.scenario.streams), loaded.scenario.repeat
+    _console().print(
+        f"{scenario}: fine. {len(found)} cell{_s(found)} × {repeat} repetition{'s' if repeat > 1 else ''}, "
+        f"{streams} stream{'s' if streams > 1 else ''}:",
+        highlight=False,
+    )
+    for cell in found:
+        _console().print(f"  {cell.slug}", highlight=False, markup=False)
+
+
+@app.command()
+def plan(scenario: ScenarioFile, as_json: Json = False) -> None:
+    """Print every command a run would give, host by host, ready to paste; nothing is run."""
+    from latlab.measure import run as measure
+    from latlab.scenario import load_scenario
+
+    text = measure.plan(load_scenario(scenario))
+    if as_json:
+        _print_json({"plan": text.splitlines()})
+    else:
+        sys.stdout.write(text)
+
+
+@app.command()
+def run(
+    scenario: ScenarioFile,
+    as_json: Json = False,
+    runs: Runs = RUNS,
+    strict: Strict = False,
+    metric: Metrics = None,
+    picture: Formats = None,
+) -> None:
+    """Run a scenario: build the test bed, measure, take it down, and report."""
+    from latlab.console import RunConsole
+    from latlab.measure import run as measure
+    from latlab.scenario import load_scenario
+
+    loaded = load_scenario(scenario)
+    # With --json the document has standard output to itself.
+    with RunConsole(Console(stderr=True) if as_json else _console()) as console:
+        folder = asyncio.run(measure.run(loaded, runs, console.show))
+    raise typer.Exit(_report(folder, as_json=as_json, strict=strict, metrics=metric, formats=picture))
+
+
+@app.command()
+def report(
+    run: RunName = None,
+    as_json: Json = False,
+    runs: Runs = RUNS,
+    strict: Strict = False,
+    metric: Metrics = None,
+    picture: Formats = None,
+) -> None:
+    """Analyse a run again from its recordings, and write its report anew."""
+    from latlab.data.run_folder import RunFolder
+    from latlab.errors import UsageError
+
+    newest = next((path.name for path in sorted(runs.glob("*/run.json"), reverse=True) for path in [path.parent]), None)
+    if run is None and newest is None:
+        raise UsageError("there are no runs yet", where=str(runs), remedy="latlab run SCENARIO")
+    folder = RunFolder.open(run or str(newest), root=runs)
+    raise typer.Exit(_report(folder, as_json=as_json, strict=strict, metrics=metric, formats=picture))
+
+
+@app.command(name="list")
+def list_(as_json: Json = False, runs: Runs = RUNS) -> None:
+    """List the runs, newest first."""
+    from latlab.data.run_folder import list_runs
+    from latlab.listing import print_runs
+
+    found = list_runs(runs)
+    if as_json:
+        _print_json([dataclasses.asdict(one) | {"path": str(one.path)} for one in found])
+    else:
+        print_runs(found, runs, _console())
+
+
+@app.command()
+def clean(as_json: Json = False) -> None:
+    """Undo what runs that were cut short have left on this machine. Finished runs' folders are not touched."""
+    from latlab.lab.undo import clean_stale
+
+    undone = asyncio.run(clean_stale())
+    if as_json:
+        _print_json({"undone": undone})
+    elif undone:
+        for line in undone:
+            _console().print(f"undone: {line}", highlight=False, markup=False)
+    else:
+        _console().print("nothing to undo")
+
+
+def _report(
+    folder: Any, *, as_json: bool, strict: bool, metrics: list[str] | None, formats: list[PictureFormat] | None
+) -> int:
+    """The exit code; the result is written and printed, and the report is written."""
+    from latlab.report.build import write_report
+    from latlab.report.result import exit_code, make_result
+    from latlab.report.terminal import DEFAULT_METRICS, print_result
+
+    result = make_result(folder)
+    code = exit_code(result, strict=strict)
+    folder.write_run(folder.run() | {"exit_status": code})
+    page = write_report(folder, formats=formats or ["png"])
+    if as_json:
+        _print_json(result)
+    else:
+        print_result(result, _console(), metrics or DEFAULT_METRICS)
+        _console().print(f"Report: {page.resolve()}", highlight=False, markup=False, soft_wrap=True)
+    return code
+
+
+def _console() -> Console:
+    console = Console()
+    # Without a terminal there is no width to keep to; tables in a log must not be folded at 80 columns.
+    return console if console.is_terminal else Console(width=140)
+
+
+def _print_json(document: object) -> None:
+    json.dump(document, sys.stdout, indent=2, default=str)
+    sys.stdout.write("\n")
+
+
+def _s(several: object) -> str:
+    return "" if hasattr(several, "__len__") and len(several) == 1 else "s"
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"latlab {latlab.__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Options before the verb."""
+
+
+def main() -> None:
+    """Runs the command line; errors are one line on standard error and an exit code."""
+    try:
+        app()
+    except LatlabError as error:
+        if "--json" in sys.argv:
+            _print_json({"error": error.as_dict(), "exit_status": error.exit_code})
+        sys.stderr.write(f"latlab: {error}\n")
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.stderr.write("latlab: interrupted\n")
+        sys.exit(EXIT_LAB)
+    except BrokenPipeError:
+        sys.exit(EXIT_USAGE)

@@ -1,0 +1,98 @@
+"""A run as it happens, on a terminal (one live line) or without one (plain lines)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from latlab.measure import events
+from latlab.scenario import format_duration
+
+NS = 1e-9
+US = 1e-3
+
+
+class RunConsole:
+    """Shows a run's events on a console; use it as a context."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[packets]}"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task: TaskID | None = None
+        self._cells = 0
+        self._title = ""
+        self._counted: dict[tuple[str, str], int] = {}
+
+    def __enter__(self) -> RunConsole:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._progress.stop()
+
+    def show(self, event: events.Event) -> None:
+        """Nothing; the event is on the console."""
+        match event:
+            case events.Cleaned():
+                self._line("An earlier run was cut short; undone now: " + "; ".join(event.undone))
+            case events.RunStarted():
+                self._cells = event.cells
+                self._line(f"{event.folder}: {event.cells} cell runs, order shuffled with seed {event.seed}")
+            case events.CellStarted():
+                self._counted = {}
+                self._title = f"[{event.order}/{self._cells}] {event.slug} r{event.repeat}"
+                self._line(f"{self._title}: {format_duration(event.duration_ns)}")
+                self._task = self._progress.add_task(self._title, total=event.duration_ns * NS, packets="", start=False)
+            case events.Phase():
+                self._phase(event.name)
+            case events.Packets():
+                self._packets(event)
+            case events.CellEnded():
+                if self._task is not None:
+                    self._progress.remove_task(self._task)
+                    self._task = None
+                self._line(f"{self._title}: {cell_line(event.cell)}")
+
+    def _phase(self, name: str) -> None:
+        if self._task is None:
+            return
+        self._progress.update(self._task, description=f"{self._title}: {name}")
+        if name == "measuring":
+            self._progress.start_task(self._task)
+
+    def _packets(self, event: events.Packets) -> None:
+        if self._task is None or event.verb not in ("talk", "listen"):
+            return
+        self._counted[event.host, event.verb] = sum(event.streams.values())
+        sent = sum(n for (_, verb), n in self._counted.items() if verb == "talk")
+        received = sum(n for (_, verb), n in self._counted.items() if verb == "listen")
+        self._progress.update(self._task, packets=f"{sent} sent, {received} received")
+        task = next(task for task in self._progress.tasks if task.id == self._task)
+        self._progress.update(self._task, completed=min(task.elapsed or 0.0, task.total or 0.0))
+
+    def _line(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def cell_line(cell: Mapping[str, Any]) -> str:
+    """A cell's end in one line: what was sent and received, or why it failed."""
+    if cell["status"] != "ok":
+        reason = cell["reason"]
+        where = f"{reason['where']}: " if reason["where"] else ""
+        remedy = f" ({reason['remedy']})" if reason["remedy"] else ""
+        return f"{cell['status']}: {where}{reason['what']}{remedy}"
+    done = [(agent["verb"], agent["done"]) for agent in cell["agents"] if agent["done"]]
+    sent = sum(stream["sent"] for verb, totals in done if verb == "talk" for stream in totals["streams"])
+    received = sum(stream["received"] for verb, totals in done if verb == "listen" for stream in totals["streams"])
+    return f"{sent} packets sent, {received} received"

@@ -1,0 +1,283 @@
+"""The packet table of a cell: one row a scheduled packet, joined from talkers' and listeners' recordings.
+
+Columns as docs/formats.md, "The packet table". Packets that were lost or never sent are rows too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import DTypeLike, NDArray
+
+from latlab.data.real_to_tai import RealToTai
+from latlab.data.recordings import Recording, no_recording, read_recording
+from latlab.data.run_folder import CellFolder, publish
+from latlab.data.slots import Column, Finder, Mask, Rows, Slots, first_ones
+from latlab.errors import LabError
+
+ROW_GROUP: Final = 1 << 20
+_FINDINGS_KEY: Final = "latlab.findings"
+
+_PIECE: Final = 1 << 20
+"""Rows scattered at a time: enough to be fast, few enough that temporary arrays stay small."""
+
+_STAMP_COLUMNS: Final = {0: "tx_sched_tai_ns", 1: "tx_soft_tai_ns", 2: "tx_hard_tai_ns"}
+_HARDWARE_KIND: Final = 2
+_LAUNCH_ERRORS: Final = {3: 1, 4: 2}
+
+_COLUMNS: Final[dict[str, DTypeLike]] = {
+    "stream": np.uint16,
+    "sequence": np.uint64,
+    "launch_tai_ns": np.int64,
+    "wake_due_tai_ns": np.int64,
+    "wake_tai_ns": np.int64,
+    "submit_tai_ns": np.int64,
+    "tx_sched_tai_ns": np.int64,
+    "tx_soft_tai_ns": np.int64,
+    "tx_hard_tai_ns": np.int64,
+    "rx_hard_tai_ns": np.int64,
+    "rx_soft_tai_ns": np.int64,
+    "rx_user_tai_ns": np.int64,
+    "arrival": np.uint64,
+    "send_error": np.int32,
+    "launch_error": np.uint8,
+    "warmup": np.bool_,
+}
+
+Take = Mask | slice
+_ALL: Final = slice(None)
+"""Takes every row without copying them, which is the usual case."""
+
+_SENT_COLUMNS: Final = ("wake_due_tai_ns", "wake_tai_ns", "submit_tai_ns")
+
+
+@dataclass
+class RecordingFindings:
+    """What the join saw of one recording.
+
+    rows: read. complete: its end was there. stray: rows of no scheduled packet, of an unknown kind, or of a
+    packet that had such a row before (the first one counts). launch_mismatched: rows whose launch time is not
+    the schedule's. unconverted: software timestamps dropped, since the host recorded no clocks to convert by.
+    """
+
+    rows: int = 0
+    complete: bool = False
+    stray: int = 0
+    launch_mismatched: int = 0
+    unconverted: int = 0
+
+
+@dataclass
+class Joined:
+    """The packet table, and {`talker-HOST.sent`: what the join saw of that recording}."""
+
+    packets: pl.DataFrame
+    findings: dict[str, RecordingFindings] = field(default_factory=dict)
+
+
+def build_packets(folder: CellFolder) -> pl.DataFrame:
+    """The packet table, also written to packets.parquet (zstd), with the findings in the file's metadata.
+
+    LabError: cell.json is not there, a recording is not of this run, or the table cannot be written.
+    """
+    joined = join_cell(folder)
+    findings = {name: asdict(found) for name, found in joined.findings.items()}
+    temporary = folder.packets_path.with_name(folder.packets_path.name + ".tmp")
+    try:
+        joined.packets.write_parquet(
+            temporary,
+            compression="zstd",
+            compression_level=1,
+            row_group_size=ROW_GROUP,
+            metadata={_FINDINGS_KEY: json.dumps(findings)},
+        )
+        publish(temporary, folder.packets_path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        temporary.unlink(missing_ok=True)
+        raise LabError(
+            f"the packet table cannot be written: {error}",
+            where=str(folder.packets_path),
+            remedy="make room on the disk; the recordings are whole: `latlab report RUN` builds it anew",
+        ) from error
+    return joined.packets
+
+
+def read_findings(folder: CellFolder) -> dict[str, RecordingFindings]:
+    """{recording: what the join saw of it}, from the packet table's file; empty if that was never built."""
+    if not folder.packets_path.exists():
+        return {}
+    found = json.loads(pl.read_parquet_metadata(folder.packets_path).get(_FINDINGS_KEY, "{}"))
+    return {name: RecordingFindings(**values) for name, values in found.items()}
+
+
+def join_cell(folder: CellFolder) -> Joined:
+    """The packet table and the join's findings, from cell.json and the recordings; nothing is written.
+
+    Sorted by stream number and sequence. LabError as in build_packets.
+    """
+    cell = folder.cell()
+    slots = Slots(cell["streams"])
+    join = _Join(folder, cell, slots)
+    for host in _hosts(cell, "talker"):
+        join.talker(host)
+    for host in _hosts(cell, "listener"):
+        join.listener(host)
+    return Joined(join.frame(), join.findings)
+
+
+def _hosts(cell: Mapping[str, Any], end: str) -> list[str]:
+    return sorted({stream[end] for stream in cell["streams"]})
+
+
+class _Join:
+    """The packet table while recordings are scattered into it."""
+
+    def __init__(self, folder: CellFolder, cell: Mapping[str, Any], slots: Slots) -> None:
+        self.folder = folder
+        self.cell = cell
+        self.slots = slots
+        self.findings: dict[str, RecordingFindings] = {}
+        # Zeroed memory is taken from the machine when it is written: a column nobody fills costs nothing.
+        self.columns = {name: Column(dtype, slots.total) for name, dtype in _COLUMNS.items()}
+        for name in _SENT_COLUMNS:
+            self.columns[name].valid = self.columns["send_error"].valid
+        self.columns["rx_user_tai_ns"].valid = self.columns["arrival"].valid
+        self._schedule()
+
+    def talker(self, host: str) -> None:
+        """Scatter what one talker sent and what its error queue said."""
+        finder = self._finder("talker", host)
+        real_to_tai = self._real_to_tai("talk", host)
+        self._sent(finder, *self._read("talk", host, "sent"))
+        self._stamps(finder, real_to_tai, *self._read("talk", host, "stamps"))
+
+    def listener(self, host: str) -> None:
+        """Scatter what one listener received."""
+        finder = self._finder("listener", host)
+        real_to_tai = self._real_to_tai("listen", host)
+        self._received(finder, real_to_tai, *self._read("listen", host, "received"))
+
+    def _sent(self, finder: Finder, recording: Recording, found: RecordingFindings) -> None:
+        error = self.columns["send_error"]
+        for piece in _pieces(recording):
+            rows, take = _locate(piece, finder, error.valid, found)
+            self._check_launch(piece, rows, take, found)
+            error.values[rows] = _numbers(piece, "error")[take]
+            for name in _SENT_COLUMNS:
+                self.columns[name].values[rows] = _numbers(piece, name)[take]
+
+    def _stamps(
+        self, finder: Finder, real_to_tai: RealToTai | None, recording: Recording, found: RecordingFindings
+    ) -> None:
+        launch_error = self.columns["launch_error"]
+        for piece in _pieces(recording):
+            for (kind,), of_kind in piece.partition_by("kind", as_dict=True, include_key=False).items():
+                if kind in _LAUNCH_ERRORS:
+                    rows, _ = _locate(of_kind, finder, launch_error.valid, found)
+                    launch_error.values[rows] = _LAUNCH_ERRORS[kind]
+                elif kind not in _STAMP_COLUMNS:
+                    found.stray += of_kind.height
+                elif kind != _HARDWARE_KIND and real_to_tai is None:
+                    found.unconverted += of_kind.height
+                else:
+                    column = self.columns[_STAMP_COLUMNS[kind]]
+                    rows, take = _locate(of_kind, finder, column.valid, found)
+                    stamp = _numbers(of_kind, "stamp_ns")[take]
+                    convert = None if kind == _HARDWARE_KIND else real_to_tai
+                    column.values[rows] = convert(stamp) if convert else stamp
+
+    def _received(
+        self, finder: Finder, real_to_tai: RealToTai | None, recording: Recording, found: RecordingFindings
+    ) -> None:
+        arrival = self.columns["arrival"]
+        arrived: Counter[int] = Counter()
+        for piece in _pieces(recording):
+            rows, take = _locate(piece, finder, arrival.valid, found)
+            self._check_launch(piece, rows, take, found)
+            stream = _numbers(piece, "stream")[take]
+            for number in np.unique(stream).tolist():
+                of_stream = rows[stream == number]
+                position = np.arange(len(of_stream), dtype=np.uint64)
+                arrival.values[of_stream] = position + np.uint64(arrived[number])
+                arrived[number] += len(of_stream)
+            self.columns["rx_user_tai_ns"].values[rows] = _numbers(piece, "rx_user_tai_ns")[take]
+            _scatter_present(self.columns["rx_hard_tai_ns"], rows, piece["rx_hard_phc_ns"], take, None)
+            soft = piece["rx_soft_real_ns"]
+            if real_to_tai is None:
+                found.unconverted += soft.count()
+            else:
+                _scatter_present(self.columns["rx_soft_tai_ns"], rows, soft, take, real_to_tai)
+
+    def _read(self, verb: str, host: str, table: str) -> tuple[Recording, RecordingFindings]:
+        path = self.folder.recording(verb, host, table)
+        # An agent killed as it started leaves no file: that is a recording cut short, like any other.
+        known = path.exists()
+        recording = read_recording(path, table, run_id=self.cell["run_id"]) if known else no_recording(table)
+        found = RecordingFindings(rows=recording.table.height, complete=recording.complete)
+        self.findings[path.name.removesuffix(".arrow")] = found
+        return recording, found
+
+    def _real_to_tai(self, verb: str, host: str) -> RealToTai | None:
+        recording, _ = self._read(verb, host, "clocks")
+        ready = next((a.get("ready") or {} for a in self.cell["agents"] if a["host"] == host and a["verb"] == verb), {})
+        return RealToTai.from_clocks(recording.table, tai_offset_s=ready.get("tai_offset_s"))
+
+    def _finder(self, end: str, host: str) -> Finder:
+        return self.slots.finder([s["stream"] for s in self.slots.streams if s[end] == host])
+
+    def _check_launch(self, piece: pl.DataFrame, rows: Rows, take: Take, found: RecordingFindings) -> None:
+        recorded = _numbers(piece, "launch_tai_ns")[take]
+        scheduled = self.columns["launch_tai_ns"].values[rows]
+        found.launch_mismatched += int(np.count_nonzero(recorded != scheduled))
+
+    def _schedule(self) -> None:
+        """Fill what is known before anything is sent: launch = start + offset + n × period."""
+        start = int(self.cell["start_tai_ns"])
+        launch = self.columns["launch_tai_ns"].values
+        for stream in self.slots.streams:
+            rows = self.slots.slice_of[stream["stream"]]
+            n = np.arange(rows.stop - rows.start, dtype=np.int64)
+            self.columns["stream"].values[rows] = stream["stream"]
+            self.columns["sequence"].values[rows] = n
+            launch[rows] = n * int(stream["period_ns"]) + (start + int(stream["offset_ns"]))
+        self.columns["warmup"].values[:] = launch < start + int(self.cell["warmup_ns"])
+
+    def frame(self) -> pl.DataFrame:
+        """The table. Every mask is let go as its column becomes a series."""
+        for name in ("stream", "sequence", "launch_tai_ns", "warmup", "launch_error"):
+            self.columns[name].valid = np.ones(self.slots.total, np.bool_)
+        return pl.DataFrame([self.columns.pop(name).series(name) for name in _COLUMNS])
+
+
+def _pieces(recording: Recording) -> Iterator[pl.DataFrame]:
+    return recording.table.iter_slices(_PIECE)
+
+
+def _locate(piece: pl.DataFrame, finder: Finder, seen: Mask, found: RecordingFindings) -> tuple[Rows, Take]:
+    """Table rows of the piece's rows that are to be taken, and which those are; the rest is counted stray."""
+    rows, known = finder.find(_numbers(piece, "stream"), _numbers(piece, "sequence"))
+    fresh = first_ones(rows, seen)
+    if len(rows) == piece.height and fresh.all():
+        return rows, _ALL
+    known[known] = fresh
+    found.stray += piece.height - int(fresh.sum())
+    return rows[fresh], known
+
+
+def _numbers(piece: pl.DataFrame, name: str) -> NDArray[Any]:
+    """A column that has no nulls, as an array of its own type."""
+    return piece[name].to_numpy()
+
+
+def _scatter_present(column: Column, rows: Rows, stamps: pl.Series, take: Take, convert: RealToTai | None) -> None:
+    """Put the timestamps that are there into the column; what is null stays null."""
+    present = stamps.is_not_null().to_numpy()[take]
+    values = stamps.fill_null(0).to_numpy()[take][present]
+    column.values[rows[present]] = convert(values) if convert else values
+    column.valid[rows[present]] = True

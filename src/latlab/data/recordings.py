@@ -1,0 +1,185 @@
+"""What an agent's recording holds: an Arrow IPC stream, readable up to its last whole batch.
+
+The columns are those of docs/formats.md, "Recordings". A process that was killed leaves a stream without its
+end marker, or with half a batch after the last whole one; both are read, and said.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyarrow import ipc
+
+from latlab.errors import LabError
+
+FORMAT: Final = "1"
+
+SCHEMAS: Final[dict[str, pa.Schema]] = {
+    "sent": pa.schema(
+        [
+            ("stream", pa.uint16()),
+            ("sequence", pa.uint64()),
+            ("launch_tai_ns", pa.int64()),
+            ("wake_due_tai_ns", pa.int64()),
+            ("wake_tai_ns", pa.int64()),
+            ("submit_tai_ns", pa.int64()),
+            ("error", pa.int32()),
+        ]
+    ),
+    "stamps": pa.schema(
+        [
+            ("stream", pa.uint16()),
+            ("sequence", pa.uint64()),
+            ("kind", pa.uint8()),
+            ("stamp_ns", pa.int64()),
+        ]
+    ),
+    "received": pa.schema(
+        [
+            ("stream", pa.uint16()),
+            ("sequence", pa.uint64()),
+            ("launch_tai_ns", pa.int64()),
+            ("rx_hard_phc_ns", pa.int64()),
+            ("rx_soft_real_ns", pa.int64()),
+            ("rx_user_tai_ns", pa.int64()),
+        ]
+    ),
+    "clocks": pa.schema(
+        [
+            ("tai_ns", pa.int64()),
+            ("real_ns", pa.int64()),
+            ("monotonic_ns", pa.int64()),
+            ("monotonic_raw_ns", pa.int64()),
+            ("bracket_ns", pa.int64()),
+        ]
+    ),
+    "exchanges": pa.schema(
+        [
+            ("sequence", pa.uint64()),
+            ("t1_tai_ns", pa.int64()),
+            ("t2_tai_ns", pa.int64()),
+            ("t3_tai_ns", pa.int64()),
+            ("t4_tai_ns", pa.int64()),
+        ]
+    ),
+}
+"""The columns of each table, by name."""
+
+# Arrow columnar format, "Encapsulated message format": a marker, then a metadata length; zero ends it.
+_CONTINUATION: Final = b"\xff\xff\xff\xff"
+_END_OF_STREAM: Final = _CONTINUATION + b"\x00\x00\x00\x00"
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A recording's rows and whether it was finished.
+
+    table: every row of every whole batch, in file order, memory-mapped. complete: the end-of-stream marker
+    was there, so nothing is missing from the end. metadata: the schema's `latlab.*` keys.
+    """
+
+    table: pl.DataFrame
+    complete: bool
+    metadata: dict[str, str]
+
+
+def read_recording(path: Path, table: str, *, run_id: str | None = None) -> Recording:
+    """The recording at `path`, which must hold `table` (a key of SCHEMAS) of run `run_id` (None: of any run).
+
+    An empty file, or one cut inside its header, gives no rows, complete = False and no metadata.
+    LabError: there is no such file, or it holds another table, format or run, or no recording at all.
+    """
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        raise LabError(
+            f"there is no recording of table {table!r}",
+            where=str(path),
+            remedy="the agent did not start, or its files were not fetched",
+        ) from None
+    if size == 0:
+        return no_recording(table)
+    with pa.memory_map(str(path)) as source:
+        _check_beginning(path, source.read(len(_CONTINUATION)))
+        source.seek(0)
+        try:
+            reader = ipc.open_stream(source)
+        except (pa.ArrowInvalid, OSError):
+            return no_recording(table)
+        metadata = {
+            key.decode(): value.decode()
+            for key, value in (reader.schema.metadata or {}).items()
+            if key.startswith(b"latlab.")
+        }
+        _check_identity(path, table, run_id, reader.schema, metadata)
+        batches, complete = _whole_batches(source, reader)
+    rows = pa.Table.from_batches(batches, SCHEMAS[table])
+    return Recording(_frame(rows), complete, metadata)
+
+
+def _whole_batches(
+    source: pa.MemoryMappedFile, reader: ipc.RecordBatchStreamReader
+) -> tuple[list[pa.RecordBatch], bool]:
+    """Every batch that is there to its last byte, and whether the end-of-stream marker follows the last."""
+    batches: list[pa.RecordBatch] = []
+    end_of_last = source.tell()
+    while True:
+        try:
+            batch = reader.read_next_batch()
+            batch.validate()
+        except StopIteration:
+            source.seek(end_of_last)
+            # The reader also stops at a plain end of file and at zeros, which a power cut leaves behind.
+            return batches, bytes(source.read(len(_END_OF_STREAM))) == _END_OF_STREAM
+        except (pa.ArrowInvalid, OSError):
+            return batches, False
+        batches.append(pa.RecordBatch.from_arrays(batch.columns, names=batch.schema.names))
+        end_of_last = source.tell()
+
+
+def _check_beginning(path: Path, found: bytes) -> None:
+    """Raise LabError unless the first bytes are a stream's, cut short, or the zeros of a power cut."""
+    if not _CONTINUATION.startswith(found) and any(found):
+        raise _wrong(path, "an Arrow IPC stream", f"a file that begins with {found!r}")
+
+
+def _check_identity(path: Path, table: str, run_id: str | None, schema: pa.Schema, metadata: dict[str, str]) -> None:
+    """Raise LabError unless the header says this format, this table, this run and its columns."""
+    expected = {"latlab.format": FORMAT, "latlab.table": table}
+    if run_id is not None:
+        expected["latlab.run_id"] = run_id
+    for key, value in expected.items():
+        if metadata.get(key) != value:
+            raise _wrong(path, f"{key} = {value}", f"{key} = {metadata.get(key, 'absent')}")
+    found = [(field.name, field.type) for field in schema]
+    wanted = [(field.name, field.type) for field in SCHEMAS[table]]
+    if found != wanted:
+        raise _wrong(path, f"columns {_columns(SCHEMAS[table])}", f"columns {_columns(schema)}")
+
+
+def _columns(schema: pa.Schema) -> str:
+    return json.dumps({field.name: str(field.type) for field in schema})
+
+
+def _wrong(path: Path, expected: str, actual: str) -> LabError:
+    return LabError(
+        f"not the recording that was looked for: expected {expected}, found {actual}",
+        where=str(path),
+        remedy="use the latlab-agent of this latlab, and leave the files of a run in their own folder",
+    )
+
+
+def no_recording(table: str) -> Recording:
+    """What is known of a recording that was never begun: the table without rows, not complete."""
+    return Recording(_frame(SCHEMAS[table].empty_table()), complete=False, metadata={})
+
+
+def _frame(table: pa.Table) -> pl.DataFrame:
+    frame = pl.from_arrow(table, rechunk=False)  # rechunking would copy the mapped file into memory
+    assert isinstance(frame, pl.DataFrame)
+    return frame

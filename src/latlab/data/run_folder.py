@@ -1,0 +1,275 @@
+"""Where a run's files are: the run folder of docs/formats.md, and the folder of each of its cells."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from latlab.data.recordings import read_recording
+from latlab.errors import LabError, UsageError
+
+DEFAULT_ROOT: Final = Path("runs")
+RUN_FORMAT: Final = "latlab.run/1"
+
+_PREFIX_OF_VERB: Final = {"talk": "talker", "listen": "listener"}
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Nothing; `path` then holds `document` whole, or, after a crash at any moment, what it held before."""
+    data = json.dumps(document, indent=1, ensure_ascii=False).encode() + b"\n"
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_bytes(data)
+    publish(temporary, path)
+
+
+def publish(temporary: Path, path: Path) -> None:
+    """Nothing; the finished file `temporary` has taken the name `path`, and both are on the disk."""
+    _fsync(temporary)
+    os.replace(temporary, path)
+    _fsync(path.parent)
+
+
+def _fsync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in `path`. LabError: it is not there or is not a JSON object."""
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise LabError(f"cannot be read: {error}", where=str(path)) from error
+    if not isinstance(document, dict):
+        raise LabError(f"expected a JSON object, found {type(document).__name__}", where=str(path))
+    return document
+
+
+@dataclass(frozen=True)
+class CellFolder:
+    """The folder of one repeat of one cell: `cells/SLUG/rN`."""
+
+    path: Path
+
+    @property
+    def slug(self) -> str:
+        """The cell's name, as `loads=none`."""
+        return self.path.parent.name
+
+    @property
+    def repeat(self) -> int:
+        """Which repeat, from 1."""
+        return int(self.path.name.removeprefix("r"))
+
+    def cell(self) -> dict[str, Any]:
+        """cell.json. LabError: it is not there or broken."""
+        return read_json(self.path / "cell.json")
+
+    def write_cell(self, document: Mapping[str, Any]) -> None:
+        """Nothing; cell.json is written whole."""
+        write_json(self.path / "cell.json", document)
+
+    def facts(self, when: str) -> dict[str, Any]:
+        """{host: facts} of facts-`when`.json, when = `before` or `after`; empty if they were never taken."""
+        path = self._facts_path(when)
+        return read_json(path) if path.exists() else {}
+
+    def write_facts(self, when: str, facts: Mapping[str, Any]) -> None:
+        """Nothing; facts-`when`.json is written whole."""
+        write_json(self._facts_path(when), facts)
+
+    def _facts_path(self, when: str) -> Path:
+        if when not in ("before", "after"):
+            raise ValueError(f"facts are taken before and after, not {when!r}")
+        return self.path / f"facts-{when}.json"
+
+    def prefix(self, verb: str, host: str) -> Path:
+        """What an agent is told as `recording`: `talker-HOST` for talk, `listener-HOST` for listen."""
+        return self.path / f"{_PREFIX_OF_VERB[verb]}-{host}"
+
+    def clock_prefix(self, initiator: str, responder: str) -> Path:
+        """What the clock verb's initiator is told as `recording`: `clock-INITIATOR-RESPONDER`."""
+        return self.path / f"clock-{initiator}-{responder}"
+
+    def recording(self, verb: str, host: str, table: str) -> Path:
+        """The path of one recording: `talker-HOST.sent.arrow` for ("talk", HOST, "sent")."""
+        return self.path / f"{self.prefix(verb, host).name}.{table}.arrow"
+
+    def clocks(self) -> dict[str, pl.DataFrame]:
+        """{`talker-HOST` or `listener-HOST`: its clocks table}, for every agent that recorded one."""
+        return {
+            path.name.removesuffix(".clocks.arrow"): read_recording(path, "clocks").table
+            for path in sorted(self.path.glob("*.clocks.arrow"))
+        }
+
+    @property
+    def packets_path(self) -> Path:
+        """Where the packet table is, or will be."""
+        return self.path / "packets.parquet"
+
+    def packets(self) -> pl.DataFrame:
+        """The packet table. LabError: it has not been built."""
+        if not self.packets_path.exists():
+            raise LabError(
+                "the cell has no packet table",
+                where=str(self.packets_path),
+                remedy="build it from the recordings: latlab report RUN",
+            )
+        return pl.read_parquet(self.packets_path)
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """One line of `latlab list`; what the run never wrote is None. Times are UTC, ISO 8601."""
+
+    run: str
+    path: Path
+    name: str | None
+    started: str | None
+    ended: str | None
+    exit_status: int | None
+    verdict: str | None
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of one run. run.json makes it one: it is written first."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, root: Path, name: str, *, now: datetime | None = None) -> RunFolder:
+        """A new, empty run folder in `root`, called `YYYYMMDD-HHMMSS-name-xxxx` (UTC; xxxx random).
+
+        run.json then holds `format`, `run`, `name` and `started`. UsageError: the folder cannot be made.
+        """
+        started = (now or datetime.now(UTC)).astimezone(UTC)
+        plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
+        while True:
+            path = root / f"{started:%Y%m%d-%H%M%S}-{plain}-{secrets.token_hex(2)}"
+            try:
+                path.mkdir(parents=True)
+                break
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise UsageError(
+                    f"no run folder can be made: {error.strerror}",
+                    where=str(path),
+                    remedy="choose a folder that can be written",
+                ) from error
+        folder = cls(path)
+        folder.write_run({"format": RUN_FORMAT, "run": path.name, "name": name, "started": started.isoformat()})
+        return folder
+
+    @classmethod
+    def open(cls, run: Path | str, *, root: Path = DEFAULT_ROOT) -> RunFolder:
+        """The run folder at the path `run`, or called `run` in `root`. UsageError: it is none."""
+        for path in (Path(run), root / run):
+            if (path / "run.json").is_file():
+                return cls(path)
+        raise UsageError(
+            "not a run folder: expected a folder that holds run.json",
+            where=str(run),
+            remedy=f"name a run that `latlab list` shows, by its path or by its name in {root}/",
+        )
+
+    @property
+    def id(self) -> str:
+        """The folder's own name."""
+        return self.path.resolve().name
+
+    def run(self) -> dict[str, Any]:
+        """run.json."""
+        return read_json(self.path / "run.json")
+
+    def write_run(self, document: Mapping[str, Any]) -> None:
+        """Nothing; run.json is written whole."""
+        write_json(self.path / "run.json", document)
+
+    @property
+    def scenario_path(self) -> Path:
+        """The scenario as it was given."""
+        return self.path / "scenario.yaml"
+
+    @property
+    def plan_path(self) -> Path:
+        """Every command, host by host."""
+        return self.path / "plan.txt"
+
+    @property
+    def result_path(self) -> Path:
+        """The result document."""
+        return self.path / "result.json"
+
+    @property
+    def report_path(self) -> Path:
+        """The HTML report."""
+        return self.path / "report.html"
+
+    @property
+    def pictures_path(self) -> Path:
+        """The folder of the PNG pictures."""
+        return self.path / "pictures"
+
+    def result(self) -> dict[str, Any]:
+        """The result document. LabError: the run has none."""
+        return read_json(self.result_path)
+
+    def write_result(self, document: Mapping[str, Any]) -> None:
+        """Nothing; result.json is written whole."""
+        write_json(self.result_path, document)
+
+    def add_cell(self, slug: str, repeat: int) -> CellFolder:
+        """The new, empty folder of a cell's repeat (from 1)."""
+        folder = self.cell(slug, repeat)
+        folder.path.mkdir(parents=True)
+        return folder
+
+    def cell(self, slug: str, repeat: int) -> CellFolder:
+        """The folder of a cell's repeat, which need not exist."""
+        return CellFolder(self.path / "cells" / slug / f"r{repeat}")
+
+    def cells(self) -> list[CellFolder]:
+        """Every cell's folder that has a cell.json, by slug and repeat."""
+        found = [CellFolder(path.parent) for path in self.path.glob("cells/*/r*/cell.json")]
+        return sorted(found, key=lambda cell: (cell.slug, cell.repeat))
+
+    def summary(self) -> RunSummary:
+        """The run in one line. A run.json that a crash left broken gives a line of None."""
+        run = _or_empty(self.path / "run.json")
+        result = _or_empty(self.result_path)
+        return RunSummary(
+            run=self.id,
+            path=self.path,
+            name=run.get("name"),
+            started=run.get("started"),
+            ended=run.get("ended"),
+            exit_status=run.get("exit_status"),
+            verdict=result.get("verdict"),
+        )
+
+
+def list_runs(root: Path = DEFAULT_ROOT) -> list[RunSummary]:
+    """Every run in `root`, newest first; none if there is no such folder."""
+    runs = [RunFolder(path.parent).summary() for path in root.glob("*/run.json")]
+    return sorted(runs, key=lambda run: (run.run[:15], run.started or "", run.run), reverse=True)
+
+
+def _or_empty(path: Path) -> dict[str, Any]:
+    try:
+        return read_json(path)
+    except LabError:
+        return {}

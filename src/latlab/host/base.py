@@ -1,0 +1,135 @@
+"""What every host can do: run a command to its end, start a process, and say what it is."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shlex
+import signal
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from latlab.errors import LabError
+from latlab.host.tools import install_remedy
+
+STDERR_LINES = 5
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A command that has ended: what was run, its exit status, and both outputs as text."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class Host(ABC):
+    """A place where commands run. One small interface; a kind of host is one file."""
+
+    kind: str
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @abstractmethod
+    def prefix(self) -> tuple[str, ...]:
+        """The arguments that, put before a command, make it run here."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, object]:
+        """The host as plain JSON values, from which `host_from` makes it again in another process."""
+
+    @property
+    @abstractmethod
+    def shared_kernel(self) -> str:
+        """The identity of the running kernel (its boot id): hosts with the same one share their clocks."""
+
+    @property
+    def machine(self) -> Host:
+        """The host whose process table and file system this one shares; itself, unless it lies on another."""
+        return self
+
+    def command_line(self, argv: Sequence[str]) -> str:
+        """The whole command as one would paste it into a shell on this machine."""
+        return shlex.join([*self.prefix(), *argv])
+
+    async def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: int | None = asyncio.subprocess.PIPE,
+        stdout: int | None = asyncio.subprocess.PIPE,
+        stderr: int | None = asyncio.subprocess.PIPE,
+    ) -> asyncio.subprocess.Process:
+        """The started process, leader of a session of its own; LabError when the program is missing.
+
+        Its own session keeps a Ctrl-C at the terminal from it: the lab decides when and how it ends. Its pid
+        is also its process group.
+        """
+        try:
+            return await asyncio.create_subprocess_exec(
+                *self.prefix(),
+                *argv,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+                limit=1 << 24,  # a line of an agent's facts is longer than the 64 KiB that asyncio allows
+            )
+        except FileNotFoundError as error:
+            tool = str(error.filename)
+            raise LabError(f"{tool} is missing", where=self.name, remedy=install_remedy(tool)) from None
+        except PermissionError as error:
+            raise LabError(f"{error.filename} is not executable", where=self.name) from None
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        input: bytes | None = None,
+        timeout_s: float = 30,
+        check: bool = True,
+    ) -> Completed:
+        """The ended command. LabError when it is missing, takes too long, or ends with another status than 0.
+
+        check=False returns any exit status. Whoever cancels this takes the command down with it.
+        """
+        stdin = asyncio.subprocess.DEVNULL if input is None else asyncio.subprocess.PIPE
+        process = await self.spawn(argv, stdin=stdin)
+        try:
+            stdout, stderr = await asyncio.wait_for(process.communicate(input), timeout_s)
+        except TimeoutError:
+            raise LabError(f"`{self.command_line(argv)}` did not end within {timeout_s:g} s", where=self.name) from None
+        finally:
+            if process.returncode is None:
+                await _kill_group(process)
+        completed = Completed(
+            tuple(argv),
+            process.returncode or 0,
+            stdout.decode(errors="replace"),
+            stderr.decode(errors="replace"),
+        )
+        if check and completed.returncode != 0:
+            raise self._failed(completed)
+        return completed
+
+    def _failed(self, completed: Completed) -> LabError:
+        lines = [line for line in completed.stderr.strip().splitlines() if line.strip()]
+        said = "; ".join(lines[-STDERR_LINES:]) or "it said nothing on stderr"
+        # `ip netns exec` reports a program it cannot find by its own exit status 255.
+        missing = completed.returncode == 255 and f'exec of "{completed.argv[0]}" failed' in completed.stderr
+        return LabError(
+            f"`{self.command_line(completed.argv)}` ended with status {completed.returncode}: {said}",
+            where=self.name,
+            remedy=install_remedy(completed.argv[0]) if missing else "",
+        )
+
+
+async def _kill_group(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()

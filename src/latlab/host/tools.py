@@ -1,0 +1,30 @@
+"""Which Debian package provides a tool that a host lacks."""
+
+from __future__ import annotations
+
+PACKAGES = {
+    "chrt": "util-linux",
+    "ethtool": "ethtool",
+    "grep": "grep",
+    "hwstamp_ctl": "linuxptp",
+    "ip": "iproute2",
+    "iperf3": "iperf3",
+    "kill": "procps",
+    "modprobe": "kmod",
+    "netperf": "netperf",
+    "netserver": "netperf",
+    "ss": "iproute2",
+    "sysctl": "procps",
+    "taskset": "util-linux",
+    "tc": "iproute2",
+}
+
+
+def install_remedy(tool: str) -> str:
+    """What to do when `tool` is missing: the package to install, or where to look for it."""
+    package = PACKAGES.get(tool)
+    if package == "netperf":
+        return "enable Debian's non-free component and `sudo apt install netperf`, or use kind iperf3 or flood"
+    if package:
+        return f"`sudo apt install {package}`, or your distribution's package of {tool}"
+    return f"install {tool}, or put it on the PATH"

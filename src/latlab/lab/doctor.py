@@ -1,0 +1,160 @@
+"""What this machine can and cannot do for a measurement, and how to get what is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from latlab.errors import LabError
+from latlab.host import MACHINE, LocalHost
+from latlab.host.tools import install_remedy
+from latlab.lab.agent_binary import find_agent
+from latlab.lab.journal import stale_journals
+from latlab.lab.machine import CAPABILITIES, effective_capabilities
+from latlab.lab.scratch import scratch_findings
+
+REQUIRED_TOOLS = ("ip", "sysctl", "grep", "ss", "kill")
+OPTIONAL_TOOLS = ("tc", "ethtool", "chrt", "taskset", "iperf3", "netperf", "netserver", "hwstamp_ctl")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing found.
+
+    ok: True it is as it should be, False runs will fail, None runs work but measure less well or less.
+    """
+
+    area: str
+    name: str
+    ok: bool | None
+    found: str
+    remedy: str = ""
+
+
+async def doctor() -> list[Finding]:
+    """All findings, in the order to read them. What is tried out is tried in a namespace made for it."""
+    findings = [finding for check in CHECKS for finding in check()]
+    findings += [finding async for finding in _scratch()]
+    findings.append(await _fifo())
+    areas = [finding.area for finding in findings]
+    return sorted(findings, key=lambda finding: areas.index(finding.area))
+
+
+def _privilege() -> Iterator[Finding]:
+    missing = sorted(set(CAPABILITIES) - effective_capabilities(_read("/proc/self/status")))
+    found = f"missing {', '.join(missing)}" if missing else "all capabilities"
+    yield Finding("privilege", "capabilities", not missing, found, "run with sudo" if missing else "")
+
+
+def _kernel() -> Iterator[Finding]:
+    yield Finding("kernel", "release", True, os.uname().release)
+    realtime = _read("/sys/kernel/realtime") == "1" or "PREEMPT_RT" in os.uname().version
+    remedy = "" if realtime else "a kernel with PREEMPT_RT, such as Debian's linux-image-rt-amd64"
+    yield Finding("kernel", "PREEMPT_RT", realtime or None, "yes" if realtime else "no", remedy)
+
+
+def _tools() -> Iterator[Finding]:
+    for tool in (*REQUIRED_TOOLS, *OPTIONAL_TOOLS):
+        path = shutil.which(tool)
+        missing = False if tool in REQUIRED_TOOLS else None
+        yield Finding("tools", tool, True if path else missing, path or "missing", "" if path else install_remedy(tool))
+
+
+def _agent() -> Iterator[Finding]:
+    try:
+        yield Finding("tools", "latlab-agent", True, str(find_agent()))
+    except LabError as error:
+        yield Finding("tools", "latlab-agent", False, error.what, error.remedy)
+
+
+def _clocks() -> Iterator[Finding]:
+    offset_s = round((time.clock_gettime_ns(time.CLOCK_TAI) - time.clock_gettime_ns(time.CLOCK_REALTIME)) / 1e9)
+    remedy = "" if offset_s else "none is needed on one machine; between machines let linuxptp or chrony set it"
+    yield Finding("clocks", "TAI offset", True if offset_s else None, f"{offset_s} s", remedy)
+    names = [f"{path.name} {_read(path / 'clock_name')}" for path in sorted(Path("/sys/class/ptp").glob("ptp*"))]
+    remedy = "" if names else "hardware timestamps need a NIC with a PTP clock, such as Intel i210 or i225"
+    yield Finding("clocks", "PTP hardware clocks", True if names else None, ", ".join(names) or "none", remedy)
+
+
+def _latency() -> Iterator[Finding]:
+    device = Path("/dev/cpu_dma_latency")
+    usable = os.access(device, os.W_OK)
+    found = "writable" if usable else "not writable" if device.exists() else "missing"
+    yield Finding("latency", str(device), usable or None, found, "" if usable else "idle states stay on: run with sudo")
+    runtime = _read("/proc/sys/kernel/sched_rt_runtime_us") or "unknown"
+    off = runtime == "-1"
+    remedy = "" if off else "`sudo sysctl kernel.sched_rt_runtime_us=-1` for threads that spin"
+    found = "off" if off else f"real-time threads may run {runtime} µs in each period"
+    yield Finding("latency", "RT throttling", off or None, found, remedy)
+    governor = _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+    good = governor in ("performance", "")
+    remedy = "" if good else "`sudo cpupower frequency-set -g performance`"
+    yield Finding("latency", "frequency governor", good or None, governor or "no frequency scaling visible", remedy)
+    isolated = _read("/sys/devices/system/cpu/isolated")
+    remedy = "" if isolated else "isolcpus=… on the kernel's command line"
+    yield Finding("latency", "isolated CPUs", True if isolated else None, isolated or "none", remedy)
+
+
+def _virtualisation() -> Iterator[Finding]:
+    device = Path("/dev/kvm")
+    usable = os.access(device, os.R_OK | os.W_OK)
+    found = "usable" if usable else "no access" if device.exists() else "missing"
+    yield Finding(
+        "guests",
+        "KVM",
+        usable or None,
+        found,
+        "" if usable else "turn virtualisation on; load kvm; run with sudo",
+    )
+
+
+def _leftovers() -> Iterator[Finding]:
+    try:
+        journals = stale_journals()
+    except LabError as error:
+        yield Finding("leftovers", "journals", False, str(error), error.remedy)
+        return
+    runs = [journal.run for journal in journals if journal.pending()]
+    for journal in journals:
+        journal.close()
+    found = f"of runs {', '.join(runs)}" if runs else "none"
+    yield Finding("leftovers", "journals", None if runs else True, found, "`latlab clean`" if runs else "")
+
+
+async def _scratch() -> AsyncIterator[Finding]:
+    """What namespaces, veth links and qdiscs can be made, tried out."""
+    async for name, ok, found, remedy in scratch_findings():
+        yield Finding("network", name, ok, found, remedy)
+
+
+async def _fifo() -> Finding:
+    name, remedy = "SCHED_FIFO", "run with sudo, outside a container that forbids it"
+    try:
+        await LocalHost(MACHINE).run(("chrt", "-f", "1", "true"))
+    except LabError as error:
+        return Finding("latency", name, False, error.what, error.remedy or remedy)
+    return Finding("latency", name, True, "permitted")
+
+
+def _read(path: str | Path) -> str:
+    """The file's stripped text; empty when the kernel offers no such file."""
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return ""
+
+
+CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
+    _privilege,
+    _kernel,
+    _tools,
+    _agent,
+    _clocks,
+    _latency,
+    _virtualisation,
+    _leftovers,
+)

@@ -1,0 +1,214 @@
+"""What has to be undone, on disk before it is done, so that no crash leaves anything behind.
+
+One file a run, JSON Lines. While the run lives it holds a lock (flock) on its file; the kernel drops that
+lock however the run ends. A journal without a lock is therefore one that a dead run left.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from latlab.errors import LabError
+from latlab.host import Host
+from latlab.lab.step import Argv
+
+FORMAT = "latlab.journal/1"
+
+
+@dataclass(frozen=True)
+class UndoRecord:
+    """A command that takes a step back; present as in Step."""
+
+    n: int
+    host: dict[str, Any]
+    title: str
+    undo: Argv
+    present: Argv | None
+
+
+@dataclass(frozen=True)
+class ProcessRecord:
+    """A process to end: only while `pid` on the kernel `kernel` still has this start time (clock ticks)."""
+
+    n: int
+    host: dict[str, Any]
+    title: str
+    pid: int
+    start_time: int
+    kernel: str
+
+
+Record = UndoRecord | ProcessRecord
+
+
+def journal_directory() -> Path:
+    """Where all runs of this machine keep their journals: `$LATLAB_STATE`, or /var/lib/latlab/journal."""
+    return Path(os.environ.get("LATLAB_STATE") or "/var/lib/latlab/journal")
+
+
+class Journal:
+    """One run's journal, open and locked: made by `create`, or taken over by `stale_journals`."""
+
+    def __init__(self, path: Path, descriptor: int, records: list[Record], undone: set[int]) -> None:
+        self.path = path
+        self.run = path.stem
+        self._descriptor = descriptor
+        self._records = records
+        self._undone = undone
+
+    @classmethod
+    def create(cls, run: str) -> Journal:
+        """A new, empty journal of `run`, locked and on disk; LabError when it cannot be written."""
+        directory = journal_directory()
+        path = directory / f"{run}.jsonl"
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            descriptor = _create_locked(path)
+        except FileExistsError:
+            raise LabError(f"run {run} has a journal already", where=str(path), remedy="`latlab clean`") from None
+        except OSError as error:
+            raise LabError(
+                f"cannot write the journal: {error.strerror}",
+                where=str(directory),
+                remedy="run with sudo, or name another directory in LATLAB_STATE",
+            ) from None
+        journal = cls(path, descriptor, [], set())
+        journal._append({"format": FORMAT, "run": run})
+        for folder in (directory, directory.parent):
+            _sync_directory(folder)
+        return journal
+
+    def record(self, host: Host, title: str, undo: Argv, present: Argv | None) -> int:
+        """The number of the new record; it is on disk when this returns."""
+        return self._add(UndoRecord(self._next(), host.describe(), title, undo, present))
+
+    def record_process(self, host: Host, title: str, pid: int, start_time: int) -> int:
+        """The number of the record of a process from Host.spawn; start_time as lab.process.start_time."""
+        described = host.machine.describe()
+        return self._add(ProcessRecord(self._next(), described, title, pid, start_time, host.shared_kernel))
+
+    def undone(self, n: int) -> None:
+        """Nothing; record n is settled, on disk."""
+        self._append({"undone": n})
+        self._undone.add(n)
+
+    def pending(self) -> list[Record]:
+        """What is still to be undone, last done first: the order to undo it in."""
+        return [record for record in reversed(self._records) if record.n not in self._undone]
+
+    def close(self) -> None:
+        """Nothing; the lock is let go, and the file is gone if all is undone; else it stays for clean-up."""
+        if self._descriptor < 0:
+            return
+        if not self.pending():
+            self.path.unlink(missing_ok=True)
+        os.close(self._descriptor)
+        self._descriptor = -1
+
+    def _next(self) -> int:
+        return len(self._records)
+
+    def _add(self, record: Record) -> int:
+        self._append({"do": asdict(record)})
+        self._records.append(record)
+        return record.n
+
+    def _append(self, entry: dict[str, Any]) -> None:
+        line = json.dumps(entry, separators=(",", ":")).encode() + b"\n"
+        try:
+            while line:
+                line = line[os.write(self._descriptor, line) :]
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise LabError(f"cannot write the journal: {error.strerror}", where=str(self.path)) from None
+
+
+def stale_journals() -> list[Journal]:
+    """The journals that dead runs left, each now locked by us; those of living runs are not touched.
+
+    A last line that was torn by the crash is cut off: what it announced was never begun.
+    """
+    return list(_stale(journal_directory()))
+
+
+def _stale(directory: Path) -> Iterator[Journal]:
+    for path in sorted(directory.glob("*.jsonl")):
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise LabError(
+                f"cannot open the journal: {error.strerror}", where=str(path), remedy="run with sudo"
+            ) from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            continue
+        if os.fstat(descriptor).st_nlink == 0:
+            os.close(descriptor)
+            continue
+        records, undone = _read(path, descriptor)
+        yield Journal(path, descriptor, records, undone)
+
+
+def _read(path: Path, descriptor: int) -> tuple[list[Record], set[int]]:
+    content = path.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1]
+    if len(whole) != len(content):
+        os.ftruncate(descriptor, len(whole))
+    records: list[Record] = []
+    undone: set[int] = set()
+    for number, line in enumerate(whole.splitlines(), 1):
+        try:
+            entry = json.loads(line)
+            if "undone" in entry:
+                undone.add(int(entry["undone"]))
+            elif "do" in entry:
+                records.append(_record(entry["do"]))
+            elif entry["format"] != FORMAT:
+                raise ValueError(entry["format"])
+        except (ValueError, KeyError, TypeError):
+            os.close(descriptor)
+            raise LabError(
+                f"line {number} is not a record of {FORMAT}",
+                where=str(path),
+                remedy="undo by hand what the file lists, then delete it",
+            ) from None
+    return records, undone
+
+
+def _record(fields: dict[str, Any]) -> Record:
+    if "pid" in fields:
+        return ProcessRecord(**fields)
+    present = fields.pop("present")
+    return UndoRecord(undo=tuple(fields.pop("undo")), present=present and tuple(present), **fields)
+
+
+def _create_locked(path: Path) -> int:
+    """The descriptor of a new file at path, locked.
+
+    Whoever cleans up at this moment may take it for a dead run's in the instant before the lock; then it has
+    no name any more, and another one is made.
+    """
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor
+        os.close(descriptor)
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

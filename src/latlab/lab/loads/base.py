@@ -1,0 +1,143 @@
+"""What every kind of background load is: the processes it takes, and how their output is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from latlab.lab.step import Argv
+
+SPARE_S = 60
+
+Role = Literal["server", "source"]
+Ending = Literal["command", "interrupt", "itself", "terminate"]
+
+
+@dataclass(frozen=True)
+class Cores:
+    """How a load's processes are scheduled on a host: SCHED_FIFO priority, CPUs; None leaves it as it is."""
+
+    fifo: int | None = None
+    cpus: tuple[int, ...] | None = None
+
+    def prefix(self) -> Argv:
+        """The `chrt` and `taskset` to put before a command that cannot set this itself."""
+        fifo = ("chrt", "-f", str(self.fifo)) if self.fifo else ()
+        cpus = ("taskset", "-c", ",".join(map(str, self.cpus))) if self.cpus else ()
+        return fifo + cpus
+
+
+@dataclass(frozen=True)
+class LoadPlan:
+    """One load of a cell, resolved to addresses and ports.
+
+    rate_bps counts the payload of all instances together, None is as fast as it goes; size is the payload of
+    a packet in bytes, None is the tool's own choice. The load owns the ports from `port` to port + instances.
+    seconds is how long it is needed; a load that can be stopped is let run SPARE_S longer if nobody stops it.
+    """
+
+    name: str
+    kind: str
+    source: str
+    sink: str
+    source_address: str
+    sink_address: str
+    source_interface: str
+    size: int | None
+    rate_bps: int | None
+    instances: int
+    protocol: str
+    priority: int
+    port: int
+    seconds: int
+    agent: str
+    source_cores: Cores = Cores()
+    sink_cores: Cores = Cores()
+
+    def rate_each(self) -> int | None:
+        """An instance's share of the rate, in bit/s; None is as fast as it goes."""
+        return None if self.rate_bps is None else self.rate_bps // self.instances
+
+
+@dataclass(frozen=True)
+class LoadProcess:
+    """One process of a load.
+
+    spec: for our agent, the JSON object on its standard input. tcp_port: it is ready once it listens there.
+    ending: how it is told to stop: by the agent's stop `command`, by SIGINT (`interrupt`), by SIGTERM
+    (`terminate`), or not at all because it ends by `itself`.
+    """
+
+    role: Role
+    host: str
+    argv: Argv
+    ending: Ending
+    spec: Mapping[str, Any] | None = None
+    tcp_port: int | None = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a process wrote from start to end."""
+
+    process: LoadProcess
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True)
+class Achieved:
+    """What a load did: payload bit/s sent and received, packets/s sent; None where the tool does not say."""
+
+    version: str
+    sent_bps: float | None
+    received_bps: float | None
+    sent_pps: float | None
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LoadResult:
+    """A load as it ran: `as_dict` is its entry in cell.json."""
+
+    plan: LoadPlan
+    commands: tuple[str, ...]
+    achieved: Achieved
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry of cell.json's `loads`."""
+        return {
+            "name": self.plan.name,
+            "kind": self.plan.kind,
+            "from": self.plan.source,
+            "to": self.plan.sink,
+            "version": self.achieved.version,
+            "commands": list(self.commands),
+            "asked_bps": self.plan.rate_bps,
+            "sent_bps": self.achieved.sent_bps,
+            "received_bps": self.achieved.received_bps,
+            "sent_pps": self.achieved.sent_pps,
+            "detail": self.achieved.detail,
+        }
+
+
+@dataclass(frozen=True)
+class LoadKind:
+    """A kind of load, registered in one line.
+
+    tools: the programs it needs on its hosts. processes: servers first. parse: from the outputs in the same
+    order; ValueError, LookupError or ZeroDivisionError when they are not what the tool prints at its end.
+    version: the command that prints the tool's version, when its output does not say it.
+    """
+
+    name: str
+    tools: tuple[str, ...]
+    processes: Callable[[LoadPlan], list[LoadProcess]]
+    parse: Callable[[LoadPlan, Sequence[Output]], Achieved]
+    version: Argv | None = None
+
+
+def total(values: Sequence[float]) -> float | None:
+    """The sum of the instances' values; None when there is none."""
+    return sum(values) if values else None

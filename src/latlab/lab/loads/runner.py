@@ -1,0 +1,131 @@
+"""All loads of a cell: on before the talkers start, off after the last packet, what they achieved."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from latlab.errors import LabError
+from latlab.lab.apply import TestBed
+from latlab.lab.loads.base import LoadPlan, LoadResult, Output
+from latlab.lab.loads.running import END_S, RunningProcess
+from latlab.lab.loads.table import LOADS
+
+FLOWS_S = 10.0
+POLL_S = 0.05
+# Each more than what the tools say to each other on their control connection before the load itself.
+FLOWING_PACKETS = 8
+FLOWING_BYTES = 4096
+
+
+class LoadRunner:
+    """The loads of one cell on a test bed."""
+
+    def __init__(self, bed: TestBed, plans: Sequence[LoadPlan]) -> None:
+        self._bed = bed
+        self._plans = plans
+        self._running: list[tuple[LoadPlan, list[RunningProcess]]] = []
+        self._versions: dict[str, str] = {}
+        self._begun = 0.0
+
+    async def start(self) -> None:
+        """Nothing; every load's traffic flows. LabError, with all processes gone, when one does not."""
+        try:
+            for plan in self._plans:
+                await self._start(plan)
+        except BaseException:
+            await self.kill()
+            raise
+
+    def failure(self) -> LabError | None:
+        """The first load that is over before it was told to stop; None while all run."""
+        for plan, running in self._running:
+            for process in running:
+                if process.plan.ending != "itself" or self._early(plan):
+                    failure = process.failure()
+                    if failure:
+                        return failure
+        return None
+
+    async def stop(self) -> list[LoadResult]:
+        """What each load achieved; all processes are gone. LabError with its stderr when one died before."""
+        failure = self.failure()
+        if failure:
+            await self.kill()
+            raise failure
+        try:
+            return [await self._stop(plan, running) for plan, running in self._running]
+        finally:
+            await self.kill()
+
+    async def kill(self) -> None:
+        """Nothing; whatever still ran is gone, its output with it."""
+        for _, running in self._running:
+            for process in running:
+                await process.kill(self._bed)
+        self._running = []
+
+    async def _start(self, plan: LoadPlan) -> None:
+        kind = LOADS[plan.kind]
+        if kind.version and plan.kind not in self._versions:
+            said = await self._bed.hosts[plan.source].run(kind.version, check=False)
+            self._versions[plan.kind] = said.stdout.strip()
+        running: list[RunningProcess] = []
+        self._running.append((plan, running))
+        before = await self._sent(plan)
+        self._begun = self._begun or time.monotonic()
+        for process in kind.processes(plan):
+            running.append(await RunningProcess.start(plan.name, process, self._bed))
+        await self._until_flowing(plan, before)
+
+    async def _until_flowing(self, plan: LoadPlan, before: int) -> None:
+        deadline = time.monotonic() + FLOWS_S
+        enough = before + plan.instances * max(FLOWING_PACKETS * (plan.size or 0), FLOWING_BYTES)
+        while await self._sent(plan) < enough:
+            failure = self.failure()
+            if failure:
+                raise failure
+            if time.monotonic() > deadline:
+                raise LabError(
+                    f"load {plan.name}: no traffic left {plan.source_interface} within {FLOWS_S:g} s",
+                    where=plan.source,
+                )
+            await asyncio.sleep(POLL_S)
+
+    async def _sent(self, plan: LoadPlan) -> int:
+        """The bytes that have left by the load's interface since it exists."""
+        counter = f"/sys/class/net/{plan.source_interface}/statistics/tx_bytes"
+        return int((await self._bed.hosts[plan.source].run(("cat", counter))).stdout)
+
+    async def _stop(self, plan: LoadPlan, running: list[RunningProcess]) -> LoadResult:
+        outputs: dict[int, Output] = {}
+        # Sources first: a server's count is whole only once nothing is sent any more.
+        for role in ("source", "server"):
+            mine = [process for process in running if process.plan.role == role]
+            for process in mine:
+                # An iperf3 server ends with its client, and interrupting it would lose its counts.
+                if role == "source" or process.plan.ending != "interrupt":
+                    process.tell_to_stop()
+            for process in mine:
+                outputs[id(process)] = await process.output(self._bed, self._patience(plan, process))
+        ordered = [outputs[id(process)] for process in running]
+        try:
+            achieved = LOADS[plan.kind].parse(plan, ordered)
+        except (ValueError, LookupError, ZeroDivisionError) as error:
+            said = "; ".join(output.stderr.strip() or output.stdout.strip()[-200:] for output in ordered)
+            raise LabError(
+                f"load {plan.name}: its result cannot be read ({error!r}): {said}", where=plan.source
+            ) from None
+        if not achieved.version:
+            achieved = replace(achieved, version=self._versions.get(plan.kind, ""))
+        return LoadResult(plan, tuple(process.command() for process in running), achieved)
+
+    def _patience(self, plan: LoadPlan, process: RunningProcess) -> float:
+        if process.plan.ending != "itself":
+            return END_S
+        return END_S + max(0.0, self._begun + plan.seconds - time.monotonic())
+
+    def _early(self, plan: LoadPlan) -> bool:
+        return time.monotonic() < self._begun + plan.seconds

@@ -1,0 +1,168 @@
+"""One process of a load while it runs: started, ready, told to stop, its output collected."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from typing import Any
+
+from latlab.errors import LabError
+from latlab.host import Host
+from latlab.lab.apply import TestBed
+from latlab.lab.loads.base import LoadProcess, Output
+
+READY_S = 10.0
+END_S = 10.0
+POLL_S = 0.02
+WORDS = 5  # lines of a process's last output that an error quotes
+START_LEAD_NS = 20_000_000  # enough for the line to arrive before the instant it names
+
+SIGNALS = {"interrupt": signal.SIGINT, "terminate": signal.SIGTERM}
+
+
+class RunningProcess:
+    """A load's process, journalled while it lives. load is the load's name, for errors."""
+
+    def __init__(self, load: str, plan: LoadProcess, host: Host, process: asyncio.subprocess.Process) -> None:
+        self.plan = plan
+        self.host = host
+        self._load = load
+        self._process = process
+        self._lines: list[str] = []
+        self._ready: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._stderr = b""
+        self._reading = asyncio.gather(self._read_stdout(), self._read_stderr())
+        self._record: int | None = None
+
+    @classmethod
+    async def start(cls, load: str, plan: LoadProcess, bed: TestBed) -> RunningProcess:
+        """The process, running and ready: it listens, or has said so. LabError when it does not get there."""
+        host = bed.hosts[plan.host]
+        running = cls(load, plan, host, await host.spawn(plan.argv))
+        try:
+            running._record = await bed.track(host, f"{plan.role} of load {load}", running._process)
+            if plan.spec is not None:
+                running._say(plan.spec)
+                ready = await running._first(running._ready)
+                if plan.role == "source":
+                    running._say({"start_tai_ns": int(ready["tai_ns"]) + START_LEAD_NS})
+            elif plan.tcp_port is not None:
+                await running._first(asyncio.ensure_future(running._listens(plan.tcp_port)))
+        except LabError as error:
+            await running.kill(bed)
+            said = "" if running._ready.done() else running._said()
+            raise LabError(f"{error.what}{said}", where=error.where or host.name, remedy=error.remedy) from None
+        except asyncio.CancelledError:
+            await running.kill(bed)
+            raise
+        return running
+
+    def ended(self) -> bool:
+        """Whether the process is over."""
+        return self._process.returncode is not None
+
+    def failure(self) -> LabError | None:
+        """Why the load is not running as it should: the process is over; None while it runs."""
+        if not self.ended():
+            return None
+        what = f"load {self._load}: `{self.command()}` ended early with status {self._process.returncode}"
+        return LabError(f"{what}{self._said()}", where=self.host.name)
+
+    def command(self) -> str:
+        """The command as one would type it."""
+        return self.host.command_line(self.plan.argv)
+
+    def tell_to_stop(self) -> None:
+        """Nothing; the process has been told to end, in the way its kind understands."""
+        if self.ended():
+            return
+        if self.plan.ending == "command":
+            self._say({"stop": True})
+        elif self.plan.ending in SIGNALS:
+            self._signal(SIGNALS[self.plan.ending])
+
+    async def output(self, bed: TestBed, within_s: float = END_S) -> Output:
+        """All it wrote, once it has ended by what it was told; LabError when it does not end in time."""
+        try:
+            await asyncio.wait_for(asyncio.shield(self._reading), within_s)
+            await asyncio.wait_for(self._process.wait(), within_s)
+        except TimeoutError:
+            await self.kill(bed)
+            raise LabError(
+                f"load {self._load}: `{self.command()}` did not end within {within_s:g} s{self._said()}",
+                where=self.host.name,
+            ) from None
+        self._settle(bed)
+        return Output(self.plan, "\n".join(self._lines), self._stderr.decode(errors="replace"))
+
+    async def kill(self, bed: TestBed) -> None:
+        """Nothing; the process and its children are gone."""
+        self._signal(signal.SIGKILL)
+        await self._process.wait()
+        await self._reading
+        self._settle(bed)
+
+    def _settle(self, bed: TestBed) -> None:
+        bed.settle(self._record)
+        self._record = None
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.ended():
+            return  # its number may be another process's by now
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
+
+    def _say(self, message: Any) -> None:
+        assert self._process.stdin
+        with contextlib.suppress(ConnectionError, RuntimeError):
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+
+    def _said(self) -> str:
+        """Its last words: stderr, and of a tool that writes its errors into its JSON, the end of that."""
+        stderr = self._stderr.decode(errors="replace").strip().splitlines()
+        stdout = self._lines if self.plan.spec is None or not stderr else []
+        words = [line.strip() for line in (*stdout[-WORDS:], *stderr[-WORDS:]) if line.strip(" \t{}[],")]
+        return f": {'; '.join(words)}" if words else ""
+
+    async def _first(self, awaited: asyncio.Future[Any]) -> Any:
+        """The result of awaited; LabError when the process ends or READY_S go by before it."""
+        try:
+            await asyncio.wait({awaited, self._reading}, timeout=READY_S, return_when=asyncio.FIRST_COMPLETED)
+            if awaited.done():
+                return awaited.result()
+        finally:
+            awaited.cancel()
+        if self._reading.done():
+            await self._process.wait()
+            raise LabError(f"load {self._load}: `{self.command()}` ended before it was ready")
+        raise LabError(f"load {self._load}: `{self.command()}` was not ready within {READY_S:g} s")
+
+    async def _listens(self, port: int) -> None:
+        # A connection would be taken for the client: the socket table is asked instead.
+        while not (await self.host.run(("ss", "-Hltn", f"sport = :{port}"))).stdout.strip():
+            await asyncio.sleep(POLL_S)
+
+    async def _read_stdout(self) -> None:
+        assert self._process.stdout
+        async for raw in self._process.stdout:
+            line = raw.decode(errors="replace").rstrip("\n")
+            self._lines.append(line)
+            if self.plan.spec is not None and not self._ready.done():
+                self._take_event(line)
+
+    def _take_event(self, line: str) -> None:
+        with contextlib.suppress(ValueError):
+            event = json.loads(line)
+            if event.get("event") == "ready":
+                self._ready.set_result(event)
+            elif event.get("event") == "error":
+                where = f"{self.host.name}: load {self._load}: {event.get('where', '')}"
+                error = LabError(str(event.get("what")), where=where, remedy=str(event.get("remedy", "")))
+                self._ready.set_exception(error)
+
+    async def _read_stderr(self) -> None:
+        assert self._process.stderr
+        self._stderr = await self._process.stderr.read()

@@ -1,0 +1,85 @@
+"""A change to a host: the command that does it, the one that undoes it, the check that reads it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+Argv = tuple[str, ...]
+
+
+def stripped(output: str) -> str:
+    """The output without the white space around it."""
+    return output.strip()
+
+
+def former_value(output: str) -> Mapping[str, str]:
+    """`{"before": the stripped output}`: the usual reading of a former value."""
+    return {"before": output.strip()}
+
+
+@dataclass(frozen=True)
+class Before:
+    """What stood before a step.
+
+    read turns argv's output into names and values; "{name}" in the undo command is replaced by its value.
+    """
+
+    argv: Argv
+    read: Callable[[str], Mapping[str, str]] = former_value
+
+
+@dataclass(frozen=True)
+class Check:
+    """What must be read back after a step.
+
+    read takes the actual value out of argv's output. within_ms is how long it may take to become the expected
+    one: 0 means at once.
+    """
+
+    argv: Argv
+    expected: str
+    read: Callable[[str], str] = stripped
+    within_ms: int = 0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One change to one host.
+
+    do: the command; empty for a step that only checks what must already be so.
+    undo: the command that takes it back; None when something else's undo takes it along.
+    present: exits 0 only while there is something to undo and it is ours. A step whose present succeeds
+    before it was done is refused: what is there already belongs to someone else.
+    """
+
+    host: str
+    title: str
+    do: Argv
+    undo: Argv | None = None
+    present: Argv | None = None
+    before: Before | None = None
+    check: Check | None = None
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What became of a step, as cell.json's `steps` has it. expected and actual are None without a check."""
+
+    host: str
+    title: str
+    command: str
+    seconds: float
+    expected: str | None
+    actual: str | None
+    ok: bool
+
+
+def fill(argv: Argv, values: Mapping[str, str]) -> Argv:
+    """argv with each "{name}" replaced by its value; other braces stay as they are."""
+    filled = []
+    for argument in argv:
+        for name, value in values.items():
+            argument = argument.replace("{" + name + "}", value)
+        filled.append(argument)
+    return tuple(filled)

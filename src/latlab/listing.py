@@ -1,0 +1,51 @@
+"""What the doctor found, and which runs there are, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from latlab.data.run_folder import RunSummary
+from latlab.lab.doctor import Finding
+
+_MARKS = {True: ("ok", "green"), False: ("missing", "bold red"), None: ("limited", "yellow")}
+
+
+def print_findings(findings: Sequence[Finding], console: Console) -> None:
+    """Nothing; the doctor's findings are printed, by area, each with what mends it."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("", "area", "what", "found", "how to get it"):
+        table.add_column(heading, overflow="fold")
+    area = ""
+    for finding in findings:
+        mark, style = _MARKS[finding.ok]
+        shown = "" if finding.area == area else finding.area
+        area = finding.area
+        table.add_row(Text(mark, style), *map(Text, (shown, finding.name, finding.found, finding.remedy)))
+    console.print(table)
+    missing = sum(finding.ok is False for finding in findings)
+    limited = sum(finding.ok is None for finding in findings)
+    if missing:
+        console.print(f"{missing} missing: runs will fail without. {limited} limited.", highlight=False)
+    else:
+        console.print(f"This machine can measure. {limited} limited.", highlight=False)
+
+
+def print_runs(runs: Sequence[RunSummary], root: Path, console: Console) -> None:
+    """Nothing; the runs are printed, newest first."""
+    if not runs:
+        console.print(f"no runs in {root} yet: latlab run SCENARIO", highlight=False, markup=False)
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("run", "scenario", "started (UTC)", "exit", "verdict"):
+        table.add_column(heading, overflow="fold")
+    for run in runs:
+        started = (run.started or "").replace("T", " ").removesuffix("+00:00")
+        status = "" if run.exit_status is None else str(run.exit_status)
+        table.add_row(*map(Text, (run.run, run.name or "", started, status, run.verdict or "")))
+    console.print(table)

@@ -1,0 +1,278 @@
+"""One cell: the test bed up, everything started in order, measured, stopped, and the test bed down again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import Awaitable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from latlab.data.packets import build_packets
+from latlab.data.run_folder import CellFolder
+from latlab.errors import LabError, LatlabError
+from latlab.host import Host
+from latlab.lab import make_hosts, test_bed_steps
+from latlab.lab.apply import TestBed
+from latlab.lab.loads import plan_loads
+from latlab.lab.loads.runner import LoadRunner
+from latlab.lab.preflight import find_agent
+from latlab.lab.timestamping import hardware_stamps_step, parse_timestamping
+from latlab.measure.agent import Agent
+from latlab.measure.clocks import ClockWatch
+from latlab.measure.events import Listener, Phase
+from latlab.measure.specs import Bed, listen_spec, listeners, stream_entries, talk_spec, talkers
+from latlab.scenario import End, Run, Scenario
+
+CELL_FORMAT = "latlab.cell/1"
+LABEL = "measured"
+START_LEAD_NS = 200_000_000  # enough for every talker to have heard of the start before it comes
+SPARE_S = 30.0
+WATCH_S = 0.2
+SECOND_NS = 1_000_000_000
+
+
+@dataclass
+class Outcome:
+    """What is known of a cell so far; becomes cell.json, whatever happens."""
+
+    run: Run
+    order: int
+    run_id: str = field(default_factory=lambda: secrets.token_hex(8))
+    status: str = "ok"
+    reason: dict[str, str] | None = None
+    start_tai_ns: int = 0
+    agents: list[Agent] = field(default_factory=list)
+    loads: list[dict[str, Any]] = field(default_factory=list)
+    clocks: list[dict[str, Any]] = field(default_factory=list)
+    steps: list[dict[str, Any]] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The cell.json of docs/formats.md."""
+        cell, scenario = self.run.cell, self.run.cell.scenario
+        return {
+            "format": CELL_FORMAT,
+            "cell": cell.label,
+            "slug": cell.slug,
+            "repeat": self.run.repeat,
+            "order": self.order,
+            "status": self.status,
+            "reason": self.reason,
+            "label": LABEL,
+            "run_id": self.run_id,
+            "start_tai_ns": self.start_tai_ns,
+            "warmup_ns": scenario.warmup,
+            "duration_ns": scenario.duration,
+            "streams": stream_entries(scenario),
+            "agents": [agent.as_dict() for agent in self.agents],
+            "loads": self.loads,
+            "clocks": self.clocks,
+            "steps": self.steps,
+        }
+
+    def fail(self, error: LatlabError) -> None:
+        """Nothing; the cell has failed, and why. The first reason stays."""
+        if self.status == "ok":
+            self.status, self.reason = "failed", error.as_dict()
+
+
+async def run_cell(run: Run, order: int, tag: str, folder: CellFolder, listener: Listener) -> dict[str, Any]:
+    """The cell's cell.json, which has been written, with its recordings and its packet table.
+
+    A LatlabError makes the cell `failed`; a cancellation makes it `interrupted` and is raised again, after the test
+    bed is down and everything recorded is on disk.
+    """
+    outcome = Outcome(run, order)
+    interrupted = False
+    try:
+        await _on_test_bed(outcome, tag, folder, listener)
+    except asyncio.CancelledError:
+        interrupted = True
+        outcome.status = "interrupted"
+        outcome.reason = {"what": "interrupted", "where": run.cell.slug, "remedy": "run it again"}
+    except LatlabError as error:
+        outcome.fail(error)
+    except OSError as error:
+        outcome.fail(_of_the_system(error))
+    folder.write_cell(outcome.as_dict())
+    if outcome.start_tai_ns:
+        listener(Phase("joining"))
+        try:
+            await asyncio.to_thread(build_packets, folder)
+        except LatlabError as error:
+            outcome.fail(error)
+            folder.write_cell(outcome.as_dict())
+    if interrupted:
+        raise asyncio.CancelledError
+    return outcome.as_dict()
+
+
+async def _on_test_bed(outcome: Outcome, tag: str, folder: CellFolder, listener: Listener) -> None:
+    scenario = outcome.run.cell.scenario
+    hosts = make_hosts(scenario, tag)
+    listener(Phase("setting up"))
+    async with TestBed(f"{folder.path.parents[2].name}-{outcome.order}", hosts) as bed:
+        try:
+            await bed.apply(test_bed_steps(scenario, tag))
+            await _Cell(outcome, bed, folder, listener).measure()
+        finally:
+            outcome.steps = [asdict(result) for result in bed.results]
+            listener(Phase("tearing down"))
+
+
+class _Cell:
+    """A cell on its test bed: what runs there, in the order in which it is started and stopped."""
+
+    def __init__(self, outcome: Outcome, bed: TestBed, folder: CellFolder, listener: Listener) -> None:
+        self._outcome = outcome
+        self._scenario: Scenario = outcome.run.cell.scenario
+        self._bed = bed
+        self._folder = folder
+        self._listener = listener
+        self._binary = str(find_agent())
+        self._talking: list[Agent] = []
+        self._listening: list[Agent] = []
+        self._clocks = ClockWatch(self._scenario, bed.hosts)
+        self._loads = LoadRunner(bed, plan_loads(self._scenario, self._scenario.duration, self._binary))
+
+    async def measure(self) -> None:
+        """Nothing; everything has run to its end and been stopped. LabError at the first thing that fails.
+
+        Whatever fails, what the agents have recorded so far is finished before it is told.
+        """
+        try:
+            await self._start()
+            await self._watch()
+            await asyncio.sleep(self._scenario.settle / SECOND_NS)
+        finally:
+            self._listener(Phase("stopping"))
+            await _all_of_these(
+                self._stop_agents(self._talking),
+                self._stop_loads(),
+                self._stop_agents(self._listening),
+                self._stop_clocks(),
+            )
+            await self._facts("after")
+
+    async def _start(self) -> None:
+        """Listeners first, then talkers, clocks and loads; the streams last, when all else goes on."""
+        scenario, outcome = self._scenario, self._outcome
+        at = await self._look_at_interfaces()
+        await self._facts("before")
+        for host in listeners(scenario):
+            spec = listen_spec(scenario, host, at, outcome.run_id, self._folder.prefix("listen", host))
+            await self._agent(self._listening, host, "listen", spec)
+        for host in talkers(scenario):
+            spec = talk_spec(scenario, host, at, outcome.run_id, self._folder.prefix("talk", host))
+            await self._agent(self._talking, host, "talk", spec)
+        await self._clocks.start(self._bed, self._binary, outcome.run_id, self._folder)
+        outcome.agents.extend(self._clocks.agents)
+        if scenario.loads:
+            self._listener(Phase("loading"))
+        await self._loads.start()
+        outcome.start_tai_ns = _now_tai_ns(self._talking[0]) + START_LEAD_NS
+        self._listener(Phase("measuring"))
+        for agent in self._talking:
+            agent.begin(outcome.start_tai_ns)
+
+    async def _agent(self, group: list[Agent], host: str, verb: str, spec: Mapping[str, Any]) -> None:
+        agent = await Agent.start(self._bed, self._bed.hosts[host], self._binary, verb, spec, self._listener)
+        group.append(agent)
+        self._outcome.agents.append(agent)
+
+    async def _watch(self) -> None:
+        """Nothing once every talker is done. LabError as soon as an agent or a load fails, or it takes too long."""
+        running = {agent.done for agent in (*self._talking, *self._listening)}
+        talking = {agent.done for agent in self._talking}
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + (START_LEAD_NS + self._scenario.duration) / SECOND_NS + SPARE_S
+        while not all(future.done() for future in talking):
+            pending = {future for future in running if not future.done()}
+            ended, _ = await asyncio.wait(pending, timeout=WATCH_S, return_when=asyncio.FIRST_COMPLETED)
+            for future in ended:
+                future.result()
+            if failure := self._loads.failure():
+                raise failure
+            if loop.time() > deadline:
+                late = ", ".join(agent.host.name for agent in self._talking if not agent.done.done())
+                raise LabError(
+                    f"the talker is not done {SPARE_S:g} s after the last packet was due",
+                    where=late,
+                    remedy="see whether the machine is overloaded or was suspended",
+                )
+        for future in talking:
+            future.result()
+
+    async def _stop_agents(self, agents: list[Agent]) -> None:
+        await _all_of_these(*(agent.stop(self._bed) for agent in agents))
+
+    async def _stop_loads(self) -> None:
+        self._outcome.loads = [load.as_dict() for load in await self._loads.stop()]
+
+    async def _stop_clocks(self) -> None:
+        self._outcome.clocks = await self._clocks.stop(self._bed)
+
+    async def _facts(self, when: str) -> None:
+        """Nothing; every host's facts are in facts-`when`.json."""
+        facts = {}
+        for name, host in self._bed.hosts.items():
+            if name not in self._scenario.hosts:
+                continue
+            interfaces = [end.interface for link in self._scenario.links for end in link.ends if end.host == name]
+            options = [option for interface in interfaces for option in ("--interface", interface)]
+            facts[name] = json.loads((await host.run((self._binary, "facts", *options))).stdout)
+        self._folder.write_facts(when, facts)
+
+    async def _look_at_interfaces(self) -> Bed:
+        """What the specs need to know of the interfaces; hardware stamping is turned on where a NIC has it."""
+        macs: dict[str, str] = {}
+        hardware: set[str] = set()
+        for name in self._scenario.streams:
+            route = self._scenario.route(name)
+            for end in (route.talker_end, route.listener_end):
+                if str(end) not in macs:
+                    macs[str(end)] = await _mac(self._bed.hosts[end.host], end)
+                    if await self._turn_hardware_stamps_on(end):
+                        hardware.add(str(end))
+        return Bed(macs, frozenset(hardware))
+
+    async def _turn_hardware_stamps_on(self, end: End) -> bool:
+        said = await self._bed.hosts[end.host].run(("ethtool", "-T", end.interface), check=False)
+        if said.returncode != 0:
+            return False
+        step = hardware_stamps_step(end.host, end.interface, parse_timestamping(said.stdout))
+        if step is None:
+            return False
+        await self._bed.apply([step])
+        return True
+
+
+def _now_tai_ns(talker: Agent) -> int:
+    """The talker's CLOCK_TAI now: what it read when it was ready, and the time gone by since."""
+    return talker.tai_ns + int((asyncio.get_running_loop().time() - talker.ready_at) * SECOND_NS)
+
+
+async def _mac(host: Host, end: End) -> str:
+    found = json.loads((await host.run(("ip", "-j", "link", "show", "dev", end.interface))).stdout)
+    return str(found[0]["address"])
+
+
+async def _all_of_these(*works: Awaitable[object]) -> None:
+    """Nothing; all works have been awaited in turn, whatever became of those before. The first error is raised."""
+    first: BaseException | None = None
+    for work in works:
+        try:
+            await asyncio.shield(asyncio.ensure_future(work))
+        except (LatlabError, OSError, asyncio.CancelledError) as error:
+            first = first or error
+    if first:
+        raise first
+
+
+def _of_the_system(error: OSError) -> LabError:
+    return LabError(
+        f"{error.strerror or error}",
+        where=str(error.filename or "this machine"),
+        remedy="free space, or choose another folder for the runs" if error.errno == 28 else "",
+    )

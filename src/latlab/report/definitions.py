@@ -1,0 +1,42 @@
+"""What the words on the page mean, so that a reader needs nothing beside it."""
+
+from __future__ import annotations
+
+TIMESTAMPS: tuple[tuple[str, str], ...] = (
+    ("launch", "when the packet was meant to leave: the schedule, start + offset + sequence × period"),
+    ("wake", "the talker's thread woke for it"),
+    ("submit", "just before the send call"),
+    ("tx_sched", "the kernel: it entered the qdisc layer"),
+    ("tx_soft", "the kernel: it was handed to the network driver"),
+    ("tx_hard", "the sending network card's own clock"),
+    ("rx_hard", "the receiving network card's own clock"),
+    ("rx_soft", "the receiving kernel: it came out of the driver"),
+    ("rx_user", "the listening application had it"),
+)
+
+STATISTICS: tuple[tuple[str, str], ...] = (
+    ("n", "packets with a value; packets launched during the warm-up are in no statistic"),
+    ("lost", "packets handed to the kernel that never arrived (RFC 7680)"),
+    ("min, avg, max", "smallest value, arithmetic mean, largest value"),
+    ("stddev", "standard deviation of the population"),
+    (
+        "p50 … p99.99",
+        "the value that this share of the packets does not exceed; blank where there are too few to say",
+    ),
+    ("±", "how far each figure may be off because the two hosts' clocks are not one clock"),
+)
+
+LABELS: tuple[tuple[str, str], ...] = (
+    ("measured", "on real hardware or KVM"),
+    ("functional only", "on plain emulation: shows that it works, never how fast"),
+    (
+        "virtual time",
+        "reproducible instruction counting: compares configurations, says nothing of real speed",
+    ),
+)
+
+VERDICTS: tuple[tuple[str, str], ...] = (
+    ("trusted", "every check of the measurement itself was passed"),
+    ("suspect", "a check found something that may have bent the figures; the reasons say what"),
+    ("untrusted", "a check found something that makes the figures meaningless; the reasons say what"),
+)

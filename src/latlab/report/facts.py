@@ -1,0 +1,88 @@
+"""What the machines said of themselves: what stayed the same, and what differed or changed, host by host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Change:
+    """One fact in one cell, before and after; `changed` is whether the cell itself saw it change."""
+
+    cell: str
+    before: str
+    after: str
+
+    @property
+    def changed(self) -> bool:
+        """Whether it was another before than after."""
+        return self.before != self.after
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """One host's facts by dotted path: `same` everywhere, and `varied` with what each cell found."""
+
+    host: str
+    same: tuple[tuple[str, str], ...]
+    varied: tuple[tuple[str, tuple[Change, ...]], ...]
+
+    @property
+    def changed(self) -> int:
+        """How many facts changed while a cell ran."""
+        return sum(any(change.changed for change in changes) for _, changes in self.varied)
+
+
+def compare_facts(cells: Sequence[tuple[str, Mapping[str, Any], Mapping[str, Any]]]) -> tuple[HostFacts, ...]:
+    """Each host's facts, from (cell's name, {host: facts} before, {host: facts} after) of every cell.
+
+    A fact that one side lacks is written as absent there, not left out.
+    """
+    hosts = dict.fromkeys(host for _, before, after in cells for host in (*before, *after))
+    return tuple(_host(host, cells) for host in hosts)
+
+
+def flatten(facts: object, prefix: str = "") -> dict[str, str]:
+    """{dotted path: value as text} of nested facts; a list of plain values is one fact, joined by commas."""
+    if isinstance(facts, Mapping):
+        return {
+            path: text
+            for key, value in facts.items()
+            for path, text in flatten(value, f"{prefix}.{key}" if prefix else str(key)).items()
+        }
+    if isinstance(facts, (list, tuple)):
+        if any(isinstance(item, (Mapping, list, tuple)) for item in facts):
+            return {
+                path: text
+                for number, item in enumerate(facts)
+                for path, text in flatten(item, f"{prefix}.{number}").items()
+            }
+        return {prefix: ", ".join(_text(item) for item in facts) or "none"}
+    return {prefix: _text(facts)}
+
+
+def _host(host: str, cells: Sequence[tuple[str, Mapping[str, Any], Mapping[str, Any]]]) -> HostFacts:
+    seen = [
+        (name, flatten(before.get(host, {})), flatten(after.get(host, {})))
+        for name, before, after in cells
+        if host in before or host in after
+    ]
+    paths = dict.fromkeys(path for _, before, after in seen for path in (*before, *after))
+    same, varied = [], []
+    for path in paths:
+        changes = tuple(
+            Change(name, before.get(path, "absent"), after.get(path, "absent")) for name, before, after in seen
+        )
+        values = {value for change in changes for value in (change.before, change.after)}
+        if len(values) == 1:
+            same.append((path, values.pop()))
+        else:
+            varied.append((path, changes))
+    return HostFacts(host, tuple(same), tuple(varied))
+
+
+def _text(value: object) -> str:
+    words = {None: "none", True: "yes", False: "no"}
+    return words[value] if value is None or isinstance(value, bool) else str(value)

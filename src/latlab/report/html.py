@@ -1,0 +1,225 @@
+"""The report page: one HTML file that needs no network, no server and no other file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from latlab.analysis.metrics import METRICS, METRICS_BY_NAME
+from latlab.data.run_folder import CellFolder, RunFolder
+from latlab.report import definitions, rows, text
+from latlab.report.facts import compare_facts, flatten
+from latlab.report.view import METRIC_ORDER
+
+_HERE = Path(__file__).parent
+_STYLES = ("uPlot.min.css", "report.css")
+_SCRIPTS = ("uPlot.iife.min.js", "decode.js", "axes.js", "series.js", "distribution.js", "report.js")
+_BAD_COUNTS = frozenset(
+    {"unsent", "send_errors", "lost", "duplicated", "reordered", "foreign", "launch_invalid", "launch_missed"}
+)
+_VERDICT_MARKS = {"trusted": "✓", "suspect": "!", "untrusted": "✗"}
+
+
+def render(folder: RunFolder, payloads: Sequence[Mapping[str, Any]]) -> str:
+    """The page of this run. payloads: what `payload.view_payload` gives for each (stream, metric).
+
+    Nothing from the run reaches the page unescaped, and the page's own policy lets no script run but ours.
+    """
+    result = folder.result()
+    environment = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        limit=lambda value, path: text.limit(path, value),
+        rate=text.rate,
+        microseconds=text.microseconds,
+        uncertainty=_uncertainty,
+    )
+    style = "\n".join(_asset(name) for name in _STYLES)
+    scripts = [_asset(name) for name in _SCRIPTS]
+    return environment.get_template("report.html.j2").render(
+        **_summary(result),
+        **_cells(folder, result),
+        **_run(folder),
+        result=result,
+        columns=rows.COLUMNS,
+        definitions=_DEFINITIONS,
+        all_metrics=METRICS,
+        policy=_policy(style, scripts),
+        # The style and the scripts are this package's own files; the data is escaped in `embedded`.
+        style=Markup(style),
+        scripts=[Markup(script) for script in scripts],
+        data=embedded(payloads),
+        chart_licence=_asset("uPlot.LICENSE"),
+    )
+
+
+def embedded(document: object) -> Markup:
+    """A document as JSON that can stand inside a script element, whatever its texts contain.
+
+    "<" is written as an escape, so no text can end the element or open a comment in it (HTML standard,
+    "Restrictions for contents of script elements").
+    """
+    return Markup(json.dumps(document, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c"))
+
+
+_DEFINITIONS = (
+    ("Timestamps", definitions.TIMESTAMPS),
+    ("Statistics", definitions.STATISTICS),
+    ("Labels", definitions.LABELS),
+    ("Verdicts", definitions.VERDICTS),
+)
+
+
+def _summary(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Verdict, metrics and tables."""
+    names = rows.metric_names(result, METRIC_ORDER)
+    tables = [rows.summary(result, name) for name in names]
+    return {
+        "verdict_mark": _VERDICT_MARKS.get(result["verdict"], "?"),
+        "reasons": rows.grouped_reasons(result),
+        "verdict_meaning": _sentence(dict(definitions.VERDICTS).get(result["verdict"], "")),
+        "label_meaning": dict(definitions.LABELS).get(result["label"] or "", ""),
+        "metrics": [METRICS_BY_NAME[name] for name in names],
+        "tables": tables,
+        "unbuilt": [
+            {"name": _name(cell), "status": cell["status"], "note": rows.reason_text(cell["reason"])}
+            for cell in rows.ordered_cells(result)
+            if cell["status"] != "ok"
+        ],
+        "streams": rows.stream_names(result),
+    }
+
+
+def _cells(folder: RunFolder, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Counts, loads, clocks, facts, steps and agents of every cell, in the order of the summary."""
+    outcomes = rows.ordered_cells(result)
+    found = [(outcome, folder.cell(outcome["slug"], outcome["repeat"])) for outcome in outcomes]
+    documents = [(outcome, _document(cell)) for outcome, cell in found]
+    counts = [
+        {"cell": rows.cell_title(cell), "repeat": cell["repeat"], "stream": stream, "counts": block["counts"]}
+        for cell in outcomes
+        for stream, block in cell["streams"].items()
+    ]
+    return {
+        "counts": counts,
+        "count_names": tuple(dict.fromkeys(name for row in counts for name in row["counts"])),
+        "bad_counts": _BAD_COUNTS,
+        "loads": [
+            {"cell": rows.cell_title(cell), "repeat": cell["repeat"], "load": load}
+            for cell in outcomes
+            for load in cell["loads"]
+        ],
+        "clocks": [
+            {"cell": rows.cell_title(outcome), "repeat": outcome["repeat"], "clock": clock}
+            for outcome, document in documents
+            for clock in document.get("clocks", [])
+        ],
+        "facts": compare_facts(
+            [(_name(outcome), cell.facts("before"), cell.facts("after")) for outcome, cell in found]
+        ),
+        "cells": [_steps_and_agents(outcome, document) for outcome, document in documents],
+        "described": _described(documents),
+    }
+
+
+def _run(folder: RunFolder) -> dict[str, Any]:
+    info = folder.run()
+    return {
+        "moments": " to ".join(_moment(info[key]) for key in ("started", "ended") if info.get(key)),
+        "run_facts": tuple(flatten(info).items()),
+        "scenario": _text(folder.scenario_path),
+        "plan": _text(folder.plan_path),
+    }
+
+
+def _steps_and_agents(outcome: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
+    steps = document.get("steps", [])
+    return {
+        "name": _name(outcome),
+        "status": outcome["status"],
+        "steps": steps,
+        "failed": sum(not step["ok"] for step in steps),
+        "agents": [
+            {
+                "name": f"latlab-agent {agent['verb']} on {agent['host']}",
+                "facts": tuple(
+                    flatten({key: agent[key] for key in ("ready", "done", "error") if agent.get(key)}).items()
+                ),
+            }
+            for agent in document.get("agents", [])
+        ],
+    }
+
+
+def _described(documents: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> dict[str, str]:
+    """Each stream in one line, from the first cell that has it."""
+    streams = {stream["name"]: stream for _, document in reversed(documents) for stream in document.get("streams", [])}
+    return {name: _stream_line(stream) for name, stream in streams.items()}
+
+
+def _stream_line(stream: Mapping[str, Any]) -> str:
+    parts = [
+        f"{stream['talker']} → {stream['listener']}",
+        f"every {stream['period_ns'] / 1000:g} µs",
+        f"{stream['size']} bytes",
+        f"priority {stream['priority']}",
+        str(stream["transport"]),
+    ]
+    parts += [f"VLAN {stream['vlan']}"] if stream.get("vlan") is not None else []
+    parts += ["with launch times"] if stream.get("launch_time") else []
+    return " · ".join(parts)
+
+
+def _uncertainty(statistics: Mapping[str, Any]) -> str:
+    """The ± of a row; "unknown" where nothing bounds the clocks."""
+    bound = statistics.get("uncertainty_ns")
+    return "unknown" if bound is None else text.microseconds(bound)
+
+
+def _policy(style: str, scripts: Sequence[str]) -> str:
+    """The page's Content-Security-Policy: nothing is loaded from anywhere, and only our own scripts run."""
+    allowed = " ".join(_hash(script) for script in scripts)
+    return f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {allowed}"
+
+
+def _hash(content: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
+
+
+def _name(outcome: Mapping[str, Any]) -> str:
+    return f"{rows.cell_title(outcome)}, repeat {outcome['repeat']}"
+
+
+def _moment(iso: str) -> str:
+    """An ISO 8601 instant as people read it: "2026-11-21 20:51:52 UTC"."""
+    return iso.split(".")[0].replace("T", " ").removesuffix("+00:00").removesuffix("Z") + " UTC"
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}." if words else ""
+
+
+def _document(cell: CellFolder) -> Mapping[str, Any]:
+    """cell.json; empty where the run ended before it was written."""
+    return cell.cell() if (cell.path / "cell.json").exists() else {}
+
+
+def _asset(name: str) -> str:
+    return (_HERE / "assets" / name).read_text(encoding="utf-8")
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""

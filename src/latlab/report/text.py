@@ -1,0 +1,66 @@
+"""How numbers are written for people: microseconds, rates, and blanks where there is nothing."""
+
+from __future__ import annotations
+
+_RATE_STEPS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def microseconds(ns: float | None) -> str:
+    """A duration in ns as microseconds with one decimal; blank where there is none."""
+    if ns is None:
+        return ""
+    return f"{ns / 1000:.1f}"
+
+
+def whole(value: float | None) -> str:
+    """A count as digits; blank where there is none."""
+    return "" if value is None else f"{value:.0f}"
+
+
+def short_count(count: float) -> str:
+    """A power of ten in little room, as on an axis: 100, 10k, 1M."""
+    if count >= 1e6:
+        return f"{count / 1e6:g}M"
+    return f"{count / 1e3:g}k" if count >= 1e4 else f"{count:g}"
+
+
+def rate(per_s: float | None, unit: str) -> str:
+    """A rate with three digits and a decimal prefix, as "812 Mbit/s"; blank where there is none."""
+    if per_s is None:
+        return ""
+    for step, prefix in _RATE_STEPS:
+        if abs(per_s) >= step:
+            return f"{per_s / step:.3g} {prefix}{unit}"
+    return f"{per_s:.3g} {unit}"
+
+
+def limit(path: str, value: float | None) -> str:
+    """A limit or what was found: in µs where the path ends in a time, in digits where it counts packets."""
+    if value is None:
+        return ""
+    return f"{value:.0f}" if is_count(path) else f"{microseconds(value)} µs"
+
+
+def is_count(path: str) -> bool:
+    """Whether the last part of an `accept` path counts packets rather than nanoseconds."""
+    return path.rsplit(".", 1)[-1] in _COUNTS
+
+
+_COUNTS = frozenset(
+    {
+        "n",
+        "scheduled",
+        "warmup",
+        "sent",
+        "unsent",
+        "send_errors",
+        "received",
+        "lost",
+        "duplicated",
+        "reordered",
+        "missing",
+        "foreign",
+        "launch_invalid",
+        "launch_missed",
+    }
+)

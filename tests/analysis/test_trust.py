@@ -1,0 +1,282 @@
+"""A measurement is trusted unless the evidence breaks a rule, and the reason says where and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+import pytest
+from tables import cell_document, packet_table
+
+from latlab.analysis.evidence import Evidence
+from latlab.analysis.summary import summarise_cell
+from latlab.analysis.trust import RULES, judge, verdict
+
+MS = 1_000_000
+ROW = {"wake_due": 0, "wake": 5, "tx_soft": 10, "rx_soft": 100, "rx_user": 120}
+TAI_OFFSET = 37_000_000_000
+
+
+@dataclass(frozen=True)
+class Seen:
+    complete: bool = True
+    stray: int = 0
+    launch_mismatched: int = 0
+    unconverted: int = 0
+
+
+def clocks(**change: int) -> pl.DataFrame:
+    """Two readings a second apart; `real_ns=5` moves the second reading of that clock by 5 ns."""
+    first = {"tai_ns": 10**9 + TAI_OFFSET, "real_ns": 10**9, "monotonic_ns": 10**9, "monotonic_raw_ns": 10**9}
+    columns = {name: [at, at + 10**9 + change.get(name, 0)] for name, at in first.items()}
+    return pl.DataFrame({**columns, "bracket_ns": [change.get("bracket_ns", 50)] * 2})
+
+
+def facts(preempt_rt: bool = True, isolated: tuple[int, ...] = (1,), **counters: int) -> dict[str, Any]:
+    return {
+        "kernel": {"preempt_rt": preempt_rt, "release": "6.12.0-rt"},
+        "cpu": {"isolated": list(isolated), "steal_ns": counters.get("steal_ns", 0)},
+        "scheduler": {"rt_throttled_count": counters.get("throttled", 0), "rt_runtime_us": 950_000},
+        "taken_tai_ns": counters.get("taken_tai_ns", 0),
+    }
+
+
+def agents(talk: dict[str, Any] | None = None, **listen: Any) -> list[dict[str, Any]]:
+    ready = {"realtime": {"cpus": [1], "problems": []}}
+    talked = {"streams": [{"stream": 1, "sent": 10, "send_errors": 0}], "ring_full": 0, **(talk or {})}
+    listened = {"streams": [], "ring_full": 0, "socket_drops": 0, **listen}
+    return [
+        {"host": "sensor", "verb": "talk", "ready": ready, "done": talked, "error": None},
+        {"host": "ecu", "verb": "listen", "ready": ready, "done": listened, "error": None},
+    ]
+
+
+def evidence(rows: list[dict[str, Any]] | None = None, **cell: Any) -> Evidence:
+    """Evidence that breaks no rule, but for the packets and the keys of cell.json that are given."""
+    document = cell_document(**{"agents": agents(), **cell})
+    return Evidence(
+        cell=document,
+        document=summarise_cell(document, packet_table(rows or [ROW] * 10)),
+        findings={"talker-sensor.sent": Seen()},
+        clocks={"talker-sensor": clocks()},
+        facts_before={"sensor": facts(), "ecu": facts()},
+        facts_after={"sensor": facts(taken_tai_ns=2 * 10**9), "ecu": facts(taken_tai_ns=2 * 10**9)},
+    )
+
+
+def bound(lower: int, upper: int) -> list[dict[str, Any]]:
+    return [{"from": "sensor", "to": "ecu", "source": "exchange", "lower_ns": lower, "upper_ns": upper}]
+
+
+def launched(lead_ns: int) -> list[dict[str, Any]]:
+    stream = cell_document()["streams"][0]
+    return [{**stream, "launch_time": {"lead_ns": lead_ns, "clock": "tai", "deadline": False}}]
+
+
+GOOD = evidence()
+EARLY = [{**ROW, "tx_soft": -300, "rx_soft": -200, "rx_user": -150}] * 10
+
+BROKEN: list[tuple[str, str, Evidence, str, str]] = [
+    (
+        "recordings are whole",
+        "untrusted",
+        replace(GOOD, findings={"talker-sensor.sent": Seen(complete=False)}),
+        "talker-sensor.sent",
+        "cut short",
+    ),
+    (
+        "no record was dropped",
+        "untrusted",
+        evidence(agents=agents(ring_full=3)),
+        "listen on ecu",
+        "ring_full 3",
+    ),
+    (
+        "every packet is accounted for",
+        "untrusted",
+        evidence(agents=agents({"streams": [{"stream": 1, "sent": 9, "send_errors": 0}]})),
+        "talk on sensor, stream control",
+        "9, by the talker",
+    ),
+    (
+        "launch times are the schedule's",
+        "untrusted",
+        replace(GOOD, findings={"listener-ecu.received": Seen(launch_mismatched=2)}),
+        "listener-ecu.received",
+        "2 others",
+    ),
+    (
+        "clocks were not stepped",
+        "untrusted",
+        replace(GOOD, clocks={"talker-sensor": clocks(tai_ns=-2 * MS, real_ns=-2 * MS)}),
+        "talker-sensor",
+        "-2000000 ns",
+    ),
+    (
+        "clocks were not stepped",
+        "untrusted",
+        replace(GOOD, clocks={"listener-ecu": clocks(tai_ns=37 * 10**9)}),
+        "listener-ecu",
+        "37000000000 ns",
+    ),
+    (
+        "no packet arrived before it left",
+        "untrusted",
+        evidence(EARLY),
+        "control.latency",
+        "-200 ns (sequence 0)",
+    ),
+    ("the clocks' offset is bounded", "untrusted", evidence(clocks=[]), "control.latency", "none"),
+    (
+        "the clock bound is small beside the latency",
+        "suspect",
+        evidence(clocks=bound(-11, 4)),
+        "control.latency",
+        "± 11 ns",
+    ),
+    (
+        "the talker is punctual",
+        "suspect",
+        evidence([{**ROW, "wake": 1001}] * 10),
+        "control.wakeup",
+        "1001 ns",
+    ),
+    (
+        "realtime settings are in force",
+        "suspect",
+        evidence(agents=[{**agents()[0], "ready": {"realtime": {"problems": ["no /dev/cpu_dma_latency"]}}}]),
+        "talk on sensor",
+        "no /dev/cpu_dma_latency",
+    ),
+    (
+        "timestamps are there",
+        "suspect",
+        evidence([ROW] * 9 + [{"wake_due": 0, "wake": 5, "rx_soft": 100, "rx_user": 120}]),
+        "control.lateness",
+        "10.0% (1)",
+    ),
+    (
+        "timestamps match their packets",
+        "suspect",
+        replace(GOOD, findings={"talker-sensor.stamps": Seen(stray=4)}),
+        "talker-sensor.stamps",
+        "4 stray",
+    ),
+    (
+        "timestamps match their packets",
+        "suspect",
+        replace(GOOD, findings={"talker-sensor.stamps": Seen(unconverted=4)}),
+        "talker-sensor.stamps",
+        "4 unusable",
+    ),
+    (
+        "every send succeeded",
+        "suspect",
+        evidence([ROW] * 9 + [{"send_error": 105, "arrival": None}]),
+        "stream control",
+        "1 of 10",
+    ),
+    (
+        "the listener's socket kept every packet",
+        "suspect",
+        evidence(agents=agents(socket_drops=8)),
+        "listen on ecu",
+        "socket_drops 8",
+    ),
+    (
+        "realtime threads were not throttled",
+        "suspect",
+        replace(GOOD, facts_after={"ecu": facts(throttled=1, taken_tai_ns=10**9)}),
+        "ecu",
+        "during the cell",
+    ),
+    (
+        "realtime threads were not throttled",
+        "suspect",
+        replace(
+            GOOD,
+            facts_before={"ecu": facts(throttled=1)},
+            facts_after={"ecu": facts(throttled=1, taken_tai_ns=10**9)},
+        ),
+        "ecu",
+        "since boot",
+    ),
+    (
+        "no CPU time was stolen",
+        "suspect",
+        replace(GOOD, facts_after={"ecu": facts(steal_ns=30 * MS, taken_tai_ns=2 * 10**9)}),
+        "ecu",
+        "1.5%",
+    ),
+    (
+        "the kernel is PREEMPT_RT",
+        "suspect",
+        replace(GOOD, facts_before={"sensor": facts(preempt_rt=False), "ecu": facts(preempt_rt=False)}),
+        "sensor, ecu",
+        "6.12.0-rt",
+    ),
+    (
+        "the agents' CPUs are isolated",
+        "suspect",
+        replace(GOOD, facts_before={"sensor": facts(), "ecu": facts(isolated=(2, 3))}),
+        "listen on ecu",
+        "CPUs 1 not isolated",
+    ),
+]
+
+
+def test_a_measurement_that_breaks_no_rule_is_trusted() -> None:
+    assert judge(GOOD) == []
+    assert verdict(judge(GOOD)) == "trusted"
+
+
+@pytest.mark.parametrize(("check", "severity", "found", "where", "actual"), BROKEN)
+def test_a_broken_rule_gives_a_reason(check: str, severity: str, found: Evidence, where: str, actual: str) -> None:
+    reason = next(reason for reason in judge(found) if reason.check == check)
+    assert reason.severity == severity
+    assert where in reason.where
+    assert actual in reason.actual
+    assert reason.expected
+    assert reason.remedy
+
+
+def test_every_rule_has_evidence_here_that_breaks_it() -> None:
+    assert {check for check, *_ in BROKEN} == {rule.name for rule in RULES}
+
+
+def test_the_verdict_is_the_worst_reasons_and_the_worst_comes_first() -> None:
+    found = replace(GOOD, facts_before={}, findings={"x": Seen(stray=1), "y": Seen(complete=False)})
+    assert [reason.severity for reason in judge(found)] == ["untrusted", "suspect"]
+    assert verdict(judge(found)) == "untrusted"
+    assert verdict(judge(found)[1:]) == "suspect"
+
+
+def test_evidence_that_is_not_there_breaks_nothing() -> None:
+    cell = cell_document(status="failed", agents=[{"host": "ecu", "verb": "listen", "ready": None, "done": None}])
+    assert judge(Evidence(cell=cell, document=summarise_cell(cell, None), facts_before={"ecu": {}})) == []
+
+
+def test_a_negative_latency_within_the_clocks_bound_is_no_finding_about_them() -> None:
+    found = judge(evidence(EARLY, clocks=bound(-400, 400)))
+    assert "no packet arrived before it left" not in [reason.check for reason in found]
+
+
+def test_a_packet_with_a_launch_time_may_leave_as_early_as_its_lead() -> None:
+    def checks(lead_ns: int) -> list[str]:
+        return [reason.check for reason in judge(evidence(EARLY, streams=launched(lead_ns)))]
+
+    assert "no packet arrived before it left" not in checks(200)
+    assert "no packet arrived before it left" in checks(199)
+
+
+def test_a_slow_reading_of_the_clocks_is_no_step() -> None:
+    slow = clocks(tai_ns=3 * MS, real_ns=3 * MS, bracket_ns=MS)
+    assert judge(replace(GOOD, clocks={"talker-sensor": slow})) == []
+
+
+def test_a_few_missing_timestamps_are_normal() -> None:
+    rows = [ROW] * 1999 + [{"wake_due": 0, "wake": 5, "rx_soft": 100, "rx_user": 120}]
+    stream = {**cell_document()["streams"][0], "count": 2000}
+    talked = {"streams": [{"stream": 1, "sent": 2000, "send_errors": 0}]}
+    assert judge(evidence(rows, streams=[stream], agents=agents(talked))) == []

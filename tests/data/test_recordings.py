@@ -1,0 +1,97 @@
+"""A recording is readable up to its last whole batch, and is what it says it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from recorded import recording_bytes
+
+from latlab.data.recordings import SCHEMAS, read_recording
+from latlab.errors import LabError
+
+BATCHES = [[(1, 0, 0, 100), (1, 1, 1, 200)], [(1, 2, 0, 300)], [(2, 0, 1, 0xFFFFFFFF)]]
+ROWS_AFTER = [0, 2, 3, 4]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "talker-sensor.stamps.arrow"
+
+
+def test_a_whole_recording_is_read_and_is_complete(path: Path) -> None:
+    path.write_bytes(recording_bytes("stamps", BATCHES))
+    recording = read_recording(path, "stamps", run_id="8f3c5e0d12ab34cd")
+    assert recording.complete
+    assert recording.table.rows() == [row for batch in BATCHES for row in batch]
+    assert recording.metadata["latlab.agent"] == "0.1.0"
+
+
+def test_a_recording_cut_at_any_byte_gives_the_batches_before_the_cut(path: Path) -> None:
+    whole = recording_bytes("stamps", BATCHES)
+    # What each prefix of the batches takes: the end marker is 8 bytes.
+    ends = [len(recording_bytes("stamps", BATCHES[:n])) - 8 for n in range(len(BATCHES) + 1)]
+    expected = [row for batch in BATCHES for row in batch]
+    for cut in range(len(whole) + 1):
+        path.write_bytes(whole[:cut])
+        recording = read_recording(path, "stamps")
+        batches = sum(cut >= end for end in ends[1:])
+        assert recording.table.rows() == expected[: ROWS_AFTER[batches]], f"cut after {cut} bytes"
+        assert recording.complete == (cut == len(whole)), f"cut after {cut} bytes"
+        assert recording.table.columns == SCHEMAS["stamps"].names
+
+
+def test_zeros_after_the_last_batch_are_no_end_marker(path: Path) -> None:
+    path.write_bytes(recording_bytes("stamps", BATCHES)[:-8] + bytes(4096))
+    recording = read_recording(path, "stamps")
+    assert recording.table.height == 4
+    assert not recording.complete
+
+
+def test_a_recording_of_zeros_has_no_rows(path: Path) -> None:
+    path.write_bytes(bytes(4096))
+    assert read_recording(path, "stamps").table.height == 0
+
+
+def test_an_empty_recording_has_the_tables_columns(path: Path) -> None:
+    path.touch()
+    recording = read_recording(path, "stamps")
+    assert recording.table.schema == {
+        "stream": pl.UInt16,
+        "sequence": pl.UInt64,
+        "kind": pl.UInt8,
+        "stamp_ns": pl.Int64,
+    }
+    assert not recording.complete
+
+
+def test_a_missing_timestamp_is_null(path: Path) -> None:
+    path.write_bytes(recording_bytes("received", [[(1, 0, 5, None, 6, 7)]]))
+    assert read_recording(path, "received").table.row(0) == (1, 0, 5, None, 6, 7)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected", "actual"),
+    [
+        ({"latlab.format": "2"}, "latlab.format = 1", "latlab.format = 2"),
+        ({"latlab.table": "sent"}, "latlab.table = stamps", "latlab.table = sent"),
+        ({"latlab.run_id": "ffff"}, "latlab.run_id = 8f3c", "latlab.run_id = ffff"),
+    ],
+)
+def test_another_format_table_or_run_is_refused(path: Path, said: dict[str, str], expected: str, actual: str) -> None:
+    path.write_bytes(recording_bytes("stamps", BATCHES, {"latlab.run_id": "8f3c", **said}))
+    with pytest.raises(LabError) as error:
+        read_recording(path, "stamps", run_id="8f3c")
+    assert all(part in str(error.value) for part in (path.name, expected, actual))
+
+
+def test_a_file_that_is_no_recording_is_refused_by_its_name(path: Path) -> None:
+    path.write_text("sequence,stamp\n")
+    with pytest.raises(LabError, match=path.name):
+        read_recording(path, "stamps")
+
+
+def test_a_recording_that_is_not_there_is_an_error_with_its_name(path: Path) -> None:
+    with pytest.raises(LabError, match=path.name):
+        read_recording(path, "stamps")

@@ -1,0 +1,82 @@
+"""A machine to change in tests: this one, with its own interfaces and namespaces that nobody else sees."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+from latlab.scenario import Scenario, parse
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWNET = 0x40000000
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def run(*argv: str) -> str:
+    """What the command printed; the test fails when the command does."""
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+
+@contextlib.contextmanager
+def private_network() -> Iterator[None]:
+    """Inside, this thread and its children have interfaces, /sys and named namespaces of their own."""
+    directory = os.getcwd()
+    saved = [
+        (os.open(f"/proc/thread-self/ns/{kind}", os.O_RDONLY), flag)
+        for kind, flag in (("net", CLONE_NEWNET), ("mnt", CLONE_NEWNS))
+    ]
+    _call(LIBC.unshare, CLONE_NEWNS | CLONE_NEWNET)
+    try:
+        os.makedirs("/run/netns", exist_ok=True)
+        run("mount", "--make-rprivate", "/")
+        run("mount", "-t", "tmpfs", "tmpfs", "/run/netns")
+        run("mount", "-t", "sysfs", "sysfs", "/sys")
+        yield
+    finally:
+        for descriptor, flag in saved:
+            _call(LIBC.setns, descriptor, flag)
+            os.close(descriptor)
+        os.chdir(directory)
+
+
+def dump() -> dict[str, Any]:
+    """All interfaces with their addresses and neighbours, here and in every named namespace.
+
+    Interface numbers are left out: the kernel never gives one twice.
+    """
+    names = [entry["name"] for entry in json.loads(run("ip", "-j", "netns") or "[]")]
+    places = {"": ("ip", "-j"), **{name: ("ip", "-n", name, "-j") for name in names}}
+    return {place: [_listed(ip, what) for what in ("addr", "neigh")] for place, ip in places.items()}
+
+
+def scenario(hosts: dict[str, str], links: list[dict[str, Any]] | None = None, **parts: Any) -> Scenario:
+    """A small scenario: hosts by name and kind, one stream between the first two unless given."""
+    first, second = list(hosts)[:2]
+    stream = {"talker": first, "listener": second, "period": "1ms", "size": "64B"}
+    raw = {
+        "name": "small",
+        "hosts": {name: {"kind": kind} for name, kind in hosts.items()},
+        "links": [{"ends": [f"{first}.eth0", f"{second}.lat0"]}] if links is None else links,
+        "streams": {"control": stream},
+        "duration": "1s",
+        **parts,
+    }
+    parsed = parse(raw)
+    assert parsed.scenario, parsed.findings
+    return parsed.scenario
+
+
+def _listed(ip: tuple[str, ...], what: str) -> list[dict[str, Any]]:
+    entries = json.loads(run(*ip, what) or "[]")
+    return [{key: value for key, value in entry.items() if key != "ifindex"} for entry in entries]
+
+
+def _call(function: Any, *arguments: int) -> None:
+    if function(*arguments):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

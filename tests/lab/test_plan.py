@@ -1,0 +1,69 @@
+"""The plan: everything that will be done, to read and to paste."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from lab_machine import dump, scenario
+
+from latlab.lab.loads import plan_loads
+from latlab.lab.plan import Command, PlannedCell, plan_text
+
+HOSTS = {"sensor": "netns", "ecu": "netns"}
+UP = {"from": "sensor", "to": "ecu"}
+
+
+def two_cells() -> list[PlannedCell]:
+    idle = scenario(HOSTS)
+    busy = scenario(HOSTS, loads={"iperf": {"kind": "iperf3", **UP}})
+    talk = Command("sensor", ("latlab-agent", "talk"), "SCHED_FIFO 90")
+    return [
+        PlannedCell("loads=none", idle, (), (talk,)),
+        PlannedCell("loads=iperf", busy, plan_loads(busy, 10**9, "latlab-agent"), (talk,)),
+    ]
+
+
+def test_what_cells_share_stands_once_and_what_differs_by_its_cell() -> None:
+    text = plan_text(two_cells())
+    assert text.count("ip netns add latlab-RUN-sensor") == 1
+    common, idle, busy = text.split("# ---- Cell ")[0], *text.split("# ---- Cell ")[1:]
+    assert "ip link add" in common
+    assert "iperf3" not in common + idle
+    assert "ip netns exec latlab-RUN-sensor iperf3 --client" in busy
+    assert "# sensor: SCHED_FIFO 90\nip netns exec latlab-RUN-sensor latlab-agent talk &" in idle
+
+
+def test_a_cell_with_another_test_bed_has_its_own_commands() -> None:
+    cells = [
+        PlannedCell(f"mtu={mtu}", scenario(HOSTS, [{"ends": ["sensor.eth0", "ecu.lat0"], "mtu": mtu}]))
+        for mtu in (1500, 9000)
+    ]
+    common, *own = plan_text(cells).split("# ---- Cell ")
+    assert "ip netns add" in common
+    assert "ip link add" not in common
+    for part, mtu in zip(own, (1500, 9000), strict=True):
+        assert f"mtu {mtu}" in part
+        assert "link del dev eth0" in part
+
+
+def test_a_plan_is_the_same_each_time() -> None:
+    assert plan_text(two_cells()) == plan_text(two_cells())
+
+
+def test_each_check_stands_with_what_it_must_read() -> None:
+    text = plan_text(two_cells())
+    assert "ip -n latlab-RUN-sensor -j link show dev eth0  # expect: UP" in text
+    assert "# wait until sensor.eth0 is up" in text
+
+
+@pytest.mark.real
+@pytest.mark.usefixtures("machine")
+def test_the_plan_can_be_pasted_and_undoes_itself() -> None:
+    before = dump()
+    text = plan_text([PlannedCell("all", scenario({"sensor": "netns", "ecu": "local"}))])
+    set_up, undo = text.split("\n# ---- Undo the test bed")
+    subprocess.run(["sh", "-e"], input=set_up, text=True, check=True, capture_output=True)
+    assert "latlab-RUN-sensor" in dump()
+    subprocess.run(["sh", "-e"], input="#" + undo, text=True, check=True, capture_output=True)
+    assert dump() == before

@@ -1,0 +1,234 @@
+"""The report page, opened in a real browser."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from browser import Elements, acted, body, charts, opened
+
+from latlab.data.run_folder import RunFolder
+from latlab.report.build import write_report
+
+CELLS = ("loads=none/r1", "loads=none/r2", "loads=flood1/r1", "loads=flood1/r2")
+EVIL = "</script><script>document.body.dataset.hacked=1</script><img src=x onerror=alert(1)>\"'&"
+
+
+@pytest.fixture(scope="module")
+def dom(reported_run: Path) -> str:
+    return opened(reported_run / "report.html")
+
+
+def received(run: Path, cell: str, stream: int) -> tuple[int, int]:
+    """(packets with a latency, packets lost) of one stream after the warm-up, from the packet table."""
+    packets = pl.read_parquet(run / "cells" / cell / "packets.parquet")
+    counted = packets.filter((pl.col("stream") == stream) & ~pl.col("warmup"))
+    lost = counted["rx_user_tai_ns"].null_count()
+    return len(counted) - lost, lost
+
+
+def test_every_chart_is_drawn_from_every_packet_of_the_packet_table(reported_run: Path, dom: str) -> None:
+    assert body(dom)["data-ready"] == "true"
+    found = charts(dom)
+    assert {chart["data-metric"] for chart in found} == {"latency"}
+    for number, stream in enumerate(("control", "status"), start=1):
+        of_stream = [chart for chart in found if chart["data-stream"] == stream]
+        expected = {cell: received(reported_run, cell, number) for cell in CELLS}
+        for kind in ("series", "histogram"):
+            drawn = {c["data-cell"]: int(c["data-points"]) for c in of_stream if c["data-chart"] == kind}
+            assert drawn == {cell: count for cell, (count, _) in expected.items()}
+        (ccdf,) = [chart for chart in of_stream if chart["data-chart"] == "ccdf"]
+        assert int(ccdf["data-points"]) == sum(count for count, _ in expected.values())
+        marked = {c["data-cell"]: int(c["data-lost"]) for c in of_stream if c["data-chart"] == "series"}
+        assert marked == {cell: lost for cell, (_, lost) in expected.items()}
+        assert sum(marked.values()) == 14
+
+
+def test_a_metric_named_in_the_address_is_the_one_shown(reported_run: Path) -> None:
+    dom = opened(reported_run / "report.html", "#metric-arrival_offset")
+    assert body(dom)["data-ready"] == "true"
+    assert {chart["data-metric"] for chart in charts(dom)} == {"arrival_offset"}
+    tables = {e["data-for-metric"]: "hidden" not in e for e in Elements(dom).found if "data-for-metric" in e}
+    assert [name for name, shown in tables.items() if shown] == ["arrival_offset"]
+
+
+def test_choosing_a_metric_draws_its_charts_instead(reported_run: Path) -> None:
+    dom = acted(reported_run / "report.html", "document.querySelector('input[value=delivery]').click();")
+    assert body(dom)["data-ready"] == "true"
+    assert {chart["data-metric"] for chart in charts(dom)} == {"delivery"}
+
+
+ZOOMS = {
+    "keys": """const place = document.querySelector('.charts');
+      const press = (key) => place.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}));
+      press('+'); press('+');""",
+    "buttons": """const place = document.querySelector('.charts');
+      for (const n of [1, 2]) place.querySelector('[aria-label="Zoom in"]').click();""",
+    "dragging": """const over = document.querySelector('.series .u-over');
+      const box = over.getBoundingClientRect();
+      const send = (target, type, share) => target.dispatchEvent(new MouseEvent(type,
+        {clientX: box.left + share * box.width, clientY: box.top + 50, movementX: 9, bubbles: true}));
+      send(over, 'mousemove', 0.4); send(over, 'mousedown', 0.4);
+      send(over, 'mousemove', 0.65); send(over, 'mouseup', 0.65);""",
+}
+
+
+@pytest.mark.parametrize("script", ZOOMS.values(), ids=ZOOMS)
+def test_zooming_one_chart_zooms_every_cell_of_its_stream(reported_run: Path, script: str) -> None:
+    dom = acted(reported_run / "report.html", script)
+    drawn = {
+        (chart["data-stream"], chart["data-cell"]): int(chart["data-points"])
+        for chart in charts(dom)
+        if chart["data-chart"] == "series"
+    }
+    for cell in CELLS:
+        whole, _ = received(reported_run, cell, 1)
+        assert 0.22 * whole < drawn["control", cell] < 0.28 * whole
+        assert drawn["status", cell] == received(reported_run, cell, 2)[0]
+
+
+def test_reset_shows_every_packet_again(reported_run: Path) -> None:
+    script = """document.querySelector('[aria-label="Zoom in"]').click();
+      await new Promise((done) => setTimeout(done, 50));
+      document.querySelector('[aria-label="Reset zoom"]').click();"""
+    dom = acted(reported_run / "report.html", script)
+    drawn = [c for c in charts(dom) if c["data-chart"] == "series" and c["data-stream"] == "control"]
+    expected = [received(reported_run, c["data-cell"], 1)[0] for c in drawn]
+    assert [int(c["data-points"]) for c in drawn] == expected
+
+
+def test_above_the_budget_the_page_holds_bins_of_all_packets_and_says_so(
+    new_run: Callable[..., Path],
+) -> None:
+    run = new_run()
+    page = write_report(run, formats=(), sample_budget=5_000)
+    held = {(v["stream"], v["metric"]): [set(t) & {"samples", "bins"} for t in v["traces"]] for v in data(page)}
+    assert held["control", "latency"] == [{"bins"}] * 4
+    assert held["status", "latency"] == [{"samples"}] * 4
+    dom = opened(page)
+    drawn = {
+        c["data-cell"]: int(c["data-points"])
+        for c in charts(dom)
+        if c["data-chart"] == "series" and c["data-stream"] == "control"
+    }
+    assert drawn == {cell: received(run, cell, 1)[0] for cell in CELLS}
+    assert "min, max and count in fixed bins" in dom
+
+
+def data(page: Path) -> list[dict[str, Any]]:
+    """What the page embeds for its charts."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text(), re.DOTALL)
+    assert found
+    views: list[dict[str, Any]] = json.loads(found[1])
+    return views
+
+
+def test_the_page_asks_nothing_of_the_network(reported_run: Path) -> None:
+    page = (reported_run / "report.html").read_text()
+    addresses = [
+        (element.tag, name, value)
+        for element in Elements(page).found
+        for name, value in element.items()
+        if name in ("src", "href", "srcset", "action", "data", "poster")
+    ]
+    assert all(value.startswith(("#", "data:")) for _, _, value in addresses), addresses
+    style = "".join(re.findall(r"<style>(.*?)</style>", page, re.DOTALL))
+    assert "url(" not in style
+    assert "@import" not in style
+    policy = next(e["content"] for e in Elements(page).found if e.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'")
+
+
+def test_what_the_run_says_cannot_become_markup_or_script(new_run: Callable[..., Path]) -> None:
+    folder = RunFolder(new_run(scenario=f"name {EVIL}"))
+    for cell in folder.cells():
+        document = json.loads(json.dumps(cell.cell()).replace("create the link", "TITLE").replace("0.1.0", "VERSION"))
+        for step in document["steps"]:
+            step["title"] = step["command"] = step["host"] = EVIL
+        cell.write_cell(document)
+        if document["status"] == "ok":
+            cell.write_facts("before", {EVIL: {EVIL: EVIL}})
+    result = renamed(folder.result(), "loads", EVIL)
+    result["label"] = EVIL
+    result["reasons"][0]["actual"] = EVIL
+    folder.write_result(result)
+    page = write_report(folder, formats=())
+    assert page.read_text().count("<script") == 7
+    dom = opened(page)
+    assert body(dom)["data-ready"] == "true"
+    assert "data-hacked" not in body(dom)
+    assert [element for element in Elements(dom).found if element.tag == "img"] == []
+    assert len([element for element in Elements(dom).found if element.tag == "script"]) == 7
+
+
+def only(result: dict[str, Any], stream: str, metric: str) -> dict[str, Any]:
+    """The result with nothing but one metric of one stream."""
+    for cell in result["cells"]:
+        for block in cell["streams"].values():
+            block["metrics"] = {metric: block["metrics"][metric]}
+        cell["streams"] = {name: block for name, block in cell["streams"].items() if name == stream}
+    return result
+
+
+def renamed(result: dict[str, Any], key: str, value: str) -> dict[str, Any]:
+    """The result with this matrix value in every cell."""
+    for cell in result["cells"]:
+        cell["cell"] = {key: value}
+    return result
+
+
+def test_the_page_explains_itself(dom: str) -> None:
+    text = re.sub(r"<script.*?</script>", "", dom, flags=re.DOTALL)
+    for said in (
+        "suspect",
+        "CPU 1 takes part in load balancing",
+        "boot with isolcpus=1",
+        "measured",
+        "no iperf3 on this machine",
+        "812 Mbit/s",
+        "over the limit",
+        "rx_user − launch",
+        "standard deviation of the population",
+        "the receiving kernel",
+        "ip link add eth0 type veth peer name eth0 netns ecu",
+        "irq.24.affinity",
+        "Example &lt;CPU&gt; &amp; Co",
+        "versions.latlab-agent",
+    ):
+        assert said in text, said
+
+
+def test_the_same_run_gives_the_same_bytes(new_run: Callable[..., Path]) -> None:
+    run = new_run()
+    folder = RunFolder(run)
+    folder.write_result(only(folder.result(), "status", "latency"))
+
+    def files() -> dict[str, bytes]:
+        write_report(run, formats=("png", "svg"))
+        made = [run / "report.html", *sorted((run / "pictures").iterdir())]
+        return {path.name: path.read_bytes() for path in made}
+
+    first = files()
+    assert set(first) == {
+        "report.html",
+        "status-latency.png",
+        "status-latency.svg",
+        "status-latency-ccdf.png",
+        "status-latency-ccdf.svg",
+    }
+    assert files() == first
+
+
+def test_a_run_with_no_cell_that_ran_still_has_a_page(new_run: Callable[..., Path]) -> None:
+    folder = RunFolder(new_run())
+    result = folder.result()
+    result["cells"] = [cell for cell in result["cells"] if cell["status"] != "ok"]
+    folder.write_result(result)
+    dom = opened(write_report(folder, formats=()))
+    assert body(dom)["data-ready"] == "true"
+    assert "No cell of this run has figures" in dom

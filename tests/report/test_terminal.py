@@ -1,0 +1,133 @@
+"""The tables in a terminal and in files."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from rich.console import Console
+
+from latlab.report.terminal import accept_tables, load_tables, print_result, summary_tables
+
+
+def printed(result: dict[str, Any], width: int = 80, **options: Any) -> str:
+    file = io.StringIO()
+    print_result(result, Console(file=file, width=width, **options))
+    return file.getvalue()
+
+
+def cells_of(output: str, *beginning: str) -> list[str]:
+    """The first line's words that begins with these words."""
+    lines = [line.split() for line in output.splitlines()]
+    return next(words for words in lines if words[: len(beginning)] == list(beginning))
+
+
+def test_a_row_gives_the_statistics_of_its_cell_stream_and_repeat_in_microseconds(
+    result: dict[str, Any],
+) -> None:
+    cell = next(cell for cell in result["cells"] if cell["slug"] == "loads=flood1" and cell["repeat"] == 2)
+    figures = cell["streams"]["control"]["metrics"]["latency"]
+    keys = ("min", "mean", "max", "stddev", "p50", "p90", "p99", "p99_9")
+    expected = [f"{figures[key] / 1000:.1f}" for key in keys]
+    row = cells_of(printed(result, width=140), "flood1", "control", "2")
+    assert row == ["flood1", "control", "2", *expected, str(figures["n"]), "7", "suspect"]
+
+
+def test_a_percentile_that_n_cannot_support_is_blank(result: dict[str, Any]) -> None:
+    figures = result["cells"][0]["streams"]["control"]["metrics"]["latency"]
+    assert figures["p99_99"] is None
+    output = printed(result, width=140)
+    assert "p99.99" in output
+    assert "None" not in output
+    assert "nan" not in output
+
+
+def test_eighty_columns_are_enough_for_every_statistic(result: dict[str, Any]) -> None:
+    output = printed(result, width=80)
+    assert max(len(line) for line in output.splitlines()) <= 80
+    for heading in ("min", "avg", "max", "stddev", "p50", "p90", "p99", "p99.9", "p99.99", "lost"):
+        assert heading in output.split()
+    assert "…" not in output
+
+
+def test_label_and_verdict_stand_beside_the_figures(result: dict[str, Any]) -> None:
+    first = printed(result).splitlines()[0]
+    assert first.split() == [
+        "latency",
+        "=",
+        "rx_soft",
+        "−",
+        "launch,",
+        "µs",
+        "±",
+        "0.0",
+        "·",
+        "measured",
+        "·",
+        "suspect",
+    ]
+
+
+def test_reasons_that_differ_only_in_their_place_are_told_once(result: dict[str, Any]) -> None:
+    output = printed(result, width=200)
+    assert output.count("boot with isolcpus=1") == 1
+    assert "loads=none/r1: sensor; loads=flood1/r1: sensor" in output
+
+
+def test_a_cell_that_could_not_run_says_why_and_what_to_do(result: dict[str, Any]) -> None:
+    output = printed(result, width=140)
+    assert cells_of(output, "iperf3")[-1] == "unavailable"
+    assert "ecu: no iperf3 on this machine (apt install iperf3)" in output
+
+
+def test_a_cell_that_was_interrupted_shows_what_it_has_and_why_it_ended(result: dict[str, Any]) -> None:
+    cell = next(cell for cell in result["cells"] if cell["slug"] == "loads=flood1" and cell["repeat"] == 2)
+    cell |= {"status": "interrupted", "reason": {"what": "SIGINT", "where": "", "remedy": "run it again"}}
+    output = printed(result, width=140)
+    row = cells_of(output, "flood1", "control", "2")
+    assert len(row) == 14
+    assert row[-1] == "interrupted"
+    assert "interrupted: SIGINT (run it again)" in output
+
+
+def test_loads_are_told_with_what_they_achieved(result: dict[str, Any]) -> None:
+    output = printed(result, width=140)
+    assert "812 Mbit/s" in output
+    assert "810 Mbit/s" in output
+    assert "72.5 k/s" in output
+    for cell in result["cells"]:
+        cell["loads"] = []
+    assert load_tables(result) == []
+
+
+def test_limits_say_which_was_exceeded(result: dict[str, Any]) -> None:
+    row = cells_of(printed(result, width=140), "EXCEEDED", "control.latency.max", "loads=flood1", "1")
+    assert row[4:6] == ["500.0", "µs"]
+    result["accept"] = []
+    assert accept_tables(result) == []
+
+
+def test_a_metric_that_no_stream_has_gets_no_table(result: dict[str, Any]) -> None:
+    assert len(summary_tables(result, ("latency", "lateness"))) == 2
+    for cell in result["cells"]:
+        for stream in cell["streams"].values():
+            del stream["metrics"]["lateness"]
+    assert len(summary_tables(result, ("latency", "lateness"))) == 1
+
+
+def test_a_file_gets_no_colour_codes_and_a_terminal_does(result: dict[str, Any]) -> None:
+    assert "\x1b" not in printed(result)
+    assert "\x1b[" in printed(result, force_terminal=True, color_system="standard")
+
+
+def test_names_in_square_brackets_are_no_markup(result: dict[str, Any]) -> None:
+    result["scenario"] = "[red]board[/red] [/]"
+    result["reasons"][0]["actual"] = "[bold]x"
+    output = printed(result, width=140)
+    assert "[red]board[/red] [/]" in output
+    assert "[bold]x" in output
+
+
+def test_an_unbounded_clock_is_said_to_be_unknown(result: dict[str, Any]) -> None:
+    result["cells"][0]["streams"]["control"]["metrics"]["latency"]["uncertainty_ns"] = None
+    assert "± unknown" in printed(result).splitlines()[0]
