@@ -1,0 +1,56 @@
+# make demo    install what is missing, measure, print where the report is
+# make test    pass the tests
+# make build   .venv/bin/latlab and .venv/bin/latlab-agent, ready to use
+# make bench   measure against the peers, side by side
+# make lint    what the code has to satisfy besides its tests
+#
+# All are safe to repeat, and fast the second time.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DEFAULT_GOAL := build
+
+VENV := .venv
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+# Naming the target keeps the static-linking flags from the build's own tools (agent/.cargo/config.toml).
+export CARGO_BUILD_TARGET = $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
+AGENT = agent/target/$(CARGO_BUILD_TARGET)/release/latlab-agent
+
+.PHONY: build demo test bench lint require-% agent python
+
+build: require-build python agent
+
+require-%:
+	@tools/require $*
+
+python: $(VENV)/.installed
+
+$(VENV)/.installed: requirements.lock pyproject.toml | require-build
+	@python3 -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	touch $@
+
+agent: python
+	@cd agent
+	cargo build --locked --quiet --release
+	cd ..
+	# A running agent keeps its file; the new one takes the name.
+	cmp --silent $(AGENT) $(VENV)/bin/latlab-agent || install $(AGENT) $(VENV)/bin/latlab-agent
+
+demo: build
+	@$(SUDO) $(VENV)/bin/latlab run scenarios/first.yaml
+
+test: require-test build
+	@(cd agent && cargo test --locked --quiet)
+	$(SUDO) $(VENV)/bin/pytest $(PYTEST)
+
+bench: require-bench build
+	@for one in benches/*.py; do echo "== $$one"; $(SUDO) $(VENV)/bin/python $$one; done
+
+lint: require-build python
+	@(cd agent && cargo fmt --check && cargo clippy --locked --quiet --all-targets -- --deny warnings)
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/mypy
