@@ -8,13 +8,15 @@ import json
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 import latlab
-from latlab.errors import EXIT_LAB, EXIT_OK, EXIT_USAGE, LatlabError
+from latlab.errors import EXIT_LAB, EXIT_OK, LatlabError, system_error
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 app = typer.Typer(
     name="latlab",
@@ -53,6 +55,7 @@ Formats = Annotated[
     typer.Option("--picture", help="Format of the pictures (may be given several times); png if not given."),
 ]
 RUNS = Path("runs")
+INTERRUPTED = 130
 
 
 @app.command()
@@ -99,7 +102,7 @@ def plan(scenario: ScenarioFile, as_json: Json = False) -> None:
     if as_json:
         _print_json({"plan": text.splitlines()})
     else:
-        sys.stdout.write(text)
+        _write(text)
 
 
 @app.command()
@@ -112,13 +115,13 @@ def run(
     picture: Formats = None,
 ) -> None:
     """Run a scenario: build the test bed, measure, take it down, and report."""
-    from latlab.console import RunConsole
+    from latlab.console import RunConsole, make_console
     from latlab.measure import run as measure
     from latlab.scenario import load_scenario
 
     loaded = load_scenario(scenario)
     # With --json the document has standard output to itself.
-    with RunConsole(Console(stderr=True) if as_json else _console()) as console:
+    with RunConsole(make_console(stderr=as_json)) as console:
         folder = asyncio.run(measure.run(loaded, runs, console.show))
     raise typer.Exit(_report(folder, as_json=as_json, strict=strict, metrics=metric, formats=picture))
 
@@ -192,14 +195,23 @@ def _report(
 
 
 def _console() -> Console:
-    console = Console()
-    # Without a terminal there is no width to keep to; tables in a log must not be folded at 80 columns.
-    return console if console.is_terminal else Console(width=140)
+    from latlab.console import make_console
+
+    return make_console()
 
 
 def _print_json(document: object) -> None:
-    json.dump(document, sys.stdout, indent=2, default=str)
-    sys.stdout.write("\n")
+    _write(json.dumps(document, indent=2, default=str) + "\n")
+
+
+def _write(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        from latlab.console import write_to_nobody
+
+        write_to_nobody(sys.stdout)
 
 
 def _s(several: object) -> str:
@@ -208,7 +220,7 @@ def _s(several: object) -> str:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        sys.stdout.write(f"latlab {latlab.__version__}\n")
+        _write(f"latlab {latlab.__version__}\n")
         raise typer.Exit
 
 
@@ -226,12 +238,20 @@ def main() -> None:
     try:
         app()
     except LatlabError as error:
-        if "--json" in sys.argv:
-            _print_json({"error": error.as_dict(), "exit_status": error.exit_code})
-        sys.stderr.write(f"latlab: {error}\n")
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
+        sys.exit(_failed(error))
+    except OSError as error:
+        sys.exit(_failed(system_error(error)))
+    except SystemExit as end:
+        # What the command line library makes of Ctrl-C is none of our exit codes.
+        if end.code != INTERRUPTED:
+            raise
         sys.stderr.write("latlab: interrupted\n")
         sys.exit(EXIT_LAB)
-    except BrokenPipeError:
-        sys.exit(EXIT_USAGE)
+
+
+def _failed(error: LatlabError) -> int:
+    """The exit code; the error has been told."""
+    if "--json" in sys.argv:
+        _print_json({"error": error.as_dict(), "exit_status": error.exit_code})
+    sys.stderr.write(f"latlab: {error}\n")
+    return error.exit_code

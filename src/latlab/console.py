@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,32 @@ from latlab.scenario import format_duration
 
 NS = 1e-9
 US = 1e-3
+PLAIN_COLUMNS = 140
+
+
+class PatientConsole(Console):
+    """A console whose reader may go away, as `head` does: what is left to be done is done all the same."""
+
+    def on_broken_pipe(self) -> None:
+        """Nothing; what is still printed goes nowhere."""
+        self.quiet = True
+        write_to_nobody(self.file)
+
+
+def write_to_nobody(stream: Any) -> None:
+    """Nothing; what is still in the stream, and all that comes, goes nowhere."""
+    nobody = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nobody, stream.fileno())
+    os.close(nobody)
+
+
+def make_console(*, stderr: bool = False) -> Console:
+    """The console of standard output, or of standard error.
+
+    Without a terminal there is no width to keep to: tables in a log must not be folded at 80 columns.
+    """
+    console = PatientConsole(stderr=stderr)
+    return console if console.is_terminal else PatientConsole(stderr=stderr, width=PLAIN_COLUMNS)
 
 
 class RunConsole:
@@ -67,6 +94,8 @@ class RunConsole:
     def _phase(self, name: str) -> None:
         if self._task is None:
             return
+        if not self._console.is_terminal:
+            self._line(f"{self._title}: {name}")
         self._progress.update(self._task, description=f"{self._title}: {name}")
         if name == "measuring":
             self._progress.start_task(self._task)

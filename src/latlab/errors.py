@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 EXIT_OK = 0
 EXIT_ACCEPT = 1
 EXIT_USAGE = 2
@@ -43,3 +45,12 @@ class LabError(LatlabError):
     """The machine, a tool or an agent did not do what the test bed needs."""
 
     exit_code = EXIT_LAB
+
+
+def system_error(error: OSError) -> LabError:
+    """What the system refused, as a failure a person can act on."""
+    return LabError(
+        error.strerror or str(error) or type(error).__name__,
+        where=str(error.filename or "this machine"),
+        remedy="free space, or choose another folder for the runs" if error.errno == errno.ENOSPC else "",
+    )

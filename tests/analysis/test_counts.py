@@ -50,7 +50,7 @@ def test_a_listener_that_said_nothing_counted_nothing() -> None:
 
 
 def test_reordered_are_those_below_the_next_expected_number() -> None:
-    # RFC 4737 §4.2.1: arriving 0 3 1 2 4, NextExp is 4 when 1 and 2 come.
+    # RFC 4737 §3.3: arriving 0 3 1 2 4, NextExp is 4 when 1 and 2 come.
     packets = packet_table([{"arrival": position} for position in (0, 2, 3, 1, 4)])
     assert reordered_sequences(packets).tolist() == [1, 2]
 

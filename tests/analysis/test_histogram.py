@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latlab.analysis.histogram import ccdf, common_range, edges, histogram
+from latlab.analysis.axis import common_axis
+from latlab.analysis.histogram import ccdf, histogram
 
 VALUES = st.lists(st.integers(-(10**12), 10**12), min_size=1, max_size=200)
 
@@ -23,9 +24,7 @@ def test_bins_are_half_open_but_for_the_last() -> None:
 
 @given(VALUES, VALUES)
 def test_the_histogram_of_two_samples_is_the_sum_of_theirs(left: list[int], right: list[int]) -> None:
-    span = common_range(array(left), array(right))
-    assert span == (min(left + right), max(left + right))
-    edge_ns = edges(*span, bins=50)
+    edge_ns = common_axis([array(left), array(right)]).edges(50)
     merged = histogram(array(left), edge_ns).merged(histogram(array(right), edge_ns))
     together = histogram(array(left + right), edge_ns)
     assert merged.count.tolist() == together.count.tolist()
@@ -36,32 +35,6 @@ def test_the_histogram_of_two_samples_is_the_sum_of_theirs(left: list[int], righ
 def test_histograms_on_other_edges_are_not_merged() -> None:
     with pytest.raises(ValueError, match="same edges"):
         histogram(array([1]), array([0, 2])).merged(histogram(array([1]), array([0, 3])))
-
-
-@given(st.integers(-(10**15), 10**15), st.integers(0, 10**15), st.integers(1, 300))
-def test_edges_ascend_from_the_lowest_to_the_highest_value(low: int, width: int, bins: int) -> None:
-    found = edges(low, low + width, bins)
-    assert found[0] == low
-    assert found[-1] == low + max(width, 1)
-    assert (np.diff(found) > 0).all()
-    assert len(found) <= bins + 1
-
-
-def test_bins_far_from_zero_grow_in_proportion_and_near_zero_are_equal() -> None:
-    far = np.diff(edges(100_000, 100_000_000, 100))
-    assert far[1:] / far[:-1] == pytest.approx(1000 ** (1 / 100), rel=1e-2)
-    near = np.diff(edges(-100, 100, 10))
-    assert set(near.tolist()) == {20}
-
-
-def test_bins_are_the_same_on_both_sides_of_zero() -> None:
-    found = edges(-50_000, 50_000, 100)
-    assert found.tolist() == (-found[::-1]).tolist()
-
-
-def test_no_values_have_no_range() -> None:
-    assert common_range(array([]), array([])) is None
-    assert common_range(array([]), array([7])) == (7, 7)
 
 
 def test_a_small_ccdf_is_whole() -> None:

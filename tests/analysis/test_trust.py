@@ -71,7 +71,7 @@ def bound(lower: int, upper: int) -> list[dict[str, Any]]:
 
 def launched(lead_ns: int) -> list[dict[str, Any]]:
     stream = cell_document()["streams"][0]
-    return [{**stream, "launch_time": {"lead_ns": lead_ns, "clock": "tai", "deadline": False}}]
+    return [{**stream, "interface": "eth0", "launch_time": {"lead_ns": lead_ns, "clock": "tai", "deadline": False}}]
 
 
 GOOD = evidence()
@@ -107,11 +107,31 @@ BROKEN: list[tuple[str, str, Evidence, str, str]] = [
         "2 others",
     ),
     (
+        "launch times are honoured",
+        "untrusted",
+        replace(
+            evidence(streams=launched(lead_ns=100)),
+            facts_before={"sensor": facts() | {"interfaces": {"eth0": {"qdiscs": [{"kind": "fq"}]}}}},
+        ),
+        "stream control, sensor.eth0",
+        "fq",
+    ),
+    (
         "clocks were not stepped",
         "untrusted",
         replace(GOOD, clocks={"talker-sensor": clocks(tai_ns=-2 * MS, real_ns=-2 * MS)}),
         "talker-sensor",
         "-2000000 ns",
+    ),
+    (
+        "launch times are honoured",
+        "untrusted",
+        replace(
+            evidence(streams=launched(lead_ns=100)),
+            facts_before={"sensor": facts() | {"interfaces": {"eth0": {"qdiscs": [{"kind": "fq"}]}}}},
+        ),
+        "stream control, sensor.eth0",
+        "fq",
     ),
     (
         "clocks were not stepped",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -178,10 +179,26 @@ def test_the_built_table_is_read_back_with_what_the_join_saw(make_cell: CellWrit
 
 def test_a_disk_without_room_is_an_error_that_leaves_no_half_table(make_cell: CellWriter) -> None:
     folder = make_cell([stream_of(1)])
-    (folder.path / "packets.parquet.tmp").symlink_to("/dev/full")
-    with pytest.raises(LabError, match="cannot be written"):
-        build_packets(folder)
-    assert list(folder.path.glob("packets*")) == []
+    before = sorted(folder.path.iterdir())
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))  # every write beyond fails, as on a full disk
+    try:
+        with pytest.raises(LabError, match="cannot be written"):
+            build_packets(folder)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert sorted(folder.path.iterdir()) == before
+
+
+def test_nothing_that_lies_in_the_folder_is_written_through(make_cell: CellWriter, tmp_path: Path) -> None:
+    folder = make_cell([stream_of(1)])
+    victim = tmp_path / "victim"
+    victim.write_text("untouched")
+    folder.packets_path.symlink_to(victim)
+    (folder.path / "packets.parquet.tmp").symlink_to(victim)
+    build_packets(folder)
+    assert victim.read_text() == "untouched"
+    assert not folder.packets_path.is_symlink()
 
 
 def test_each_talker_and_listener_is_joined_by_its_own_recordings(make_cell: CellWriter) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from latlab.scenario import Scenario, parse
 
+CLONE_FS = 0x00000200
 CLONE_NEWNS = 0x00020000
 CLONE_NEWNET = 0x40000000
 
@@ -39,6 +40,8 @@ def private_network() -> Iterator[None]:
         run("mount", "-t", "sysfs", "sysfs", "/sys")
         yield
     finally:
+        # Threads begun inside share this one's root and directory; while they do, the kernel lets nobody out.
+        _call(LIBC.unshare, CLONE_FS)
         for descriptor, flag in saved:
             _call(LIBC.setns, descriptor, flag)
             os.close(descriptor)

@@ -52,13 +52,11 @@ fn main() -> ExitCode {
         Verb::Flood => flood::run(),
         Verb::Facts { interfaces } => return facts::run(&interfaces),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            session::emit(&Event::Error(failure));
-            ExitCode::FAILURE
-        }
+    if let Err(failure) = result {
+        session::emit(&Event::Error(failure));
     }
+    // A run may end in order after an error, with its recordings whole: it failed all the same.
+    if session::told_error() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 /// In tests every allocation is counted by thread, so that a hot loop can be shown to make none.

@@ -9,6 +9,9 @@ use std::time::Duration;
 use wire::event::{Event, Failure};
 use wire::spec::Command;
 
+/// Set by the first error that the lab was told.
+static TOLD_ERROR: AtomicBool = AtomicBool::new(false);
+
 /// A conversation with the lab. It ends when the lab says so, closes standard input, or a signal asks.
 pub struct Session {
     commands: Receiver<Command>,
@@ -82,10 +85,18 @@ impl Session {
 
 /// Writes one event. A lab that has gone away is noticed by its closed standard input, so a failed write says nothing new.
 pub fn emit(event: &Event) {
+    if matches!(event, Event::Error(_)) {
+        TOLD_ERROR.store(true, Ordering::Relaxed);
+    }
     let mut line = serde_json::to_vec(event).unwrap_or_default();
     line.push(b'\n');
     let mut stdout = std::io::stdout().lock();
     let _ = stdout.write_all(&line).and_then(|()| stdout.flush());
+}
+
+/// Whether the lab was told of an error: the exit status says it again.
+pub fn told_error() -> bool {
+    TOLD_ERROR.load(Ordering::Relaxed)
 }
 
 /// A failed system call as the lab is told of it.

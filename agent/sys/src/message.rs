@@ -23,6 +23,8 @@ pub(crate) unsafe fn for_each_control(header: &libc::msghdr, mut each: impl FnMu
         let mut at = libc::CMSG_FIRSTHDR(header);
         while let Some(control) = at.as_ref() {
             let data = libc::CMSG_DATA(at);
+            // The field is a u32 in some C libraries.
+            #[allow(clippy::unnecessary_cast)]
             let length = (control.cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize);
             each(control.cmsg_level, control.cmsg_type, std::slice::from_raw_parts(data, length));
             at = libc::CMSG_NXTHDR(header, at);

@@ -1,6 +1,6 @@
 //! Sending several packets with one call, each with its launch time and its id.
 
-use crate::socket::Socket;
+use crate::socket::{Socket, raw_address};
 use crate::{Error, check, message::Control};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd;
@@ -89,6 +89,12 @@ impl Batch {
                 header.msg_controllen = control_bytes as _;
             }
         }
+        if to - from == 1 {
+            // One packet is the rule, and this call is the shorter way in.
+            // SAFETY: the header and all it points to were just set up within this batch.
+            let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const self.headers[from].msg_hdr, 0) };
+            return check(sent as libc::c_int, "sendmsg").map(|_| 1);
+        }
         let headers = self.headers[from..to].as_mut_ptr();
         // SAFETY: the headers and all they point to were just set up within this batch.
         let taken = unsafe { libc::sendmmsg(socket.as_raw_fd(), headers, (to - from) as libc::c_uint, 0) };
@@ -112,18 +118,22 @@ fn put(at: &mut [u8], kind: libc::c_int, data: &[u8]) -> usize {
 
 /// Whether this kernel lets a packet carry the id of its timestamps.
 ///
-/// Asked by sending one byte to the discard port of the loopback address: where ids are unknown the call is refused
-/// before anything is looked up or sent.
+/// Asked by sending one byte to the discard port of the loopback address. Where ids are unknown the call is refused before
+/// a route is looked up, so the answer is the same in a namespace whose loopback is down; that is also why the packet is
+/// addressed and the socket not connected, which would need the route first (`udp_sendmsg`, net/ipv4/udp.c).
 pub fn ids_supported() -> bool {
     const DISCARD: u16 = 9;
-    let ask = || -> Result<(), Error> {
-        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let ask = || -> Result<Result<usize, Error>, Error> {
         let socket = Socket::udp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)), None)?;
         socket.set_timestamping(crate::socket::Timestamping { tx_software: true, ids: true, ..Default::default() })?;
-        socket.connect(SocketAddr::new(loopback.ip(), DISCARD))?;
         let mut batch = Batch::new(1, 1, Beside { id: true, launch_time: false });
         batch.set_beside(0, 0, 1);
-        batch.send(&socket, 0, 1).map(drop)
+        let (mut discard, length) = raw_address(SocketAddr::from((Ipv4Addr::LOCALHOST, DISCARD)));
+        let header = &mut batch.headers[0].msg_hdr;
+        header.msg_name = (&raw mut discard).cast();
+        header.msg_namelen = length;
+        Ok(batch.send(&socket, 0, 1))
     };
-    !matches!(ask(), Err(Error { errno: libc::EINVAL, .. }))
+    // Anything else than a refusal of the id was looked at after the id: no route, for instance.
+    ask().is_ok_and(|answer| !matches!(answer, Err(Error { errno: libc::EINVAL, .. })))
 }

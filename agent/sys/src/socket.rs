@@ -276,7 +276,8 @@ pub fn interface_index(interface: &str) -> Result<u32, Error> {
     }
 }
 
-fn raw_address(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
+/// An address as the kernel takes it, and its length.
+pub(crate) fn raw_address(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
     // SAFETY: all-zero is a valid sockaddr_storage, which is large and aligned enough for either family.
     let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
     let length = match address {

@@ -33,13 +33,7 @@ impl Message {
         bytes[..4].copy_from_slice(&MAGIC);
         bytes[4] = VERSION;
         bytes[5] = u8::from(self.answer);
-        let words = [
-            self.run_id,
-            self.sequence,
-            self.t1_tai_ns.cast_unsigned(),
-            self.t2_tai_ns.cast_unsigned(),
-            self.t3_tai_ns.cast_unsigned(),
-        ];
+        let words = [self.run_id, self.sequence, self.t1_tai_ns as u64, self.t2_tai_ns as u64, self.t3_tai_ns as u64];
         for (place, word) in bytes[8..].chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }
@@ -57,7 +51,7 @@ impl Message {
             *word = u64::from_le_bytes(place.try_into().ok()?);
         }
         let [run_id, sequence, t1, t2, t3] = words;
-        let [t1_tai_ns, t2_tai_ns, t3_tai_ns] = [t1, t2, t3].map(u64::cast_signed);
+        let [t1_tai_ns, t2_tai_ns, t3_tai_ns] = [t1, t2, t3].map(|word| word as i64);
         Some(Self { answer: bytes[5] == 1, run_id, sequence, t1_tai_ns, t2_tai_ns, t3_tai_ns })
     }
 }

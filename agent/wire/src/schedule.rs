@@ -53,9 +53,9 @@ impl Agenda {
         Self { schedules, next }
     }
 
-    /// When the next packet is due, on CLOCK_TAI; None after the last.
-    pub fn next_due(&self) -> Option<i64> {
-        self.earliest().map(|(_, due)| due)
+    /// The next packet: its stream, its sequence, and when it is due, on CLOCK_TAI. None after the last.
+    pub fn next(&self) -> Option<(usize, u64, i64)> {
+        self.earliest().map(|(stream, due)| (stream, self.next[stream], due))
     }
 
     /// The schedule of a stream, by its position.
@@ -137,7 +137,7 @@ mod tests {
     fn a_late_thread_gets_everything_due_at_once() {
         let mut agenda = Agenda::new(vec![PLAIN]);
         assert_eq!(agenda.take(1_250, 64), Some(Due { stream: 0, first: 0, packets: 3 }));
-        assert_eq!(agenda.next_due(), Some(1_300));
+        assert_eq!(agenda.next(), Some((0, 3, 1_300)));
     }
 
     #[test]
@@ -176,9 +176,9 @@ mod tests {
                         out.push((planned, due.stream, sequence));
                     }
                 }
-                prop_assert!(agenda.next_due().is_none_or(|due| due > now));
+                prop_assert!(agenda.next().is_none_or(|(_, _, due)| due > now));
             }
-            prop_assert_eq!(agenda.next_due(), None);
+            prop_assert_eq!(agenda.next(), None);
             let mut expected: Vec<_> = schedules.iter().enumerate()
                 .flat_map(|(stream, s)| (0..s.count).map(move |n| (s.due(n), stream, n))).collect();
             expected.sort();

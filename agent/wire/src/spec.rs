@@ -212,6 +212,9 @@ fn half_a_second() -> i64 {
     500_000_000
 }
 
+/// Most records a ring holds: a minute's at the highest rates, some hundred megabytes.
+pub const MAX_RING_RECORDS: usize = 1 << 24;
+
 /// Most packets handed over with one call.
 pub const MAX_BATCH: u64 = 64;
 
@@ -222,6 +225,7 @@ impl Talk {
     /// The first value that cannot be done.
     pub fn check(&self) -> Result<(), Wrong> {
         self.realtime.check()?;
+        check_ring(self.ring_records)?;
         check_streams(self.streams.iter().map(|s| (s.stream, s.size, s.count)))?;
         if self.busy_wait_ns < 0 {
             return wrong("busy_wait_ns", "expected 0 or more");
@@ -340,12 +344,20 @@ impl Listen {
     /// The first value that cannot be done.
     pub fn check(&self) -> Result<(), Wrong> {
         self.realtime.check()?;
+        check_ring(self.ring_records)?;
         check_streams(self.streams.iter().map(|s| (s.stream, s.size, s.count)))?;
         if self.mode == Mode::BusyPoll && self.busy_poll_us.is_none() {
             return wrong("busy_poll_us", "expected microseconds with mode busy-poll");
         }
         Ok(())
     }
+}
+
+fn check_ring(records: usize) -> Result<(), Wrong> {
+    if !(1..=MAX_RING_RECORDS).contains(&records) {
+        return wrong("ring_records", format!("expected 1 to {MAX_RING_RECORDS}"));
+    }
+    Ok(())
 }
 
 fn check_streams(streams: impl Iterator<Item = (u16, usize, u64)>) -> Result<(), Wrong> {

@@ -23,7 +23,7 @@ def stream_counts(packets: pl.DataFrame, listened: Mapping[str, Any], stream: in
     packets: the stream's rows. listened: the listener's `done`; what it never said counts as 0. sent: taken
     by the kernel; unsent: never handed over; send_errors: refused; these three add up to scheduled. lost:
     sent, and never arrived (RFC 7680 §2.4: within any time). duplicated: further copies (RFC 5560 §4.2).
-    reordered: RFC 4737 §4.2.1. foreign: packets at the listener that were not ours; it cannot say which
+    reordered: RFC 4737 §3.3. foreign: packets at the listener that were not ours; it cannot say which
     stream they were meant for, so each of its streams has them all.
     """
     counts = packets.select(
@@ -63,7 +63,7 @@ def reordered_sequences(packets: pl.DataFrame) -> NDArray[np.uint64]:
     """The sequence numbers of one stream's reordered packets, in order of arrival.
 
     A packet is reordered when its number is smaller than NextExp, one more than the largest that arrived
-    before it (RFC 4737 §4.2.1, Type-P-Reordered).
+    before it (RFC 4737 §3.3, Type-P-Reordered).
     """
     arrived = packets.lazy().filter(pl.col("arrival").is_not_null()).select("sequence", "arrival").collect()
     sequence, arrival = arrived["sequence"].to_numpy(), arrived["arrival"].to_numpy()

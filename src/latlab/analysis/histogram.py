@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-
-LINEAR_CORE_NS: Final = 1000
-"""Below this distance from zero bins are nearly equally wide; above it, equally wide in the logarithm."""
 
 
 @dataclass(frozen=True)
@@ -40,30 +36,6 @@ class Ccdf:
     share: NDArray[np.float64]
 
 
-def common_range(*series: NDArray[np.int64]) -> tuple[int, int] | None:
-    """The smallest and the largest value of all the series, ns; None if every one is empty."""
-    filled = [values for values in series if len(values)]
-    if not filled:
-        return None
-    return min(int(values.min()) for values in filled), max(int(values.max()) for values in filled)
-
-
-def edges(low: int, high: int, bins: int = 200) -> NDArray[np.int64]:
-    """At most `bins` + 1 ascending integer edges from `low` to `high`, ns; low = high gives one bin.
-
-    Equally spaced in asinh(value / core): the logarithm far from zero, linear near it, and defined for
-    negative values, which signed metrics have. Edges that fall on the same nanosecond are one.
-    """
-    if high < low:
-        raise ValueError(f"the range is empty: {low} to {high}")
-    if low == high:
-        return np.array([low, low + 1], np.int64)
-    scaled = np.linspace(_scale(low), _scale(high), bins + 1)[1:-1]
-    inner = np.rint(np.sinh(scaled) * LINEAR_CORE_NS).astype(np.int64)
-    inner = inner[(inner > low) & (inner < high)]
-    return np.unique(np.concatenate(([low], inner, [high])).astype(np.int64))
-
-
 def histogram(value_ns: NDArray[np.int64], edge_ns: NDArray[np.int64]) -> Histogram:
     """The histogram of int64 values [n] on `edge_ns`, exact at every edge."""
     bins = len(edge_ns) - 1
@@ -87,7 +59,3 @@ def ccdf(value_ns: NDArray[np.int64], points: int = 2000) -> Ccdf:
     kept = np.unique(ordered[n - from_top])
     at_or_above = n - np.searchsorted(ordered, kept, side="left")
     return Ccdf(kept, at_or_above / n)
-
-
-def _scale(value_ns: int) -> float:
-    return float(np.arcsinh(value_ns / LINEAR_CORE_NS))

@@ -10,7 +10,7 @@ import polars as pl
 
 from latlab.analysis.accept import evaluate
 from latlab.analysis.counts import lost_after_warmup, reordered_sequences, stream_counts, stream_rows
-from latlab.analysis.metrics import METRICS, Metric, metric_values
+from latlab.analysis.metrics import METRICS, Metric, Values, metric_values
 from latlab.analysis.statistics import statistics
 from latlab.analysis.trust import Reason, verdict
 
@@ -117,9 +117,16 @@ def _metric(
         "missing": values.missing,
         "from": values.from_,
         "to": values.to,
-        "uncertainty_ns": between_hosts_ns if metric.crosses_hosts else 0,
+        "uncertainty_ns": _uncertainty_ns(metric, values, between_hosts_ns),
         **found,
     }
+
+
+def _uncertainty_ns(metric: Metric, values: Values, between_hosts_ns: int | None) -> int | None:
+    """How far the figures may be off, ± ns; None where a NIC's clock is compared with another: nothing bounds that."""
+    if values.from_ != values.to and "hard" in f"{values.from_} {values.to}":
+        return None
+    return between_hosts_ns if metric.crosses_hosts else 0
 
 
 def _listened(cell: Mapping[str, Any], host: str) -> Mapping[str, Any]:

@@ -48,7 +48,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "no record was dropped",
         "untrusted",
         check.no_record_was_dropped,
-        "raise ring_records, lower the rate, or give the agent's writer a CPU of its own",
+        "lower the rate, or give the agent's writer a CPU of its own",
     ),
     Rule(
         "every packet is accounted for",
@@ -61,6 +61,13 @@ RULES: Final[tuple[Rule, ...]] = (
         "untrusted",
         check.launch_times_are_the_schedules,
         "the agent and cell.json disagree about start, offset or period: use the agent of this latlab",
+    ),
+    Rule(
+        "launch times are honoured",
+        "untrusted",
+        check.launch_times_are_honoured,
+        "put an etf qdisc on the interface (tc qdisc replace dev IF parent … etf clockid CLOCK_TAI delta …), or leave "
+        "launch_time out: without one the kernel sends each packet as soon as it is handed over",
     ),
     Rule(
         "clocks were not stepped",
@@ -78,7 +85,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "the clocks' offset is bounded",
         "untrusted",
         check.clock_offset_is_bounded,
-        "choose a clock section that bounds the offset: shared, exchange or ptp",
+        "hosts on one kernel: clock: {sync: shared}; others: {sync: exchange}. What compares a NIC's clock with the system's "
+        "is not bounded by either",
     ),
     Rule(
         "the clock bound is small beside the latency",
@@ -102,13 +110,13 @@ RULES: Final[tuple[Rule, ...]] = (
         "timestamps are there",
         "suspect",
         check.timestamps_are_there,
-        "lower the rate, or lengthen the talker's stamp timeout",
+        "lower the rate, or give the talker's helper threads CPU time: they read the timestamps",
     ),
     Rule(
         "timestamps match their packets",
         "suspect",
         check.timestamps_match_their_packets,
-        "look at stray_stamps in cell.json; on kernels before 6.13 use the key `payload`",
+        "look at stray_stamps in cell.json, and at findings in the packet table's metadata",
     ),
     Rule(
         "every send succeeded",

@@ -10,6 +10,10 @@ import numpy as np
 from latlab.analysis.evidence import THRESHOLDS, Broken, Evidence
 from latlab.analysis.metrics import METRICS
 
+_KEEP_LAUNCH_TIMES = frozenset({"etf", "taprio"})
+"""Qdiscs that send a packet at its launch time (SO_TXTIME): net/sched/sch_etf.c, sch_taprio.c.
+
+fq takes launch times on CLOCK_MONOTONIC only: one on CLOCK_TAI lies beyond its horizon, and it drops the packet."""
 _ONE_WAY = tuple(metric.name for metric in METRICS if metric.crosses_hosts)
 
 
@@ -50,6 +54,22 @@ def launch_times_are_the_schedules(evidence: Evidence) -> Iterator[Broken]:
     for name, found in evidence.findings.items():
         if found.launch_mismatched:
             yield Broken(name, "every launch time as scheduled", f"{found.launch_mismatched} others")
+
+
+def launch_times_are_honoured(evidence: Evidence) -> Iterator[Broken]:
+    """Streams with launch times that leave by an interface without a qdisc that keeps them."""
+    for stream in evidence.cell["streams"]:
+        if stream["launch_time"] is None:
+            continue
+        interface = stream.get("interface")
+        interfaces = (evidence.facts_before.get(stream["talker"]) or {}).get("interfaces") or {}
+        qdiscs = (interfaces.get(interface) or {}).get("qdiscs")
+        if qdiscs is None:
+            continue
+        kinds = [qdisc.get("kind", "") for qdisc in qdiscs]
+        if not set(kinds) & _KEEP_LAUNCH_TIMES:
+            where = f"stream {stream['name']}, {stream['talker']}.{interface}"
+            yield Broken(where, " or ".join(sorted(_KEEP_LAUNCH_TIMES)), ", ".join(kinds) or "no qdisc")
 
 
 def clocks_were_not_stepped(evidence: Evidence) -> Iterator[Broken]:

@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from latlab.data.real_to_tai import RealToTai
 from latlab.data.recordings import Recording, no_recording, read_recording
-from latlab.data.run_folder import CellFolder, publish
+from latlab.data.run_folder import CellFolder, publishing
 from latlab.data.slots import Column, Finder, Mask, Rows, Slots, first_ones
 from latlab.errors import LabError
 
@@ -88,18 +88,16 @@ def build_packets(folder: CellFolder) -> pl.DataFrame:
     """
     joined = join_cell(folder)
     findings = {name: asdict(found) for name, found in joined.findings.items()}
-    temporary = folder.packets_path.with_name(folder.packets_path.name + ".tmp")
     try:
-        joined.packets.write_parquet(
-            temporary,
-            compression="zstd",
-            compression_level=1,
-            row_group_size=ROW_GROUP,
-            metadata={_FINDINGS_KEY: json.dumps(findings)},
-        )
-        publish(temporary, folder.packets_path)
+        with publishing(folder.packets_path) as temporary:
+            joined.packets.write_parquet(
+                temporary,
+                compression="zstd",
+                compression_level=1,
+                row_group_size=ROW_GROUP,
+                metadata={_FINDINGS_KEY: json.dumps(findings)},
+            )
     except (OSError, pl.exceptions.PolarsError) as error:
-        temporary.unlink(missing_ok=True)
         raise LabError(
             f"the packet table cannot be written: {error}",
             where=str(folder.packets_path),

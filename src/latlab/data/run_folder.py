@@ -6,7 +6,9 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,15 +28,28 @@ _PREFIX_OF_VERB: Final = {"talk": "talker", "listen": "listener"}
 def write_json(path: Path, document: Any) -> None:
     """Nothing; `path` then holds `document` whole, or, after a crash at any moment, what it held before."""
     data = json.dumps(document, indent=1, ensure_ascii=False).encode() + b"\n"
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_bytes(data)
-    publish(temporary, path)
+    with publishing(path) as temporary:
+        temporary.write_bytes(data)
 
 
-def publish(temporary: Path, path: Path) -> None:
-    """Nothing; the finished file `temporary` has taken the name `path`, and both are on the disk."""
-    _fsync(temporary)
-    os.replace(temporary, path)
+@contextmanager
+def publishing(path: Path) -> Iterator[Path]:
+    """A new file beside `path` to write to; at the end it has taken that name, and both are on the disk.
+
+    If the writing fails, the new file is gone and `path` is what it was. The file's name is random and it is made
+    exclusively, so that nothing lying in the folder, a link least of all, is written through.
+    """
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.fchmod(descriptor, 0o644)
+    os.close(descriptor)
+    temporary = Path(name)
+    try:
+        yield temporary
+        _fsync(temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
     _fsync(path.parent)
 
 

@@ -8,13 +8,15 @@ import json
 import os
 import signal
 from collections import deque
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, TypeVar
 
 from latlab.errors import LabError
 from latlab.host import Host
 from latlab.lab.apply import TestBed
 from latlab.measure.events import Listener, Packets, ignore
+
+T = TypeVar("T")
 
 READY_S = 20.0
 STOP_S = 20.0
@@ -75,7 +77,7 @@ class Agent:
         self._say({"stop": True})
         try:
             done = await self._within(self.done, STOP_S, "did not stop")
-            await asyncio.wait_for(self._process.wait(), STOP_S)
+            await self._within(asyncio.ensure_future(self._process.wait()), STOP_S, "was done and did not end")
         finally:
             await self.kill(bed)
         return done
@@ -100,7 +102,7 @@ class Agent:
             "error": self._error,
         }
 
-    async def _within(self, awaited: asyncio.Future[dict[str, Any]], seconds: float, fault: str) -> dict[str, Any]:
+    async def _within(self, awaited: asyncio.Future[T], seconds: float, fault: str) -> T:
         try:
             return await asyncio.wait_for(asyncio.shield(awaited), seconds)
         except TimeoutError:
@@ -126,13 +128,16 @@ class Agent:
 
     async def _read_events(self) -> None:
         assert self._process.stdout
-        async for line in self._process.stdout:
-            with contextlib.suppress(ValueError, KeyError):
-                self._take(json.loads(line))
+        async for line in _lines(self._process.stdout):
+            # What is no event is passed over: if it was to be one, that one is missed, and its waiter says so.
+            with contextlib.suppress(ValueError, LookupError, TypeError):
+                event = json.loads(line)
+                if isinstance(event, dict):
+                    self._take(event)
 
     async def _read_stderr(self) -> None:
         assert self._process.stderr
-        async for line in self._process.stderr:
+        async for line in _lines(self._process.stderr):
             self._stderr.append(line.decode(errors="replace").rstrip())
 
     def _take(self, event: dict[str, Any]) -> None:
@@ -160,6 +165,18 @@ class Agent:
 
     def _last_words(self) -> str:
         return f": {'; '.join(self._stderr)}" if self._stderr else ""
+
+
+async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """Every line of a stream; one that is longer than the stream's limit comes in pieces or not at all."""
+    while True:
+        try:
+            line = await stream.readline()
+        except ValueError:
+            continue
+        if not line:
+            return
+        yield line
 
 
 def _result(future: asyncio.Future[dict[str, Any]]) -> dict[str, Any] | None:

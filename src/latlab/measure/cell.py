@@ -11,7 +11,7 @@ from typing import Any
 
 from latlab.data.packets import build_packets
 from latlab.data.run_folder import CellFolder
-from latlab.errors import LabError, LatlabError
+from latlab.errors import LabError, LatlabError, system_error
 from latlab.host import Host
 from latlab.lab import make_hosts, test_bed_steps
 from latlab.lab.apply import TestBed
@@ -27,10 +27,15 @@ from latlab.scenario import End, Run, Scenario
 
 CELL_FORMAT = "latlab.cell/1"
 LABEL = "measured"
+LABEL_EMULATED = "functional only"
+EMULATORS = ("TCGTCGTCGTCG",)
+"""CPUID signatures of plain emulation (QEMU's TCG): its figures say nothing about speed."""
 START_LEAD_NS = 200_000_000  # enough for every talker to have heard of the start before it comes
 SPARE_S = 30.0
 WATCH_S = 0.2
 SECOND_NS = 1_000_000_000
+LOAD_MARGIN_NS = 2 * SECOND_NS
+"""A load of fixed length is started before the streams and must not end before them."""
 
 
 @dataclass
@@ -42,6 +47,7 @@ class Outcome:
     run_id: str = field(default_factory=lambda: secrets.token_hex(8))
     status: str = "ok"
     reason: dict[str, str] | None = None
+    label: str = LABEL
     start_tai_ns: int = 0
     agents: list[Agent] = field(default_factory=list)
     loads: list[dict[str, Any]] = field(default_factory=list)
@@ -59,7 +65,7 @@ class Outcome:
             "order": self.order,
             "status": self.status,
             "reason": self.reason,
-            "label": LABEL,
+            "label": self.label,
             "run_id": self.run_id,
             "start_tai_ns": self.start_tai_ns,
             "warmup_ns": scenario.warmup,
@@ -94,7 +100,7 @@ async def run_cell(run: Run, order: int, tag: str, folder: CellFolder, listener:
     except LatlabError as error:
         outcome.fail(error)
     except OSError as error:
-        outcome.fail(_of_the_system(error))
+        outcome.fail(system_error(error))
     folder.write_cell(outcome.as_dict())
     if outcome.start_tai_ns:
         listener(Phase("joining"))
@@ -134,7 +140,7 @@ class _Cell:
         self._talking: list[Agent] = []
         self._listening: list[Agent] = []
         self._clocks = ClockWatch(self._scenario, bed.hosts)
-        self._loads = LoadRunner(bed, plan_loads(self._scenario, self._scenario.duration, self._binary))
+        self._loads = LoadRunner(bed, plan_loads(self._scenario, load_duration_ns(self._scenario), self._binary))
 
     async def measure(self) -> None:
         """Nothing; everything has run to its end and been stopped. LabError at the first thing that fails.
@@ -152,8 +158,8 @@ class _Cell:
                 self._stop_loads(),
                 self._stop_agents(self._listening),
                 self._stop_clocks(),
+                self._facts("after"),
             )
-            await self._facts("after")
 
     async def _start(self) -> None:
         """Listeners first, then talkers, clocks and loads; the streams last, when all else goes on."""
@@ -222,6 +228,8 @@ class _Cell:
             interfaces = [end.interface for link in self._scenario.links for end in link.ends if end.host == name]
             options = [option for interface in interfaces for option in ("--interface", interface)]
             facts[name] = json.loads((await host.run((self._binary, "facts", *options))).stdout)
+        if any(is_emulated(found) for found in facts.values()):
+            self._outcome.label = LABEL_EMULATED
         self._folder.write_facts(when, facts)
 
     async def _look_at_interfaces(self) -> Bed:
@@ -248,6 +256,17 @@ class _Cell:
         return True
 
 
+def load_duration_ns(scenario: Scenario) -> int:
+    """How long the loads of a cell are needed: from before the first packet until after the last."""
+    return START_LEAD_NS + scenario.duration + scenario.settle + LOAD_MARGIN_NS
+
+
+def is_emulated(facts: Mapping[str, Any]) -> bool:
+    """Whether a host runs in plain software emulation, by its facts."""
+    hypervisor = (facts.get("machine") or {}).get("hypervisor") or {}
+    return hypervisor.get("signature") in EMULATORS
+
+
 def _now_tai_ns(talker: Agent) -> int:
     """The talker's CLOCK_TAI now: what it read when it was ready, and the time gone by since."""
     return talker.tai_ns + int((asyncio.get_running_loop().time() - talker.ready_at) * SECOND_NS)
@@ -268,11 +287,3 @@ async def _all_of_these(*works: Awaitable[object]) -> None:
             first = first or error
     if first:
         raise first
-
-
-def _of_the_system(error: OSError) -> LabError:
-    return LabError(
-        f"{error.strerror or error}",
-        where=str(error.filename or "this machine"),
-        remedy="free space, or choose another folder for the runs" if error.errno == 28 else "",
-    )

@@ -19,7 +19,7 @@ from latlab.lab.loads import plan_loads
 from latlab.lab.plan import Command, PlannedCell, plan_text
 from latlab.lab.preflight import find_agent, preflight, raise_problems
 from latlab.lab.undo import clean_stale
-from latlab.measure.cell import run_cell
+from latlab.measure.cell import load_duration_ns, run_cell
 from latlab.measure.events import CellEnded, CellStarted, Cleaned, Listener, RunStarted, ignore
 from latlab.measure.specs import Bed, listen_spec, listeners, talk_spec, talkers
 from latlab.scenario import Cell, Loaded, Run, cells, runs
@@ -117,7 +117,7 @@ def _planned(cell: Cell) -> PlannedCell:
         Command(host, (binary, "talk"), "talks", talk_spec(scenario, host, at, "RUN_ID", f"talker-{host}"))
         for host in talkers(scenario)
     ]
-    return PlannedCell(cell.slug, scenario, plan_loads(scenario, scenario.duration, binary), agents)
+    return PlannedCell(cell.slug, scenario, plan_loads(scenario, load_duration_ns(scenario), binary), agents)
 
 
 def _now() -> str:

@@ -101,6 +101,7 @@ def stream_entries(scenario: Scenario) -> list[dict[str, Any]]:
                 "stream": scenario.stream_number(name),
                 "talker": stream.talker,
                 "listener": stream.listener,
+                "interface": scenario.route(name).talker_end.interface,
                 "period_ns": stream.period,
                 "offset_ns": stream.offset,
                 "size": stream.size,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from latlab.data.run_folder import RunFolder, publish
+from latlab.data.run_folder import RunFolder, publishing
 from latlab.report.html import render
 from latlab.report.payload import SAMPLE_BUDGET, view_payload
 from latlab.report.pictures import write_pictures
@@ -37,7 +37,6 @@ def write_report(
         if formats:
             write_pictures(shown, folder.pictures_path, caption=caption, formats=formats)
     page = render(folder, [payloads[one] for one in wanted])
-    temporary = folder.report_path.with_name(folder.report_path.name + ".tmp")
-    temporary.write_text(page, encoding="utf-8")
-    publish(temporary, folder.report_path)
+    with publishing(folder.report_path) as temporary:
+        temporary.write_text(page, encoding="utf-8")
     return folder.report_path

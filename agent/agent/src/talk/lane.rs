@@ -6,11 +6,13 @@ use std::sync::Arc;
 use sys::send::{Batch, Beside};
 use sys::socket::{Socket, Timestamping};
 use wire::event::Failure;
+use wire::probe::Probe;
 use wire::spec::{MAX_BATCH, Talk, TalkStream, TalkTransport};
 
 /// What a socket may hold of packets not yet gone, and of timestamps not yet read: the talker must never wait for room, and
 /// no timestamp may be dropped for want of it.
-const SOCKET_BYTES: i32 = 32 << 20;
+const SEND_BYTES: i32 = 32 << 20;
+const STAMP_BYTES: i32 = 256 << 20;
 /// A send call that the kernel keeps waiting this long is an error of the packet, not the end of the talker.
 const SEND_TIMEOUT_MS: i64 = 1000;
 
@@ -25,12 +27,25 @@ pub struct Lane {
     /// Number of the stream.
     pub stream: u16,
     /// Where the probe begins in a packet: after the Ethernet header, if it is ours to write.
-    pub probe_at: usize,
+    probe_at: usize,
     /// Bytes of the probe.
-    pub size: usize,
+    size: usize,
+    /// Which packet stands written in the batch's first place.
+    written: Option<u64>,
 }
 
 impl Lane {
+    /// Writes packet `sequence` into place `n` of the batch, unless it stands there already.
+    #[inline]
+    pub fn write(&mut self, n: usize, run_id: u64, sequence: u64, launch_tai_ns: i64) {
+        if n == 0 && self.written.replace(sequence) == Some(sequence) {
+            return;
+        }
+        let probe = Probe { stream: self.stream, run_id, sequence, launch_tai_ns, size: self.size as u32 };
+        probe.write(&mut self.batch.packet_mut(n)[self.probe_at..]);
+        self.batch.set_beside(n, launch_tai_ns, sequence as u32);
+    }
+
     /// Opens the socket and lays out the packets.
     ///
     /// # Errors
@@ -55,8 +70,8 @@ impl Lane {
         };
         let privileged = "run as root or with CAP_NET_ADMIN";
         socket.set_priority(stream.priority).map_err(problem(privileged))?;
-        socket.set_send_buffer(SOCKET_BYTES).map_err(problem(privileged))?;
-        socket.set_receive_buffer(SOCKET_BYTES).map_err(problem(privileged))?;
+        socket.set_send_buffer(SEND_BYTES).map_err(problem(privileged))?;
+        socket.set_receive_buffer(STAMP_BYTES).map_err(problem(privileged))?;
         socket.set_send_timeout_ms(SEND_TIMEOUT_MS).map_err(problem(privileged))?;
         let stamps = &spec.stamps;
         socket
@@ -77,7 +92,7 @@ impl Lane {
         for n in 0..MAX_BATCH as usize {
             batch.packet_mut(n)[..probe_at].copy_from_slice(&header);
         }
-        Ok(Self { socket: Arc::new(socket), batch, stream: stream.stream, probe_at, size: stream.size })
+        Ok(Self { socket: Arc::new(socket), batch, stream: stream.stream, probe_at, size: stream.size, written: None })
     }
 
     /// The socket's local address, or its descriptor where it has none.

@@ -8,7 +8,6 @@ use crate::recording::Tap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use sys::clock::{sleep_until_tai, tai_ns};
-use wire::probe::Probe;
 use wire::record::Sent;
 use wire::schedule::{Agenda, Due, Schedule};
 use wire::spec::{MAX_BATCH, Talk};
@@ -48,7 +47,10 @@ impl Sender {
 
     /// Sends every packet of the agenda when it is due; one found late is sent at once, none is skipped.
     pub fn run(&mut self, agenda: &mut Agenda, stop: &AtomicBool) {
-        while let Some(due_tai_ns) = agenda.next_due() {
+        while let Some((stream, sequence, due_tai_ns)) = agenda.next() {
+            // What can be done before the packet is due is done before.
+            let launch_tai_ns = agenda.schedule(stream).launch(sequence);
+            self.lanes[stream].write(0, self.run_id, sequence, launch_tai_ns);
             let Some(wake_tai_ns) = sleep_until(due_tai_ns - self.busy_wait_ns, stop) else { return };
             let mut now_tai_ns = wake_tai_ns;
             while now_tai_ns < due_tai_ns {
@@ -67,11 +69,7 @@ impl Sender {
         let packets = due.packets as usize;
         for n in 0..packets {
             let sequence = due.first + n as u64;
-            let launch_tai_ns = schedule.launch(sequence);
-            let probe =
-                Probe { stream: lane.stream, run_id: self.run_id, sequence, launch_tai_ns, size: lane.size as u32 };
-            probe.write(&mut lane.batch.packet_mut(n)[lane.probe_at..]);
-            lane.batch.set_beside(n, launch_tai_ns, sequence as u32);
+            lane.write(n, self.run_id, sequence, schedule.launch(sequence));
         }
         let mut from = 0;
         let mut answered = false;

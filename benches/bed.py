@@ -1,0 +1,162 @@
+"""Two namespaces joined by a veth, and one talker and one listener on them: what the benchmarks share."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from latlab.data.packets import build_packets
+from latlab.data.run_folder import CellFolder
+from latlab.lab import make_hosts, test_bed_steps
+from latlab.lab.apply import TestBed
+from latlab.lab.preflight import find_agent
+from latlab.measure.agent import Agent
+from latlab.measure.specs import Bed, listen_spec, stream_entries, talk_spec
+from latlab.scenario import Scenario, parse
+
+LAUNCH_LEAD_NS = 200_000_000
+TALKER_CPU = 0
+TALKER_FIFO = 90
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What both sides of a comparison are given: period and busy wait in ns, probe size in bytes, seconds."""
+
+    period_ns: int
+    size: int = 64
+    seconds: float = 3.0
+    busy_wait_ns: int = 0
+    listener_cpu: int = 1
+    listener_fifo: int = 80
+    tx_stamps: bool = True
+
+    @property
+    def packets(self) -> int:
+        """Packets of the run."""
+        return int(self.seconds * 1e9 // self.period_ns)
+
+
+@dataclass
+class Measured:
+    """One run of ours: the packet table, and what talker and listener said at the end."""
+
+    packets: pl.DataFrame
+    talk: dict[str, object] = field(default_factory=dict)
+    listen: dict[str, object] = field(default_factory=dict)
+
+    def difference(self, end: str, start: str) -> NDArray[np.int64]:
+        """end − start in ns, of the packets that have both."""
+        columns = self.packets.select(pl.col(end) - pl.col(start)).drop_nulls()
+        return columns.to_series().to_numpy()
+
+
+def scenario(setting: Setting) -> Scenario:
+    """One UDP stream from `a` to `b`, each end pinned to its CPU."""
+    parsed = parse(
+        {
+            "name": "bench",
+            "hosts": {"a": {"kind": "netns"}, "b": {"kind": "netns"}},
+            "links": [{"ends": ["a.eth0", "b.eth0"]}],
+            "streams": {
+                "probe": {
+                    "talker": "a",
+                    "listener": "b",
+                    "period": f"{setting.period_ns}ns",
+                    "size": f"{setting.size}B",
+                    "priority": 6,
+                }
+            },
+            "tuning": {
+                "a": {
+                    "talker": {
+                        "fifo": TALKER_FIFO,
+                        "cpus": [TALKER_CPU],
+                        "busy_wait": f"{setting.busy_wait_ns}ns",
+                    }
+                },
+                "b": {"listener": {"fifo": setting.listener_fifo, "cpus": [setting.listener_cpu]}},
+            },
+            "duration": f"{setting.packets * setting.period_ns}ns",
+        }
+    )
+    if parsed.scenario is None:
+        raise ValueError(parsed.findings)
+    return parsed.scenario
+
+
+@asynccontextmanager
+async def two_namespaces(setting: Setting) -> AsyncIterator[TestBed]:
+    """The test bed, taken down again at the end."""
+    tag = secrets.token_hex(2)
+    wanted = scenario(setting)
+    async with TestBed(f"bench-{tag}", make_hosts(wanted, tag)) as bed:
+        await bed.apply(test_bed_steps(wanted, tag))
+        yield bed
+
+
+async def ours(bed: TestBed, setting: Setting) -> Measured:
+    """One run of talker and listener."""
+    wanted, binary = scenario(setting), str(find_agent())
+    run_id = secrets.token_hex(8)
+    with tempfile.TemporaryDirectory() as place:
+        folder = CellFolder(Path(place))
+        at = Bed({})
+        listen = listen_spec(wanted, "b", at, run_id, folder.prefix("listen", "b"))
+        talk = talk_spec(wanted, "a", at, run_id, folder.prefix("talk", "a"))
+        talk["stamps"] |= {"sched": setting.tx_stamps, "software": setting.tx_stamps}
+        listener = await Agent.start(bed, bed.hosts["b"], binary, "listen", listen)
+        talker = await Agent.start(bed, bed.hosts["a"], binary, "talk", talk)
+        start = talker.tai_ns + LAUNCH_LEAD_NS
+        talker.begin(start)
+        talked = await talker.done
+        await talker.stop(bed)
+        listened = await listener.stop(bed)
+        folder.write_cell(
+            {
+                "run_id": run_id,
+                "start_tai_ns": start,
+                "warmup_ns": 0,
+                "duration_ns": wanted.duration,
+                "streams": stream_entries(wanted),
+                "agents": [talker.as_dict(), listener.as_dict()],
+            }
+        )
+        return Measured(build_packets(folder), talked, listened)
+
+
+def quantile(values: NDArray[np.int64] | Sequence[float], p: float) -> float:
+    """The nearest-rank p-quantile."""
+    ordered = np.sort(np.asarray(values))
+    return float(ordered[min(len(ordered) - 1, int(np.ceil(p * len(ordered))) - 1)])
+
+
+def ratios(ours: Sequence[float], theirs: Sequence[float]) -> str:
+    """min/median/max of ours ÷ theirs, pair by pair."""
+    pairs = sorted(a / b for a, b in zip(ours, theirs, strict=True))
+    return f"{pairs[0]:.2f} / {pairs[len(pairs) // 2]:.2f} / {pairs[-1]:.2f}"
+
+
+def need_root() -> None:
+    """Nothing; the benchmark ends here without privileges."""
+    if os.geteuid() != 0:
+        sys.exit("run as root: namespaces and real-time scheduling need it (make bench)")
+
+
+def tool(argv: Sequence[str], timeout_s: float) -> str:
+    """What a peer printed; ends the benchmark with its words if it failed."""
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout_s, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(argv)}: status {done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout

@@ -1,0 +1,158 @@
+"""The documentation says what the code says: keys, metrics, rules, examples, links and imports."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import yaml
+
+from latlab.analysis.counts import stream_counts
+from latlab.analysis.metrics import METRICS
+from latlab.analysis.statistics import NAMES, PERCENTILES, smallest_n
+from latlab.analysis.trust import RULES
+from latlab.host.tools import PACKAGES
+from latlab.scenario import load_scenario, scenario_schema
+from latlab.scenario.limits import COUNTED, STATISTICS
+from latlab.scenario.limits import METRICS as LIMITED
+from latlab.scenario.units import DURATION, RATE, SIZE
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"`([^`\n]+)`")
+_ERRORS = {"send_error": pl.Int32, "launch_error": pl.UInt8}
+
+MAY_IMPORT = {
+    "errors": set[str](),
+    "scenario": {"errors"},
+    "host": {"errors"},
+    "lab": {"errors", "scenario", "host"},
+    "data": {"errors"},
+    "measure": {"errors", "lab", "host", "data", "scenario"},
+    "analysis": set[str](),
+    "report": {"errors", "analysis", "data", "scenario"},
+}
+"""The arrows of how-it-works.md."""
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+
+
+def in_code(name: str) -> set[str]:
+    """Every word that stands in code font on a page, blocks left out."""
+    return {word for span in CODE.findall(FENCE.sub("", page(name))) for word in re.split(r"[\s,:=]+", span)}
+
+
+def blocks(language: str) -> Iterator[Any]:
+    for path in PAGES:
+        for number, (found, text) in enumerate(FENCE.findall(path.read_text(encoding="utf-8")), start=1):
+            if found == language:
+                yield pytest.param(text, id=f"{path.stem}-{number}")
+
+
+def table_rows(name: str) -> list[list[str]]:
+    lines = [line for line in page(name).splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+def properties(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, model in (("Scenario", schema), *schema["$defs"].items()):
+        for key, field in model["properties"].items():
+            yield name, key
+            for value in (*field.get("enum", ()), *filter(None, (field.get("const"),))):
+                yield f"{name}.{key}", str(value)
+
+
+def test_every_key_and_choice_of_the_schema_stands_on_the_scenario_page() -> None:
+    known = in_code("scenario")
+    missing = [f"{where}: {word}" for where, word in properties(scenario_schema()) if word not in known]
+    assert not missing
+
+
+def test_every_unit_metric_statistic_and_count_stands_on_the_scenario_page() -> None:
+    known = in_code("scenario")
+    units = {unit.replace("μ", "µ") for quantity in (DURATION, SIZE, RATE) for unit in quantity.units}
+    assert {*units, *LIMITED, *STATISTICS, *COUNTED} <= known
+
+
+@pytest.mark.parametrize("text", list(blocks("yaml")))
+def test_a_yaml_example_is_a_scenario_that_loads(text: str, tmp_path: Path) -> None:
+    assert isinstance(yaml.safe_load(text), dict)
+    if re.search(r"^name:", text, re.MULTILINE):
+        path = tmp_path / "example.yaml"
+        path.write_text(text, encoding="utf-8")
+        assert load_scenario(path).combinations
+
+
+@pytest.mark.parametrize("text", [one for one in blocks("json") if "…" not in one.values[0]])
+def test_a_json_example_is_json(text: str) -> None:
+    assert all(json.loads(document) for document in re.split(r"\n(?=\{)", text.strip()))
+
+
+def test_every_metric_stands_with_its_timestamps_in_the_formulas() -> None:
+    rows = {row[0].strip("`"): row for row in table_rows("formulas") if len(row) == 5}
+    for metric in METRICS:
+        row = rows[metric.name]
+        for pair in metric.pairs:
+            assert all(name in row[2] for name in pair), metric.name
+        assert row[4] == ("yes" if metric.crosses_hosts else "no"), metric.name
+
+
+def test_every_statistic_and_count_stands_in_the_formulas() -> None:
+    nothing = pl.DataFrame(schema={"warmup": pl.Boolean, "sequence": pl.UInt64, "arrival": pl.UInt64, **_ERRORS})
+    counts = stream_counts(nothing, {}, 1)
+    # The percentiles stand as a range, from the first to the last.
+    between = set(list(PERCENTILES)[1:-1])
+    assert {*NAMES, *counts} - between - {"n"} <= in_code("formulas")
+
+
+def test_the_smallest_samples_in_the_formulas_are_the_ones_in_force() -> None:
+    row = next(row for row in table_rows("formulas") if row[0] == "smallest n")
+    assert [int(cell.replace(",", "").strip("| ")) for cell in row[1:]] == [smallest_n(p) for p in PERCENTILES.values()]
+
+
+def test_the_trust_rules_are_listed_in_their_order_with_their_severity() -> None:
+    rows = table_rows("how-it-works")
+    first = next(place for place, row in enumerate(rows) if row[:2] == ["rule", "severity"]) + 1
+    listed = [tuple(row[:2]) for row in rows[first:] if row[1] in ("untrusted", "suspect")]
+    assert listed == [(rule.name, rule.severity) for rule in RULES]
+
+
+def test_every_package_a_remedy_names_is_on_the_installing_page() -> None:
+    words = set(re.split(r"[\s|(),;]+", page("installing")))
+    assert set(PACKAGES.values()) <= words
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_links_between_pages_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8")):
+        assert (path.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_files_named_in_the_pages_are_there(path: Path) -> None:
+    places = (ROOT, ROOT / "src/latlab", ROOT / "tests/lab")
+    for name in CODE.findall(path.read_text(encoding="utf-8")):
+        if re.fullmatch(r"(agent|analysis|data|host|lab|measure|report|scenario|src|tests)/[\w./-]+", name):
+            assert any((place / name).exists() for place in places) or "NAME" in name, name
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_imports_go_along_the_arrows(package: str) -> None:
+    home = ROOT / "src/latlab" / package
+    for path in home.rglob("*.py") if home.is_dir() else [home.with_suffix(".py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            for name in names:
+                parts = name.split(".")
+                if parts[0] == "latlab" and len(parts) > 1:
+                    assert parts[1] in MAY_IMPORT[package] | {package}, f"{path}: {name}"
