@@ -35,6 +35,13 @@ pub struct Lane {
 }
 
 impl Lane {
+    /// A lane through `socket` as it is, for tests that need no privilege.
+    #[cfg(test)]
+    pub fn plain(socket: Socket, stream: u16, size: usize) -> Self {
+        let batch = Batch::new(MAX_BATCH as usize, size, Beside::default());
+        Self { socket: Arc::new(socket), batch, stream, probe_at: 0, size, written: None }
+    }
+
     /// Writes packet `sequence` into place `n` of the batch, unless it stands there already.
     #[inline]
     pub fn write(&mut self, n: usize, run_id: u64, sequence: u64, launch_tai_ns: i64) {

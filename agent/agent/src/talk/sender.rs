@@ -115,3 +115,76 @@ fn sleep_until(tai: i64, stop: &AtomicBool) -> Option<i64> {
         sleep_until_tai(tai.min(now + LONGEST_SLEEP_NS));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::Recorder;
+    use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+    use sys::socket::Socket;
+    use wire::probe::Probe;
+
+    const PACKETS: u64 = 20;
+
+    /// A sender of one stream over loopback, and the socket it sends to.
+    fn sender_and_sink() -> (Sender, UdpSocket) {
+        let sink = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let socket = Socket::udp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), None).unwrap();
+        socket.connect(sink.local_addr().unwrap()).unwrap();
+        let folder = std::env::temp_dir().join(format!("latlab-sender-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let tap = Recorder::new(&folder.join("x").to_string_lossy(), 7).table(64).unwrap();
+        let lanes = vec![Lane::plain(socket, 1, 64)];
+        (Sender::new(lanes, 7, 0, tap, Arc::new(vec![Counters::default()])), sink)
+    }
+
+    fn starting_at(start_tai_ns: i64) -> Agenda {
+        let period_ns = 1_000_000;
+        Agenda::new(vec![Schedule {
+            first_launch_tai_ns: start_tai_ns,
+            period_ns,
+            count: PACKETS,
+            lead_ns: 0,
+            batch: 1,
+        }])
+    }
+
+    fn sequences(sink: &UdpSocket) -> Vec<u64> {
+        let mut buffer = [0; 100];
+        (0..PACKETS)
+            .map(|_| {
+                let bytes = sink.recv(&mut buffer).unwrap();
+                Probe::read(&buffer[..bytes]).unwrap().sequence
+            })
+            .collect()
+    }
+
+    #[test]
+    fn sending_allocates_nothing_on_time_or_late() {
+        let (mut sender, sink) = sender_and_sink();
+        let stop = AtomicBool::new(false);
+        for start_tai_ns in [tai_ns() + 5_000_000, tai_ns() - 1_000_000_000] {
+            let mut agenda = starting_at(start_tai_ns);
+            let before = sys::allocations::made_by_this_thread();
+            sender.run(&mut agenda, &stop);
+            assert_eq!(sys::allocations::made_by_this_thread(), before);
+            assert_eq!(sequences(&sink), (0..PACKETS).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn nothing_is_sent_before_its_launch() {
+        let (mut sender, sink) = sender_and_sink();
+        let start_tai_ns = tai_ns() + 5_000_000;
+        sender.run(&mut starting_at(start_tai_ns), &AtomicBool::new(false));
+        assert!(tai_ns() >= start_tai_ns + (PACKETS as i64 - 1) * 1_000_000);
+        assert_eq!(sequences(&sink).len() as u64, PACKETS);
+    }
+
+    #[test]
+    fn a_request_to_stop_ends_a_long_wait() {
+        let (mut sender, _sink) = sender_and_sink();
+        sender.run(&mut starting_at(tai_ns() + 3_600_000_000_000), &AtomicBool::new(true));
+        assert_eq!(sender.counters[0].packets.load(Ordering::Relaxed), 0);
+    }
+}
