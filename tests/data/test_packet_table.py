@@ -104,6 +104,13 @@ def test_the_first_of_two_stamps_counts_and_the_second_is_stray(make_cell: CellW
     assert joined.findings["talker-sensor.stamps"].stray == 2
 
 
+def test_a_stamp_for_each_device_a_packet_passes_is_no_stray(make_cell: CellWriter) -> None:
+    joined = join_cell(make_cell([stream_of(1)], stamps=[(1, 4, 0, 111), (1, 4, 0, 222), (1, 5, 0, 333)]))
+    assert joined.packets["tx_sched_tai_ns"][4] == 111 + TAI_MINUS_REAL
+    found = joined.findings["talker-sensor.stamps"]
+    assert (found.stray, found.again) == (0, 1)
+
+
 @pytest.mark.parametrize("row", [(1, 10, 2, 0), (1, 2**64 - 1, 2, 0), (2, 0, 2, 0), (65535, 0, 2, 0), (1, 0, 9, 0)])
 def test_a_stamp_of_no_packet_is_stray(make_cell: CellWriter, row: Row) -> None:
     joined = join_cell(make_cell([stream_of(1)], stamps=[row]))
@@ -264,12 +271,14 @@ def naive_join(
     for stream, sequence, kind, stamp in tables["stamps"]:
         packet = packets.get((stream, sequence))
         name = kinds.get(kind, "launch_error")
-        if packet is None or kind > 4 or packet[name]:
+        if packet is None or kind > 4:
             strays["stamps"] += 1
+        elif packet[name]:
+            strays["stamps"] += kind != 0
         elif kind in kinds and packet[name] is None:
             packet[name] = stamp + (TAI_MINUS_REAL if kind < 2 else 0)
         elif kind in kinds:
-            strays["stamps"] += 1
+            strays["stamps"] += kind != 0
         else:
             packet[name] = kind - 2
     arrived: Counter[int] = Counter()

@@ -28,6 +28,7 @@ _PIECE: Final = 1 << 20
 """Rows scattered at a time: enough to be fast, few enough that temporary arrays stay small."""
 
 _STAMP_COLUMNS: Final = {0: "tx_sched_tai_ns", 1: "tx_soft_tai_ns", 2: "tx_hard_tai_ns"}
+_SCHED_KIND: Final = 0
 _HARDWARE_KIND: Final = 2
 _LAUNCH_ERRORS: Final = {3: 1, 4: 2}
 
@@ -62,13 +63,15 @@ class RecordingFindings:
     """What the join saw of one recording.
 
     rows: read. complete: its end was there. stray: rows of no scheduled packet, of an unknown kind, or of a
-    packet that had such a row before (the first one counts). launch_mismatched: rows whose launch time is not
-    the schedule's. unconverted: software timestamps dropped, since the host recorded no clocks to convert by.
+    packet that had such a row before (the first one counts). again: further tx_sched stamps of a packet, one for
+    each device it passes below the first, as below a VLAN interface. launch_mismatched: rows whose launch time is
+    not the schedule's. unconverted: software timestamps dropped, since the host recorded no clocks to convert by.
     """
 
     rows: int = 0
     complete: bool = False
     stray: int = 0
+    again: int = 0
     launch_mismatched: int = 0
     unconverted: int = 0
 
@@ -185,7 +188,7 @@ class _Join:
                     found.unconverted += of_kind.height
                 else:
                     column = self.columns[_STAMP_COLUMNS[kind]]
-                    rows, take = _locate(of_kind, finder, column.valid, found)
+                    rows, take = _locate(of_kind, finder, column.valid, found, once=kind != _SCHED_KIND)
                     stamp = _numbers(of_kind, "stamp_ns")[take]
                     convert = None if kind == _HARDWARE_KIND else real_to_tai
                     column.values[rows] = convert(stamp) if convert else stamp
@@ -257,14 +260,21 @@ def _pieces(recording: Recording) -> Iterator[pl.DataFrame]:
     return recording.table.iter_slices(_PIECE)
 
 
-def _locate(piece: pl.DataFrame, finder: Finder, seen: Mask, found: RecordingFindings) -> tuple[Rows, Take]:
-    """Table rows of the piece's rows that are to be taken, and which those are; the rest is counted stray."""
+def _locate(
+    piece: pl.DataFrame, finder: Finder, seen: Mask, found: RecordingFindings, *, once: bool = True
+) -> tuple[Rows, Take]:
+    """Table rows of the piece's rows that are to be taken, and which those are; the rest is counted stray.
+
+    once: a packet has one such row at most; otherwise further ones are counted as `again`.
+    """
     rows, known = finder.find(_numbers(piece, "stream"), _numbers(piece, "sequence"))
     fresh = first_ones(rows, seen)
     if len(rows) == piece.height and fresh.all():
         return rows, _ALL
+    repeated = 0 if once else len(rows) - int(fresh.sum())
     known[known] = fresh
-    found.stray += piece.height - int(fresh.sum())
+    found.again += repeated
+    found.stray += piece.height - int(fresh.sum()) - repeated
     return rows[fresh], known
 
 

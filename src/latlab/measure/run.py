@@ -15,6 +15,7 @@ from typing import Any
 import latlab
 from latlab.data.run_folder import RunFolder
 from latlab.errors import LatlabError
+from latlab.lab.journal import Journal
 from latlab.lab.loads import plan_loads
 from latlab.lab.plan import Command, PlannedCell, plan_text
 from latlab.lab.preflight import find_agent, preflight, raise_problems
@@ -49,6 +50,8 @@ async def run(loaded: Loaded, root: Path, listener: Listener = ignore) -> RunFol
     undone = await clean_stale()
     if undone:
         listener(Cleaned(tuple(undone)))
+    # A journal that cannot be written is told now, while nothing has begun.
+    Journal.create(f"try-{secrets.token_hex(4)}").close()
     seed = loaded.scenario.seed if loaded.scenario.seed is not None else random.SystemRandom().randrange(2**32)
     order = runs(found, loaded.scenario.repeat, seed)
     folder = RunFolder.create(root, loaded.scenario.name)
