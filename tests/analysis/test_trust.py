@@ -79,6 +79,13 @@ EARLY = [{**ROW, "tx_soft": -300, "rx_soft": -200, "rx_user": -150}] * 10
 
 BROKEN: list[tuple[str, str, Evidence, str, str]] = [
     (
+        "the cell ran to its end",
+        "untrusted",
+        evidence(status="failed", reason={"what": "no traffic left eth0", "where": "sensor", "remedy": ""}),
+        "sensor",
+        "failed: no traffic left eth0",
+    ),
+    (
         "recordings are whole",
         "untrusted",
         replace(GOOD, findings={"talker-sensor.sent": Seen(complete=False)}),
@@ -273,7 +280,7 @@ def test_the_verdict_is_the_worst_reasons_and_the_worst_comes_first() -> None:
 
 
 def test_evidence_that_is_not_there_breaks_nothing() -> None:
-    cell = cell_document(status="failed", agents=[{"host": "ecu", "verb": "listen", "ready": None, "done": None}])
+    cell = cell_document(status="unavailable", agents=[{"host": "ecu", "verb": "listen", "ready": None, "done": None}])
     assert judge(Evidence(cell=cell, document=summarise_cell(cell, None), facts_before={"ecu": {}})) == []
 
 

@@ -39,6 +39,12 @@ class Rule:
 
 RULES: Final[tuple[Rule, ...]] = (
     Rule(
+        "the cell ran to its end",
+        "untrusted",
+        check.cell_ran_to_its_end,
+        "mend what it says, and run again; what was measured until then is in the tables",
+    ),
+    Rule(
         "recordings are whole",
         "untrusted",
         check.recordings_are_whole,

@@ -17,6 +17,13 @@ fq takes launch times on CLOCK_MONOTONIC only: one on CLOCK_TAI lies beyond its 
 _ONE_WAY = tuple(metric.name for metric in METRICS if metric.crosses_hosts)
 
 
+def cell_ran_to_its_end(evidence: Evidence) -> Iterator[Broken]:
+    """A cell that failed or was interrupted; one that this machine cannot build has measured nothing wrong."""
+    status, reason = evidence.cell["status"], evidence.cell.get("reason") or {}
+    if status in ("failed", "interrupted"):
+        yield Broken(reason.get("where", ""), "status ok", f"{status}: {reason.get('what', 'no reason given')}")
+
+
 def recordings_are_whole(evidence: Evidence) -> Iterator[Broken]:
     """Recordings without their end."""
     for name, found in evidence.findings.items():

@@ -47,8 +47,10 @@ def publishing(path: Path) -> Iterator[Path]:
         yield temporary
         _fsync(temporary)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = str(path)  # a write that fails does not say by itself to which file
         raise
     _fsync(path.parent)
 

@@ -101,17 +101,29 @@ async def run_cell(run: Run, order: int, tag: str, folder: CellFolder, listener:
         outcome.fail(error)
     except OSError as error:
         outcome.fail(system_error(error))
-    folder.write_cell(outcome.as_dict())
+    _write(outcome, folder)
     if outcome.start_tai_ns:
         listener(Phase("joining"))
         try:
             await asyncio.to_thread(build_packets, folder)
         except LatlabError as error:
             outcome.fail(error)
-            folder.write_cell(outcome.as_dict())
+            _write(outcome, folder)
     if interrupted:
         raise asyncio.CancelledError
     return outcome.as_dict()
+
+
+def _write(outcome: Outcome, folder: CellFolder) -> None:
+    """Nothing; cell.json is written. LabError: it cannot be; it then says what the file would have said."""
+    try:
+        folder.write_cell(outcome.as_dict())
+    except OSError as error:
+        cause = system_error(error)
+        if outcome.reason:
+            what = f"{outcome.reason['what']}; after that, {cause.where}: {cause.what}"
+            raise LabError(what, where=outcome.reason["where"], remedy=cause.remedy) from error
+        raise cause from error
 
 
 async def _on_test_bed(outcome: Outcome, tag: str, folder: CellFolder, listener: Listener) -> None:

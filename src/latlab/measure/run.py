@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import platform
 import random
 import secrets
@@ -71,12 +72,14 @@ async def run(loaded: Loaded, root: Path, listener: Listener = ignore) -> RunFol
     }
     folder.write_run(document)
     listener(RunStarted(folder.path, len(order), seed))
-    status = "interrupted"
     try:
-        if await _until_told(_run_all(order, folder, listener)):
-            status = "ended"
-    finally:
-        folder.write_run(document | {"ended": _now(), "status": status})
+        status = "ended" if await _until_told(_run_all(order, folder, listener)) else "interrupted"
+    except BaseException:
+        # On a full disk run.json cannot be written either; what has happened is the error that is raised.
+        with contextlib.suppress(OSError):
+            folder.write_run(document | {"ended": _now(), "status": "interrupted"})
+        raise
+    folder.write_run(document | {"ended": _now(), "status": status})
     return folder
 
 

@@ -43,8 +43,6 @@ def cell_result(folder: CellFolder) -> dict[str, Any]:
     if measured and not folder.packets_path.exists():
         build_packets(folder)
     document = summarise_cell(cell, folder.packets() if measured else None)
-    if not measured:
-        return document
     evidence = Evidence(
         cell=cell,
         document=document,
