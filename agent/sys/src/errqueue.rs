@@ -4,25 +4,7 @@ use crate::message::{Control, for_each_control, timestamps};
 use crate::socket::Socket;
 use crate::{Error, check};
 use std::os::fd::AsRawFd;
-
-/// One message, as the kernel gave it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Message<'a> {
-    /// `ee_origin` of `struct sock_extended_err`.
-    pub origin: u8,
-    /// `ee_code`.
-    pub code: u8,
-    /// `ee_info`.
-    pub info: u32,
-    /// `ee_data`.
-    pub data: u32,
-    /// Software timestamp, CLOCK_REALTIME ns.
-    pub software_ns: Option<i64>,
-    /// Hardware timestamp, NIC clock ns.
-    pub hardware_ns: Option<i64>,
-    /// The packet spoken of, with its headers; empty where only an id was asked for.
-    pub packet: &'a [u8],
-}
+use wire::errqueue::Message;
 
 /// Messages taken with one call; all memory is allocated beforehand.
 const AT_ONCE: usize = 64;
@@ -54,11 +36,12 @@ impl Buffer {
         }
     }
 
-    /// Takes what is in the queue now, up to one call's worth; returns how many messages there were.
+    /// Takes what is in the queue now, up to one call's worth; returns how many messages there were. `each` is given the
+    /// message and the packet spoken of with its headers, which is empty where only an id was asked for.
     ///
     /// # Errors
     /// Another error of the socket than an empty queue.
-    pub fn drain(&mut self, socket: &Socket, mut each: impl FnMut(Message<'_>)) -> Result<usize, Error> {
+    pub fn drain(&mut self, socket: &Socket, mut each: impl FnMut(Message, &[u8])) -> Result<usize, Error> {
         for n in 0..AT_ONCE {
             let base = self.packets[n * self.packet_bytes..].as_mut_ptr();
             self.vectors[n] = libc::iovec { iov_base: base.cast(), iov_len: self.packet_bytes };
@@ -83,16 +66,16 @@ impl Buffer {
         for (n, header) in self.headers[..taken].iter().enumerate() {
             let at = n * self.packet_bytes;
             let length = (header.msg_len as usize).min(self.packet_bytes);
-            let mut message = Message { packet: &self.packets[at..at + length], ..Message::default() };
+            let mut message = Message::default();
             // SAFETY: the header was just filled, and its control buffer is ours.
             unsafe { for_each_control(&header.msg_hdr, |level, kind, data| take_in(&mut message, level, kind, data)) };
-            each(message);
+            each(message, &self.packets[at..at + length]);
         }
         Ok(taken)
     }
 }
 
-fn take_in(message: &mut Message<'_>, level: libc::c_int, kind: libc::c_int, data: &[u8]) {
+fn take_in(message: &mut Message, level: libc::c_int, kind: libc::c_int, data: &[u8]) {
     match (level, kind) {
         (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
             (message.software_ns, message.hardware_ns) = timestamps(data);

@@ -91,8 +91,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "the clocks' offset is bounded",
         "untrusted",
         check.clock_offset_is_bounded,
-        "hosts on one kernel: clock: {sync: shared}; others: {sync: exchange}. What compares a NIC's clock with the system's "
-        "is not bounded by either",
+        "hosts on one kernel: clock: {sync: shared}; others: {sync: exchange}. Neither bounds how far a NIC's clock is "
+        "from the system's",
     ),
     Rule(
         "the clock bound is small beside the latency",

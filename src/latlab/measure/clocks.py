@@ -105,8 +105,10 @@ def _interval(bound: Mapping[str, Any]) -> tuple[int, int] | None:
 
 
 def _pairs(scenario: Scenario) -> dict[tuple[str, str], tuple[End, End]]:
+    """Each two hosts once, whichever of them talks: a bound holds in both directions."""
     pairs: dict[tuple[str, str], tuple[End, End]] = {}
     for name, stream in scenario.streams.items():
         route = scenario.route(name)
-        pairs.setdefault((stream.talker, stream.listener), (route.talker_end, route.listener_end))
+        if (stream.listener, stream.talker) not in pairs:
+            pairs.setdefault((stream.talker, stream.listener), (route.talker_end, route.listener_end))
     return pairs

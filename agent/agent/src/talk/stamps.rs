@@ -112,22 +112,14 @@ fn drain(
     let Queue { socket, size, count, totals } = queue;
     loop {
         let taken = buffer
-            .drain(socket, |message| {
-                let said = errqueue::Message {
-                    origin: message.origin,
-                    code: message.code,
-                    info: message.info,
-                    data: message.data,
-                    software_ns: message.software_ns,
-                    hardware_ns: message.hardware_ns,
-                };
-                let Some(meaning) = errqueue::meaning(&said, ids) else {
+            .drain(socket, |message, packet| {
+                let Some(meaning) = errqueue::meaning(&message, ids) else {
                     totals.stray_stamps += 1;
                     return;
                 };
                 let sequence = match meaning.key {
                     Key::Id(id) => Some(u64::from(id)),
-                    Key::Packet => errqueue::probe_in(message.packet, run_id, [*size]).map(|probe| probe.sequence),
+                    Key::Packet => errqueue::probe_in(packet, run_id, [*size]).map(|probe| probe.sequence),
                 };
                 let Some(sequence) = sequence.filter(|sequence| sequence < count) else {
                     totals.stray_stamps += 1;

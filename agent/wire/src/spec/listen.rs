@@ -1,0 +1,95 @@
+//! What `listen` is asked for.
+
+use super::{Realtime, Wrong, check_ring, check_streams, default_ring_records, hexadecimal, wrong};
+use serde::Deserialize;
+use std::net::SocketAddr;
+
+/// Where a listener's packets come in.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum ListenTransport {
+    /// UDP datagrams.
+    Udp {
+        /// Local address and port.
+        listen: SocketAddr,
+    },
+    /// Ethernet frames.
+    Ethernet {
+        /// EtherType of the frame, inside the VLAN tag if there is one.
+        ethertype: u16,
+        /// VLAN id the frame must carry; None: not looked at.
+        vlan: Option<u16>,
+    },
+}
+
+/// A stream, as its listener sees it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListenStream {
+    /// Its number in the packets.
+    pub stream: u16,
+    /// Its name, for messages.
+    pub name: String,
+    /// Interface it arrives on.
+    pub interface: String,
+    /// Bytes of the probe.
+    pub size: usize,
+    /// Packets in all.
+    pub count: u64,
+    /// Where from.
+    pub transport: ListenTransport,
+}
+
+/// How the listening thread waits for packets.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Sleeps in the receive call.
+    Block,
+    /// Asks again and again, never sleeping.
+    Spin,
+    /// Lets the receive call poll the NIC (SO_BUSY_POLL).
+    BusyPoll,
+}
+
+/// `latlab-agent listen`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Listen {
+    /// Sixteen hexadecimal digits.
+    #[serde(deserialize_with = "hexadecimal")]
+    pub run_id: u64,
+    /// Recordings are written to this path and `.received.arrow` and so on.
+    pub recording: String,
+    /// How the listening thread runs.
+    pub realtime: Realtime,
+    /// How it waits.
+    pub mode: Mode,
+    /// How long a receive call polls the NIC, µs, with [`Mode::BusyPoll`].
+    #[serde(default)]
+    pub busy_poll_us: Option<u32>,
+    /// Ask for the NIC's receive timestamps.
+    #[serde(default)]
+    pub hardware_stamps: bool,
+    /// Records the ring to the writer holds.
+    #[serde(default = "default_ring_records")]
+    pub ring_records: usize,
+    /// What to expect.
+    pub streams: Vec<ListenStream>,
+}
+
+impl Listen {
+    /// Checks what the types cannot.
+    ///
+    /// # Errors
+    /// The first value that cannot be done.
+    pub fn check(&self) -> Result<(), Wrong> {
+        self.realtime.check()?;
+        check_ring(self.ring_records)?;
+        check_streams(self.streams.iter().map(|s| (s.stream, s.size, s.count)))?;
+        if self.mode == Mode::BusyPoll && self.busy_poll_us.is_none() {
+            return wrong("busy_poll_us", "expected microseconds with mode busy-poll");
+        }
+        Ok(())
+    }
+}
