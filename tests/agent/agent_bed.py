@@ -1,0 +1,102 @@
+"""Namespaces and cables for the agent, sockets of the test's own in them, and the agents that run there."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+from agent_process import Agent
+from lab_machine import CLONE_NEWNET, LIBC, run
+
+ETH_P_ALL = 3
+SOL_PACKET = 263
+PACKET_AUXDATA = 8
+
+
+class Bed:
+    """Cables between namespaces. Cable n has 10.78.n.1 at its first end and 10.78.n.2 at its second.
+
+    Its interface is called after the namespace at the other end. Neighbours are known and IPv6 is off, so nothing but
+    what is sent on purpose is on a cable.
+    """
+
+    def __init__(self, *cables: tuple[str, str]) -> None:
+        self._agents: list[Agent] = []
+        for name in dict.fromkeys(name for cable in cables for name in cable):
+            run("ip", "netns", "add", name)
+            run("ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
+            run("ip", "-n", name, "link", "set", "lo", "up")
+        for number, (first, second) in enumerate(cables):
+            ends = ((first, second, f"10.78.{number}.1"), (second, first, f"10.78.{number}.2"))
+            veth = ("type", "veth", "peer", "name", first, "netns", second)
+            run("ip", "-n", first, "link", "add", "name", second, *veth)
+            for (here, there, address), (*_, other) in zip(ends, reversed(ends), strict=True):
+                run("ip", "-n", here, "addr", "add", f"{address}/24", "dev", there)
+                run("ip", "-n", here, "link", "set", there, "address", mac(address), "up")
+                run("ip", "-n", here, "neigh", "replace", other, "lladdr", mac(other), "dev", there)
+
+    def __enter__(self) -> Bed:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        for agent in self._agents:
+            agent.kill()
+
+    def agent(self, namespace: str, verb: str, spec: Any, *, before: tuple[str, ...] = ()) -> Agent:
+        """The agent, told its spec (an object, or the line itself). before: a command that starts it, as setpriv."""
+        agent = Agent(("ip", "netns", "exec", namespace, *before), verb, spec)
+        self._agents.append(agent)
+        return agent
+
+    def udp(self, namespace: str, address: str, port: int = 0) -> socket.socket:
+        """A UDP socket bound in the namespace."""
+        with inside(namespace):
+            made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        made.setsockopt(socket.SOL_SOCKET, 33, 32 << 20)  # SO_RCVBUFFORCE
+        made.settimeout(5.0)
+        made.bind((address, port))
+        return made
+
+    def tap(self, namespace: str, interface: str) -> socket.socket:
+        """A socket that sees every frame that comes in at the interface, with what the kernel took off it."""
+        with inside(namespace):
+            made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+        made.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
+        made.setsockopt(socket.SOL_SOCKET, 33, 32 << 20)
+        made.settimeout(5.0)
+        made.bind((interface, ETH_P_ALL))
+        return made
+
+    def sent(self, namespace: str, interface: str) -> int:
+        """How many packets have left the namespace by the interface."""
+        path = f"/sys/class/net/{interface}/statistics/tx_packets"
+        return int(run("ip", "netns", "exec", namespace, "cat", path))
+
+
+def mac(address: str) -> str:
+    """The MAC address of the cable's end that has this IPv4 address."""
+    _, _, cable, end = address.split(".")
+    return f"02:00:00:00:{int(cable):02x}:{int(end):02x}"
+
+
+@contextlib.contextmanager
+def inside(namespace: str) -> Iterator[None]:
+    """Sockets that this thread makes are the namespace's."""
+    back = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    there = os.open(f"/run/netns/{namespace}", os.O_RDONLY)
+    try:
+        _enter(there)
+        yield
+    finally:
+        _enter(back)
+        os.close(there)
+        os.close(back)
+
+
+def _enter(descriptor: int) -> None:
+    if LIBC.setns(descriptor, CLONE_NEWNET):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

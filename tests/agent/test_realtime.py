@@ -1,0 +1,109 @@
+"""Real-time settings: those asked for are in force on the thread that measures, and what cannot be is told."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_bed import Bed
+from agent_process import Agent, tai_ns
+from agent_streams import MS, ORDINARY, Stream, listen_spec, new_run_id, talk_spec
+
+pytestmark = pytest.mark.real
+
+ASKED = {"fifo": 42, "cpus": [0], "lock_memory": True, "cpu_dma_latency_us": None, "timer_slack_ns": 1}
+NO_NICE = ("setpriv", "--bounding-set", "-sys_nice")
+NO_LOCK = ("prlimit", "--memlock=65536:65536", "setpriv", "--bounding-set", "-ipc_lock")
+STREAM = Stream(period_ns=MS, count=3_600_000)
+SAMPLES = 400
+
+
+def spec(verb: str, folder: Path, **realtime: Any) -> dict[str, Any]:
+    make = {"talk": talk_spec, "listen": listen_spec}[verb]
+    return make(new_run_id(), folder, STREAM, realtime=ORDINARY | realtime)
+
+
+def status(path: str, field: str) -> int:
+    found = re.search(rf"^{field}:\s+(\d+)", Path(path).read_text(), re.MULTILINE)
+    assert found
+    return int(found[1])
+
+
+def error_of(agent: Agent) -> dict[str, Any]:
+    """The one event of an agent that could not begin."""
+    assert agent.ended() == 1
+    (event,) = agent.events
+    assert event["event"] == "error"
+    return event
+
+
+@pytest.mark.parametrize(("verb", "namespace"), [("talk", "sensor"), ("listen", "ecu")])
+def test_what_was_asked_for_is_in_force_on_the_measuring_thread_and_only_there(
+    bed: Bed, tmp_path: Path, verb: str, namespace: str
+) -> None:
+    agent = bed.agent(namespace, verb, spec(verb, tmp_path, **ASKED))
+    said = agent.until("ready")["realtime"]
+    hot = agent.hot_thread()
+    assert os.sched_getparam(hot).sched_priority == 42
+    assert os.sched_getaffinity(hot) == {0}
+    assert int(Path(f"/proc/{hot}/timerslack_ns").read_text()) in (0, 1)  # under SCHED_FIFO the kernel says 0
+    assert status(f"/proc/{agent.pid}/status", "VmLck") > 0
+    assert said == {
+        "policy": "SCHED_FIFO",
+        "priority": 42,
+        "cpus": [0],
+        "memory_locked": True,
+        "cpu_dma_latency_us": None,
+        "timer_slack_ns": said["timer_slack_ns"],
+        "problems": [],
+    }
+    assert {os.sched_getscheduler(tid) for tid in agent.threads() if tid != hot} == {os.SCHED_OTHER}
+
+
+def test_what_was_not_asked_for_is_left_as_it_is(bed: Bed, tmp_path: Path) -> None:
+    agent = bed.agent("ecu", "listen", spec("listen", tmp_path, timer_slack_ns=None))
+    said = agent.until("ready")["realtime"]
+    assert (said["policy"], said["memory_locked"]) == ("SCHED_OTHER", False)
+    assert set(said["cpus"]) == os.sched_getaffinity(0)
+    assert status(f"/proc/{agent.pid}/status", "VmLck") == 0
+
+
+REFUSED: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
+    "a priority without the privilege": (NO_NICE, {"fifo": 42}, "realtime.fifo 42"),
+    "memory that may not be locked": (NO_LOCK, {"lock_memory": True}, "realtime.lock_memory"),
+    "a CPU that is not there": ((), {"cpus": [4095]}, "realtime.cpus [4095]"),
+}
+
+
+@pytest.mark.parametrize(("before", "realtime", "where"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize("verb", ["talk", "listen"])
+def test_a_setting_that_is_refused_ends_the_agent_before_it_sends_anything(
+    bed: Bed, tmp_path: Path, verb: str, before: tuple[str, ...], realtime: dict[str, Any], where: str
+) -> None:
+    namespace = {"talk": "sensor", "listen": "ecu"}[verb]
+    error = error_of(bed.agent(namespace, verb, spec(verb, tmp_path, **realtime), before=before))
+    assert error["where"] == where
+    assert error["what"] and error["remedy"] and error["errno"]
+    assert bed.sent("sensor", "ecu") == 0
+
+
+def test_in_steady_state_the_talker_sleeps_only_for_its_next_packet(bed: Bed, tmp_path: Path) -> None:
+    agent = bed.agent("sensor", "talk", spec("talk", tmp_path, fifo=42, lock_memory=True))
+    agent.until("ready")
+    agent.begin()
+    time.sleep(0.2)
+    path = f"/proc/{agent.hot_thread()}"
+    begun, before = tai_ns(), status(f"{path}/status", "voluntary_ctxt_switches")
+    calls = set()
+    for _ in range(SAMPLES):
+        calls.add(Path(f"{path}/syscall").read_text().split()[0])
+        time.sleep(0.001)
+    slept = status(f"{path}/status", "voluntary_ctxt_switches") - before
+    # Once a packet, at most; a lock, a page fault from disk or a print would show as more, or as another call.
+    assert 0 < slept <= (tai_ns() - begun) // STREAM.period_ns + 2
+    asleep = calls - {"running"}
+    assert len(asleep) == 1, f"system calls {asleep}"

@@ -1,0 +1,33 @@
+"""The `latlab` command on a machine of the test's own, as a user runs it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("lab", "report")]
+
+from lab_machine import private_network
+from latlab_command import FinishedRun, Place
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    """A machine, a folder and a journal of this test's own."""
+    with private_network():
+        made = Place(tmp_path)
+        yield made
+        made.end_all()
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+    """The small scenario, run once for all the tests that look at what came of it."""
+    with private_network():
+        place = Place(tmp_path_factory.mktemp("finished"))
+        before = place.trace()
+        ended = place.latlab("run", place.scenario(), "--json")
+        return FinishedRun(place, ended, place.only_run(), before, place.trace())
