@@ -26,7 +26,7 @@ MS = 1_000_000
 
 @dataclass(frozen=True)
 class Stream:
-    """One stream from `sensor` to `ecu`. A vlan makes it one of raw Ethernet frames; source and sink are addresses."""
+    """One stream from `sensor` to `ecu`. raw or a vlan makes it one of Ethernet frames; source, sink are addresses."""
 
     number: int = 1
     period_ns: int = MS
@@ -34,6 +34,7 @@ class Stream:
     size: int = 64
     offset_ns: int = 0
     priority: int = 0
+    raw: bool = False
     vlan: int | None = None
     pcp: int | None = None
     source: str = SENSOR
@@ -41,6 +42,11 @@ class Stream:
     sink: str = ECU
     talks_by: str = "ecu"
     heard_by: str = "sensor"
+
+    @property
+    def framed(self) -> bool:
+        """Whether it goes in Ethernet frames of its own."""
+        return self.raw or self.vlan is not None
 
     @property
     def port(self) -> int:
@@ -51,7 +57,7 @@ class Stream:
         """Its part of the talker's spec."""
         ethernet = {"kind": "ethernet", "destination": mac(self.target), "ethertype": ETHERTYPE}
         udp = {"kind": "udp", "source": f"{self.source}:0", "destination": f"{self.target}:{self.port}"}
-        transport = ethernet | {"vlan": self.vlan, "pcp": self.pcp} if self.vlan else udp
+        transport = ethernet | {"vlan": self.vlan, "pcp": self.pcp} if self.framed else udp
         kept = ("period_ns", "offset_ns", "size", "count", "priority")
         return {
             "stream": self.number,
@@ -72,7 +78,7 @@ class Stream:
             "interface": self.heard_by,
             "size": self.size,
             "count": self.count,
-            "transport": ethernet if self.vlan else {"kind": "udp", "listen": f"{self.sink}:{self.port}"},
+            "transport": ethernet if self.framed else {"kind": "udp", "listen": f"{self.sink}:{self.port}"},
         }
 
     def entry(self) -> dict[str, Any]:
@@ -87,7 +93,7 @@ class Stream:
             "size": self.size,
             "count": self.count,
             "priority": self.priority,
-            "transport": "ethernet" if self.vlan else "udp",
+            "transport": "ethernet" if self.framed else "udp",
             "vlan": self.vlan,
             "launch_time": None,
         }

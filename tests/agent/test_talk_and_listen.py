@@ -93,9 +93,12 @@ def test_streams_that_differ_in_everything_share_a_talker_and_a_listener(bed: Be
         Stream(2, period_ns=3 * MS, count=100, size=1400, offset_ns=250_000),
         Stream(3, period_ns=2 * MS, count=150, size=200, priority=7, vlan=5, pcp=7),
         Stream(4, period_ns=5 * MS, count=60, size=40, offset_ns=2 * MS, priority=2, vlan=9, pcp=0),
+        Stream(5, period_ns=4 * MS, count=75, size=100, raw=True),
     )
     measured = measure(bed, tmp_path, *streams, listen=MODES[mode])
     assert_whole(measured, *streams)
+    # In a VLAN or in none, frames of one EtherType reach the socket of their own stream only.
+    assert {measured.listened[kind] for kind in ("foreign", "truncated", "other_run", "unknown_stream")} == {0}
     assert_in_order(measured.packets)
     for stream in streams:
         launch = measured.stream(stream.number)["launch_tai_ns"]

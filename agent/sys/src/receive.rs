@@ -20,8 +20,6 @@ pub struct Packet<'a> {
     pub software_ns: Option<i64>,
     /// The NIC's receive timestamp, NIC clock ns.
     pub hardware_ns: Option<i64>,
-    /// The VLAN id the frame carried, on a raw socket that asked for it.
-    pub vlan: Option<u16>,
 }
 
 /// Whether a receive call sleeps until there is a packet.
@@ -62,27 +60,17 @@ impl Buffer {
             Err(Error { errno: libc::EAGAIN | libc::EINTR, .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let (mut software_ns, mut hardware_ns, mut vlan) = (None, None, None);
+        let (mut software_ns, mut hardware_ns) = (None, None);
         // SAFETY: `header` was just filled, and its control buffer is ours.
         unsafe {
-            for_each_control(&header, |level, kind, data| match (level, kind) {
-                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => (software_ns, hardware_ns) = timestamps(data),
-                (libc::SOL_PACKET, libc::PACKET_AUXDATA) => vlan = vlan_id(data),
-                _ => {}
+            for_each_control(&header, |level, kind, data| {
+                if (level, kind) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) {
+                    (software_ns, hardware_ns) = timestamps(data);
+                }
             });
         }
-        Ok(Some(Packet { bytes: &self.bytes[..length], software_ns, hardware_ns, vlan }))
+        Ok(Some(Packet { bytes: &self.bytes[..length], software_ns, hardware_ns }))
     }
-}
-
-/// TP_STATUS_VLAN_VALID (include/uapi/linux/if_packet.h).
-const VLAN_VALID: u32 = 1 << 4;
-
-/// The VLAN id in a `struct tpacket_auxdata`: status u32, len u32, snaplen u32, mac u16, net u16, vlan_tci u16, tpid u16.
-fn vlan_id(data: &[u8]) -> Option<u16> {
-    let data = data.first_chunk::<20>()?;
-    let status = u32::from_ne_bytes([data[0], data[1], data[2], data[3]]);
-    (status & VLAN_VALID != 0).then(|| u16::from_ne_bytes([data[16], data[17]]) & 0x0fff)
 }
 
 /// Waits until one of `sockets` has a packet, at most `timeout_ms`; calls `ready(position)` for each that has.

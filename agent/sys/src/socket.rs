@@ -38,8 +38,8 @@ pub struct Timestamping {
 pub struct Frames {
     /// Their EtherType, inside the VLAN tag if there is one.
     pub ethertype: u16,
-    /// Whether the VLAN id is wanted beside each frame; tagged and untagged ones then come in alike.
-    pub tagged: bool,
+    /// The VLAN id of their tag; None: those without a VLAN.
+    pub vlan: Option<u16>,
 }
 
 /// include/uapi/linux/if_packet.h
@@ -91,13 +91,12 @@ impl Socket {
         let socket = Self::new(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
         let protocol = match frames {
             None => 0,
-            Some(Frames { ethertype, tagged: false }) => ethertype,
-            Some(Frames { ethertype, tagged: true }) => {
-                // The kernel forgets the tag of a VLAN it has no interface for before it looks for the EtherType's own
-                // sockets (__netif_receive_skb_core, net/core/dev.c): only a socket for everything sees it.
+            Some(frames) => {
+                // Only a socket for everything sees the VLAN tag: the kernel forgets the tag of a VLAN it has no interface for
+                // before it looks for the EtherType's own sockets (__netif_receive_skb_core, net/core/dev.c). What it takes
+                // in is then the filter's choice, made before a frame is copied for it.
                 socket.set(libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1_i32, "PACKET_IGNORE_OUTGOING")?;
-                socket.set(libc::SOL_PACKET, libc::PACKET_AUXDATA, &1_i32, "PACKET_AUXDATA")?;
-                socket.accept_only(ethertype)?;
+                socket.take_in_only(frames)?;
                 libc::ETH_P_ALL as u16
             }
         };
@@ -113,13 +112,19 @@ impl Socket {
         Ok(socket)
     }
 
-    /// Lets only frames of `ethertype` (inside the VLAN tag) into the socket, by a classic BPF program.
-    fn accept_only(&self, ethertype: u16) -> Result<(), Error> {
+    /// Lets only `frames` into the socket, by a classic BPF program.
+    fn take_in_only(&self, frames: Frames) -> Result<(), Error> {
         const PROTOCOL: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_PROTOCOL) as u32;
+        const VLAN_TAG: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_VLAN_TAG) as u32;
+        const VLAN_ID: u32 = 0x0fff;
         let instruction = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
         let mut program = [
             instruction(libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, 0, 0, PROTOCOL),
-            instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, u32::from(ethertype)),
+            instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 4, u32::from(frames.ethertype)),
+            // 0 without a tag, and with one that only carries a priority (IEEE 802.1Q, 6.9: VLAN id 0).
+            instruction(libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, 0, 0, VLAN_TAG),
+            instruction(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, 0, 0, VLAN_ID),
+            instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, u32::from(frames.vlan.unwrap_or(0))),
             instruction(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
             instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
         ];

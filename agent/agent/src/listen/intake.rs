@@ -36,7 +36,7 @@ impl Port {
         let kind = match &stream.transport {
             ListenTransport::Udp { listen } => PortKind::Udp(*listen),
             ListenTransport::Ethernet { ethertype, vlan } => {
-                PortKind::Ethernet(Frames { ethertype: *ethertype, tagged: vlan.is_some() })
+                PortKind::Ethernet(Frames { ethertype: *ethertype, vlan: *vlan })
             }
         };
         Self { interface: stream.interface.clone(), kind }
@@ -53,7 +53,6 @@ impl Port {
 
 struct Stream {
     port: usize,
-    vlan: Option<u16>,
     size: u32,
     sequences: Sequences,
     totals: ListenTotals,
@@ -83,10 +82,6 @@ impl Intake {
     ) -> Self {
         let streams = spec.streams.iter().map(|stream| Stream {
             port: ports.iter().position(|port| *port == Port::of(stream)).unwrap_or(usize::MAX),
-            vlan: match stream.transport {
-                ListenTransport::Ethernet { vlan, .. } => vlan,
-                ListenTransport::Udp { .. } => None,
-            },
             size: stream.size as u32,
             sequences: Sequences::new(stream.count),
             totals: ListenTotals { stream: stream.stream, ..ListenTotals::default() },
@@ -115,12 +110,8 @@ impl Intake {
         if probe.run_id != self.run_id {
             return self.refused.other_run += 1;
         }
-        let known = |stream: &Stream| {
-            stream.totals.stream == probe.stream
-                && stream.port == port
-                && stream.size == probe.size
-                && (stream.vlan.is_none() || stream.vlan == packet.vlan)
-        };
+        let known =
+            |stream: &Stream| stream.totals.stream == probe.stream && stream.port == port && stream.size == probe.size;
         let Some(position) = self.streams.iter().position(known) else {
             return self.refused.unknown_stream += 1;
         };
@@ -188,8 +179,8 @@ mod tests {
         bytes
     }
 
-    fn packet(bytes: &[u8], vlan: Option<u16>) -> Packet<'_> {
-        Packet { bytes, software_ns: Some(1), hardware_ns: None, vlan }
+    fn packet(bytes: &[u8]) -> Packet<'_> {
+        Packet { bytes, software_ns: Some(1), hardware_ns: None }
     }
 
     #[test]
@@ -208,7 +199,7 @@ mod tests {
             b"something else entirely, of the right length or more........".to_vec(),
             Vec::new(),
         ] {
-            intake.take_in(0, &packet(&bytes, None), 10);
+            intake.take_in(0, &packet(&bytes), 10);
         }
         assert!(intake.complete.load(Ordering::Relaxed));
         let (streams, refused, _) = intake.totals();
@@ -218,14 +209,12 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_of_another_vlan_is_not_the_streams() {
+    fn the_probe_of_a_frame_stands_behind_its_header() {
         let mut intake = intake(json!({"kind": "ethernet", "ethertype": 0x88b5, "vlan": 5}));
-        let frame = [vec![0; ETHERNET_HEADER], probe(|_| {})].concat();
-        intake.take_in(0, &packet(&frame, None), 10);
-        intake.take_in(0, &packet(&frame, Some(6)), 10);
-        intake.take_in(0, &packet(&frame, Some(5)), 10);
+        intake.take_in(0, &packet(&[vec![0; ETHERNET_HEADER], probe(|_| {})].concat()), 10);
+        intake.take_in(0, &packet(&[0; ETHERNET_HEADER - 1]), 10);
         let (streams, refused, _) = intake.totals();
-        assert_eq!((streams[0].received, refused.unknown_stream), (1, 2));
+        assert_eq!((streams[0].received, refused.truncated), (1, 1));
     }
 
     #[test]
@@ -235,7 +224,7 @@ mod tests {
         let before = sys::allocations::made_by_this_thread();
         assert!(before > 0, "the counting allocator is not in use");
         for bytes in &packets {
-            intake.take_in(0, &packet(bytes, None), 10);
+            intake.take_in(0, &packet(bytes), 10);
         }
         assert_eq!(sys::allocations::made_by_this_thread(), before);
     }

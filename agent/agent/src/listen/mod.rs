@@ -123,7 +123,7 @@ fn open_sockets(spec: &Listen) -> Result<(Vec<Port>, Vec<Socket>), Failure> {
                 "check that the interface exists, has the address (ip addr) and nothing else uses the port (ss -ulpn)",
             ))?,
             ListenTransport::Ethernet { ethertype, vlan } => {
-                let frames = Frames { ethertype: *ethertype, tagged: vlan.is_some() };
+                let frames = Frames { ethertype: *ethertype, vlan: *vlan };
                 Socket::ethernet(&stream.interface, Some(frames))
                     .map_err(problem("check that the interface exists; run as root or with CAP_NET_RAW"))?
             }

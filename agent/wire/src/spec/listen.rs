@@ -17,7 +17,7 @@ pub enum ListenTransport {
     Ethernet {
         /// EtherType of the frame, inside the VLAN tag if there is one.
         ethertype: u16,
-        /// VLAN id the frame must carry; None: not looked at.
+        /// VLAN id the frame must carry; None: it must be in no VLAN.
         vlan: Option<u16>,
     },
 }
