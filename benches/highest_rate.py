@@ -2,8 +2,8 @@
 
     benches/highest_rate.py [--seconds 3] [--tries 3]
 
-Rates are tried upwards; a rate holds if one of `--tries` runs at it is whole (a machine shared with others is sometimes
-away for longer than any buffer holds), and the search ends at the first that does not hold.
+Rates are tried upwards until none of `--tries` runs at one is whole. Two figures come of it: up to where every run was
+whole, and up to where one was (a machine shared with others is sometimes away for longer than any buffer holds).
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ async def main() -> None:
     arguments.add_argument("--tries", type=int, default=3)
     given = arguments.parse_args()
     need_root()
-    highest = 0
+    always = sometimes = 0
     for rate in RATES:
         setting = Setting(1_000_000_000 // rate, seconds=given.seconds)
+        held = 0
         async with two_namespaces(setting) as bed:
             for number in range(given.tries):
                 measured = await ours(bed, setting)
@@ -48,16 +49,15 @@ async def main() -> None:
                 # The rate really kept: a talker that falls behind still sends everything, only later.
                 sent = measured.packets.select(pl.col("submit_tai_ns").max() - pl.col("submit_tai_ns").min()).item()
                 kept = setting.packets / (sent / 1e9)
-                held = not wrong and kept > 0.99 * rate
+                held += not wrong and kept > 0.99 * rate
                 print(f"{rate:8} packets/s, try {number + 1}: {wrong or 'whole'}; sent {kept:9.0f}/s", flush=True)
-                if held:
-                    break
+        always = rate if held == given.tries and always == sometimes else always
+        sometimes = rate if held else sometimes
         if not held:
             break
-        highest = rate
-    print(
-        f"highest rate that held: {highest} packets/s, every packet with {len(STAMPS)} software timestamps, none lost"
-    )
+    stamps = f"every packet with {len(STAMPS)} software timestamps, none lost"
+    print(f"highest rate at which all {given.tries} tries were whole: {always} packets/s ({stamps})")
+    print(f"highest rate at which one of them was: {sometimes} packets/s")
 
 
 if __name__ == "__main__":
