@@ -52,7 +52,7 @@ pub fn open<Spec: DeserializeOwned>(verb: &str) -> Result<(Spec, Session), Failu
                     emit(&Event::Error(Failure {
                         what,
                         place: "a command on standard input".into(),
-                        remedy: r#"say {"start_tai_ns": N} or {"stop": true}"#.into(),
+                        remedy: r#"say {"start_tai_ns": N}, {"start_in_ns": N} or {"stop": true}"#.into(),
                         errno: None,
                     }));
                     break;
@@ -75,6 +75,7 @@ impl Session {
         while !self.stopped() {
             match self.commands.recv_timeout(Duration::from_millis(20)) {
                 Ok(Command { start_tai_ns: Some(start), .. }) => return Some(start),
+                Ok(Command { start_in_ns: Some(wait), .. }) => return Some(sys::clock::tai_ns().saturating_add(wait)),
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return None,
             }

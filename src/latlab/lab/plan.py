@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from latlab.lab.loads.table import LOADS
 from latlab.lab.step import Argv, Step
 from latlab.scenario import Scenario
 
+READY_S = 1
+START_IN_NS = 200_000_000
 TAG = "RUN"
 """Stands for the run's tag: a plan printed before a run is the same each time."""
 
@@ -22,13 +25,16 @@ TAG = "RUN"
 class Command:
     """A process that runs while it is measured, on a host; note is what there is to know beside it.
 
-    spec is for our agent: the JSON object it is told on its standard input.
+    spec is for our agent: the JSON object it is told on its standard input. started: it waits for the start after
+    that. seconds: how long it is needed; it ends when its standard input does.
     """
 
     host: str
     argv: Argv
     note: str = ""
     spec: Mapping[str, Any] | None = None
+    started: bool = False
+    seconds: int = 0
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,7 @@ def plan_text(cells: Sequence[PlannedCell], tag: str = TAG) -> str:
         own = [key for key in bed.keys if key not in common]
         texts += [_heading(f"Cell {cell.title}"), *bed.set_up(own)]
         texts += [bed.command(command) for command in (*_load_commands(cell.loads), *cell.agents)]
+        texts.append("wait")
         texts += bed.tear_down(own, "Undo what is this cell's own")
     if beds:
         texts += beds[0].tear_down(common, "Undo the test bed")
@@ -90,13 +97,17 @@ class _Bed:
     def command(self, command: Command) -> str:
         """A command that runs in the background while it is measured, its note above it.
 
-        One that is told a spec stands as a comment: it is nothing without the lab that speaks with it.
+        One that is told a spec gets it through a pipe that stays open as long as it is to run, and its start with it.
         """
         note = f"# {command.host}: {command.note}" if command.note else f"# {command.host}"
         line = self._line(command.host, command.argv)
         if command.spec is None:
             return f"{note}\n{line} &"
-        return f"{note}\n# {line}\n#   is told {json.dumps(command.spec)}"
+        words = [f"echo {shlex.quote(json.dumps(command.spec))}"]
+        if command.started:
+            words.append(f"sleep {READY_S}; echo {shlex.quote(json.dumps({'start_in_ns': START_IN_NS}))}")
+        words.append(f"sleep {command.seconds}")
+        return f"{note}\n{{ {'; '.join(words)}; }} | {line} &"
 
     def _text(self, step: Step) -> str:
         lines = [f"# {step.title}"]
@@ -114,7 +125,14 @@ class _Bed:
 
 def _load_commands(loads: Sequence[LoadPlan]) -> list[Command]:
     return [
-        Command(process.host, process.argv, f"{process.role} of load {load.name}", process.spec)
+        Command(
+            process.host,
+            process.argv,
+            f"{process.role} of load {load.name}",
+            process.spec,
+            started=process.role == "source",
+            seconds=load.seconds,
+        )
         for load in loads
         for process in LOADS[load.kind].processes(load)
     ]

@@ -71,6 +71,8 @@ impl Realtime {
 pub struct Command {
     /// Launch packet 0 of each stream then (plus its offset), CLOCK_TAI ns.
     pub start_tai_ns: Option<i64>,
+    /// The same, counted from when this is read: for people at a shell.
+    pub start_in_ns: Option<i64>,
     /// Stop, finish the recordings, report, exit.
     #[serde(default)]
     pub stop: bool,
@@ -130,8 +132,8 @@ mod tests {
     #[test]
     fn a_command_starts_or_stops() {
         let read = |text: &str| serde_json::from_str::<Command>(text).ok();
-        assert_eq!(read(r#"{"start_tai_ns": 5}"#), Some(Command { start_tai_ns: Some(5), stop: false }));
-        assert_eq!(read(r#"{"stop": true}"#), Some(Command { start_tai_ns: None, stop: true }));
+        assert_eq!(read(r#"{"start_tai_ns": 5}"#), Some(Command { start_tai_ns: Some(5), ..Command::default() }));
+        assert_eq!(read(r#"{"stop": true}"#), Some(Command { stop: true, ..Command::default() }));
         assert_eq!(read(r#"{"pause": true}"#), None);
     }
 
