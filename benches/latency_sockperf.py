@@ -68,14 +68,13 @@ async def sockperf(bed: TestBed, setting: Setting, rate: int, *, fifo: bool) -> 
 class Peer:
     """A sockperf process on a host of the test bed."""
 
-    def __init__(self, bed: TestBed, process: asyncio.subprocess.Process, record: int | None) -> None:
+    def __init__(self, bed: TestBed, process: asyncio.subprocess.Process, record: int) -> None:
         self._bed, self._process, self._record = bed, process, record
 
     @classmethod
     async def start(cls, bed: TestBed, host: str, argv: tuple[str, ...]) -> Peer:
         """The process, journalled like everything on the test bed."""
-        process = await bed.hosts[host].spawn(argv)
-        return cls(bed, process, await bed.track(bed.hosts[host], argv[3], process))
+        return cls(bed, *await bed.spawn(bed.hosts[host], argv[3], argv))
 
     def make_fifo(self, priority: int, *, main_thread: bool) -> None:
         """Nothing; its threads are SCHED_FIFO, its first one (which sends, in the client) only if main_thread."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import signal
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -46,6 +47,7 @@ RunName = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Runs = Annotated[Path, typer.Option("--runs", metavar="FOLDER", help="Where run folders are kept.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 4 if the measurement is suspect, too.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Tell each cell's phases, a line each.")]
 Metrics = Annotated[
     list[str] | None,
     typer.Option("--metric", metavar="NAME", help="Show this metric's table (may be given several times)."),
@@ -60,7 +62,10 @@ INTERRUPTED = 130
 
 @app.command()
 def doctor(as_json: Json = False) -> None:
-    """Tell what this machine can and cannot do, and how to get what is missing."""
+    """Tell what this machine can measure.
+
+    With how to get what is missing.
+    """
     from latlab.lab.doctor import doctor as examine
     from latlab.listing import print_findings
 
@@ -74,19 +79,31 @@ def doctor(as_json: Json = False) -> None:
 
 @app.command()
 def validate(scenario: ScenarioFile, as_json: Json = False) -> None:
-    """Check a scenario file; nothing is run. Every mistake is told at once, with its line."""
+    """Check a scenario; nothing is run.
+
+    Every mistake is told at once, with its line, and whether this machine can run it.
+    """
+    from latlab.console import runs_of_cells
+    from latlab.lab.preflight import preflight_cells
     from latlab.scenario import cells, load_scenario
 
     loaded = load_scenario(scenario)
     found = cells(loaded)
+    lacking = preflight_cells(loaded)
     if as_json:
-        _print_json({"scenario": loaded.scenario.name, "cells": [cell.slug for cell in found], "problems": []})
+        machine = [problem.as_dict() for problem in lacking]
+        slugs = [cell.slug for cell in found]
+        _print_json({"scenario": loaded.scenario.name, "cells": slugs, "problems": [], "machine": machine})
         return
+    for problem in lacking:
+        _console().print(f"on this machine it cannot run: {problem}", highlight=False, markup=False, soft_wrap=True)
     streams, repeat = len(loaded.scenario.streams), loaded.scenario.repeat
     _console().print(
-        f"{scenario}: fine. {len(found)} cell{_s(found)} × {repeat} repetition{'s' if repeat > 1 else ''}, "
+        f"{scenario}: {'right in itself' if lacking else 'fine'}. {runs_of_cells(len(found) * repeat, len(found))}, "
         f"{streams} stream{'s' if streams > 1 else ''}:",
         highlight=False,
+        markup=False,
+        soft_wrap=True,
     )
     for cell in found:
         _console().print(f"  {cell.slug}", highlight=False, markup=False)
@@ -94,7 +111,10 @@ def validate(scenario: ScenarioFile, as_json: Json = False) -> None:
 
 @app.command()
 def plan(scenario: ScenarioFile, as_json: Json = False) -> None:
-    """Print every command a run would give, host by host, ready to paste; nothing is run."""
+    """Print every command a run would give.
+
+    Host by host, ready to paste; nothing is run.
+    """
     from latlab.measure import run as measure
     from latlab.scenario import load_scenario
 
@@ -113,15 +133,20 @@ def run(
     strict: Strict = False,
     metric: Metrics = None,
     picture: Formats = None,
+    verbose: Verbose = False,
 ) -> None:
-    """Run a scenario: build the test bed, measure, take it down, and report."""
+    """Run a scenario and report.
+
+    The test bed is built, measured on and taken down again for each cell.
+    """
     from latlab.console import RunConsole, make_console
     from latlab.measure import run as measure
     from latlab.scenario import load_scenario
 
+    _check_metrics(metric)
     loaded = load_scenario(scenario)
     # With --json the document has standard output to itself.
-    with RunConsole(make_console(stderr=as_json)) as console:
+    with RunConsole(make_console(stderr=as_json), verbose=verbose) as console:
         folder = asyncio.run(measure.run(loaded, runs, console.show))
     raise typer.Exit(_report(folder, as_json=as_json, strict=strict, metrics=metric, formats=picture))
 
@@ -135,10 +160,14 @@ def report(
     metric: Metrics = None,
     picture: Formats = None,
 ) -> None:
-    """Analyse a run again from its recordings, and write its report anew."""
+    """Analyse and report a run again.
+
+    From its recordings; the report is written anew.
+    """
     from latlab.data.run_folder import RunFolder
     from latlab.errors import UsageError
 
+    _check_metrics(metric)
     newest = next((path.name for path in sorted(runs.glob("*/run.json"), reverse=True) for path in [path.parent]), None)
     if run is None and newest is None:
         raise UsageError("there are no runs yet", where=str(runs), remedy="latlab run SCENARIO")
@@ -161,7 +190,10 @@ def list_(as_json: Json = False, runs: Runs = RUNS) -> None:
 
 @app.command()
 def clean(as_json: Json = False) -> None:
-    """Undo what runs that were cut short have left on this machine. Finished runs' folders are not touched."""
+    """Undo what runs cut short have left.
+
+    On this machine; run folders are not touched.
+    """
     from latlab.lab.undo import clean_stale
 
     undone = asyncio.run(clean_stale())
@@ -178,6 +210,7 @@ def _report(
     folder: Any, *, as_json: bool, strict: bool, metrics: list[str] | None, formats: list[PictureFormat] | None
 ) -> int:
     """The exit code; the result is written and printed, and the report is written."""
+    from latlab.console import make_console
     from latlab.report.build import write_report
     from latlab.report.result import exit_code, make_result
     from latlab.report.terminal import DEFAULT_METRICS, print_result
@@ -185,6 +218,7 @@ def _report(
     result = make_result(folder)
     code = exit_code(result, strict=strict)
     folder.write_run(folder.run() | {"exit_status": code})
+    make_console(stderr=as_json).print("drawing the report", highlight=False)
     page = write_report(folder, formats=formats or ["png"])
     if as_json:
         _print_json(result)
@@ -192,6 +226,16 @@ def _report(
         print_result(result, _console(), metrics or DEFAULT_METRICS)
         _console().print(f"Report: {page.resolve()}", highlight=False, markup=False, soft_wrap=True)
     return code
+
+
+def _check_metrics(names: list[str] | None) -> None:
+    """Nothing. UsageError: a name that is no metric's."""
+    from latlab.errors import UsageError
+    from latlab.scenario.limits import METRICS
+
+    for name in names or ():
+        if name not in METRICS:
+            raise UsageError(f"there is no metric {name!r}", where="--metric", remedy=f"one of {', '.join(METRICS)}")
 
 
 def _console() -> Console:
@@ -214,10 +258,6 @@ def _write(text: str) -> None:
         write_to_nobody(sys.stdout)
 
 
-def _s(several: object) -> str:
-    return "" if hasattr(several, "__len__") and len(several) == 1 else "s"
-
-
 def _version(wanted: bool) -> None:
     if wanted:
         _write(f"latlab {latlab.__version__}\n")
@@ -235,6 +275,9 @@ def _options(
 
 def main() -> None:
     """Runs the command line; errors are one line on standard error and an exit code."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # what nohup has this ignore stays ignored
+            signal.signal(number, _as_by_ctrl_c)
     try:
         app()
     except LatlabError as error:
@@ -247,6 +290,11 @@ def main() -> None:
             raise
         sys.stderr.write("latlab: interrupted\n")
         sys.exit(EXIT_LAB)
+
+
+def _as_by_ctrl_c(number: int, frame: object) -> None:
+    """Nothing; whoever waits for SIGINT at this moment has been told."""
+    signal.raise_signal(signal.SIGINT)
 
 
 def _failed(error: LatlabError) -> int:

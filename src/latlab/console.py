@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from latlab.measure import events
-from latlab.scenario import format_duration
 
 NS = 1e-9
-US = 1e-3
 PLAIN_COLUMNS = 140
 
 
@@ -43,10 +42,11 @@ def make_console(*, stderr: bool = False) -> Console:
 
 
 class RunConsole:
-    """Shows a run's events on a console; use it as a context."""
+    """Shows a run's events on a console; use it as a context. verbose: each cell's phases, too."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, verbose: bool = False) -> None:
         self._console = console
+        self._verbose = verbose
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -57,7 +57,7 @@ class RunConsole:
             disable=not console.is_terminal,
         )
         self._task: TaskID | None = None
-        self._cells = 0
+        self._runs = 0
         self._title = ""
         self._counted: dict[tuple[str, str], int] = {}
 
@@ -74,12 +74,14 @@ class RunConsole:
             case events.Cleaned():
                 self._line("An earlier run was cut short; undone now: " + "; ".join(event.undone))
             case events.RunStarted():
-                self._cells = event.cells
-                self._line(f"{event.folder}: {event.cells} cell runs, order shuffled with seed {event.seed}")
+                self._runs = event.runs
+                order = f", in an order shuffled with seed {event.seed}" if event.runs > 1 else ""
+                self._line(f"{event.folder}: {runs_of_cells(event.runs, event.cells)}{order}")
             case events.CellStarted():
                 self._counted = {}
-                self._title = f"[{event.order}/{self._cells}] {event.slug} r{event.repeat}"
-                self._line(f"{self._title}: {format_duration(event.duration_ns)}")
+                repeat = f", repeat {event.repeat} of {event.repeats}" if event.repeats > 1 else ""
+                self._title = f"[{event.order}/{self._runs}] {event.slug}{repeat}"
+                self._line(f"{self._title}, {_seconds(event.duration_ns)} s")
                 self._task = self._progress.add_task(self._title, total=event.duration_ns * NS, packets="", start=False)
             case events.Phase():
                 self._phase(event.name)
@@ -94,7 +96,7 @@ class RunConsole:
     def _phase(self, name: str) -> None:
         if self._task is None:
             return
-        if not self._console.is_terminal:
+        if self._verbose:
             self._line(f"{self._title}: {name}")
         self._progress.update(self._task, description=f"{self._title}: {name}")
         if name == "measuring":
@@ -114,6 +116,17 @@ class RunConsole:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
+def runs_of_cells(runs: int, cells: int) -> str:
+    """How much there is to do: `1 cell`, `12 runs of 6 cells`."""
+    several = f"{cells} cell{'s' if cells > 1 else ''}"
+    return several if runs == cells else f"{runs} runs of {several}"
+
+
+def _seconds(ns: int) -> str:
+    """The duration in seconds, as short as it can be written exactly."""
+    return f"{Decimal(ns).scaleb(-9).normalize():f}"
+
+
 def cell_line(cell: Mapping[str, Any]) -> str:
     """A cell's end in one line: what was sent and received, or why it failed."""
     if cell["status"] != "ok":
@@ -124,4 +137,4 @@ def cell_line(cell: Mapping[str, Any]) -> str:
     done = [(agent["verb"], agent["done"]) for agent in cell["agents"] if agent["done"]]
     sent = sum(stream["sent"] for verb, totals in done if verb == "talk" for stream in totals["streams"])
     received = sum(stream["received"] for verb, totals in done if verb == "listen" for stream in totals["streams"])
-    return f"{sent} packets sent, {received} received"
+    return f"{sent} sent, {received} received"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
+from collections.abc import Sequence
+from typing import Any
 
 EXIT_OK = 0
 EXIT_ACCEPT = 1
@@ -14,13 +17,15 @@ EXIT_UNTRUSTED = 4
 class LatlabError(Exception):
     """A failure a person can act on; printed as one line, never as a traceback.
 
-    what: what was tried and what came back. where: host, file or path. remedy: what to do next.
+    what: what was tried and what came back. where: host, file or path. remedy: what to do next. parts: the failures
+    it sums up, each a line of its own.
     """
 
     exit_code = EXIT_LAB
 
-    def __init__(self, what: str, *, where: str = "", remedy: str = "") -> None:
+    def __init__(self, what: str, *, where: str = "", remedy: str = "", parts: Sequence[LatlabError] = ()) -> None:
         self.what = what
+        self.parts = tuple(parts)
         self.where = where
         self.remedy = remedy
         super().__init__(str(self))
@@ -28,11 +33,12 @@ class LatlabError(Exception):
     def __str__(self) -> str:
         where = f"{self.where}: " if self.where else ""
         remedy = f" ({self.remedy})" if self.remedy else ""
-        return f"{where}{self.what}{remedy}"
+        return "\n".join([f"{where}{self.what}{remedy}", *map(str, self.parts)])
 
-    def as_dict(self) -> dict[str, str]:
+    def as_dict(self) -> dict[str, Any]:
         """The error as it stands in `--json` output and in cell.json."""
-        return {"what": self.what, "where": self.where, "remedy": self.remedy}
+        told: dict[str, Any] = {"what": self.what, "where": self.where, "remedy": self.remedy}
+        return told | ({"problems": [part.as_dict() for part in self.parts]} if self.parts else {})
 
 
 class UsageError(LatlabError):
@@ -54,3 +60,28 @@ def system_error(error: OSError) -> LabError:
         where=str(error.filename or "this machine"),
         remedy="free space, or choose another folder for the runs" if error.errno == errno.ENOSPC else "",
     )
+
+
+def after_that(first: BaseException, then: BaseException) -> BaseException:
+    """What to raise when `then` happened while `first` was being dealt with: first stays the reason, then is told too.
+
+    Two failures become one that says "…; after that, …"; what has been said already is not said again. A cancellation,
+    whenever it came, stays one and carries the other as a note; so does what is no failure of ours.
+    """
+    first, then = (system_error(one) if isinstance(one, OSError) else one for one in (first, then))
+    if isinstance(first, LatlabError) and isinstance(then, LatlabError):
+        if then.what in first.what:
+            return first
+        where = f"{then.where}: " if then.where not in ("", first.where) else ""
+        what = f"{first.what}; after that, {where}{then.what}"
+        remedy = "; ".join(dict.fromkeys(filter(None, (first.remedy, then.remedy))))
+        told = LabError(what, where=first.where, remedy=remedy, parts=(*first.parts, *then.parts))
+        told.__cause__ = first
+        return told
+    if not isinstance(then, asyncio.CancelledError):
+        first.add_note(f"after that, {then}")
+        return first
+    if not isinstance(first, asyncio.CancelledError):
+        then.add_note(f"before that, {first}")
+        return then
+    return first

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from latlab.data.run_folder import RunSummary
-from latlab.lab.doctor import Finding
+from latlab.lab.doctor import Finding, worth_doing
 
 _MARKS = {True: ("ok", "green"), False: ("missing", "bold red"), None: ("limited", "yellow")}
 
@@ -34,6 +34,10 @@ def print_findings(findings: Sequence[Finding], console: Console) -> None:
         console.print(f"{missing} missing: runs will fail without. {limited} limited.", highlight=False)
     else:
         console.print(f"This machine can measure. {limited} limited.", highlight=False)
+    if worth := worth_doing(findings):
+        console.print("Most worth doing:", highlight=False)
+    for line in worth:
+        console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
 
 
 def print_runs(runs: Sequence[RunSummary], root: Path, console: Console) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from latlab.analysis.statistics import NAMES
-from latlab.data.packets import join_cell
+from latlab.data.packets import is_joined, join_cell
 from latlab.data.run_folder import CellFolder, RunFolder
 from latlab.errors import UsageError
 
@@ -108,7 +108,7 @@ def _has_packets(folder: CellFolder) -> bool:
 
 
 def _packets(folder: CellFolder) -> pl.DataFrame:
-    packets = folder.packets() if folder.packets_path.exists() else join_cell(folder).packets
+    packets = folder.packets() if is_joined(folder) else join_cell(folder).packets
     names = {stream["stream"]: stream["name"] for stream in folder.cell()["streams"]}
     return packets.select(
         pl.lit(folder.slug).alias("cell"),

@@ -26,7 +26,7 @@ def test_every_packet_is_counted_by_what_became_of_it() -> None:
             {"arrival": None, "launch_error": 2},
         ]
     )
-    done = {"streams": [{"stream": 2, "repeated": 9}, {"stream": 1, "repeated": 4}], "foreign": 3}
+    done = {"streams": [{"stream": 2, "repeated": 9}, {"stream": 1, "repeated": 4, "out_of_range": 5}], "foreign": 3}
     assert stream_counts(packets, done, 1) == {
         "scheduled": 9,
         "warmup": 2,
@@ -37,6 +37,7 @@ def test_every_packet_is_counted_by_what_became_of_it() -> None:
         "lost": 4,
         "duplicated": 4,
         "reordered": 1,
+        "out_of_range": 5,
         "foreign": 3,
         "launch_invalid": 1,
         "launch_missed": 1,

@@ -51,6 +51,7 @@ def test_a_cell_has_counts_and_metrics_of_each_stream() -> None:
         "pk_pk": 20,
         "min_sequence": 1,
         "max_sequence": 3,
+        "worst": {"sequence": 3, "intervals": [{"from": "launch", "to": "rx_soft", "ns": 30}]},
     }
     assert set(stream["metrics"]) == {"latency", "arrival_offset"}
 
@@ -81,7 +82,7 @@ def test_clocks_that_nothing_bounds_have_no_uncertainty_to_show() -> None:
 
 
 def test_the_result_has_the_worst_verdict_and_says_where_each_reason_was_found() -> None:
-    reason = Reason("send", "untrusted", "control.latency", "0", "1", "send again")
+    reason = Reason("send", "not sent", "untrusted", "control.latency", "0", "1", "send again")
     good, bad = a_cell(), with_reasons(a_cell(repeat=2), [reason])
     result = result_document(RUN, [good, bad])
     assert [cell["verdict"] for cell in result["cells"]] == ["trusted", "untrusted"]
@@ -95,6 +96,54 @@ def test_the_result_has_the_worst_verdict_and_says_where_each_reason_was_found()
     )
     assert "reasons" not in result["cells"][1]
     assert json.loads(json.dumps(result)) == result
+
+
+def test_a_result_in_which_nothing_was_measured_is_untrusted_and_says_so() -> None:
+    unavailable = summarise_cell(cell_document(status="unavailable"), None)
+    result = result_document(RUN, [unavailable])
+    assert (result["verdict"], [reason["finding"] for reason in result["reasons"]]) == (
+        "untrusted",
+        ["no cell was measured"],
+    )
+    assert result_document(RUN, [])["verdict"] == "untrusted"
+    assert result_document(RUN, [unavailable, a_cell()])["verdict"] == "trusted"
+
+
+def test_what_each_listener_refused_is_in_its_cell_and_out_of_range_with_the_stream() -> None:
+    done = {"streams": [{"stream": 1, "out_of_range": 6}], "foreign": 1, "other_run": 2, "socket_drops": 3}
+    cell = a_cell(agents=[{"host": "ecu", "verb": "listen", "ready": {}, "done": done}])
+    assert cell["refused"] == {
+        "ecu": {
+            "foreign": 1,
+            "truncated": 0,
+            "other_run": 2,
+            "unknown_stream": 0,
+            "socket_drops": 3,
+            "empty_wakeups": 0,
+        }
+    }
+    assert cell["streams"]["control"]["counts"]["out_of_range"] == 6
+
+
+def test_the_slowest_packets_latency_is_split_at_every_timestamp_it_has() -> None:
+    way = {"wake": -5, "submit": 2, "tx_soft": 7, "rx_soft": 10, "rx_user": 90}
+    cell = summarise_cell(cell_document(), packet_table([way, {**way, "rx_soft": 40}]))
+    metrics = cell["streams"]["control"]["metrics"]
+    for name, last in (("latency", "rx_soft"), ("latency_user", "rx_user")):
+        worst = metrics[name]["worst"]
+        assert worst["sequence"] == metrics[name]["max_sequence"]
+        assert sum(one["ns"] for one in worst["intervals"]) == metrics[name]["max"]
+        ends = ["launch", "wake", "submit", "tx_soft", "rx_soft", "rx_user"]
+        assert [one["from"] for one in worst["intervals"]] == ends[: ends.index(last)]
+    assert metrics["latency"]["worst"]["intervals"][0] == {"from": "launch", "to": "wake", "ns": -5}
+    assert all("worst" not in figures for name, figures in metrics.items() if not name.startswith("latency"))
+
+
+def test_a_latency_by_the_nics_stamps_goes_through_both_nics() -> None:
+    packets = packet_table([{"submit": 2, "tx_soft": 7, "tx_hard": 9, "rx_hard": 10, "rx_soft": 20, "rx_user": 90}])
+    metrics = summarise_cell(cell_document(), packets)["streams"]["control"]["metrics"]
+    ends = [(one["from"], one["to"]) for one in metrics["latency_user"]["worst"]["intervals"]]
+    assert ends[-3:] == [("tx_soft", "tx_hard"), ("tx_hard", "rx_hard"), ("rx_hard", "rx_user")]
 
 
 def test_limits_are_kept_up_to_and_including_them() -> None:

@@ -74,6 +74,14 @@ def launched(lead_ns: int) -> list[dict[str, Any]]:
     return [{**stream, "interface": "eth0", "launch_time": {"lead_ns": lead_ns, "clock": "tai", "deadline": False}}]
 
 
+def stream_of(count: int) -> list[dict[str, Any]]:
+    return [{**cell_document()["streams"][0], "count": count}]
+
+
+def talked(count: int) -> dict[str, Any]:
+    return {"streams": [{"stream": 1, "sent": count, "send_errors": 0}]}
+
+
 GOOD = evidence()
 EARLY = [{**ROW, "tx_soft": -300, "rx_soft": -200, "rx_user": -150}] * 10
 
@@ -84,6 +92,13 @@ BROKEN: list[tuple[str, str, Evidence, str, str]] = [
         evidence(status="failed", reason={"what": "no traffic left eth0", "where": "sensor", "remedy": ""}),
         "sensor",
         "failed: no traffic left eth0",
+    ),
+    (
+        "the cell ran to its end",
+        "untrusted",
+        evidence(status="not run", reason={"what": "the lab was killed", "where": "", "remedy": ""}),
+        "",
+        "not run: the lab was killed",
     ),
     (
         "recordings are whole",
@@ -128,7 +143,7 @@ BROKEN: list[tuple[str, str, Evidence, str, str]] = [
         "untrusted",
         replace(GOOD, clocks={"talker-sensor": clocks(tai_ns=-2 * MS, real_ns=-2 * MS)}),
         "talker-sensor",
-        "-2000000 ns",
+        "-2 ms",
     ),
     (
         "launch times are honoured",
@@ -145,7 +160,7 @@ BROKEN: list[tuple[str, str, Evidence, str, str]] = [
         "untrusted",
         replace(GOOD, clocks={"listener-ecu": clocks(tai_ns=37 * 10**9)}),
         "listener-ecu",
-        "37000000000 ns",
+        "37 s",
     ),
     (
         "no packet arrived before it left",
@@ -167,7 +182,21 @@ BROKEN: list[tuple[str, str, Evidence, str, str]] = [
         "suspect",
         evidence([{**ROW, "wake": 1001}] * 10),
         "control.wakeup",
-        "1001 ns",
+        "max 1.001 µs (sequence 0)",
+    ),
+    (
+        "the talker is punctual",
+        "suspect",
+        evidence([ROW] * 399 + [{**ROW, "wake": 6023}], streams=stream_of(400), agents=agents(talked(400))),
+        "control.wakeup",
+        "max 6.023 µs (sequence 399)",
+    ),
+    (
+        "the talker is punctual",
+        "suspect",
+        evidence([{**ROW, "wake": 1500}] * 400, streams=stream_of(400), agents=agents(talked(400))),
+        "control.wakeup",
+        "max 1.5 µs (sequence 0), p99 1.5 µs",
     ),
     (
         "realtime settings are in force",
@@ -210,6 +239,20 @@ BROKEN: list[tuple[str, str, Evidence, str, str]] = [
         evidence(agents=agents(socket_drops=8)),
         "listen on ecu",
         "socket_drops 8",
+    ),
+    (
+        "no packet was refused",
+        "suspect",
+        evidence(agents=agents(foreign=2, other_run=7)),
+        "listen on ecu",
+        "2 foreign, 7 other run",
+    ),
+    (
+        "no packet was refused",
+        "suspect",
+        evidence(agents=agents(streams=[{"stream": 1, "out_of_range": 3}])),
+        "listen on ecu",
+        "3 out of range",
     ),
     (
         "realtime threads were not throttled",
@@ -304,6 +347,11 @@ def test_a_slow_reading_of_the_clocks_is_no_step() -> None:
 
 def test_a_few_missing_timestamps_are_normal() -> None:
     rows = [ROW] * 1999 + [{"wake_due": 0, "wake": 5, "rx_soft": 100, "rx_user": 120}]
-    stream = {**cell_document()["streams"][0], "count": 2000}
-    talked = {"streams": [{"stream": 1, "sent": 2000, "send_errors": 0}]}
-    assert judge(evidence(rows, streams=[stream], agents=agents(talked))) == []
+    assert judge(evidence(rows, streams=stream_of(2000), agents=agents(talked(2000)))) == []
+
+
+def test_a_finding_says_what_was_found_and_no_rule_shares_one() -> None:
+    findings = [rule.finding for rule in RULES]
+    assert len(set(findings)) == len(findings)
+    assert not {rule.finding for rule in RULES} & {rule.name for rule in RULES}
+    assert {reason.finding for found in BROKEN for reason in judge(found[2])} == set(findings)

@@ -48,6 +48,15 @@ def private_network() -> Iterator[None]:
         os.chdir(directory)
 
 
+def alive(pid: int) -> bool:
+    """Whether the process is there, and not only until its parent has taken note of its end."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def dump() -> dict[str, Any]:
     """All interfaces with their addresses and neighbours, here and in every named namespace.
 

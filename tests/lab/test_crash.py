@@ -8,20 +8,24 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
-from lab_machine import dump, run
+from lab_machine import alive, dump, run
 
 from latlab.host import MACHINE, LocalHost
 from latlab.lab.apply import TestBed
 from latlab.lab.journal import Journal, stale_journals
-from latlab.lab.process import start_time
+from latlab.lab.process import MARK
 from latlab.lab.undo import clean_stale
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
 
 KILLED_LAB = Path(__file__).with_name("killed_lab.py")
+KILLED_WITH_ITS_PROCESS = Path(__file__).with_name("killed_with_its_process.py")
+PATIENCE_S = 60.0
+OURS = "0123456789abcdef"
 
 
 def lab_killed(when: str, at: int) -> bool:
@@ -29,6 +33,14 @@ def lab_killed(when: str, at: int) -> bool:
     lab = subprocess.run([sys.executable, KILLED_LAB, "t1", when, str(at)], capture_output=True, text=True)
     assert lab.returncode in (0, -signal.SIGKILL), lab.stderr
     return lab.returncode != 0
+
+
+def killed_with_its_process(what: str, where: str) -> int:
+    """The pid of what the killed lab had started."""
+    argv = [sys.executable, KILLED_WITH_ITS_PROCESS, "t1", what, where]
+    lab = subprocess.run(argv, capture_output=True, text=True)
+    assert lab.returncode == -signal.SIGKILL, lab.stderr
+    return int(lab.stdout)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -70,10 +82,9 @@ def test_a_process_of_a_killed_lab_is_ended_even_if_it_ignores_sigterm() -> None
         here = LocalHost(MACHINE)
         bed = TestBed("t1", {MACHINE: here})
         script = "trap '' TERM; echo trapped; while :; do sleep 1; done"
-        process = await here.spawn(("sh", "-c", script))
+        process, _ = await bed.spawn(here, "a stubborn process", ("sh", "-c", script))
         assert process.stdout
         await process.stdout.readline()
-        await bed.track(here, "a stubborn process", process)
         bed._journal.close()
         words = await clean_stale()
         assert words == [f"run t1: {MACHINE}: a stubborn process"]
@@ -82,32 +93,71 @@ def test_a_process_of_a_killed_lab_is_ended_even_if_it_ignores_sigterm() -> None
     assert asyncio.run(leave_a_process()) == -signal.SIGKILL
 
 
-def test_a_pid_that_is_another_process_by_now_is_left_alone() -> None:
-    with subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
+def test_the_children_of_a_killed_lab_s_process_end_with_it_whatever_became_of_their_parent() -> None:
+    async def leave_an_orphan() -> int:
         here = LocalHost(MACHINE)
-        started = asyncio.run(start_time(here, other.pid))
-        assert started is not None
+        bed = TestBed("t1", {MACHINE: here})
+        process, _ = await bed.spawn(here, "a parent", ("setsid", "sh", "-c", "sleep 60 >&- 2>&- & echo $!"))
+        said, _ = await process.communicate()
+        assert alive(int(said))
+        bed._journal.close()
+        assert await clean_stale() == [f"run t1: {MACHINE}: a parent"]
+        return int(said)
+
+    assert not alive(asyncio.run(leave_an_orphan()))
+
+
+@pytest.mark.parametrize("run_in", ["local", "netns"])
+def test_a_process_whose_lab_was_killed_as_soon_as_it_began_is_ended(run_in: str, journals: Path) -> None:
+    before = dump()
+    pid = killed_with_its_process("bare", run_in)
+    words = asyncio.run(clean_stale())
+    assert f"run t1: {'sensor' if run_in == 'local' else MACHINE}: a server" in words
+    assert not alive(pid)
+    assert dump() == before
+    assert list(journals.iterdir()) == []
+
+
+@pytest.mark.parametrize("run_in", ["local", "netns"])
+def test_a_load_s_tool_ends_with_its_lab(run_in: str) -> None:
+    before = dump()
+    pid = killed_with_its_process("load", run_in)
+    deadline = time.monotonic() + PATIENCE_S
+    while alive(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    asyncio.run(clean_stale())
+    assert dump() == before
+
+
+def test_a_process_that_was_announced_and_never_began_is_nothing_to_undo(journals: Path) -> None:
+    journal = Journal.create("old")
+    journal.record_process(LocalHost(MACHINE), "never begun", OURS)
+    journal.close()
+    assert asyncio.run(clean_stale()) == []
+    assert list(journals.iterdir()) == []
+
+
+SOMEBODY_ELSE_S: dict[str, dict[str, str]] = {
+    "no mark": {},
+    "another mark": {MARK: "fedcba9876543210"},
+    "a longer mark": {MARK: f"{OURS}0"},
+    "a variable that ends alike": {f"MY_{MARK}": OURS},
+    "the mark within another variable": {"NOTE": f"see {MARK}={OURS}"},
+    "the mark in a line of another variable": {"NOTE": f"see\n{MARK}={OURS}\n"},
+}
+
+
+@pytest.mark.parametrize("environment", SOMEBODY_ELSE_S.values(), ids=SOMEBODY_ELSE_S)
+def test_a_process_that_does_not_carry_the_very_mark_is_left_alone(environment: dict[str, str]) -> None:
+    argv = ["sh", "-c", "while :; do sleep 1; done", f"{MARK}={OURS}"]
+    with subprocess.Popen(argv, env=os.environ | environment, start_new_session=True) as other:
         journal = Journal.create("old")
-        journal.record_process(here, "gone long ago", other.pid, started - 1)
+        journal.record_process(LocalHost(MACHINE), "gone long ago", OURS)
         journal.close()
         assert asyncio.run(clean_stale()) == []
         assert other.poll() is None
-        other.kill()
-
-
-def test_a_process_of_an_earlier_boot_is_left_alone(journals: Path) -> None:
-    with subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
-        here = LocalHost(MACHINE)
-        started = asyncio.run(start_time(here, other.pid))
-        assert started is not None
-        journal = Journal.create("old")
-        journal.record_process(here, "before the reboot", other.pid, started)
-        journal.close()
-        path = journals / "old.jsonl"
-        path.write_text(path.read_text().replace(here.shared_kernel, "another-boot"))
-        assert asyncio.run(clean_stale()) == []
-        assert other.poll() is None
-        other.kill()
+        os.killpg(other.pid, signal.SIGKILL)
 
 
 def test_a_line_torn_by_the_crash_is_passed_over_and_does_not_spoil_what_follows(journals: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from lab_machine import dump
 
 from latlab.host import MACHINE, LocalHost
-from latlab.lab.doctor import Finding, doctor
+from latlab.lab.doctor import WORTH, Finding, doctor, worth_doing
 from latlab.lab.journal import Journal
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
@@ -36,6 +36,29 @@ def test_it_knows_what_this_machine_can_do() -> None:
 
 def test_whatever_is_not_well_comes_with_a_remedy() -> None:
     assert [finding for finding in found().values() if not finding.ok and not finding.remedy] == []
+
+
+def test_what_is_most_worth_doing_is_at_most_three_things_and_what_keeps_runs_from_working_first() -> None:
+    def of(name: str, ok: bool | None) -> Finding:
+        return Finding("area", name, ok, "found", f"mend {name}")
+
+    limits = [of("RT throttling", None), of("isolated CPUs", None), of("PREEMPT_RT", None), of("qdisc etf", None)]
+    assert worth_doing(limits) == [
+        *("isolated CPUs: mend isolated CPUs", "PREEMPT_RT: mend PREEMPT_RT", "RT throttling: mend RT throttling"),
+    ]
+    assert worth_doing([*limits, of("ip", False)])[0] == "ip: mend ip"
+    assert worth_doing([of("ip", True), of("qdisc etf", None)]) == []
+    assert set(WORTH) <= set(found())
+
+
+def test_an_unset_tai_offset_is_no_limit() -> None:
+    assert found()["TAI offset"].ok is True
+
+
+def test_a_qdisc_is_there_or_it_is_not() -> None:
+    assert {finding.found for name, finding in found().items() if name.startswith("qdisc ")} <= {
+        *("can be set", "not in this kernel"),
+    }
 
 
 def test_a_missing_tool_is_told_apart_from_one_that_would_be_nice(

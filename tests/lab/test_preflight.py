@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,16 @@ import pytest
 from lab_machine import scenario
 
 from latlab.errors import EXIT_LAB, EXIT_USAGE, LabError, UsageError
-from latlab.lab.machine import CAPABILITIES, Machine, effective_capabilities, parse_cpu_list, read_machine
-from latlab.lab.preflight import find_agent, preflight, raise_problems
+from latlab.lab.machine import (
+    CAPABILITIES,
+    Machine,
+    effective_capabilities,
+    parse_cpu_list,
+    parse_sockets,
+    read_machine,
+)
+from latlab.lab.preflight import find_agent, preflight, preflight_cells, raise_problems
+from latlab.scenario import load_scenario
 
 ABLE = Machine(frozenset(CAPABILITIES), frozenset({0, 1}), frozenset({"lo", "enp1s0"}), lambda tool: True)
 NETNS = {"sensor": "netns", "ecu": "netns"}
@@ -49,7 +59,7 @@ def test_an_unknown_interface_is_named_with_those_there_are() -> None:
     stream = {"talker": "a", "listener": "b", "period": "1ms", "size": "64B", "transport": "ethernet"}
     links = [{"ends": ["a.enp1s0", "b.enp7s0"]}]
     (line,) = problems(hosts={"a": "local", "b": "local"}, links=links, streams={"control": stream})
-    assert line == "links.0: b.enp7s0: this machine has no interface enp7s0 (its interfaces: enp1s0)"
+    assert line == "links[0].ends[1]: this machine has no interface enp7s0 (its interfaces: enp1s0)"
 
 
 def test_an_interface_name_that_is_taken_is_refused() -> None:
@@ -67,13 +77,89 @@ def test_a_missing_netperf_points_to_the_other_loads() -> None:
     lacking = replace(ABLE, has_tool=lambda tool: tool not in ("netperf", "netserver"))
     load = {"kind": "netperf", "from": "sensor", "to": "ecu"}
     lines = problems(lacking, loads={"netperf3": load})
-    assert [line.split()[0] for line in lines] == ["netperf", "netserver"]
+    assert [line.split()[:2] for line in lines] == [["loads.netperf3:", "netperf"], ["loads.netperf3:", "netserver"]]
     assert all("iperf3 or flood" in line for line in lines)
 
 
 def test_a_tool_that_only_another_load_needs_is_not_missed() -> None:
     lacking = replace(ABLE, has_tool=lambda tool: tool not in ("netperf", "iperf3", "chrt"))
     assert problems(lacking, loads={"f": {"kind": "flood", "from": "sensor", "to": "ecu"}}) == []
+
+
+HERE = {"a": "local", "b": "netns"}
+UDP_PORTS = [
+    # what listens on this machine, which part of the scenario needs its port
+    ({("*", 5557)}, "streams.control: UDP port 5557 of a"),
+    ({("10.78.0.1", 5557)}, "streams.control: UDP port 5557 of a"),
+    ({("*", 5601)}, "loads.f: UDP port 5601 of a"),
+    ({("*", 5556)}, "clock.sync: UDP port 5556 of a"),
+    ({("127.0.0.1", 5557), ("10.78.0.2", 5557), ("*", 5602), ("*", 80)}, ""),
+]
+
+
+@pytest.mark.parametrize(("udp", "said"), UDP_PORTS)
+def test_a_udp_port_that_is_in_use_here_is_named_with_what_needs_it(udp: set[tuple[str, int]], said: str) -> None:
+    stream = {"talker": "b", "listener": "a", "period": "1ms", "size": "64B"}
+    lines = problems(
+        replace(ABLE, udp=frozenset(udp)),
+        HERE,
+        streams={"control": stream},
+        loads={"f": {"kind": "flood", "from": "b", "to": "a", "flows": 2}},
+        clock={"sync": "exchange"},
+    )
+    assert [line.split(" is in use")[0] for line in lines] == [said][: len(said)]
+    assert all("stop what uses it" in line for line in lines)
+
+
+def test_a_namespace_has_all_its_ports_free() -> None:
+    assert problems(replace(ABLE, udp=frozenset({("*", 5557)}))) == []
+
+
+def test_a_udp_socket_of_this_machine_is_seen() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as bound:
+        bound.bind(("127.0.0.1", 0))
+        assert bound.getsockname() in read_machine().udp
+
+
+def test_the_kernel_s_table_of_sockets_is_read() -> None:
+    def row(address: str) -> str:
+        return f"  sl  local_address\n  12: {address}:15B5 00000000:0000 07\n"
+
+    word = int.from_bytes(bytes([10, 78, 0, 1]), sys.byteorder)
+    assert list(parse_sockets(row(f"{word:08X}"))) == [("10.78.0.1", 5557)]
+    assert list(parse_sockets(row("0" * 8))) == list(parse_sockets(row("0" * 32))) == [("*", 5557)]
+    assert list(parse_sockets(row("0" * 31 + "1"))) == []
+
+
+FILE = """\
+name: several
+hosts: {a: {kind: netns}, b: {kind: netns}}
+links:
+  - {ends: [a.eth0, b.eth0]}
+streams:
+  s: {talker: a, listener: b, period: 1ms, size: 64B}
+loads:
+  n: {kind: netperf, from: a, to: b}
+tuning:
+  a: {talker: {cpus: [77]}}
+duration: 2s
+matrix:
+  loads: [none, n]
+  tuning.b.listener.cpus:
+    - [0]
+    - [78]
+"""
+
+
+def test_a_file_s_problems_come_once_each_with_its_line_and_a_matrix_value_s_with_the_matrix_s(tmp_path: Path) -> None:
+    path = tmp_path / "several.yaml"
+    path.write_text(FILE)
+    lacking = replace(ABLE, has_tool=lambda tool: tool != "netperf")
+    assert [problem.where for problem in preflight_cells(load_scenario(path), lacking)] == [
+        f"{path}:10: tuning.a.talker.cpus",
+        f"{path}:16: matrix.tuning.b.listener.cpus[1]",
+        f"{path}:8: loads.n",
+    ]
 
 
 def test_a_missing_agent_is_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -96,8 +182,9 @@ def test_all_problems_come_together_and_a_wrong_scenario_decides_the_exit_code()
         scenario(NETNS, tuning={"sensor": {"talker": {"cpus": [9]}}}), replace(ABLE, capabilities=frozenset())
     )
     assert [problem.exit_code for problem in found] == [EXIT_USAGE, EXIT_LAB]
-    with pytest.raises(UsageError, match=r"2 problems:\n.*CPU 9.*\n.*missing privilege"):
+    with pytest.raises(UsageError, match=r"^2 problems:\ntuning.*CPU 9.*\nmissing privilege") as caught:
         raise_problems([*found, *found])
+    assert caught.value.as_dict()["problems"] == [problem.as_dict() for problem in found]
     with pytest.raises(LabError, match="missing privilege"):
         raise_problems(found[1:])
     raise_problems([])

@@ -201,7 +201,8 @@ MATRIX = (
     ("loads=none", 2, "ok"),
 )
 ISOLATION = Reason(
-    check="cpu isolation",
+    check="the agents' CPUs are isolated",
+    finding="the agents' CPUs are not isolated",
     severity="suspect",
     where="sensor",
     expected="CPU 1 isolated",
@@ -219,7 +220,7 @@ def write_run(path: Path, *, scenario: str = "first") -> Path:
             "run": path.name,
             "name": scenario,
             "seed": 42,
-            "order": [f"{slug}/r{repeat}" for slug, repeat, _ in MATRIX],
+            "order": [{"slug": slug, "repeat": repeat} for slug, repeat, _ in MATRIX],
             "versions": {"latlab": "0.1.0", "latlab-agent": "0.1.0", "python": "3.11.2"},
             "started": "2026-11-21T20:51:52+00:00",
             "ended": "2026-11-21T20:52:41+00:00",

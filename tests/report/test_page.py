@@ -232,3 +232,33 @@ def test_a_run_with_no_cell_that_ran_still_has_a_page(new_run: Callable[..., Pat
     dom = opened(write_report(folder, formats=()))
     assert body(dom)["data-ready"] == "true"
     assert "No cell of this run has figures" in dom
+
+
+def headings(page: str, table: str) -> list[str]:
+    """The column headings of the table with this caption."""
+    found = re.search(rf"<caption>{table}.*?<tr>(.*?)</tr>", page, re.DOTALL)
+    assert found
+    return re.findall(r"<th[^>]*>(.*?)</th>", found[1])
+
+
+def test_counts_that_are_zero_everywhere_take_no_room_and_those_that_are_not_do(new_run: Callable[..., Path]) -> None:
+    folder = RunFolder(new_run())
+    usual = ["cell", "repeat", "stream", "scheduled", "warmup", "sent", "received", "lost"]
+    page = write_report(folder, formats=()).read_text()
+    assert headings(page, "Packets of the whole stream") == usual
+    assert "Packets that listeners refused" not in page
+    result = folder.result()
+    result["cells"][0]["refused"] = {"ecu": {"foreign": 0, "truncated": 5, "other_run": 0}}
+    result["cells"][0]["streams"]["control"]["counts"]["out_of_range"] = 2
+    folder.write_result(result)
+    page = write_report(folder, formats=()).read_text()
+    assert headings(page, "Packets of the whole stream") == [*usual, "out of range"]
+    assert headings(page, "Packets that listeners refused") == ["cell", "repeat", "listener", "truncated"]
+
+
+def test_the_page_says_what_was_found_and_where_the_slowest_packet_lost_its_time(reported_run: Path) -> None:
+    page = (reported_run / "report.html").read_text()
+    assert "the agents&#39; CPUs are not isolated" in page
+    assert "the agents&#39; CPUs are isolated" not in page
+    slowest = RunFolder(reported_run).result()["cells"][0]["streams"]["control"]["metrics"]["latency"]
+    assert re.search(rf"max [\d.]+ is packet {slowest['max_sequence']}: wake-up [\d.]+ \+ prepare ", page)

@@ -106,4 +106,4 @@ def test_numbers_are_written_for_people_and_nothing_stays_blank() -> None:
     assert (microseconds(31_249), microseconds(None), microseconds(-50)) == ("31.2", "", "-0.1")
     assert (rate(812e6, "bit/s"), rate(72_500, "/s"), rate(None, "/s")) == ("812 Mbit/s", "72.5 k/s", "")
     assert [short_count(10**power) for power in (0, 3, 4, 6)] == ["1", "1000", "10k", "1M"]
-    assert (limit("control.latency.max", 500_000), limit("control.latency.lost", 3)) == ("500.0 µs", "3")
+    assert (limit("control.latency.max", 500_000), limit("control.counts.lost", 3)) == ("500 µs", "3")

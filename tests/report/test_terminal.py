@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from latlab.report.terminal import accept_tables, load_tables, print_result, summary_tables
@@ -51,7 +52,7 @@ def test_eighty_columns_are_enough_for_every_statistic(result: dict[str, Any]) -
 
 
 def test_label_and_verdict_stand_beside_the_figures(result: dict[str, Any]) -> None:
-    first = printed(result).splitlines()[0]
+    first = printed(result, width=140).splitlines()[0]
     assert first.split() == [
         "latency",
         "=",
@@ -62,6 +63,9 @@ def test_label_and_verdict_stand_beside_the_figures(result: dict[str, Any]) -> N
         "±",
         "0.0",
         "·",
+        "after",
+        "warm-up",
+        "·",
         "measured",
         "·",
         "suspect",
@@ -71,7 +75,28 @@ def test_label_and_verdict_stand_beside_the_figures(result: dict[str, Any]) -> N
 def test_reasons_that_differ_only_in_their_place_are_told_once(result: dict[str, Any]) -> None:
     output = printed(result, width=200)
     assert output.count("boot with isolcpus=1") == 1
-    assert "loads=none/r1: sensor; loads=flood1/r1: sensor" in output
+    assert "where: every measured cell: sensor\n" in output
+
+
+def test_places_that_are_not_everywhere_are_told_one_by_one(result: dict[str, Any]) -> None:
+    del result["reasons"][-1]
+    assert "where: loads=none/r1: sensor; loads=flood1/r1: sensor; loads=flood1/r2: sensor\n" in printed(result, 200)
+
+
+def test_a_place_that_stands_in_every_cell_is_told_once(result: dict[str, Any]) -> None:
+    result["cells"] = [cell for cell in result["cells"] if cell["streams"]]
+    assert "where: every cell: sensor\n" in printed(result, 200)
+
+
+def test_the_verdict_says_what_was_found_not_what_ought_to_be(result: dict[str, Any]) -> None:
+    output = printed(result)
+    assert "suspect: the agents' CPUs are not isolated" in output
+    assert "the agents' CPUs are isolated" not in output
+
+
+def test_a_result_without_a_label_says_so(result: dict[str, Any]) -> None:
+    result["label"] = None
+    assert "suspect · no label · first" in printed(result, 200)
 
 
 def test_a_cell_that_could_not_run_says_why_and_what_to_do(result: dict[str, Any]) -> None:
@@ -90,6 +115,32 @@ def test_a_cell_that_was_interrupted_shows_what_it_has_and_why_it_ended(result: 
     assert "interrupted: SIGINT (run it again)" in output
 
 
+def test_what_listeners_refused_and_streams_lost_is_told_for_its_cell_only(result: dict[str, Any]) -> None:
+    cell = next(cell for cell in result["cells"] if cell["slug"] == "loads=none" and cell["repeat"] == 1)
+    cell["refused"] = {"ecu": {"foreign": 3, "truncated": 0, "other_run": 2, "empty_wakeups": 9}}
+    cell["streams"]["status"]["counts"]["out_of_range"] = 4
+    lines = printed(result, width=140).split("Counted, warm-up included:\n")[1].splitlines()
+    assert lines[0] == "  loads none, repeat 1: listener ecu: 3 foreign, 2 other run; stream status: 4 out of range"
+    assert lines[1] == "  loads flood1, repeat 1: stream control: 7 lost; stream status: 7 lost"
+    for one in result["cells"]:
+        one["refused"] = {}
+        for stream in one["streams"].values():
+            stream["counts"] = dict.fromkeys(stream["counts"], 0)
+    assert "Counted" not in printed(result)
+
+
+def test_the_slowest_packet_is_explained_by_intervals_that_add_up(result: dict[str, Any]) -> None:
+    cell = next(cell for cell in result["cells"] if cell["slug"] == "loads=flood1" and cell["repeat"] == 2)
+    figures = cell["streams"]["control"]["metrics"]["latency"]
+    output = printed(result, width=200)
+    largest = f"max {figures['max'] / 1000:.1f} is packet {figures['max_sequence']}"
+    beginning = f"loads flood1, repeat 2, control: {largest}: "
+    line = next(line for line in output.splitlines() if line.startswith(beginning))
+    parts = line.removeprefix(beginning).split(" + ")
+    assert [part.split()[0] for part in parts] == ["wake-up", "prepare", "socket", "qdisc", "path"]
+    assert sum(float(part.split()[1]) for part in parts) == pytest.approx(figures["max"] / 1000, abs=0.3)
+
+
 def test_loads_are_told_with_what_they_achieved(result: dict[str, Any]) -> None:
     output = printed(result, width=140)
     assert "812 Mbit/s" in output
@@ -100,9 +151,17 @@ def test_loads_are_told_with_what_they_achieved(result: dict[str, Any]) -> None:
     assert load_tables(result) == []
 
 
-def test_limits_say_which_was_exceeded(result: dict[str, Any]) -> None:
-    row = cells_of(printed(result, width=140), "EXCEEDED", "control.latency.max", "loads=flood1", "1")
-    assert row[4:6] == ["500.0", "µs"]
+def test_limits_say_which_was_exceeded_and_how_many_were_kept(result: dict[str, Any]) -> None:
+    output = printed(result, width=140)
+    row = cells_of(output, "EXCEEDED", "control.latency.max", "loads=flood1", "1")
+    assert row[4:6] == ["500", "µs"]
+    assert "\n2 of 5 limits kept\n" in output
+    assert "control.latency.max loads=none" not in " ".join(output.split())
+    row = cells_of(output, "not", "measured", "control.latency.max", "loads=iperf3")
+    assert row[4:] == ["1", "500", "µs"]
+    result["accept"] = [entry for entry in result["accept"] if entry["ok"]]
+    assert "\n2 of 2 limits kept\n" in printed(result)
+    assert "Limits not kept" not in printed(result)
     result["accept"] = []
     assert accept_tables(result) == []
 

@@ -51,16 +51,19 @@ def test_all_mistakes_are_told_at_once_in_the_files_order(problems: Problems, ba
     ]
 
 
-def test_a_problem_is_one_line_with_file_line_path_and_what_was_expected(
+def test_a_problem_is_a_line_of_its_own_with_file_line_path_and_what_was_expected(
     load: Callable[[str], Loaded], tmp_path: Path, base: str
 ) -> None:
     with pytest.raises(ScenarioErrors) as caught:
         load(base.replace("10s", "10"))
-    assert str(caught.value) == (
-        f"{tmp_path / 's.yaml'}:12: duration: 10 has no unit; expected a duration such as 1006us"
-    )
+    file = str(tmp_path / "s.yaml")
+    assert str(caught.value).splitlines() == [
+        f"{file}: 1 mistake",
+        f"{file}:12: duration: 10 has no unit; expected a duration such as 1006us",
+    ]
     assert caught.value.exit_code == EXIT_USAGE
-    assert caught.value.problems[0].column == 1
+    what = {"path": "duration", "what": "10 has no unit", "expected": "a duration such as 1006us"}
+    assert caught.value.as_dict()["problems"] == [{"file": file, "line": 12, "column": 1, **what}]
 
 
 def test_an_unknown_key_suggests_the_closest_one(problems: Problems, base: str) -> None:
@@ -99,7 +102,7 @@ def test_a_problem_of_a_list_is_at_its_item(problems: Problems, base: str) -> No
         (b"a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\n"
          b"c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\n"
          b"e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n", 1, "unfolds to more than"),
-        (b"#" * (2**20 + 1), 1, "larger than 1 MiB"),
+        (b"#" * (2**20 + 1), 0, "larger than 1 MiB"),
     ],
 )  # fmt: skip
 def test_what_is_no_scenario_file_is_one_clear_error(tmp_path: Path, content: bytes, line: int, what: str) -> None:
@@ -112,8 +115,9 @@ def test_what_is_no_scenario_file_is_one_clear_error(tmp_path: Path, content: by
 
 @pytest.mark.parametrize(("name", "what"), [("gone.yaml", "no such file"), (".", "Is a directory")])
 def test_a_file_that_cannot_be_read_is_a_scenario_error(tmp_path: Path, name: str, what: str) -> None:
-    with pytest.raises(ScenarioErrors, match=what):
+    with pytest.raises(ScenarioErrors, match=what) as caught:
         load_scenario(tmp_path / name)
+    assert str(caught.value).startswith(f"{tmp_path / name}: "), "a file that is not there has no lines"
 
 
 def test_plain_words_and_dates_stay_text_and_nothing_is_base_60(load: Callable[[str], Loaded], base: str) -> None:

@@ -134,14 +134,12 @@ def test_the_load_s_achieved_rate_is_in_the_result(finished: FinishedRun) -> Non
 
 def test_progress_is_told_line_by_line_and_leaves_standard_output_to_the_document(finished: FinishedRun) -> None:
     lines = finished.ended.err.splitlines()
-    assert lines[0].startswith(f"runs/{finished.folder.name}: 2 cell runs")
-    idle = [line.rpartition(": ")[2] for line in lines if "loads=none r1" in line]
-    assert idle == [
-        *("1500ms", "setting up", "measuring", "stopping", "tearing down", "joining"),
-        f"{PACKETS} packets sent, {PACKETS} received",
-    ]
-    loaded = [line.rpartition(": ")[2] for line in lines if "loads=flood1 r1" in line]
-    assert loaded == [*idle[:2], "loading", *idle[2:]]
+    assert lines[0].startswith(f"runs/{finished.folder.name}: 2 cells, in an order shuffled with seed ")
+    assert lines[-1] == "drawing the report"
+    order = [one["slug"] for one in read(finished.folder / "run.json")["order"]]
+    started = [f"[{number}/2] {slug}" for number, slug in enumerate(order, start=1)]
+    ends = [(f"{title}, 1.5 s", f"{title}: {PACKETS} sent, {PACKETS} received") for title in started]
+    assert lines[1:-1] == [line for pair in ends for line in pair]
 
 
 def test_the_report_draws_every_packet_of_the_packet_table(finished: FinishedRun) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 from lab_machine import run
-from latlab_command import SMALL, Place, cells_of
+from latlab_command import SMALL, Ended, Place
 
 from latlab.data.recordings import read_recording
+from latlab.data.run_folder import RunFolder
 
 pytestmark = pytest.mark.real
 
@@ -23,25 +25,33 @@ def disk(place: Place, size: str) -> Path:
     return place.runs
 
 
-@pytest.mark.parametrize("size", ["24k", "160k"])
-def test_a_disk_that_fills_up_is_told_with_a_remedy_whenever_it_happens(place: Place, size: str) -> None:
+def run_while_it_fills(place: Place, phase: str, left: int) -> Ended:
+    """What comes of a run whose disk somebody else fills, up to so many bytes, when it comes to the phase."""
+    runs = disk(place, "16m")
+    lab = place.start("run", place.scenario(streams=DENSE, matrix=None, loads=None), "--verbose")
+    lab.until(f": {phase}")
+    (runs / "other").write_bytes(bytes(shutil.disk_usage(runs).free - left))
+    return lab.ended()
+
+
+@pytest.mark.parametrize(("phase", "left"), [("setting up", 0), ("measuring", 160 << 10)])
+def test_a_disk_that_fills_up_is_told_with_a_remedy_whenever_it_happens(place: Place, phase: str, left: int) -> None:
     before = place.trace()
-    disk(place, size)
-    ended = place.latlab("run", place.scenario(streams=DENSE, matrix=None, loads=None))
+    ended = run_while_it_fills(place, phase, left)
     assert ended.status == 3
     assert "No space left on device" in ended.out + ended.err
     assert "free space, or choose another folder for the runs" in ended.out + ended.err
     assert place.trace() == before
-    for cell in cells_of(place.only_run()).values():
-        assert cell["status"] == "failed"
+    (place.runs / "other").unlink()
+    for folder in RunFolder(place.only_run()).cells():
+        assert folder.cell()["status"] in ("failed", "interrupted")
     for path in place.only_run().rglob("*.sent.arrow"):
         sent = read_recording(path, "sent").table["sequence"].to_list()
         assert sent == list(range(len(sent)))
 
 
 def test_what_the_agent_could_still_save_is_told_though_no_other_file_can_be_written(place: Place) -> None:
-    disk(place, "1m")
-    ended = place.latlab("run", place.scenario(streams=DENSE, matrix=None, loads=None))
+    ended = run_while_it_fills(place, "measuring", 640 << 10)
     assert re.search(r"(talk|listen): \S+\.arrow: cannot write: .*; \d+ rows before it are safe", ended.out + ended.err)
 
 
@@ -50,6 +60,6 @@ def test_a_disk_that_is_full_already_is_told_before_anything_is_begun(place: Pla
     (disk(place, "16k") / "other").write_bytes(bytes(16 << 10))
     ended = place.latlab("run", place.scenario())
     assert ended.status in (2, 3)
-    assert "No space left on device" in ended.err
+    assert "of disk, 0 B are free" in ended.err
     assert len(ended.err.splitlines()) == 1
     assert place.trace() == before

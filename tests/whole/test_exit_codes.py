@@ -121,21 +121,27 @@ def test_every_mistake_of_a_scenario_is_told_at_once_with_its_line(place: Place)
     for verb in ("validate", "run", "plan"):
         ended = place.latlab(verb, path)
         assert_refused(ended, place, before, 2, "duraton", "duration", "unknown kind 'moon'")
+        assert ended.err.splitlines()[0].endswith("small.yaml: 3 mistakes")
         for word in ("duraton: 1s", "duration: -1s"):
-            assert f"small.yaml:{lines.index(word) + 1}" in ended.err
+            assert f"\n{path}:{lines.index(word) + 1}: " in ended.err, (
+                "an editor finds the file and line it begins with"
+            )
 
 
 def test_a_scenario_s_mistakes_are_a_document_with_json(place: Place) -> None:
     ended = place.latlab("validate", place.scenario(duraton="1s"), "--json")
     assert ended.status == 2
     assert ended.document["exit_status"] == 2
-    assert "duraton" in json.dumps(ended.document["error"])
+    (problem,) = ended.document["error"]["problems"]
+    assert set(problem) == {"file", "line", "column", "path", "what", "expected"}
+    assert (problem["path"], problem["what"]) == ("duraton", "unknown key 'duraton'")
 
 
 USAGE: dict[str, tuple[tuple[str, ...], str]] = {
-    "a scenario that is not there": (("run", "nowhere.yaml"), "nowhere.yaml"),
+    "a scenario that is not there": (("run", "nowhere.yaml"), "latlab: nowhere.yaml: there is no such file"),
     "a run that is not there": (("report", "20260101-000000-no-such-run"), "not a run folder"),
     "no runs yet": (("report",), "there are no runs yet"),
+    "a metric that is none": (("report", "--metric", "foo"), "no metric 'foo' (one of wakeup, "),
 }
 
 
@@ -179,6 +185,15 @@ def test_what_the_machine_lacks_is_one_line_with_a_remedy_and_3(
     trace = place.trace()
     ended = place.latlab("run", place.scenario(), before=before, **environment)
     assert_refused(ended, place, trace, 3, word, "(")
+
+
+def test_a_run_that_no_disk_can_hold_is_3_with_the_numbers(place: Place) -> None:
+    before = place.trace()
+    stream = SMALL["streams"]["control"] | {"period": "1us"}
+    scenario = place.scenario(streams={"control": stream}, duration="1h", repeat=1000)
+    assert_refused(
+        place.latlab("run", scenario), place, before, 3, "7200000000000 packets need about 1440.0 TB of disk"
+    )
 
 
 def test_a_run_that_fails_says_so_in_its_document_too(place: Place) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from typing import Any
 
@@ -34,7 +35,7 @@ def test_a_verb_that_measures_nothing_changes_nothing(place: Place, arguments: t
 DOCUMENTS: dict[str, tuple[tuple[str, ...], Any]] = {
     "validate": (
         ("validate", "small.yaml"),
-        {"scenario": "small", "cells": ["loads=none", "loads=flood1"], "problems": []},
+        {"scenario": "small", "cells": ["loads=none", "loads=flood1"], "problems": [], "machine": []},
     ),
     "list": (("list",), []),
     "clean": (("clean",), {"undone": []}),
@@ -46,6 +47,31 @@ def test_with_json_a_verb_prints_one_document(place: Place, arguments: tuple[str
     place.scenario()
     ended = place.latlab(*arguments, "--json")
     assert (ended.status, ended.err, ended.document) == (0, "", document)
+
+
+def test_what_keeps_a_right_scenario_from_running_here_is_told_with_its_line_and_is_no_mistake(place: Place) -> None:
+    path = place.scenario(tuning={"ecu": {"listener": {"cpus": [4000]}}})
+    line = path.read_text().splitlines().index("      cpus:") + 1
+    ended = place.latlab("validate", "small.yaml")
+    assert (ended.status, ended.err) == (0, "")
+    where = f"small.yaml:{line}: tuning.ecu.listener.cpus"
+    assert ended.out.startswith(f"on this machine it cannot run: {where}: no CPU 4000 is online")
+    assert "fine" not in ended.out
+    (problem,) = place.latlab("validate", "small.yaml", "--json").document["machine"]
+    assert problem["where"] == where
+
+
+@pytest.mark.parametrize(("repeat", "count"), [(1, "2 cells, 1 stream"), (3, "6 runs of 2 cells, 1 stream")])
+def test_how_much_a_scenario_asks_for_is_said(place: Place, repeat: int, count: str) -> None:
+    place.scenario(repeat=repeat)
+    assert place.latlab("validate", "small.yaml").out.splitlines()[0] == f"small.yaml: fine. {count}:"
+
+
+def test_the_help_says_of_each_verb_in_one_whole_line_what_it_does(place: Place) -> None:
+    said = place.latlab("--help", COLUMNS="80").out
+    verbs = said.partition("Commands:\n")[2].splitlines()
+    assert [line.split()[0] for line in verbs] == ["doctor", "validate", "plan", "run", "report", "list", "clean"]
+    assert "..." not in "".join(verbs)
 
 
 def test_the_plan_is_the_same_as_text_and_as_a_document_and_needs_no_privilege(place: Place) -> None:
@@ -79,11 +105,36 @@ def test_a_reader_that_goes_away_is_no_failure(place: Place, arguments: tuple[st
     assert lab.process.stderr.read() == ""
 
 
-def test_ctrl_c_in_a_verb_that_measures_nothing_is_3_and_one_line(place: Place) -> None:
+ENDINGS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+@pytest.mark.parametrize("number", ENDINGS, ids=lambda number: number.name)
+def test_a_verb_that_is_told_to_end_is_3_and_one_line(place: Place, number: signal.Signals) -> None:
+    scenario = place.folder / "endless.yaml"
+    os.mkfifo(scenario)
+    lab = place.start("validate", scenario)
+    with scenario.open("w"):  # returns once the verb reads it
+        lab.signal(number)
+        ended = lab.ended()
+    assert (ended.status, ended.out, ended.err) == (3, "", "latlab: interrupted\n")
+
+
+def test_what_nohup_has_the_command_ignore_stays_ignored(place: Place) -> None:
+    scenario = place.folder / "slow.yaml"
+    os.mkfifo(scenario)
+    lab = place.start("validate", scenario, before=("nohup",))
+    with scenario.open("w"):
+        lab.signal(signal.SIGHUP)
+        assert lab.process.poll() is None
+    assert "small" not in lab.ended().err
+
+
+@pytest.mark.parametrize("number", ENDINGS, ids=lambda number: number.name)
+def test_a_verb_that_is_told_to_end_undoes_what_it_has_tried_out(place: Place, number: signal.Signals) -> None:
     lab = place.start("doctor")
     while not place.journals.exists() or not list(place.journals.iterdir()):
         assert lab.process.poll() is None
-    lab.signal(signal.SIGINT)
+    lab.signal(number)
     ended = lab.ended()
     assert (ended.status, ended.err) == (3, "latlab: interrupted\n")
     assert place.trace()["journals"] == []

@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+
+REFUSED: Final = ("foreign", "truncated", "other_run", "unknown_stream")
+"""The kinds of packets that a listener refuses without knowing of which stream they are."""
+
+LISTENER_COUNTS: Final = (*REFUSED, "socket_drops", "empty_wakeups")
+"""What a listener counts for all its streams together."""
+
+
+def refused_counts(listened: Mapping[str, Any]) -> dict[str, int]:
+    """What one listener counted for all its streams together, from its `done`; what it never said is 0."""
+    return {kind: listened.get(kind, 0) for kind in LISTENER_COUNTS}
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """The counts that are not 0, in words: "3 foreign, 1 unknown stream"."""
+    return ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in counts.items() if count)
 
 
 def stream_rows(packets: pl.DataFrame, stream: int) -> pl.DataFrame:
@@ -23,8 +39,9 @@ def stream_counts(packets: pl.DataFrame, listened: Mapping[str, Any], stream: in
     packets: the stream's rows. listened: the listener's `done`; what it never said counts as 0. sent: taken
     by the kernel; unsent: never handed over; send_errors: refused; these three add up to scheduled. lost:
     sent, and never arrived (RFC 7680 §2.4: within any time). duplicated: further copies (RFC 5560 §4.2).
-    reordered: RFC 4737 §3.3. foreign: packets at the listener that were not ours; it cannot say which
-    stream they were meant for, so each of its streams has them all.
+    reordered: RFC 4737 §3.3. out_of_range: refused, as their sequence is none of the stream's. foreign:
+    packets at the listener that were not ours; it cannot say which stream they were meant for, so each of its
+    streams has them all.
     """
     counts = packets.select(
         scheduled=pl.len(),
@@ -48,6 +65,7 @@ def stream_counts(packets: pl.DataFrame, listened: Mapping[str, Any], stream: in
         "lost": counts["lost"],
         "duplicated": of_stream.get("repeated", 0),
         "reordered": len(reordered_sequences(packets)),
+        "out_of_range": of_stream.get("out_of_range", 0),
         "foreign": listened.get("foreign", 0),
         "launch_invalid": counts["launch_invalid"],
         "launch_missed": counts["launch_missed"],

@@ -9,10 +9,11 @@ from typing import Any, Final
 import polars as pl
 
 from latlab.analysis.accept import evaluate
-from latlab.analysis.counts import lost_after_warmup, reordered_sequences, stream_counts, stream_rows
+from latlab.analysis.counts import lost_after_warmup, refused_counts, reordered_sequences, stream_counts, stream_rows
 from latlab.analysis.metrics import METRICS, Metric, Values, metric_values
 from latlab.analysis.statistics import statistics
-from latlab.analysis.trust import Reason, verdict
+from latlab.analysis.trust import NOTHING_MEASURED, Reason, verdict
+from latlab.analysis.worst import EXPLAINED, worst_packet
 
 RESULT_FORMAT: Final = "latlab.result/1"
 
@@ -32,6 +33,11 @@ def summarise_cell(cell: Mapping[str, Any], packets: pl.DataFrame | None) -> dic
         "verdict": verdict([]),
         "reasons": [],
         "loads": cell.get("loads", []),
+        "refused": {
+            agent["host"]: refused_counts(agent["done"])
+            for agent in cell["agents"]
+            if agent["verb"] == "listen" and agent.get("done")
+        },
         "streams": streams,
     }
 
@@ -47,13 +53,16 @@ def result_document(
     """The result document of a run: run.json, the cells' documents, and the `accept` limits {path: ns}.
 
     The cells' reasons are gathered at the top, `where` beginning with the cell they were found in; the
-    verdict is the worst cell's. `label` is the cells', all of them, where they differ.
+    verdict is the worst cell's, and `untrusted` where no cell has figures. `label` is the cells',
+    all of them, where they differ.
     """
     reasons = [
         {**reason, "where": ": ".join(filter(None, (f"{cell['slug']}/r{cell['repeat']}", reason["where"])))}
         for cell in cells
         for reason in cell.get("reasons", [])
     ]
+    if not any(cell["streams"] for cell in cells):
+        reasons.append(asdict(NOTHING_MEASURED))
     labels = sorted({cell["label"] for cell in cells if cell.get("label")})
     return {
         "format": RESULT_FORMAT,
@@ -111,6 +120,7 @@ def _metric(
     if values is None:
         return None
     found = asdict(statistics(values.value_ns, values.sequence))
+    latest = found["max_sequence"] if metric.name in EXPLAINED else None
     return {
         "n": found.pop("n"),
         **shared,
@@ -119,6 +129,7 @@ def _metric(
         "to": values.to,
         "uncertainty_ns": _uncertainty_ns(metric, values, between_hosts_ns),
         **found,
+        **({} if latest is None else {"worst": worst_packet(rows, latest, values.to)}),
     }
 
 

@@ -17,9 +17,13 @@ _WORSE: Final = ("trusted", "suspect", "untrusted")
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a measurement is not simply trusted, as in the result document."""
+    """Why a measurement is not simply trusted, as in the result document.
+
+    check: the rule's name, which stays the same. finding: what was found, as a sentence.
+    """
 
     check: str
+    finding: str
     severity: Severity
     where: str
     expected: str
@@ -29,9 +33,14 @@ class Reason:
 
 @dataclass(frozen=True)
 class Rule:
-    """One check. broken: yields every place that breaks it; evidence that is not there breaks nothing."""
+    """One check.
+
+    name: what ought to be so. finding: what is so where it is broken. broken: yields every place that breaks it;
+    evidence that is not there breaks nothing.
+    """
 
     name: str
+    finding: str
     severity: Severity
     broken: Callable[[Evidence], Iterator[Broken]]
     remedy: str
@@ -40,36 +49,42 @@ class Rule:
 RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "the cell ran to its end",
+        "the cell did not run to its end",
         "untrusted",
         check.cell_ran_to_its_end,
         "mend what it says, and run again; what was measured until then is in the tables",
     ),
     Rule(
         "recordings are whole",
+        "a recording is cut short",
         "untrusted",
         check.recordings_are_whole,
         "look for why the agent ended early: its error in cell.json, the disk, the kernel's log",
     ),
     Rule(
         "no record was dropped",
+        "an agent dropped records: its ring was full",
         "untrusted",
         check.no_record_was_dropped,
         "lower the rate, or give the agent's writer a CPU of its own",
     ),
     Rule(
         "every packet is accounted for",
+        "the talker counted another number of packets than it recorded",
         "untrusted",
         check.every_packet_is_accounted_for,
         "compare the talker's counters in cell.json with its recording",
     ),
     Rule(
         "launch times are the schedule's",
+        "launch times are not the schedule's",
         "untrusted",
         check.launch_times_are_the_schedules,
         "the agent and cell.json disagree about start, offset or period: use the agent of this latlab",
     ),
     Rule(
         "launch times are honoured",
+        "nothing on the interface holds packets until their launch time",
         "untrusted",
         check.launch_times_are_honoured,
         "put an etf qdisc on the interface (tc qdisc replace dev IF parent … etf clockid CLOCK_TAI delta …), or leave "
@@ -77,18 +92,21 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "clocks were not stepped",
+        "a clock was stepped",
         "untrusted",
         check.clocks_were_not_stepped,
         "let ptp4l, phc2sys or chrony settle before the run, and forbid them to step during it",
     ),
     Rule(
         "no packet arrived before it left",
+        "packets arrived before they left",
         "untrusted",
         check.no_packet_arrived_before_it_left,
         "the clocks differ by more than their bound: synchronise them, or bound them anew",
     ),
     Rule(
         "the clocks' offset is bounded",
+        "nothing bounds the offset between the two clocks",
         "untrusted",
         check.clock_offset_is_bounded,
         "hosts on one kernel: clock: {sync: shared}; others: {sync: exchange}. Neither bounds how far a NIC's clock is "
@@ -96,66 +114,85 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "the clock bound is small beside the latency",
+        "the clocks' bound is large beside the latency",
         "suspect",
         check.clock_bound_is_small,
         "compare differences between cells, not absolute figures, or synchronise the clocks better",
     ),
     Rule(
         "the talker is punctual",
+        "the talker woke more than a period late",
         "suspect",
         check.talker_is_punctual,
         "isolate the talker's CPU, raise its priority, or lengthen the period",
     ),
     Rule(
         "realtime settings are in force",
+        "a real-time setting is not in force",
         "suspect",
         check.realtime_settings_are_in_force,
         "see what `latlab doctor` says of this host",
     ),
     Rule(
         "timestamps are there",
+        "timestamps are missing",
         "suspect",
         check.timestamps_are_there,
         "lower the rate, or give the talker's helper threads CPU time: they read the timestamps",
     ),
     Rule(
         "timestamps match their packets",
+        "timestamps belong to no packet or to no known clock",
         "suspect",
         check.timestamps_match_their_packets,
         "look at stray_stamps in cell.json, and at findings in the packet table's metadata",
     ),
     Rule(
         "every send succeeded",
+        "the kernel refused to send packets",
         "suspect",
         check.every_send_succeeded,
         "look at send_error in the packet table: it holds the errno",
     ),
     Rule(
         "the listener's socket kept every packet",
+        "the listener's socket dropped packets",
         "suspect",
         check.socket_kept_every_packet,
         "packets were lost at the listener, not on the way: raise its priority or its receive buffer",
     ),
     Rule(
+        "no packet was refused",
+        "the listener refused packets",
+        "suspect",
+        check.no_packet_was_refused,
+        "find who sends to the listener's port, and whether the path damages or repeats packets: such packets take "
+        "its time, and those of ours that were damaged count as lost",
+    ),
+    Rule(
         "realtime threads were not throttled",
+        "real-time threads have been throttled",
         "suspect",
         check.realtime_was_not_throttled,
         "sysctl kernel.sched_rt_runtime_us=-1, or let the busy threads sleep",
     ),
     Rule(
         "no CPU time was stolen",
+        "CPU time was stolen",
         "suspect",
         check.no_cpu_time_was_stolen,
         "pin this machine's vCPUs to CPUs of the host that nothing else uses",
     ),
     Rule(
         "the kernel is PREEMPT_RT",
+        "the kernel is not PREEMPT_RT",
         "suspect",
         check.kernel_is_preempt_rt,
         "install a PREEMPT_RT kernel (Debian: linux-image-rt-amd64): others promise no upper bound",
     ),
     Rule(
         "the agents' CPUs are isolated",
+        "the agents' CPUs are not isolated",
         "suspect",
         check.agents_cpus_are_isolated,
         "boot with isolcpus=nohz,domain,managed_irq,N and pin the agent to N",
@@ -163,10 +200,22 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 
+NOTHING_MEASURED: Final = Reason(
+    "a cell was measured",
+    "no cell was measured",
+    "untrusted",
+    "",
+    "at least one cell with packets",
+    "none",
+    "see why each cell was not: its reason is beside it",
+)
+"""What is found not of one cell but of a whole run: a result without any figure shows nothing."""
+
+
 def judge(evidence: Evidence) -> list[Reason]:
     """Every reason not to trust one cell, the worst first; places that broke a rule alike share one."""
     reasons = [
-        Reason(rule.name, rule.severity, ", ".join(where), expected, actual, rule.remedy)
+        Reason(rule.name, rule.finding, rule.severity, ", ".join(where), expected, actual, rule.remedy)
         for rule in RULES
         for (expected, actual), where in _alike(rule.broken(evidence)).items()
     ]

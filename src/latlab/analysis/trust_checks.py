@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from latlab.analysis.counts import REFUSED, counted
 from latlab.analysis.evidence import THRESHOLDS, Broken, Evidence
 from latlab.analysis.metrics import METRICS
+from latlab.analysis.words import duration
 
 _KEEP_LAUNCH_TIMES = frozenset({"etf", "taprio"})
 """Qdiscs that send a packet at its launch time (SO_TXTIME): net/sched/sch_etf.c, sch_taprio.c.
@@ -18,9 +20,9 @@ _ONE_WAY = tuple(metric.name for metric in METRICS if metric.crosses_hosts)
 
 
 def cell_ran_to_its_end(evidence: Evidence) -> Iterator[Broken]:
-    """A cell that failed or was interrupted; one that this machine cannot build has measured nothing wrong."""
+    """A cell that failed, was interrupted or never begun; one that this machine cannot build is none of these."""
     status, reason = evidence.cell["status"], evidence.cell.get("reason") or {}
-    if status in ("failed", "interrupted"):
+    if status in ("failed", "interrupted", "not run"):
         yield Broken(reason.get("where", ""), "status ok", f"{status}: {reason.get('what', 'no reason given')}")
 
 
@@ -94,7 +96,8 @@ def clocks_were_not_stepped(evidence: Evidence) -> Iterator[Broken]:
             stepped = np.abs(jump) > sharp
             if stepped.any():
                 worst = int(jump[np.abs(jump).argmax()])
-                yield Broken(name, f"{pair} steady within {THRESHOLDS.clock_step_ns} ns", f"a step of {worst} ns")
+                expected = f"{pair} steady within {duration(THRESHOLDS.clock_step_ns)}"
+                yield Broken(name, expected, f"a step of {duration(worst)}")
 
 
 def no_packet_arrived_before_it_left(evidence: Evidence) -> Iterator[Broken]:
@@ -107,7 +110,8 @@ def no_packet_arrived_before_it_left(evidence: Evidence) -> Iterator[Broken]:
         if metric.startswith("latency"):
             lowest -= _early_ns(streams[stream])
         if figures["min"] < lowest:
-            yield Broken(where, f"{lowest} ns or more", f"{figures['min']} ns (sequence {figures['min_sequence']})")
+            actual = f"{duration(figures['min'])} (sequence {figures['min_sequence']})"
+            yield Broken(where, f"{duration(lowest)} or more", actual)
 
 
 def clock_offset_is_bounded(evidence: Evidence) -> Iterator[Broken]:
@@ -122,17 +126,20 @@ def clock_bound_is_small(evidence: Evidence) -> Iterator[Broken]:
     for where, _, _, figures in _metrics(evidence, "latency"):
         bound, median = figures["uncertainty_ns"], figures["p50"]
         if bound and median is not None and bound > THRESHOLDS.clock_bound_share * abs(median):
-            yield Broken(where, f"± {THRESHOLDS.clock_bound_share:.0%} of {median} ns", f"± {bound} ns")
+            expected = f"± {THRESHOLDS.clock_bound_share:.0%} of the median, {duration(median)}, or less"
+            yield Broken(where, expected, f"± {duration(bound)}")
 
 
 def talker_is_punctual(evidence: Evidence) -> Iterator[Broken]:
-    """Streams whose talker woke more than a period late; by the maximum where p99 has too few packets."""
+    """Streams whose talker woke more than a period late: once, or for one packet in a hundred."""
     periods = {stream["name"]: stream["period_ns"] for stream in evidence.cell["streams"]}
     for where, stream, _, figures in _metrics(evidence, "wakeup"):
-        statistic = "p99" if figures["p99"] is not None else "max"
-        late = figures[statistic]
-        if late is not None and late > periods[stream]:
-            yield Broken(where, f"{statistic} of {periods[stream]} ns or less", f"{late} ns")
+        period, latest, p99 = periods[stream], figures["max"], figures["p99"]
+        if latest is None or latest <= period:
+            continue
+        often = f", p99 {duration(p99)}" if p99 is not None and p99 > period else ""
+        actual = f"max {duration(latest)} (sequence {figures['max_sequence']}){often}"
+        yield Broken(where, f"every wake-up within a period, {duration(period)}", actual)
 
 
 def realtime_settings_are_in_force(evidence: Evidence) -> Iterator[Broken]:
@@ -173,6 +180,15 @@ def socket_kept_every_packet(evidence: Evidence) -> Iterator[Broken]:
     for agent, done in _done(evidence, "listen"):
         if drops := done.get("socket_drops", 0):
             yield Broken(agent, "socket_drops 0", f"socket_drops {drops}")
+
+
+def no_packet_was_refused(evidence: Evidence) -> Iterator[Broken]:
+    """Listeners that were sent what is no packet of theirs."""
+    for agent, done in _done(evidence, "listen"):
+        counts = {kind: done.get(kind, 0) for kind in REFUSED}
+        counts["out_of_range"] = sum(stream.get("out_of_range", 0) for stream in done.get("streams", []))
+        if any(counts.values()):
+            yield Broken(agent, "no packets but the streams' own", counted(counts))
 
 
 def realtime_was_not_throttled(evidence: Evidence) -> Iterator[Broken]:

@@ -117,6 +117,14 @@ def read_findings(folder: CellFolder) -> dict[str, RecordingFindings]:
     return {name: RecordingFindings(**values) for name, values in found.items()}
 
 
+def is_joined(folder: CellFolder) -> bool:
+    """Whether packets.parquet holds all there is: a recording without its end may still have grown since.
+
+    An agent whose lab was killed finishes its recordings by itself, a moment later.
+    """
+    return folder.packets_path.exists() and all(found.complete for found in read_findings(folder).values())
+
+
 def join_cell(folder: CellFolder) -> Joined:
     """The packet table and the join's findings, from cell.json and the recordings; nothing is written.
 

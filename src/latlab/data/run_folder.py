@@ -8,7 +8,7 @@ import re
 import secrets
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,11 +16,15 @@ from typing import Any, Final
 
 import polars as pl
 
+from latlab.data import life
 from latlab.data.recordings import read_recording
 from latlab.errors import LabError, UsageError
 
 DEFAULT_ROOT: Final = Path("runs")
 RUN_FORMAT: Final = "latlab.run/1"
+
+KILLED: Final = {"what": "the lab was killed while it measured", "where": "", "remedy": "run it again"}
+"""The reason of a cell that cell.json calls `running` though its lab is gone."""
 
 _PREFIX_OF_VERB: Final = {"talk": "talker", "listen": "listener"}
 
@@ -91,8 +95,11 @@ class CellFolder:
         return int(self.path.name.removeprefix("r"))
 
     def cell(self) -> dict[str, Any]:
-        """cell.json. LabError: it is not there or broken."""
-        return read_json(self.path / "cell.json")
+        """cell.json; `running` becomes `interrupted` once its lab is gone. LabError: it is not there or broken."""
+        document = read_json(self.path / "cell.json")
+        if document.get("status") == "running" and not RunFolder(self.path.parents[2]).is_live():
+            return document | {"status": "interrupted", "reason": KILLED}
+        return document
 
     def write_cell(self, document: Mapping[str, Any]) -> None:
         """Nothing; cell.json is written whole."""
@@ -218,8 +225,16 @@ class RunFolder:
 
     @property
     def scenario_path(self) -> Path:
-        """The scenario as it was given."""
+        """The scenario as it was given. While the lab that makes the run is alive, it holds a lock on it."""
         return self.path / "scenario.yaml"
+
+    def alive(self) -> AbstractContextManager[None]:
+        """A context during which the run is live. OSError: it has no scenario.yaml yet."""
+        return life.held(self.scenario_path)
+
+    def is_live(self) -> bool:
+        """Whether the lab that makes this run is alive: what is in the folder is then half of it."""
+        return life.is_held(self.scenario_path)
 
     @property
     def plan_path(self) -> Path:

@@ -8,7 +8,7 @@ import os
 import shlex
 import signal
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from latlab.errors import LabError
@@ -61,6 +61,7 @@ class Host(ABC):
         self,
         argv: Sequence[str],
         *,
+        env: Mapping[str, str] | None = None,
         stdin: int | None = asyncio.subprocess.PIPE,
         stdout: int | None = asyncio.subprocess.PIPE,
         stderr: int | None = asyncio.subprocess.PIPE,
@@ -68,12 +69,13 @@ class Host(ABC):
         """The started process, leader of a session of its own; LabError when the program is missing.
 
         Its own session keeps a Ctrl-C at the terminal from it: the lab decides when and how it ends. Its pid
-        is also its process group.
+        is also its process group. env is added to the environment it inherits.
         """
         try:
             return await asyncio.create_subprocess_exec(
                 *self.prefix(),
                 *argv,
+                env={**os.environ, **(env or {})},
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,

@@ -13,6 +13,7 @@ PACKAGES = {
     "modprobe": "kmod",
     "netperf": "netperf",
     "netserver": "netperf",
+    "setpriv": "util-linux",
     "ss": "iproute2",
     "sysctl": "procps",
     "taskset": "util-linux",

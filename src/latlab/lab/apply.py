@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
-from latlab.errors import LabError, LatlabError
+from latlab.errors import LabError, after_that
 from latlab.host import Host, host_from
 from latlab.lab.journal import Journal, Record
-from latlab.lab.process import start_time
+from latlab.lab.process import MARK
 from latlab.lab.step import Check, Step, StepResult, fill
 from latlab.lab.undo import raise_together, undo_journal
 
@@ -41,11 +42,10 @@ class TestBed:
     ) -> None:
         try:
             await self.undo_all()
-        except LabError as undo_error:
-            if isinstance(error, LatlabError):
-                what = f"{error.what}; after that, {undo_error.what}"
-                raise LabError(what, where=error.where, remedy=undo_error.remedy) from error
-            raise
+        except (LabError, asyncio.CancelledError) as then:
+            if error is None:
+                raise
+            raise after_that(error, then) from None
         finally:
             self._journal.close()
 
@@ -56,19 +56,21 @@ class TestBed:
         """
         first = len(self.results)
         for step in steps:
-            await _to_the_end(self._apply(step))
+            await to_the_end(self._apply(step))
         return self.results[first:]
 
-    async def track(self, host: Host, title: str, process: asyncio.subprocess.Process) -> int | None:
-        """The number under which a process from Host.spawn is journalled, None when it is over already.
+    async def spawn(self, host: Host, title: str, argv: Sequence[str]) -> tuple[asyncio.subprocess.Process, int]:
+        """The process, as from Host.spawn, and the number under which it is journalled: `settle` it once it has ended.
 
-        `settle` it once it has ended.
+        It was in the journal, by a mark of its own, before it began: however the lab ends, clean-up finds it, and
+        every child that inherited its environment.
         """
-        started = await start_time(host, process.pid)
-        return None if started is None else self._journal.record_process(host, title, process.pid, started)
+        mark = secrets.token_hex(8)
+        n = self._journal.record_process(host, title, mark)
+        return await host.spawn(argv, env={MARK: mark}), n
 
     def settle(self, n: int | None) -> None:
-        """Nothing; the tracked process n has ended by itself or by its owner."""
+        """Nothing; the process journalled as n has ended by itself or by its owner."""
         if n is not None:
             self._journal.undone(n)
 
@@ -77,7 +79,7 @@ class TestBed:
 
         A cancellation waits until all is undone.
         """
-        words, failures = await _to_the_end(undo_journal(self._journal, self._host_of))
+        words, failures = await to_the_end(undo_journal(self._journal, self._host_of))
         raise_together("the test bed is not wholly undone", failures)
         return words
 
@@ -134,7 +136,7 @@ async def _read_back(host: Host, check: Check) -> str:
         await asyncio.sleep(POLL_S)
 
 
-async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
+async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
     """The result of work, which runs to its end even when the caller is cancelled; that is raised then."""
     task = asyncio.ensure_future(work)
     cancelled = False
@@ -144,5 +146,6 @@ async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
         except asyncio.CancelledError:
             cancelled = True
     if cancelled:
-        raise asyncio.CancelledError from (None if task.cancelled() else task.exception())
+        failure = None if task.cancelled() else task.exception()
+        raise after_that(asyncio.CancelledError(), failure) if failure else asyncio.CancelledError
     return task.result()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from latlab.lab.machine import CAPABILITIES, effective_capabilities
 from latlab.lab.scratch import scratch_findings
 
 REQUIRED_TOOLS = ("ip", "sysctl", "grep", "ss", "kill")
-OPTIONAL_TOOLS = ("tc", "ethtool", "chrt", "taskset", "iperf3", "netperf", "netserver", "hwstamp_ctl")
+OPTIONAL_TOOLS = ("tc", "ethtool", "chrt", "taskset", "setpriv", "iperf3", "netperf", "netserver", "hwstamp_ctl")
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,29 @@ class Finding:
     ok: bool | None
     found: str
     remedy: str = ""
+
+
+WORTH = (
+    "journals",
+    "isolated CPUs",
+    "PREEMPT_RT",
+    "frequency governor",
+    "/dev/cpu_dma_latency",
+    "RT throttling",
+    "PTP hardware clocks",
+    "iperf3",
+)
+"""What only limits a measurement, by how much better it gets without that limit."""
+WORTH_MOST = 3
+
+
+def worth_doing(findings: Sequence[Finding]) -> list[str]:
+    """At most three lines: what is most worth doing. What keeps runs from working comes first."""
+    missing = [finding for finding in findings if finding.ok is False]
+    limited = [finding for finding in findings if finding.ok is None and finding.name in WORTH]
+    limited.sort(key=lambda finding: WORTH.index(finding.name))
+    lines = [f"{finding.name}: {finding.remedy}" for finding in (*missing, *limited)]
+    return lines[:WORTH_MOST]
 
 
 async def doctor() -> list[Finding]:
@@ -73,8 +96,8 @@ def _agent() -> Iterator[Finding]:
 
 def _clocks() -> Iterator[Finding]:
     offset_s = round((time.clock_gettime_ns(time.CLOCK_TAI) - time.clock_gettime_ns(time.CLOCK_REALTIME)) / 1e9)
-    remedy = "" if offset_s else "none is needed on one machine; between machines let linuxptp or chrony set it"
-    yield Finding("clocks", "TAI offset", True if offset_s else None, f"{offset_s} s", remedy)
+    remark = "" if offset_s else "; none is needed on one machine, between machines linuxptp or chrony set it"
+    yield Finding("clocks", "TAI offset", True, f"{offset_s} s{remark}")
     names = [f"{path.name} {_read(path / 'clock_name')}" for path in sorted(Path("/sys/class/ptp").glob("ptp*"))]
     remedy = "" if names else "hardware timestamps need a NIC with a PTP clock, such as Intel i210 or i225"
     yield Finding("clocks", "PTP hardware clocks", True if names else None, ", ".join(names) or "none", remedy)

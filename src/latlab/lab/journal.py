@@ -34,14 +34,12 @@ class UndoRecord:
 
 @dataclass(frozen=True)
 class ProcessRecord:
-    """A process to end: only while `pid` on the kernel `kernel` still has this start time (clock ticks)."""
+    """A process to end, which may never have begun: all that carry the mark in their environment (lab.process)."""
 
     n: int
     host: dict[str, Any]
     title: str
-    pid: int
-    start_time: int
-    kernel: str
+    mark: str
 
 
 Record = UndoRecord | ProcessRecord
@@ -88,10 +86,9 @@ class Journal:
         """The number of the new record; it is on disk when this returns."""
         return self._add(UndoRecord(self._next(), host.describe(), title, undo, present))
 
-    def record_process(self, host: Host, title: str, pid: int, start_time: int) -> int:
-        """The number of the record of a process from Host.spawn; start_time as lab.process.start_time."""
-        described = host.machine.describe()
-        return self._add(ProcessRecord(self._next(), described, title, pid, start_time, host.shared_kernel))
+    def record_process(self, host: Host, title: str, mark: str) -> int:
+        """The number of the record of a process that is about to begin with that mark; it is on disk."""
+        return self._add(ProcessRecord(self._next(), host.machine.describe(), title, mark))
 
     def undone(self, n: int) -> None:
         """Nothing; record n is settled, on disk."""
@@ -186,7 +183,7 @@ def _read(path: Path, descriptor: int) -> tuple[list[Record], set[int]]:
 
 
 def _record(fields: dict[str, Any]) -> Record:
-    if "pid" in fields:
+    if "mark" in fields:
         return ProcessRecord(**fields)
     present = fields.pop("present")
     return UndoRecord(undo=tuple(fields.pop("undo")), present=present and tuple(present), **fields)

@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from latlab.errors import LabError, LatlabError, UsageError
 from latlab.host.tools import install_remedy
 from latlab.lab.agent_binary import find_agent
+from latlab.lab.loads import plan_loads
 from latlab.lab.loads.table import LOADS
-from latlab.lab.machine import Machine, read_machine
-from latlab.scenario import Scenario
+from latlab.lab.machine import ANY, Machine, read_machine
+from latlab.scenario import End, Loaded, Scenario
+from latlab.scenario.findings import Path, show_path
+from latlab.scenario.streams import CLOCK_PORT
 
-__all__ = ["find_agent", "preflight", "raise_problems"]
+__all__ = ["find_agent", "preflight", "preflight_cells", "raise_problems"]
 
 Problems = Iterator[LatlabError]
+Where = Callable[[Path], str]
+"""How a place in the scenario is told."""
 
 
-def preflight(scenario: Scenario, machine: Machine | None = None) -> list[LatlabError]:
+def preflight_cells(loaded: Loaded, machine: Machine | None = None) -> list[LatlabError]:
+    """The problems of all cells of a file, each once, with file and line where they concern the scenario."""
+    machine = machine or read_machine()
+    found = (
+        problem
+        for cell in loaded.combinations
+        for problem in preflight(cell.scenario, machine, partial(loaded.where, cell=cell))
+    )
+    return list({str(problem): problem for problem in found}.values())
+
+
+def preflight(scenario: Scenario, machine: Machine | None = None, where: Where = show_path) -> list[LatlabError]:
     """All problems of a cell's scenario, each with its remedy; empty when it can run.
 
     UsageError: the scenario does not fit the machine. LabError: the machine lacks something. Reads only.
     """
     machine = machine or read_machine()
-    return [problem for check in CHECKS for problem in check(scenario, machine)]
+    return [problem for check in CHECKS for problem in check(scenario, machine, where)]
 
 
 def raise_problems(problems: Sequence[LatlabError]) -> None:
@@ -30,39 +47,39 @@ def raise_problems(problems: Sequence[LatlabError]) -> None:
 
     It is a UsageError as soon as one of them is: the scenario has to be put right in any case.
     """
-    lines = list(dict.fromkeys(str(problem) for problem in problems))
-    if not lines:
+    distinct = list({str(problem): problem for problem in problems}.values())
+    if not distinct:
         return
-    if len(lines) == 1:
-        raise problems[0]
-    kind = UsageError if any(isinstance(problem, UsageError) for problem in problems) else LabError
-    raise kind(f"{len(lines)} problems:\n" + "\n".join(f"  {line}" for line in lines))
+    if len(distinct) == 1:
+        raise distinct[0]
+    kind = UsageError if any(isinstance(problem, UsageError) for problem in distinct) else LabError
+    raise kind(f"{len(distinct)} problems:", parts=distinct)
 
 
-def _interfaces(scenario: Scenario, machine: Machine) -> Problems:
+def _interfaces(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     """Interfaces of this machine: those of cables must be there, those of links to make must not."""
     for number, link in enumerate(scenario.links):
         created = scenario.link_is_created(link)
-        for end in link.ends:
+        for side, end in enumerate(link.ends):
             if scenario.hosts[end.host].kind != "local" or created != (end.interface in machine.interfaces):
                 continue
-            where = f"links.{number}"
+            place = where(("links", number, "ends", side))
             if created:
                 yield UsageError(
-                    f"{end}: this machine has an interface {end.interface} already",
-                    where=where,
+                    f"this machine has an interface {end.interface} already",
+                    where=place,
                     remedy="choose another name; if a crashed run left it, `latlab clean`",
                 )
             else:
                 there = ", ".join(sorted(machine.interfaces - {"lo"})) or "none"
                 yield UsageError(
-                    f"{end}: this machine has no interface {end.interface}",
-                    where=where,
+                    f"this machine has no interface {end.interface}",
+                    where=place,
                     remedy=f"its interfaces: {there}",
                 )
 
 
-def _cpus(scenario: Scenario, machine: Machine) -> Problems:
+def _cpus(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     """CPUs that the tuning names."""
     for host, tuning in scenario.tuning.items():
         parts = {"talker": tuning.talker.cpus, "listener": tuning.listener.cpus, "load": tuning.load.cpus}
@@ -71,12 +88,12 @@ def _cpus(scenario: Scenario, machine: Machine) -> Problems:
             if missing:
                 yield UsageError(
                     f"no CPU {', '.join(map(str, missing))} is online",
-                    where=f"tuning.{host}.{part}.cpus",
+                    where=where(("tuning", host, part, "cpus")),
                     remedy=f"online: {', '.join(map(str, sorted(machine.cpus)))}",
                 )
 
 
-def _privilege(scenario: Scenario, machine: Machine) -> Problems:
+def _privilege(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     """What the kernel allows only to root, or to those it gave the capability."""
     # Every agent makes room for timestamps in its sockets beyond the usual limit (SO_RCVBUFFORCE).
     needed = {"CAP_NET_ADMIN"}
@@ -93,24 +110,49 @@ def _privilege(scenario: Scenario, machine: Machine) -> Problems:
         yield LabError(f"missing privilege: {', '.join(missing)}", remedy="run with sudo")
 
 
-def _tools(scenario: Scenario, machine: Machine) -> Problems:
+def _tools(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     """The programs that the steps and the loads call."""
-    needed = {"ip"}
+    needed: dict[str, Path] = {"ip": ()}
     if any(scenario.link_is_created(link) for link in scenario.links):
-        needed |= {"sysctl", "grep"}
-    for load in scenario.loads.values():
-        needed |= set(LOADS[load.kind].tools)
-        needed |= {"ss"} if LOADS[load.kind].tools else set()
-        for host in (load.from_, load.to) if LOADS[load.kind].tools else ():
+        needed |= {"sysctl": (), "grep": ()}
+    for name, load in scenario.loads.items():
+        tools = set(LOADS[load.kind].tools)
+        tools |= {"ss", "setpriv"} if tools else set()
+        for host in (load.from_, load.to) if tools else ():
             tuning = scenario.tuning_of(host).load
-            needed |= {"chrt"} if tuning.fifo else set()
-            needed |= {"taskset"} if tuning.cpus else set()
-    for tool in sorted(needed):
+            tools |= {"chrt"} if tuning.fifo else set()
+            tools |= {"taskset"} if tuning.cpus else set()
+        needed = dict.fromkeys(tools, ("loads", name)) | needed
+    for tool, place in sorted(needed.items()):
         if not machine.has_tool(tool):
-            yield LabError(f"{tool} is missing", remedy=install_remedy(tool))
+            yield LabError(f"{tool} is missing", where=where(place) if place else "", remedy=install_remedy(tool))
 
 
-def _agent(scenario: Scenario, machine: Machine) -> Problems:
+def _ports(scenario: Scenario, machine: Machine, where: Where) -> Problems:
+    """UDP ports of this machine on which streams, loads and clock exchanges arrive."""
+    needed: dict[tuple[End, int], Path] = {}
+    for name, stream in scenario.streams.items():
+        route = scenario.route(name)
+        if scenario.clock.sync == "exchange":
+            for end in (route.talker_end, route.listener_end):
+                needed[end, CLOCK_PORT] = ("clock", "sync")
+        if stream.transport == "udp":
+            needed[route.listener_end, scenario.port(name)] = ("streams", name)
+    for plan in plan_loads(scenario, 0, ""):
+        end = scenario.load_route(plan.name).listener_end
+        for port in range(plan.port, plan.port + plan.instances if plan.protocol == "udp" else plan.port):
+            needed[end, port] = ("loads", plan.name)
+    for (end, port), place in needed.items():
+        taken = {(ANY, port), (str(scenario.address(end).ip), port)} & machine.udp
+        if taken and scenario.hosts[end.host].kind == "local":
+            remedy = f"stop what uses it: `ss -ulpn sport = :{port}`"
+            remedy += ", or give the stream another `port`" if place[0] == "streams" else ""
+            yield LabError(
+                f"UDP port {port} of {end.host} is in use on this machine", where=where(place), remedy=remedy
+            )
+
+
+def _agent(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     """The agent's binary."""
     try:
         find_agent()
@@ -118,10 +160,11 @@ def _agent(scenario: Scenario, machine: Machine) -> Problems:
         yield error
 
 
-CHECKS: tuple[Callable[[Scenario, Machine], Problems], ...] = (
+CHECKS: tuple[Callable[[Scenario, Machine, Where], Problems], ...] = (
     _interfaces,
     _cpus,
     _privilege,
     _tools,
+    _ports,
     _agent,
 )

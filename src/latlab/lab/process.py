@@ -1,4 +1,4 @@
-"""Which process a pid means, and ending it without ever ending another one."""
+"""Ending what a dead lab left running, known by the mark in its environment, and never anything else."""
 
 from __future__ import annotations
 
@@ -7,36 +7,48 @@ import asyncio
 from latlab.errors import LabError
 from latlab.host import Host
 
+MARK = "LATLAB_PROCESS"
+"""The variable in the environment of every process of a test bed, and so of its children; its value is random."""
+
 TERM_POLLS = 100
 KILL_POLLS = 200
 POLL_S = 0.02
 
+# An entry of an environment ends with a zero byte: the whole entry must be the mark, or it is somebody else's.
+SIGNAL = """
+found=$(grep -lszxF -e "$0" /proc/[0-9]*/environ)
+[ $? -le 2 ] || exit 1
+for at in $found; do pid=${at#/proc/}; pid=${pid%/environ}; kill -s "$1" "$pid" && echo "$pid"; done; :
+"""
+LOOK = "0"  # the signal that is none
 
-async def start_time(host: Host, pid: int) -> int | None:
-    """When the process began, in clock ticks since boot (proc(5), stat, field 22); None when it is over.
 
-    pid and start time together name a process: a reused pid has another start time.
+async def end_process(host: Host, mark: str) -> bool:
+    """Whether any process of the host's machine carried the mark; all that did have been told to end, and are gone.
+
+    LabError when even SIGKILL fails.
     """
-    done = await host.machine.run(("cat", f"/proc/{pid}/stat"), check=False)
-    if done.returncode != 0:
-        return None
-    # The second field is the command's name in brackets and may itself hold spaces and brackets.
-    fields = done.stdout.rpartition(")")[2].split()
-    state, start = fields[0], int(fields[19])
-    return None if state in "ZX" else start
-
-
-async def end_process(host: Host, pid: int, started: int) -> bool:
-    """Whether the process was still there; its whole group has then been told to end, and is gone.
-
-    For processes that Host.spawn started, which lead a group of their own. LabError when even SIGKILL fails.
-    """
-    if await start_time(host, pid) != started:
+    if not await _carried(host, mark, LOOK):
         return False
-    for signal, polls in (("-TERM", TERM_POLLS), ("-KILL", KILL_POLLS)):
-        await host.machine.run(("kill", signal, "--", f"-{pid}"), check=False)
+    for signal, again, polls in (("TERM", LOOK, TERM_POLLS), ("KILL", "KILL", KILL_POLLS)):
+        await _signal(host, mark, signal)
         for _ in range(polls):
-            if await start_time(host, pid) != started:
+            if not await _carried(host, mark, again):
                 return True
             await asyncio.sleep(POLL_S)
-    raise LabError(f"process {pid} did not end, not even by SIGKILL", where=host.name)
+    left = ", ".join(await _signal(host, mark, LOOK))
+    raise LabError(f"process {left} did not end, not even by SIGKILL", where=host.name)
+
+
+async def _carried(host: Host, mark: str, signal: str) -> bool:
+    """Whether any process carries the mark; it has been sent the signal."""
+    if await _signal(host, mark, signal):
+        return True
+    # One that is just becoming another program (execve) has no environment for an instant.
+    await asyncio.sleep(POLL_S)
+    return bool(await _signal(host, mark, signal))
+
+
+async def _signal(host: Host, mark: str, signal: str) -> list[str]:
+    """The pids of the processes that carry the mark and have been sent the signal."""
+    return (await host.machine.run(("sh", "-c", SIGNAL, f"{MARK}={mark}", signal))).stdout.split()

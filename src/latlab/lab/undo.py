@@ -62,8 +62,7 @@ def raise_together(what: str, failures: list[LabError]) -> None:
 async def _undo(record: Record, host: Host) -> bool:
     """Whether there was something to undo."""
     if isinstance(record, ProcessRecord):
-        # After a reboot the process is gone, and its pid and start time may both have come up again.
-        return record.kernel == host.shared_kernel and await end_process(host, record.pid, record.start_time)
+        return await end_process(host, record.mark)
     if record.present is not None and (await host.run(record.present, check=False)).returncode != 0:
         return False
     await host.run(record.undo)

@@ -26,7 +26,9 @@ STDERR_LINES = 5
 class Agent:
     """`latlab-agent VERB` on a host of a test bed. Every failure is a LabError naming host and verb."""
 
-    def __init__(self, host: Host, verb: str, process: asyncio.subprocess.Process, listener: Listener) -> None:
+    def __init__(
+        self, host: Host, verb: str, process: asyncio.subprocess.Process, record: int, listener: Listener
+    ) -> None:
         loop = asyncio.get_running_loop()
         self.host = host
         self.verb = verb
@@ -39,7 +41,7 @@ class Agent:
         self._process = process
         self._listener = listener
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
-        self._record: int | None = None
+        self._record: int | None = record
         self._reading = asyncio.ensure_future(self._read())
 
     @classmethod
@@ -53,9 +55,8 @@ class Agent:
         listener: Listener = ignore,
     ) -> Agent:
         """The agent, ready: everything it needs is set up, and nothing has been sent yet."""
-        agent = cls(host, verb, await host.spawn((binary, verb)), listener)
+        agent = cls(host, verb, *await bed.spawn(host, f"agent {verb}", (binary, verb)), listener)
         try:
-            agent._record = await bed.track(host, f"agent {verb}", agent._process)
             agent._say(spec)
             await agent._within(agent.ready, READY_S, "was not ready")
         except BaseException:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Awaitable, Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from latlab.data.packets import build_packets
 from latlab.data.run_folder import CellFolder
-from latlab.errors import LabError, LatlabError, system_error
+from latlab.errors import LabError, LatlabError, after_that, system_error
 from latlab.host import Host
 from latlab.lab import make_hosts, test_bed_steps
-from latlab.lab.apply import TestBed
+from latlab.lab.apply import TestBed, to_the_end
 from latlab.lab.loads import plan_loads
 from latlab.lab.loads.runner import LoadRunner
 from latlab.lab.preflight import find_agent
@@ -45,7 +45,7 @@ class Outcome:
     run: Run
     order: int
     run_id: str = field(default_factory=lambda: secrets.token_hex(8))
-    status: str = "ok"
+    status: str = "running"
     reason: dict[str, str] | None = None
     label: str = LABEL
     start_tai_ns: int = 0
@@ -79,7 +79,7 @@ class Outcome:
 
     def fail(self, error: LatlabError) -> None:
         """Nothing; the cell has failed, and why. The first reason stays."""
-        if self.status == "ok":
+        if self.reason is None:
             self.status, self.reason = "failed", error.as_dict()
 
 
@@ -93,10 +93,13 @@ async def run_cell(run: Run, order: int, tag: str, folder: CellFolder, listener:
     interrupted = False
     try:
         await _on_test_bed(outcome, tag, folder, listener)
-    except asyncio.CancelledError:
+        if outcome.reason is None:
+            outcome.status = "ok"
+    except asyncio.CancelledError as cancelled:
         interrupted = True
         outcome.status = "interrupted"
-        outcome.reason = {"what": "interrupted", "where": run.cell.slug, "remedy": "run it again"}
+        what = "; ".join(("a signal ended the run", *getattr(cancelled, "__notes__", ())))
+        outcome.reason = {"what": what, "where": "", "remedy": "run it again"}
     except LatlabError as error:
         outcome.fail(error)
     except OSError as error:
@@ -119,11 +122,9 @@ def _write(outcome: Outcome, folder: CellFolder) -> None:
     try:
         folder.write_cell(outcome.as_dict())
     except OSError as error:
-        cause = system_error(error)
-        if outcome.reason:
-            what = f"{outcome.reason['what']}; after that, {cause.where}: {cause.what}"
-            raise LabError(what, where=outcome.reason["where"], remedy=cause.remedy) from error
-        raise cause from error
+        reason = outcome.reason
+        first = LabError(reason["what"], where=reason["where"], remedy=reason["remedy"]) if reason else None
+        raise after_that(first, error) if first else system_error(error) from error
 
 
 async def _on_test_bed(outcome: Outcome, tag: str, folder: CellFolder, listener: Listener) -> None:
@@ -159,19 +160,22 @@ class _Cell:
 
         Whatever fails, what the agents have recorded so far is finished before it is told.
         """
+        failure: BaseException | None = None
         try:
             await self._start()
             await self._watch()
             await asyncio.sleep(self._scenario.settle / SECOND_NS)
-        finally:
-            self._listener(Phase("stopping"))
-            await _all_of_these(
-                self._stop_agents(self._talking),
-                self._stop_loads(),
-                self._stop_agents(self._listening),
-                self._stop_clocks(),
-                self._facts("after"),
-            )
+        except BaseException as error:
+            failure = error
+        self._listener(Phase("stopping"))
+        await _all_of_these(
+            self._stop_agents(self._talking),
+            self._stop_loads(),
+            self._stop_agents(self._listening),
+            self._stop_clocks(),
+            self._facts("after"),
+            after=failure,
+        )
 
     async def _start(self) -> None:
         """Listeners first, then talkers, clocks and loads; the streams last, when all else goes on."""
@@ -193,6 +197,11 @@ class _Cell:
         self._listener(Phase("measuring"))
         for agent in self._talking:
             agent.begin(outcome.start_tai_ns)
+        # The talkers know the start and wait for it: the file is written meanwhile, and a slow disk delays no packet.
+        # Should the lab be killed from here on, it says what the recordings are of.
+        outcome.clocks = self._clocks.known()
+        outcome.steps = [asdict(result) for result in self._bed.results]
+        self._folder.write_cell(outcome.as_dict())
 
     async def _agent(self, group: list[Agent], host: str, verb: str, spec: Mapping[str, Any]) -> None:
         agent = await Agent.start(self._bed, self._bed.hosts[host], self._binary, verb, spec, self._listener)
@@ -289,13 +298,16 @@ async def _mac(host: Host, end: End) -> str:
     return str(found[0]["address"])
 
 
-async def _all_of_these(*works: Awaitable[object]) -> None:
-    """Nothing; all works have been awaited in turn, whatever became of those before. The first error is raised."""
-    first: BaseException | None = None
+async def _all_of_these(*works: Coroutine[Any, Any, object], after: BaseException | None = None) -> None:
+    """Nothing; all works have come to their end in turn, whatever became of those before, a cancellation included.
+
+    What failed first is raised, telling of the others; `after` failed before them all.
+    """
+    first = after
     for work in works:
         try:
-            await asyncio.shield(asyncio.ensure_future(work))
+            await to_the_end(work)
         except (LatlabError, OSError, asyncio.CancelledError) as error:
-            first = first or error
+            first = after_that(first, error) if first else error
     if first:
         raise first

@@ -58,14 +58,18 @@ class ClockWatch:
                 raise
             self._running[pair] = (asking, answering)
 
+    def known(self) -> list[dict[str, Any]]:
+        """The `clocks` of cell.json as far as they need no measurement: the pairs that share a clock."""
+        if self._scenario.clock.sync != "shared":
+            return []
+        return [
+            {"from": talker, "to": listener, "source": "one kernel", "lower_ns": 0, "upper_ns": 0}
+            for talker, listener in self._pairs
+        ]
+
     async def stop(self, bed: TestBed) -> list[dict[str, Any]]:
         """The `clocks` of cell.json: for each pair, what its offset (listener's clock − talker's) lies between."""
-        if self._scenario.clock.sync == "shared":
-            return [
-                {"from": talker, "to": listener, "source": "one kernel", "lower_ns": 0, "upper_ns": 0}
-                for talker, listener in self._pairs
-            ]
-        entries = []
+        entries = self.known()
         for (talker, listener), (asking, answering) in self._running.items():
             said: dict[str, Any] = (await asyncio.gather(asking.stop(bed), answering.stop(bed)))[0]
             entry = {"from": talker, "to": listener, "source": "exchange"}

@@ -17,20 +17,22 @@ class Cleaned:
 
 @dataclass(frozen=True)
 class RunStarted:
-    """The run's folder is there; `cells` cells follow."""
+    """The run's folder is there; `runs` runs of `cells` cells follow."""
 
     folder: Path
     cells: int
+    runs: int
     seed: int
 
 
 @dataclass(frozen=True)
 class CellStarted:
-    """Cell number `order` of the run begins."""
+    """The run's `order`-th cell begins: repetition `repeat` of `repeats`."""
 
     order: int
     slug: str
     repeat: int
+    repeats: int
     duration_ns: int
 
 

@@ -17,22 +17,31 @@ import latlab
 from latlab.data.run_folder import RunFolder
 from latlab.errors import LatlabError
 from latlab.lab.journal import Journal
+from latlab.lab.links import hardware_address
 from latlab.lab.loads import plan_loads
-from latlab.lab.plan import Command, PlannedCell, plan_text
-from latlab.lab.preflight import find_agent, preflight, raise_problems
+from latlab.lab.plan import TAG, Command, PlannedCell, plan_text
+from latlab.lab.preflight import find_agent, preflight_cells, raise_problems
 from latlab.lab.undo import clean_stale
 from latlab.measure.cell import load_duration_ns, run_cell
 from latlab.measure.events import CellEnded, CellStarted, Cleaned, Listener, RunStarted, ignore
+from latlab.measure.room import check_room
 from latlab.measure.specs import Bed, listen_spec, listeners, talk_spec, talkers
 from latlab.scenario import Cell, Loaded, Run, cells, runs
 
 RUN_FORMAT = "latlab.run/1"
+SECOND_NS = 1_000_000_000
+ANY_RUN = "0" * 16
+"""The run id in a plan: a run has a random one."""
 
 
-def check(loaded: Loaded) -> list[Cell]:
-    """The scenario's cells. UsageError, LabError: all that would keep them from running here; nothing is changed."""
+def check(loaded: Loaded, root: Path) -> list[Cell]:
+    """The scenario's cells. UsageError, LabError: all that would keep them from running here; nothing is changed.
+
+    root: where the run's folder is to be.
+    """
     found = cells(loaded)
-    raise_problems([problem for cell in found for problem in preflight(cell.scenario)])
+    raise_problems(preflight_cells(loaded))
+    check_room(found, loaded.scenario.repeat, root)
     return found
 
 
@@ -47,7 +56,7 @@ async def run(loaded: Loaded, root: Path, listener: Listener = ignore) -> RunFol
     SIGINT and SIGTERM end the run in order: the cell's recordings are finished, the test bed is undone, and the folder
     returned says `interrupted`. UsageError, LabError: nothing was run, and nothing is changed.
     """
-    found = check(loaded)
+    found = check(loaded, root)
     undone = await clean_stale()
     if undone:
         listener(Cleaned(tuple(undone)))
@@ -57,73 +66,87 @@ async def run(loaded: Loaded, root: Path, listener: Listener = ignore) -> RunFol
     order = runs(found, loaded.scenario.repeat, seed)
     folder = RunFolder.create(root, loaded.scenario.name)
     folder.scenario_path.write_text(loaded.text, encoding="utf-8")
-    folder.plan_path.write_text(plan(loaded), encoding="utf-8")
-    document = {
-        "format": RUN_FORMAT,
-        "run": folder.id,
-        "name": loaded.scenario.name,
-        "description": loaded.scenario.description,
-        "seed": seed,
-        "order": [{"slug": one.cell.slug, "repeat": one.repeat} for one in order],
-        "versions": {"latlab": latlab.__version__, "python": platform.python_version()},
-        "started": _now(),
-        "ended": None,
-        "status": "running",
-    }
-    folder.write_run(document)
-    listener(RunStarted(folder.path, len(order), seed))
-    try:
-        status = "ended" if await _until_told(_run_all(order, folder, listener)) else "interrupted"
-    except BaseException:
-        # On a full disk run.json cannot be written either; what has happened is the error that is raised.
-        with contextlib.suppress(OSError):
-            folder.write_run(document | {"ended": _now(), "status": "interrupted"})
-        raise
-    folder.write_run(document | {"ended": _now(), "status": status})
+    with folder.alive():
+        folder.plan_path.write_text(plan(loaded), encoding="utf-8")
+        document = {
+            "format": RUN_FORMAT,
+            "run": folder.id,
+            "name": loaded.scenario.name,
+            "description": loaded.scenario.description,
+            "seed": seed,
+            "order": [{"slug": one.cell.slug, "repeat": one.repeat} for one in order],
+            "versions": {"latlab": latlab.__version__, "python": platform.python_version()},
+            "started": _now(),
+            "ended": None,
+            "status": "running",
+        }
+        folder.write_run(document)
+        listener(RunStarted(folder.path, len(found), len(order), seed))
+        try:
+            status = "ended" if await _until_told(_run_all(order, folder, listener)) else "interrupted"
+        except BaseException:
+            # On a full disk run.json cannot be written either; what has happened is the error that is raised.
+            with contextlib.suppress(OSError):
+                folder.write_run(document | {"ended": _now(), "status": "interrupted"})
+            raise
+        folder.write_run(document | {"ended": _now(), "status": status})
     return folder
 
 
 async def _run_all(order: Sequence[Run], folder: RunFolder, listener: Listener) -> None:
     tag = secrets.token_hex(2)
+    repeats = max(one.repeat for one in order)
     for number, one in enumerate(order, start=1):
-        listener(CellStarted(number, one.cell.slug, one.repeat, one.cell.scenario.duration))
+        listener(CellStarted(number, one.cell.slug, one.repeat, repeats, one.cell.scenario.duration))
         cell_folder = folder.add_cell(one.cell.slug, one.repeat)
         listener(CellEnded(number, await run_cell(one, number, tag, cell_folder, listener)))
 
 
 async def _until_told(work: Any) -> bool:
-    """Whether the work came to its own end; False if SIGINT or SIGTERM ended it, in order."""
+    """Whether the work came to its own end; False if SIGINT, SIGTERM or SIGHUP ended it, in order.
+
+    One that the process was started to ignore, as by nohup, stays ignored.
+    """
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
+    for number in before:
         loop.add_signal_handler(number, task.cancel)
     try:
         await task
     except asyncio.CancelledError:
         return False
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number, handler in before.items():
             loop.remove_signal_handler(number)
+            signal.signal(number, handler)
     return True
 
 
 def _planned(cell: Cell) -> PlannedCell:
     scenario = cell.scenario
-    # What only the machine knows once the bed stands is named by what it is.
-    at = Bed({str(end): f"MAC of {end}" for link in scenario.links for end in link.ends})
+    at = Bed(
+        {
+            # The address of a NIC that is there is only known to the machine: it is named by what it is.
+            str(end): hardware_address(TAG, number, side) if scenario.link_is_created(link) else f"MAC of {end}"
+            for number, link in enumerate(scenario.links)
+            for side, end in enumerate(link.ends)
+        }
+    )
     try:
         binary = str(find_agent())
     except LatlabError:
         binary = "latlab-agent"
-    agents = [
-        Command(host, (binary, "listen"), "listens", listen_spec(scenario, host, at, "RUN_ID", f"listener-{host}"))
-        for host in listeners(scenario)
-    ]
+    needed_ns = load_duration_ns(scenario)
+    seconds = -(-needed_ns // SECOND_NS)
+    listening = {host: listen_spec(scenario, host, at, ANY_RUN, f"listener-{host}") for host in listeners(scenario)}
+    talking = {host: talk_spec(scenario, host, at, ANY_RUN, f"talker-{host}") for host in talkers(scenario)}
+    agents = [Command(host, (binary, "listen"), "listens", spec, seconds=seconds) for host, spec in listening.items()]
     agents += [
-        Command(host, (binary, "talk"), "talks", talk_spec(scenario, host, at, "RUN_ID", f"talker-{host}"))
-        for host in talkers(scenario)
+        Command(host, (binary, "talk"), "talks", spec, started=True, seconds=seconds) for host, spec in talking.items()
     ]
-    return PlannedCell(cell.slug, scenario, plan_loads(scenario, load_duration_ns(scenario), binary), agents)
+    return PlannedCell(cell.slug, scenario, plan_loads(scenario, needed_ns, binary), agents)
 
 
 def _now() -> str:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from latlab.scenario import End, Scenario
+from latlab.scenario.streams import CLOCK_PORT
 from latlab.scenario.tuning import Realtime
 
-CLOCK_PORT = 5556
 CLOCK_PERIOD_NS = 10_000_000
 
 Spec = dict[str, Any]

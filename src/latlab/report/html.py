@@ -21,9 +21,8 @@ from latlab.report.view import METRIC_ORDER
 _HERE = Path(__file__).parent
 _STYLES = ("uPlot.min.css", "report.css")
 _SCRIPTS = ("uPlot.iife.min.js", "decode.js", "axes.js", "series.js", "distribution.js", "report.js")
-_BAD_COUNTS = frozenset(
-    {"unsent", "send_errors", "lost", "duplicated", "reordered", "foreign", "launch_invalid", "launch_missed"}
-)
+_USUAL_COUNTS = ("scheduled", "sent", "received", "lost")
+"""The columns of the counts' table that stand there whatever was counted; the others only where they are not 0."""
 _VERDICT_MARKS = {"trusted": "✓", "suspect": "!", "untrusted": "✗"}
 
 
@@ -85,7 +84,7 @@ _DEFINITIONS = (
 def _summary(result: Mapping[str, Any]) -> dict[str, Any]:
     """Verdict, metrics and tables."""
     names = rows.metric_names(result, METRIC_ORDER)
-    tables = [rows.summary(result, name) for name in names]
+    tables = [(rows.summary(result, name), rows.worst_lines(result, name)) for name in names]
     return {
         "verdict_mark": _VERDICT_MARKS.get(result["verdict"], "?"),
         "reasons": rows.grouped_reasons(result),
@@ -112,10 +111,18 @@ def _cells(folder: RunFolder, result: Mapping[str, Any]) -> dict[str, Any]:
         for cell in outcomes
         for stream, block in cell["streams"].items()
     ]
+    refused = [
+        {"cell": rows.cell_title(cell), "repeat": cell["repeat"], "host": host, "counts": found}
+        for cell in outcomes
+        for host, found in cell["refused"].items()
+        if any(found.values())
+    ]
     return {
         "counts": counts,
-        "count_names": tuple(dict.fromkeys(name for row in counts for name in row["counts"])),
-        "bad_counts": _BAD_COUNTS,
+        "count_names": _columns([row["counts"] for row in counts], _USUAL_COUNTS),
+        "bad_counts": frozenset(rows.UNUSUAL_COUNTS),
+        "refused": refused,
+        "refused_names": _columns([row["counts"] for row in refused]),
         "loads": [
             {"cell": rows.cell_title(cell), "repeat": cell["repeat"], "load": load}
             for cell in outcomes
@@ -132,6 +139,15 @@ def _cells(folder: RunFolder, result: Mapping[str, Any]) -> dict[str, Any]:
         "cells": [_steps_and_agents(outcome, document) for outcome, document in documents],
         "described": _described(documents),
     }
+
+
+def _columns(counts: Sequence[Mapping[str, int]], always: Sequence[str] = ()) -> tuple[str, ...]:
+    """The counts to show of these rows: those that stand in all tables, and those that are not 0 in every row.
+
+    `foreign` is a listener's count: it stands with what that refused, not with each of its streams.
+    """
+    found = dict.fromkeys(name for row in counts for name, count in row.items() if name in always or count)
+    return tuple(name for name in found if not (always and name == "foreign"))
 
 
 def _run(folder: RunFolder) -> dict[str, Any]:

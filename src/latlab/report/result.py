@@ -9,25 +9,36 @@ from typing import Any
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.summary import result_document, summarise_cell, with_reasons
 from latlab.analysis.trust import judge
-from latlab.data.packets import build_packets, read_findings
+from latlab.data.packets import build_packets, is_joined, read_findings
 from latlab.data.run_folder import CellFolder, RunFolder
-from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, LatlabError
+from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, LatlabError, UsageError
 from latlab.scenario import Loaded, cells, load_scenario
 
-_FAILED = ("failed", "interrupted")
+_FAILED = ("failed", "interrupted", "not run")
+_WHAT_ENDED_IT = {
+    "running": "the lab was killed before this cell was measured",
+    "interrupted": "the run was interrupted before this cell was measured",
+}
 
 
 def make_result(folder: RunFolder) -> dict[str, Any]:
     """The result document, which has been written to result.json.
 
-    Cells that were cut short are summarised as far as their recordings go; those without any are listed with
-    their reason.
+    Cells that were cut short are summarised as far as their recordings go; those without any, and those the run
+    never came to, are listed with their reason. UsageError: the run is still being measured.
     """
+    if folder.is_live():
+        raise UsageError(
+            "the run is still being measured",
+            where=folder.id,
+            remedy="wait for its end, or end it: it reports what it has measured",
+        )
     loaded = _scenario(folder.scenario_path)
     limits = {limit.path: limit.limit for limit in loaded.scenario.limits()} if loaded else {}
     # Rows in the scenario's order, whatever the order they ran in.
-    slugs = [cell.slug for cell in cells(loaded)] if loaded else []
-    documents = [cell_result(cell) for cell in folder.cells()]
+    labels = {cell.slug: cell.label for cell in cells(loaded)} if loaded else {}
+    slugs = list(labels)
+    documents = [cell_result(cell) for cell in folder.cells()] + _not_run(folder, labels)
     documents.sort(
         key=lambda document: (slugs.index(document["slug"]) if document["slug"] in slugs else -1, document["repeat"])
     )
@@ -40,7 +51,7 @@ def cell_result(folder: CellFolder) -> dict[str, Any]:
     """One cell's part of the result document, its packet table built if it was not yet."""
     cell = folder.cell()
     measured = bool(cell["start_tai_ns"])
-    if measured and not folder.packets_path.exists():
+    if measured and not is_joined(folder):
         build_packets(folder)
     document = summarise_cell(cell, folder.packets() if measured else None)
     evidence = Evidence(
@@ -54,10 +65,38 @@ def cell_result(folder: CellFolder) -> dict[str, Any]:
     return with_reasons(document, judge(evidence))
 
 
-def exit_code(result: Mapping[str, Any], *, strict: bool = False) -> int:
-    """The exit code that a result deserves: the worst of a failed cell (3), no trust (4), a limit exceeded (1).
+def _not_run(folder: RunFolder, labels: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The documents of the cells that the run was to measure and of which it left no cell.json.
 
-    strict takes `suspect` for untrusted. Cells this machine cannot build are no failure.
+    labels: {slug: what the cell's matrix keys are}, of the cells that are known.
+    """
+    run = folder.run()
+    written = {(cell.slug, cell.repeat) for cell in folder.cells()}
+    what = _WHAT_ENDED_IT.get(run.get("status", ""), "the run has no cell.json of this cell")
+    documents = []
+    for order, one in enumerate(run.get("order", []), start=1):
+        if (one["slug"], one["repeat"]) in written:
+            continue
+        cell = {
+            "cell": labels.get(one["slug"], {}),
+            "slug": one["slug"],
+            "repeat": one["repeat"],
+            "order": order,
+            "status": "not run",
+            "reason": {"what": what, "where": "", "remedy": "run it again"},
+            "streams": [],
+            "agents": [],
+        }
+        document = summarise_cell(cell, None)
+        documents.append(with_reasons(document, judge(Evidence(cell=cell, document=document))))
+    return documents
+
+
+def exit_code(result: Mapping[str, Any], *, strict: bool = False) -> int:
+    """The exit code that a result deserves: of a cell that failed or never ran (3), no trust (4), a limit exceeded (1).
+
+    The first that applies, in this order. strict takes `suspect` for untrusted. Cells this machine cannot build are
+    no failure.
     """
     distrusted = ("untrusted", "suspect") if strict else ("untrusted",)
     if any(cell["status"] in _FAILED for cell in result["cells"]):

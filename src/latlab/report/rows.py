@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from latlab.analysis.counts import counted
 from latlab.report.text import microseconds, whole
 
 
@@ -40,7 +41,19 @@ COUNTS = (Column("n", "n", False), Column("lost", "lost", False))
 COLUMNS = MOMENTS + PERCENTILES + COUNTS
 
 
-_REASON_KEYS = ("check", "severity", "expected", "actual", "remedy")
+UNUSUAL_COUNTS = (
+    "unsent",
+    "send_errors",
+    "lost",
+    "duplicated",
+    "reordered",
+    "out_of_range",
+    "launch_invalid",
+    "launch_missed",
+)
+"""The counts of a stream that are 0 where every packet was sent and received once."""
+
+_REASON_KEYS = ("check", "finding", "severity", "expected", "actual", "remedy")
 
 
 @dataclass(frozen=True)
@@ -149,6 +162,64 @@ def cell_title(cell: Mapping[str, Any]) -> str:
     return ", ".join(f"{heading} {dimension_text(value)}" for heading, value in named) or "all"
 
 
+def cell_name(result: Mapping[str, Any], cell: Mapping[str, Any]) -> str:
+    """A cell's title, and which repeat it is where the run has several."""
+    several = any(one["repeat"] > 1 for one in result["cells"])
+    return cell_title(cell) + (f", repeat {cell['repeat']}" if several else "")
+
+
+def remarks(result: Mapping[str, Any]) -> list[str]:
+    """A line for each cell in which packets had another fate than to be sent and received once, with which and how
+    many: what listeners refused, then what was counted of each stream, warm-up included.
+    """
+    lines = []
+    for cell in ordered_cells(result):
+        said = []
+        for host, found in cell["refused"].items():
+            # A listener that spins wakes for nothing all the time: that is no packet's fate.
+            words = counted({kind: count for kind, count in found.items() if kind != "empty_wakeups"})
+            said += [f"listener {host}: {words}"] if words else []
+        for stream, block in cell["streams"].items():
+            counts = {kind: block["counts"][kind] for kind in UNUSUAL_COUNTS}
+            said += [f"stream {stream}: {words}"] if (words := counted(counts)) else []
+        if said:
+            lines.append(f"{cell_name(result, cell)}: {'; '.join(said)}")
+    return lines
+
+
+def worst_lines(result: Mapping[str, Any], metric: str) -> list[str]:
+    """A line for each cell and stream: its largest value of the metric, in µs, as intervals that add up to it."""
+    several = len(stream_names(result)) > 1
+    lines = []
+    for cell in ordered_cells(result):
+        for stream, block in cell["streams"].items():
+            figures = block["metrics"].get(metric, {})
+            if worst := figures.get("worst"):
+                intervals = " + ".join(f"{_interval_name(one)} {microseconds(one['ns'])}" for one in worst["intervals"])
+                name = cell_name(result, cell) + (f", {stream}" if several else "")
+                lines.append(f"{name}: max {microseconds(figures['max'])} is packet {worst['sequence']}: {intervals}")
+    return lines
+
+
+_INTERVAL_NAMES = {
+    ("launch", "wake"): "wake-up",
+    ("wake", "submit"): "prepare",
+    ("submit", "tx_sched"): "socket",
+    ("tx_sched", "tx_soft"): "qdisc",
+    ("tx_soft", "tx_hard"): "sending NIC",
+    ("tx_soft", "rx_soft"): "path",
+    ("tx_hard", "rx_hard"): "path",
+    ("rx_soft", "rx_user"): "delivery",
+    ("rx_hard", "rx_user"): "delivery",
+}
+
+
+def _interval_name(interval: Mapping[str, Any]) -> str:
+    """What happens between two timestamps in a word; their names where one between them is missing."""
+    between = (interval["from"], interval["to"])
+    return _INTERVAL_NAMES.get(between) or f"{between[0]} → {between[1]}"
+
+
 def reason_text(reason: Mapping[str, Any] | None) -> str:
     """Why a cell did not run, in one line: what, where, and what to do."""
     if not reason:
@@ -159,16 +230,39 @@ def reason_text(reason: Mapping[str, Any] | None) -> str:
 
 
 def grouped_reasons(result: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], tuple[str, ...]]]:
-    """The verdict's reasons, the gravest first; those that differ only in place are one, with all places."""
+    """The verdict's reasons, the gravest first; those that differ only in place are one, with all places.
+
+    A place that stands in every cell, or in every one that was measured, is told once.
+    """
+    everywhere = {
+        frozenset(_key(cell) for cell in result["cells"] if cell["streams"]): "every measured cell",
+        frozenset(_key(cell) for cell in result["cells"]): "every cell",
+    }
     places: dict[tuple[str, ...], list[str]] = {}
     for reason in result["reasons"]:
         said = tuple(str(reason.get(key) or "") for key in _REASON_KEYS)
         places.setdefault(said, []).append(str(reason.get("where") or ""))
     grouped = [
-        (dict(zip(_REASON_KEYS, said, strict=True)), tuple(filter(None, dict.fromkeys(where))))
-        for said, where in places.items()
+        (dict(zip(_REASON_KEYS, said, strict=True)), _places(where, everywhere)) for said, where in places.items()
     ]
     return sorted(grouped, key=lambda one: one[0]["severity"] != "untrusted")
+
+
+def _places(where: Sequence[str], everywhere: Mapping[frozenset[str], str]) -> tuple[str, ...]:
+    """The places, each "CELL: place" or "CELL"; a place found in one of the sets of cells is told with its name."""
+    cells: dict[str, list[str]] = {}
+    for one in filter(None, where):
+        cell, _, place = one.partition(": ")
+        cells.setdefault(place, []).append(cell)
+    told: list[str] = []
+    for place, found in cells.items():
+        name = everywhere.get(frozenset(found)) if len(set(found)) > 1 else None
+        told += [": ".join(filter(None, (cell, place))) for cell in ([name] if name else dict.fromkeys(found))]
+    return tuple(told)
+
+
+def _key(cell: Mapping[str, Any]) -> str:
+    return f"{cell['slug']}/r{cell['repeat']}"
 
 
 def difference(end: str, begin: str) -> str:
@@ -177,7 +271,7 @@ def difference(end: str, begin: str) -> str:
 
 
 def _row(cell: Mapping[str, Any], stream: str, metric: str, keys: Sequence[str]) -> Row:
-    dimensions = tuple(dimension_text(cell["cell"].get(key)) for key in keys)
+    dimensions = tuple(dimension_text(cell["cell"][key]) if key in cell["cell"] else "" for key in keys)
     found = cell["streams"].get(stream, {}).get("metrics", {}).get(metric)
     note = reason_text(cell["reason"]) or ("" if found else "no such timestamps")
     return Row(

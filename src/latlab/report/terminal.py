@@ -1,4 +1,4 @@
-"""The result as tables in a terminal or a file: verdict, summaries, loads, limits."""
+"""The result as tables in a terminal or a file: summaries, remarks, loads, limits, verdict."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from latlab.analysis.accept import EXCEEDED
 from latlab.report import rows, text
 from latlab.report.rows import Column, Summary
 
@@ -20,12 +21,13 @@ _NARROW = (rows.MOMENTS + rows.COUNTS, rows.PERCENTILES)
 
 
 def print_result(result: Mapping[str, Any], console: Console, metrics: Sequence[str] = DEFAULT_METRICS) -> None:
-    """Nothing; the whole result is printed: summaries, loads, limits, and last the verdict with its reasons.
+    """Nothing; the whole result is printed: summaries, remarks, loads, limits, and last the verdict with its reasons.
 
     A console without a terminal gets plain text: rich leaves out every colour code there.
     """
     for part in (
         *summary_tables(result, metrics),
+        *remark_lines(result),
         *load_tables(result),
         *accept_tables(result),
         verdict(result),
@@ -42,6 +44,12 @@ def summary_tables(result: Mapping[str, Any], metrics: Sequence[str] = DEFAULT_M
     """
     present = rows.metric_names(result, metrics)
     return [_Summary(result, rows.summary(result, name)) for name in metrics if name in present]
+
+
+def remark_lines(result: Mapping[str, Any]) -> list[RenderableType]:
+    """What was refused, lost, duplicated and so on, a line a cell; nothing where all went as it should."""
+    found = rows.remarks(result)
+    return [Text("\n".join(("Counted, warm-up included:", *(f"  {line}" for line in found))))] if found else []
 
 
 def load_tables(result: Mapping[str, Any]) -> list[RenderableType]:
@@ -70,33 +78,36 @@ def load_tables(result: Mapping[str, Any]) -> list[RenderableType]:
 
 
 def accept_tables(result: Mapping[str, Any]) -> list[RenderableType]:
-    """One table of the scenario's limits and whether each was kept; none where it sets no limit."""
-    table = _table("Limits")
+    """A table of the scenario's limits that were not kept, and how many were; nothing where it sets no limit."""
+    table = _table("Limits not kept")
     for heading in ("", "limit on", "cell", "repeat"):
         table.add_column(heading, overflow="fold")
     for heading in ("limit", "actual"):
         table.add_column(heading, justify="right")
-    for entry in result["accept"]:
-        mark = Text("ok", style="green") if entry["ok"] else Text("EXCEEDED", style="bold red")
+    broken = [entry for entry in result["accept"] if not entry["ok"]]
+    for entry in broken:
+        mark = Text("EXCEEDED" if entry["reason"] == EXCEEDED else entry["reason"], style="bold red")
         limit, actual = (text.limit(entry["path"], entry[key]) for key in ("limit", "actual"))
         table.add_row(mark, *_texts(entry["path"], entry["cell"], str(entry["repeat"]), limit, actual))
-    return [table] if table.row_count else []
+    kept = Text(f"{len(result['accept']) - len(broken)} of {len(result['accept'])} limits kept")
+    tables: list[RenderableType] = [table] if broken else []
+    return [*tables, kept] if result["accept"] else tables
 
 
 def verdict(result: Mapping[str, Any]) -> RenderableType:
-    """The verdict and label in one line, then each reason: check, place, expected, found, and what to do."""
+    """The verdict and label in one line, then each reason: what was found, where, what was expected, and what to do."""
     word = result["verdict"]
     head = Text.assemble(
         "Verdict: ",
         (word, _VERDICT_STYLE.get(word, "bold")),
-        f" · {result['label']} · {result['scenario']} ({result['run']})",
+        f" · {result['label'] or 'no label'} · {result['scenario']} ({result['run']})",
     )
     return Group(head, *(_reason(*one) for one in rows.grouped_reasons(result)))
 
 
 def _reason(reason: Mapping[str, Any], where: tuple[str, ...]) -> Text:
     severity = reason["severity"]
-    line = Text.assemble("  ", (severity, _VERDICT_STYLE.get(severity, "")), f": {reason['check']}")
+    line = Text.assemble("  ", (severity, _VERDICT_STYLE.get(severity, "")), f": {reason['finding']}")
     said = {"where": "; ".join(where)} | {key: reason[key] for key in ("expected", "actual", "remedy")}
     for key, value in said.items():
         if value:
@@ -110,16 +121,19 @@ class _Summary:
     def __init__(self, result: Mapping[str, Any], summary: Summary) -> None:
         between = f" = {summary.between}" if summary.between else ""
         trust = f"{result['label'] or 'no label'} · {result['verdict']}"
-        self._title = f"{summary.metric}{between}, µs{_clocks(summary)} · {trust}"
+        self._title = f"{summary.metric}{between}, µs{_clocks(summary)} · after warm-up · {trust}"
         self._summary = summary
+        self._worst = rows.worst_lines(result, summary.metric)
 
     def __rich_console__(self, console: Console, options: Any) -> Iterator[RenderableType]:
         wide = _figures(self._title, self._summary, rows.COLUMNS)
         if Measurement.get(console, options.update(max_width=1000), wide).maximum <= options.max_width:
             yield wide
-            return
-        for columns, title in zip(_NARROW, (self._title, f"{self._summary.metric}, percentiles"), strict=True):
-            yield _figures(title, self._summary, columns)
+        else:
+            for columns, title in zip(_NARROW, (self._title, f"{self._summary.metric}, percentiles"), strict=True):
+                yield _figures(title, self._summary, columns)
+        if self._worst:
+            yield Text("\n".join(self._worst))
 
 
 def _figures(title: str, summary: Summary, columns: Sequence[Column]) -> Table:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from latlab.analysis.words import duration
+
 _RATE_STEPS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -35,32 +37,8 @@ def rate(per_s: float | None, unit: str) -> str:
 
 
 def limit(path: str, value: float | None) -> str:
-    """A limit or what was found: in µs where the path ends in a time, in digits where it counts packets."""
+    """A limit or what was found, as one would write it: "500 µs", or digits where the path counts packets."""
     if value is None:
         return ""
-    return f"{value:.0f}" if is_count(path) else f"{microseconds(value)} µs"
-
-
-def is_count(path: str) -> bool:
-    """Whether the last part of an `accept` path counts packets rather than nanoseconds."""
-    return path.rsplit(".", 1)[-1] in _COUNTS
-
-
-_COUNTS = frozenset(
-    {
-        "n",
-        "scheduled",
-        "warmup",
-        "sent",
-        "unsent",
-        "send_errors",
-        "received",
-        "lost",
-        "duplicated",
-        "reordered",
-        "missing",
-        "foreign",
-        "launch_invalid",
-        "launch_missed",
-    }
-)
+    counts = path.split(".")[1] == "counts"
+    return f"{value:.0f}" if counts else duration(value, digits=6)

@@ -18,11 +18,15 @@ COUNTED = (
     "reordered",
     "unsent",
     "send_errors",
+    "out_of_range",
     "foreign",
     "launch_invalid",
     "launch_missed",
 )
 """The counts of which fewer are better: an upper limit on the others says nothing."""
+
+SMALLEST_N = {"p50": 6, "p90": 36, "p99": 368, "p99.9": 3_688, "p99.99": 36_887}
+"""How many packets a percentile needs to be in a result: see `smallest_n` of analysis/statistics.py."""
 
 GROUPS = {**dict.fromkeys(METRICS, STATISTICS), COUNTS: COUNTED}
 """What can be limited: the statistics of each metric, and the counts."""

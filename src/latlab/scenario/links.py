@@ -21,6 +21,12 @@ def _pair(value: object) -> object:
     return value
 
 
+def _plain_bytes(value: object) -> object:
+    if isinstance(value, str):
+        raise wrong(f"{shown(value)} is text", "a plain number of bytes, such as 1500")
+    return value
+
+
 def parse_subnet(value: object) -> IPv4Network:
     """The network, from /8 to /30, whose addresses a link's ends can carry."""
     if not isinstance(value, str) or "/" not in value:
@@ -53,7 +59,9 @@ class Link(Part):
 
     ends: Ends = Field(description="the two interfaces it joins: [host.interface, host.interface]")
     queues: int = Field(default=1, ge=1, le=16, description="receive and transmit queues of each end of a veth")
-    mtu: int = Field(default=1500, ge=68, le=65535, description="bytes of an IP packet that fit into one frame")
+    mtu: Annotated[int, BeforeValidator(_plain_bytes)] = Field(
+        default=1500, ge=68, le=65535, description="bytes of an IP packet that fit into one frame"
+    )
     subnet: Subnet | None = Field(
         default=None,
         description="its network; the ends get .1 and .2; 10.78.<index of the link>.0/24 if not given",

@@ -10,7 +10,8 @@ from typing import Any
 
 from latlab.scenario.document import Document, Position, read_yaml
 from latlab.scenario.findings import Finding, show_path, shown
-from latlab.scenario.matrix import Cell, expand, matrix_findings
+from latlab.scenario.findings import Path as Place
+from latlab.scenario.matrix import LOADS, Cell, expand
 from latlab.scenario.models import Scenario
 from latlab.scenario.parse import parse
 from latlab.scenario.problems import Problem, ScenarioErrors
@@ -20,13 +21,25 @@ BYTES_MAX = 2**20
 
 @dataclass(frozen=True)
 class Loaded:
-    """A file that is right. text: as written. raw: its plain data. combinations: its cells in order."""
+    """A file that is right. text: as written. raw: its plain data. combinations: its cells in order.
+
+    document: where each part of it stands.
+    """
 
     path: Path
     text: str
     raw: dict[str, Any]
     scenario: Scenario
     combinations: tuple[Cell, ...]
+    document: Document
+
+    def where(self, place: Place, cell: Cell | None = None) -> str:
+        """`file:line: path` of a place in the scenario; in a cell, of the matrix's value that is put there."""
+        for key, value in (cell.label if cell else {}).items():
+            parts = tuple(key.split("."))
+            if key != LOADS and tuple(map(str, place))[: len(parts)] == parts:
+                place = ("matrix", key, self.raw["matrix"][key].index(value))
+        return f"{self.path}:{self.document.position(place)[0]}: {show_path(place)}"
 
 
 def load_scenario(path: Path) -> Loaded:
@@ -45,13 +58,11 @@ def load_scenario(path: Path) -> Loaded:
         raise _errors(path, findings)
     parsed = parse(raw)
     findings += _placed(document, parsed.findings)
-    findings += _placed(document, matrix_findings(parsed.sketch))
+    combinations, wrong = expand(raw, parsed)
+    findings += _placed(document, wrong)
     if findings or parsed.scenario is None:
         raise _errors(path, findings)
-    combinations, wrong = expand(raw, parsed.scenario)
-    if wrong:
-        raise _errors(path, _placed(document, wrong))
-    return Loaded(path, text, raw, parsed.scenario, tuple(combinations))
+    return Loaded(path, text, raw, parsed.scenario, tuple(combinations), document)
 
 
 def cells(loaded: Loaded) -> list[Cell]:
@@ -65,12 +76,12 @@ def _read(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(BYTES_MAX + 1)
     except FileNotFoundError:
-        raise _errors(path, [((1, 1), Finding((), "there is no such file", "the path of a scenario"))]) from None
+        raise _errors(path, [((0, 0), Finding((), "there is no such file"))]) from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise _errors(path, [((1, 1), Finding((), f"cannot be read: {why}", "a readable file"))]) from None
+        raise _errors(path, [((0, 0), Finding((), f"cannot be read: {why}"))]) from None
     if len(data) > BYTES_MAX:
-        raise _errors(path, [((1, 1), Finding((), "is larger than 1 MiB", "a scenario"))])
+        raise _errors(path, [((0, 0), Finding((), "is larger than 1 MiB", "a scenario"))])
     try:
         return data.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from latlab.scenario.findings import wrong
-from latlab.scenario.parts import EndText, ItemName, Part, Priority
+from latlab.scenario.parts import EndText, ItemName, Part, Priority, Reference
 from latlab.scenario.streams import UDP_PAYLOAD_MAX
 from latlab.scenario.units import SIZE, RateOrMax, Size, within
 
@@ -29,8 +29,8 @@ Payload = Annotated[Size, within(SIZE, 1, UDP_PAYLOAD_MAX)]
 class LoadBase(Part):
     """What every load has: where it comes from and where it goes."""
 
-    from_: ItemName = Field(alias="from", description="the host that sends the load")
-    to: ItemName = Field(description="the host that receives the load")
+    from_: Reference = Field(alias="from", description="the host that sends the load")
+    to: Reference = Field(description="the host that receives the load")
     via: EndText | None = Field(
         default=None, description="the sender's host.interface, where several links join the two hosts"
     )

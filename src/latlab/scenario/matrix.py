@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from itertools import product
 from math import prod
@@ -15,8 +17,8 @@ from typing import Any
 from latlab.scenario.findings import Finding, Path, shown, unknown
 from latlab.scenario.loads import NO_LOADS
 from latlab.scenario.models import Scenario
-from latlab.scenario.parse import parse
-from latlab.scenario.parts import Part
+from latlab.scenario.parse import Parsed, parse
+from latlab.scenario.parts import Part, UnknownError
 from latlab.scenario.shape import known_keys
 from latlab.scenario.sketch import Sketch
 from latlab.scenario.tuning import Tuning
@@ -24,6 +26,7 @@ from latlab.scenario.tuning import Tuning
 LOADS = "loads"
 CELLS_MAX = 10_000
 _SLUG_MAX = 120
+_COLLECTIONS = ("hosts", "links", "streams", "loads", "tuning")
 _NOT_VARIED = ("matrix", "name", "description", "repeat", "seed", "accept")
 """What belongs to the whole scenario and cannot differ between its cells."""
 
@@ -64,37 +67,42 @@ def runs(cells: Sequence[Cell], repeat: int, seed: int) -> list[Run]:
     return ordered
 
 
-def matrix_findings(sketch: Sketch) -> list[Finding]:
-    """What is wrong with the matrix itself: its paths, their overlaps, its combinations of loads."""
-    findings: list[Finding] = []
-    for key, values in sketch.matrix.items():
-        where = (LOADS,) if key == LOADS else tuple(key.split("."))
-        findings += _loads_findings(values) if key == LOADS else _path_findings(sketch, key)
-        for other in sketch.matrix:
-            if other != key and tuple(other.split("."))[: len(where)] == where:
-                what = f"{other} is a part of {key}, which the matrix sets too"
-                findings.append(Finding(("matrix", other), what, "one of them"))
-    size = prod(len(values) for values in sketch.matrix.values())
-    if size > CELLS_MAX:
-        findings.append(Finding(("matrix",), f"{size} cells", f"{CELLS_MAX} or fewer"))
-    return findings
+def expand(raw: dict[str, Any], base: Parsed) -> tuple[list[Cell], list[Finding]]:
+    """The cells of a scenario in its matrix's order, and what is wrong with the matrix and in any cell.
 
-
-def expand(raw: dict[str, Any], scenario: Scenario) -> tuple[list[Cell], list[Finding]]:
-    """The cells of a scenario whose matrix has no findings, in its order, and what is wrong in any.
-
-    raw: the plain data the scenario came from. A finding's path is the matrix value that brings it about.
+    raw: the plain data, base: what became of it. What is wrong without the matrix is not told again. While anything
+    is, each value is tried by itself; in a right scenario every combination is. A finding's path is the matrix value
+    that brings it about.
     """
-    base = {key: value for key, value in raw.items() if key != "matrix"}
-    matrix = scenario.matrix
+    written = raw.get("matrix", {})
+    rest = {key: value for key, value in raw.items() if key != "matrix"}
+    lists = written.items() if isinstance(written, dict) else ()
+    matrix = {key: values for key, values in lists if isinstance(values, list)}
+    findings, usable = _judge(base.sketch, matrix)
+    size = prod(len(values) for values in matrix.values())
+    if size > CELLS_MAX:
+        return [], [*findings, Finding(("matrix",), f"{size} cells", f"{CELLS_MAX} or fewer")]
+    told = set(base.findings)
+    if base.scenario is not None and not findings:
+        return _every_cell(rest, matrix)
+    for key, index in usable:
+        parsed = parse(_with(rest, key, matrix[key][index]))
+        for finding in parsed.findings:
+            if finding not in told:
+                told.add(finding)
+                findings.append(_retold(finding, ("matrix", key, index), ""))
+    return [], findings
+
+
+def _every_cell(rest: dict[str, Any], matrix: dict[str, list[Any]]) -> tuple[list[Cell], list[Finding]]:
     cells: list[Cell] = []
     findings: dict[Finding, Finding] = {}
     slugs: set[str] = set()
     for chosen in product(*(range(len(values)) for values in matrix.values())):
         label = {key: matrix[key][index] for key, index in zip(matrix, chosen, strict=True)}
-        data = base
+        data = rest
         for key, value in label.items():
-            data = _only_loads(data, value) if key == LOADS else _put(data, tuple(key.split(".")), value)
+            data = _with(data, key, value)
         if LOADS in label:
             label[LOADS] = _names(label[LOADS])
         slug = _unique(_slug(label), slugs)
@@ -103,42 +111,98 @@ def expand(raw: dict[str, Any], scenario: Scenario) -> tuple[list[Cell], list[Fi
             cells.append(Cell(label, slug, parsed.scenario))
         for finding in parsed.findings:
             path = _cause(finding, dict(zip(matrix, chosen, strict=True)))
-            at = ".".join(str(part) for part in finding.path)
             # The same mistake comes back in other cells: it is told of the first one.
-            cause = Finding(path, f"{at}: {finding.what}", finding.expected)
-            findings.setdefault(cause, Finding(path, f"in cell {slug}: {cause.what}", finding.expected))
+            findings.setdefault(_retold(finding, path, ""), _retold(finding, path, f"in cell {slug}"))
     return cells, list(findings.values())
+
+
+def _retold(finding: Finding, path: Path, where: str) -> Finding:
+    """The finding as one of the matrix; where: which of its cells has it."""
+    at = ".".join(str(part) for part in finding.path)
+    return Finding(path, ": ".join(filter(None, (where, at, finding.what))), finding.expected)
+
+
+def _judge(sketch: Sketch, matrix: dict[str, list[Any]]) -> tuple[list[Finding], list[tuple[str, int]]]:
+    """What is wrong with the matrix's keys and its combinations of loads; which values, by index, can be tried."""
+    findings: list[Finding] = []
+    usable: list[tuple[str, int]] = []
+    for key, values in matrix.items():
+        where = (LOADS,) if key == LOADS else tuple(key.split("."))
+        for other in matrix:
+            if other != key and tuple(other.split("."))[: len(where)] == where:
+                what = f"{other} is a part of {key}, which the matrix sets too"
+                findings.append(Finding(("matrix", other), what, "one of them"))
+        if key == LOADS:
+            wrong = list(_loads_findings(values))
+            indices = set(range(len(values))) - {finding.path[2] for finding in wrong}
+            leads = LOADS in sketch.names
+        else:
+            wrong = list(_path_findings(sketch, key))
+            indices = set() if wrong else set(range(len(values)))
+            leads = _leads_somewhere(sketch, key)
+        findings += wrong
+        usable += [(key, index) for index in sorted(indices) if leads]
+    return findings, usable
 
 
 def _path_findings(sketch: Sketch, key: str) -> Iterator[Finding]:
     """What is wrong with a path into the scenario. What it leads through, if wrong itself, is not judged."""
-    where = ("matrix", key)
     parts = key.split(".")
     if parts[0] in _NOT_VARIED:
-        yield Finding(where, f"{parts[0]} is the same in every cell", "a path such as streams.control.period")
+        what = f"{parts[0]} is the same in every cell"
+        yield Finding(("matrix", key), what, "a path such as streams.control.period")
         return
-    broken = {tuple(str(part) for part in path) for path in sketch.broken}
-    names: dict[str, Any] = {name: getattr(sketch, name, None) for name in known_keys((), {})}
-    names["tuning"] = {**{host: Tuning() for host in sketch.hosts}, **sketch.tuning}
-    for depth, part in enumerate(parts):
-        if part not in names:
-            if not {(parts[0],), tuple(parts[:2])} & broken:
+    place: object = sketch
+    with suppress(UnknownError):
+        for depth, part in enumerate(parts):
+            names = _under(place)
+            if part not in names:
                 above = ".".join(parts[:depth])
                 what, expected = unknown("key", part, names)
-                yield Finding(where, f"{what} in {above}" if above else what, expected)
-            return
-        names = _under(names[part])
-        if depth == 0:
-            names |= {str(path[1]): None for path in sketch.broken if path[0] == part and len(path) == 2}
+                yield Finding(("matrix", key), f"{what} in {above}" if above else what, expected)
+                return
+            if depth < len(parts) - 1:
+                place = names[part]()
 
 
-def _under(value: object) -> dict[str, Any]:
-    """What a path can go on to from the value: name or index → what is there."""
-    if isinstance(value, Part):
-        return {info.alias or name: getattr(value, name) for name, info in type(value).model_fields.items()}
-    if isinstance(value, dict):
-        return {str(name): item for name, item in value.items()}
+def _leads_somewhere(sketch: Sketch, key: str) -> bool:
+    """True if all that a path without findings leads through is known."""
+    place: object = sketch
+    try:
+        for part in key.split(".")[:-1]:
+            place = _under(place)[part]()
+    except (UnknownError, KeyError):
+        return False
+    return True
+
+
+def _under(place: object) -> dict[str, Callable[[], object]]:
+    """What a path can go on to: name or index → what is there. UnknownError: that is not known."""
+    if isinstance(place, Sketch):
+        return {name: partial(_top, place, name) for name in known_keys((), {})}
+    if isinstance(place, Part):
+        fields = type(place).model_fields.items()
+        return {info.alias or name: partial(getattr, place, name) for name, info in fields}
+    if isinstance(place, dict):
+        return {str(name): partial(_entry, place, name) for name in place}
     return {}
+
+
+def _top(sketch: Sketch, name: str) -> object:
+    """What the scenario has at its top: a collection has every entry that is written, None for the unusable."""
+    if name not in _COLLECTIONS:
+        return getattr(sketch.top, name)
+    if name not in sketch.names:
+        raise UnknownError(name)
+    entries = {key: getattr(sketch, name).get(key) for key in sketch.names[name]}
+    # Hosts that are not tuned have the defaults: values are put among them.
+    return {**{host: Tuning() for host in sketch.names.get("hosts", ())}, **entries} if name == "tuning" else entries
+
+
+def _entry(entries: dict[Any, object], name: Any) -> object:
+    if entries[name] is None:
+        raise UnknownError(str(name))
+    return entries[name]
 
 
 def _loads_findings(values: Sequence[object]) -> Iterator[Finding]:
@@ -161,7 +225,11 @@ def _names(value: object) -> list[str]:
     return list(value) if isinstance(value, list) else [str(value)]
 
 
-def _only_loads(raw: dict[str, Any], value: object) -> dict[str, Any]:
+def _with(raw: dict[str, Any], key: str, value: object) -> dict[str, Any]:
+    """The data with the matrix's value in its place."""
+    if key != LOADS:
+        put: dict[str, Any] = _put(raw, tuple(key.split(".")), value)
+        return put
     active = _names(value)
     return {**raw, LOADS: {name: load for name, load in (raw.get(LOADS) or {}).items() if name in active}}
 

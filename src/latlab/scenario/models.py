@@ -13,7 +13,7 @@ from latlab.scenario.hosts import Host, is_existing
 from latlab.scenario.limits import ACCEPT_SCHEMA, Limit, parse_limit
 from latlab.scenario.links import Link, Route, address_of, candidates
 from latlab.scenario.loads import Load, LoadName
-from latlab.scenario.parts import End, ItemName, Listed, Part, ScenarioName
+from latlab.scenario.parts import End, ItemName, Listed, Part, Reference, ScenarioName
 from latlab.scenario.streams import FIRST_PORT, Stream, packet_count
 from latlab.scenario.tuning import Tuning
 from latlab.scenario.units import DURATION, Duration, within
@@ -58,7 +58,7 @@ class Scenario(Part):
     clock: Clock = Field(default=Clock(), description="how the hosts' clocks are related")
     streams: dict[ItemName, Stream] = Field(min_length=1, max_length=1024, description="what is measured, by name")
     loads: dict[LoadName, Load] = Field(default_factory=dict, description="background load, by name")
-    tuning: dict[ItemName, Tuning] = Field(
+    tuning: dict[Reference, Tuning] = Field(
         default_factory=dict,
         description="how latlab's processes run, by host; hosts not named get the defaults",
     )

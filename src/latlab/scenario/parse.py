@@ -7,12 +7,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from latlab.scenario.findings import Finding, Path
+from latlab.scenario.findings import Finding
 from latlab.scenario.models import Scenario
 from latlab.scenario.references import unknown_references
 from latlab.scenario.rules import RULES
 from latlab.scenario.shape import findings_of
-from latlab.scenario.sketch import Sketch, sketch
+from latlab.scenario.sketch import Sketch, known, sketch, sketch_of
 
 
 @dataclass(frozen=True)
@@ -28,16 +28,13 @@ def parse(raw: dict[str, Any]) -> Parsed:
     """The scenario the data describes; errors in the parts' shape do not hide those between the parts."""
     scenario = None
     findings: list[Finding] = []
-    extra: list[Path] = []
-    broken: list[Path] = []
     try:
         scenario = Scenario.model_validate(raw)
+        usable = sketch_of(scenario)
     except ValidationError as error:
-        for finding, is_extra in findings_of(error, raw):
-            findings.append(finding)
-            (extra if is_extra else broken).append(finding.path)
+        findings += findings_of(error, raw)
+        usable = sketch(raw, {finding.path for finding in findings})
     findings += unknown_references(raw)
-    usable = sketch(raw, extra, broken)
     for rule in RULES:
-        findings += rule(usable)
+        findings += known(rule(usable))
     return Parsed(scenario if not findings else None, findings, usable)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -25,8 +25,8 @@ ITEM_NAME = "^[a-z][a-z0-9-]{0,30}$"
 END = r"^[a-z][a-z0-9-]{0,30}\.[^\s/:%]{1,15}$"
 
 IN_WORDS = {
-    SCENARIO_NAME: "lower-case letters, digits and '-', at most 32, the first no '-'",
-    ITEM_NAME: "lower-case letters, digits and '-', at most 31, the first a letter",
+    SCENARIO_NAME: "at most 32 of a–z, 0–9 and -, not beginning with -",
+    ITEM_NAME: "at most 31 of a–z, 0–9 and -, beginning with a letter",
 }
 """The patterns as error messages put them."""
 
@@ -36,12 +36,26 @@ Listed = Annotated[tuple[T, ...], Strict(False)]
 
 ScenarioName = Annotated[str, Field(pattern=SCENARIO_NAME)]
 ItemName = Annotated[str, Field(pattern=ITEM_NAME)]
+Reference = Annotated[str, WithJsonSchema({"type": "string", "pattern": ITEM_NAME})]
+"""The name of something defined elsewhere. Whether it is a name at all is judged once, where it is defined."""
+
+
+class UnknownError(AttributeError):
+    """A value was asked for that the file has wrong, which is reported where it stands."""
 
 
 class Part(BaseModel):
     """A part of a scenario: unknown keys are errors, values are not converted, nothing changes later."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Nothing: only a field that a sketch has left out is not found as an attribute."""
+            if name in type(self).model_fields:
+                raise UnknownError(f"{type(self).__name__}.{name} is not known")
+            return super().__getattr__(name)
 
 
 class End(NamedTuple):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from latlab.errors import UsageError
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake. line and column count from 1; path is empty for the file itself."""
+    """One mistake. line and column count from 1, and are 0 where it is the file itself; path is empty then."""
 
     file: str
     line: int
@@ -20,14 +21,27 @@ class Problem:
     expected: str
 
     def __str__(self) -> str:
+        line = f":{self.line}" if self.line else ""
         path = f"{self.path}: " if self.path else ""
         expected = f"; expected {self.expected}" if self.expected else ""
-        return f"{self.file}:{self.line}: {path}{self.what}{expected}"
+        return f"{self.file}{line}: {path}{self.what}{expected}"
 
 
 class ScenarioErrors(UsageError):  # noqa: N818 (it holds several)
-    """Everything that is wrong in one scenario file, in the file's order. Printed as one line a problem."""
+    """Everything that is wrong in one scenario file, in the file's order: how many, then one line a problem.
+
+    What is wrong with the file itself is one line.
+    """
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = sorted(problems, key=lambda problem: (problem.line, problem.column))
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        count = len(self.problems)
+        super().__init__(f"{count} mistake{'s' if count > 1 else ''}", where=self.problems[0].file)
+
+    def __str__(self) -> str:
+        lines = [str(problem) for problem in self.problems]
+        of_the_file = len(lines) == 1 and not self.problems[0].line
+        return lines[0] if of_the_file else "\n".join([f"{self.where}: {self.what}", *lines])
+
+    def as_dict(self) -> dict[str, Any]:
+        return super().as_dict() | {"problems": [asdict(problem) for problem in self.problems]}

@@ -19,17 +19,17 @@ _FOLLOWS = "default_factory_not_called"
 """Pydantic's note that a default was not made because of another error, which it reports."""
 
 
-def findings_of(error: ValidationError, raw: dict[str, Any]) -> Iterator[tuple[Finding, bool]]:
-    """Each thing that is wrong, and whether it is only a key too many."""
+def findings_of(error: ValidationError, raw: dict[str, Any]) -> Iterator[Finding]:
+    """Each thing that is wrong."""
     for detail in error.errors(include_url=False):
         if detail["type"] != _FOLLOWS:
             path = _path(detail["loc"])
-            yield Finding(path, *_words(path, dict(detail), raw)), detail["type"] == "extra_forbidden"
+            yield Finding(path, *_words(path, dict(detail), raw))
 
 
 def known_keys(path: Path, raw: dict[str, Any]) -> dict[str, str]:
     """The keys that the model at the path takes, with their descriptions; empty where there is no model."""
-    model = _model_at(path, raw)
+    model = model_at(path, raw)
     if model is None:
         return {}
     return {info.alias or name: info.description or "" for name, info in model.model_fields.items()}
@@ -80,7 +80,7 @@ _WORDS: dict[str, Callable[[str, dict[str, Any]], tuple[str, str]]] = {
 }
 
 
-def _model_at(path: Path, raw: dict[str, Any]) -> type[BaseModel] | None:
+def model_at(path: Path, raw: dict[str, Any]) -> type[BaseModel] | None:
     """The model that describes what stands at the path; raw tells the kinds apart."""
     annotation: Any = Scenario
     value: Any = raw

@@ -1,73 +1,187 @@
-"""The parts of a scenario that are right in themselves, for judging how they fit while others are wrong."""
+"""What of a scenario is right in itself, down to the single value, for judging how it fits while the rest is wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from copy import deepcopy
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import ValidationError, create_model
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
 
 from latlab.scenario.findings import Path
-from latlab.scenario.hosts import Host
+from latlab.scenario.hosts import Host, is_existing
 from latlab.scenario.links import Link
 from latlab.scenario.loads import Load
-from latlab.scenario.models import Clock
-from latlab.scenario.parts import Part
+from latlab.scenario.models import Scenario
+from latlab.scenario.parts import End, Part, UnknownError, parse_end
+from latlab.scenario.shape import model_at
 from latlab.scenario.streams import Stream
 from latlab.scenario.tuning import Tuning
-from latlab.scenario.units import Duration
 
-
-class Sketch(Part):
-    """What of a scenario is usable. Links keep their index; `broken`: fields and entries left out."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
-
-    hosts: dict[str, Host] = Field(default_factory=dict)
-    links: dict[int, Link] = Field(default_factory=dict)
-    streams: dict[str, Stream] = Field(default_factory=dict)
-    loads: dict[str, Load] = Field(default_factory=dict)
-    tuning: dict[str, Tuning] = Field(default_factory=dict)
-    clock: Clock = Field(default=Clock())
-    duration: Duration | None = None
-    warmup: Duration = 0
-    matrix: dict[str, list[Any]] = Field(default_factory=dict)
-    accept: dict[str, Any] = Field(default_factory=dict)
-    broken: frozenset[Path] = frozenset()
-
-    def misses(self, field: str) -> bool:
-        """True if something of the field is left out."""
-        return any(path[0] == field for path in self.broken)
-
+Key = TypeVar("Key")
+Item = TypeVar("Item")
+Value = TypeVar("Value")
 
 _COLLECTIONS = ("hosts", "links", "streams", "loads", "tuning", "matrix", "accept")
 
 
-def sketch(raw: dict[str, Any], extra: Iterable[Path], broken: Iterable[Path]) -> Sketch:
-    """The usable parts of the plain data.
+@dataclass(frozen=True)
+class Sketch:
+    """What of a scenario is usable: entries by name (links by index), each with those of its values that are right.
 
-    extra: keys too many, left out alone. broken: paths that are wrong; with each goes the entry (a host, a
-    stream, ...) it is in.
+    Asking a part for a value that is wrong, or is missing, raises UnknownError. names: every entry of each collection
+    that is written, usable or not. top: the scenario without its collections. ends: by link and side.
     """
-    kept = deepcopy(raw)
-    for path in extra:
-        _remove(kept, path)
-    lost = set(broken)
-    entries = {path[:2] for path in lost}
-    parts: dict[str, Any] = {"broken": frozenset(entries - {()})}
-    for name in Sketch.model_fields:
-        if name in kept and (name,) not in lost:
-            value = kept[name]
-            if name in _COLLECTIONS:
-                items = value.items() if isinstance(value, dict) else enumerate(value)
-                parts[name] = {key: item for key, item in items if (name, key) not in entries}
-            elif all(path[0] != name for path in entries if path):
-                parts[name] = value
-    return Sketch.model_validate(parts)
+
+    names: Mapping[str, tuple[str | int, ...]]
+    top: Scenario
+    hosts: Mapping[str, Host]
+    links: Mapping[int, Link]
+    streams: Mapping[str, Stream]
+    loads: Mapping[str, Load]
+    tuning: Mapping[str, Tuning]
+    accept: Mapping[str, Any]
+    ends: Mapping[tuple[int, int], End]
+
+    def is_existing(self, host: str) -> bool:
+        """True for a host that is known to be there before the run."""
+        return host in self.hosts and is_existing(self.hosts[host])
 
 
-def _remove(data: Any, path: Path) -> None:
-    for part in path[:-1]:
-        data = data[part]
-    data.pop(path[-1], None)
+def sketch_of(scenario: Scenario) -> Sketch:
+    """The sketch of a scenario in which no part is wrong: all of it."""
+    links = dict(enumerate(scenario.links))
+    return Sketch(
+        names={name: tuple(links) if name == "links" else tuple(getattr(scenario, name)) for name in _COLLECTIONS},
+        top=scenario,
+        hosts=scenario.hosts,
+        links=links,
+        streams=scenario.streams,
+        loads=scenario.loads,
+        tuning=scenario.tuning,
+        accept=scenario.accept,
+        ends={(index, side): end for index, link in links.items() for side, end in enumerate(link.ends)},
+    )
+
+
+def sketch(raw: dict[str, Any], broken: Collection[Path]) -> Sketch:
+    """The sketch of plain data that is wrong at the broken paths."""
+    entries = {name: _entries(raw.get(name)) for name in _COLLECTIONS if (name,) not in broken}
+    names = {name: tuple(key for key, _ in found) for name, found in entries.items()}
+    top = {key: value for key, value in raw.items() if key not in _COLLECTIONS}
+    made: dict[str, dict[Any, Any]] = {name: {} for name in _COLLECTIONS}
+    for name in ("hosts", "links", "streams", "loads", "tuning"):
+        for key, entry in entries.get(name, ()):
+            part = _part(raw, (name, key), entry, broken)
+            if part is not None:
+                made[name][key] = part
+    return Sketch(
+        names=names,
+        top=_partial(raw, (), top, [path for path in broken if path and path[0] not in _COLLECTIONS], Scenario),
+        hosts=made["hosts"],
+        links=made["links"],
+        streams=made["streams"],
+        loads=made["loads"],
+        tuning=made["tuning"],
+        accept={str(key): value for key, value in entries.get("accept", ())},
+        ends=dict(_ends(entries.get("links", ()))),
+    )
+
+
+def known(found: Iterable[Item]) -> Iterator[Item]:
+    """What is found until something is asked for that is not known."""
+    with suppress(UnknownError):
+        yield from found
+
+
+def where_known(items: Mapping[Key, Item], value: Callable[[Key, Item], Value]) -> Iterator[tuple[Key, Value]]:
+    """Each key with its item's value, where that is known."""
+    for key, item in items.items():
+        with suppress(UnknownError):
+            yield key, value(key, item)
+
+
+def _entries(value: Any) -> list[tuple[str | int, Any]]:
+    if isinstance(value, dict):
+        return list(value.items())
+    return list(enumerate(value)) if isinstance(value, list) else []
+
+
+def _part(raw: dict[str, Any], path: Path, entry: Any, broken: Collection[Path]) -> Part | None:
+    """The part at the path; None if not even its model is known, or its name is wrong."""
+    model = model_at(path, raw)
+    if model is None or path in broken or not isinstance(entry, dict) or not issubclass(model, Part):
+        return None
+    below = [other[len(path) :] for other in broken if other[: len(path)] == path]
+    try:
+        return _partial(raw, path, entry, below, model)
+    except ValidationError:
+        return None  # pydantic does not look into a list that is too long: nothing of it is reported
+
+
+PartT = TypeVar("PartT", bound=Part)
+
+
+def _partial(
+    raw: dict[str, Any], path: Path, data: dict[str, Any], broken: Collection[Path], model: type[PartT]
+) -> PartT:
+    """The model's part with the values of the data that are right; broken paths count from the part."""
+    fields = {info.alias or name: name for name, info in model.model_fields.items()}
+    wrong = {fields[path[0]] for path in broken if path[0] in fields}
+    given = {key: value for key, value in data.items() if key in fields and fields[key] not in wrong}
+    part: PartT = _loose(model).model_validate(given)
+    absent = {name for key, name in fields.items() if key not in given}
+    unknown = {name for name in absent if model.model_fields[name].is_required()} | wrong
+    unknown |= {name for name in absent if _asked(model.model_fields[name], part) & unknown}
+    for name in unknown:
+        part.__dict__.pop(name)
+    for key in {path[0] for path in broken if path[0] in fields}:
+        inside = _part(raw, (*path, key), data.get(key), [(*path, *other) for other in broken])
+        if inside is not None:
+            part.__dict__[fields[str(key)]] = inside
+    return part
+
+
+def _asked(field: FieldInfo, part: Part) -> set[str]:
+    """The fields of the part that the field's default depends on."""
+    asked: set[str] = set()
+
+    class Asked(dict[str, Any]):
+        def __getitem__(self, name: str) -> Any:
+            asked.add(name)
+            return super().__getitem__(name)
+
+        def get(self, name: str, default: Any = None) -> Any:
+            asked.add(name)
+            return super().get(name, default)
+
+    if field.default_factory_takes_validated_data:
+        field.get_default(call_default_factory=True, validated_data=Asked(part.__dict__))
+    return asked
+
+
+@cache
+def _loose(model: type[PartT]) -> type[PartT]:
+    """The model with nothing required. Defaults are not validated, so any will do."""
+    loose: dict[str, Any] = {}
+    for name, info in model.model_fields.items():
+        if info.is_required():
+            optional = copy(info)
+            optional.default = None
+            loose[name] = (info.annotation, optional)
+    made: type[PartT] = create_model(f"{model.__name__}Sketch", __base__=model, **loose)
+    return made
+
+
+def _ends(links: Iterable[tuple[str | int, Any]]) -> Iterator[tuple[tuple[int, int], End]]:
+    """Each end that is one, of links that may be wrong otherwise."""
+    for index, link in links:
+        ends = link.get("ends") if isinstance(link, dict) else None
+        for side, text in enumerate(ends[:2] if isinstance(ends, list) else ()):
+            with suppress(PydanticCustomError):
+                yield (int(index), side), parse_end(text)

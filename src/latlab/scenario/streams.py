@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
-from latlab.scenario.parts import EndText, ItemName, Part, Priority
+from latlab.scenario.parts import EndText, Part, Priority, Reference
 from latlab.scenario.units import DURATION, SIZE, Duration, Size, within
 
 PROBE_BYTES = 40
@@ -15,6 +15,8 @@ UDP_PAYLOAD_MAX = 65507
 """65535 − IPv4 header − UDP header."""
 UDP_OVERHEAD = 28
 """IPv4 header without options, UDP header."""
+CLOCK_PORT = 5556
+"""UDP port of both ends of a clock exchange."""
 FIRST_PORT = 5557
 
 
@@ -52,8 +54,8 @@ def _pcp(given: dict[str, Any]) -> int | None:
 class Stream(Part):
     """Packet n leaves at start + offset + n × period. Fields that depend on others come after them."""
 
-    talker: ItemName = Field(description="the host that sends")
-    listener: ItemName = Field(description="the host that receives")
+    talker: Reference = Field(description="the host that sends")
+    listener: Reference = Field(description="the host that receives")
     via: EndText | None = Field(
         default=None, description="the talker's host.interface, where several links join the two hosts"
     )

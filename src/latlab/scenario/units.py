@@ -161,9 +161,9 @@ def within(quantity: Quantity, low: int, high: int = INT64_MAX) -> AfterValidato
 
     def check(value: int) -> int:
         if value < low:
-            raise wrong(f"{quantity.format(value)} is too little", f"{quantity.format(low)} or more")
+            raise wrong(f"{quantity.format(value)} is too small", f"{quantity.format(low)} or more")
         if value > high:
-            raise wrong(f"{quantity.format(value)} is too much", f"{quantity.format(high)} or less")
+            raise wrong(f"{quantity.format(value)} is too large", f"{quantity.format(high)} or less")
         return value
 
     return AfterValidator(check)

@@ -20,13 +20,18 @@ POLL_S = 0.02
 WORDS = 5  # lines of a process's last output that an error quotes
 START_LEAD_NS = 20_000_000  # enough for the line to arrive before the instant it names
 
+WITH_ITS_LAB = ("setpriv", "--pdeathsig", "TERM")
+"""Before a tool: it is told to end when the lab dies. Our agent does so by itself."""
+
 SIGNALS = {"interrupt": signal.SIGINT, "terminate": signal.SIGTERM}
 
 
 class RunningProcess:
     """A load's process, journalled while it lives. load is the load's name, for errors."""
 
-    def __init__(self, load: str, plan: LoadProcess, host: Host, process: asyncio.subprocess.Process) -> None:
+    def __init__(
+        self, load: str, plan: LoadProcess, host: Host, process: asyncio.subprocess.Process, record: int
+    ) -> None:
         self.plan = plan
         self.host = host
         self._load = load
@@ -35,15 +40,15 @@ class RunningProcess:
         self._ready: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._stderr = b""
         self._reading = asyncio.gather(self._read_stdout(), self._read_stderr())
-        self._record: int | None = None
+        self._record: int | None = record
 
     @classmethod
     async def start(cls, load: str, plan: LoadProcess, bed: TestBed) -> RunningProcess:
         """The process, running and ready: it listens, or has said so. LabError when it does not get there."""
         host = bed.hosts[plan.host]
-        running = cls(load, plan, host, await host.spawn(plan.argv))
+        argv = plan.argv if plan.spec is not None else (*WITH_ITS_LAB, *plan.argv)
+        running = cls(load, plan, host, *await bed.spawn(host, f"{plan.role} of load {load}", argv))
         try:
-            running._record = await bed.track(host, f"{plan.role} of load {load}", running._process)
             if plan.spec is not None:
                 running._say(plan.spec)
                 ready = await running._first(running._ready)

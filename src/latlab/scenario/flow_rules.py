@@ -1,0 +1,153 @@
+"""What each stream, each load and each host's tuning must keep: how its values fit together, and onto the links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from latlab.scenario.findings import Finding, Path, unknown
+from latlab.scenario.links import Route, candidates
+from latlab.scenario.loads import LoadBase
+from latlab.scenario.parts import UnknownError
+from latlab.scenario.sketch import Sketch, where_known
+from latlab.scenario.streams import UDP_OVERHEAD, Stream, packet_count
+from latlab.scenario.tuning import Tuning
+from latlab.scenario.units import format_duration, format_size
+
+PACKETS_MAX = 2**32 - 1
+
+
+def stream_has_a_route(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
+    """Exactly one link carries a stream."""
+    yield from _route(sketch, path, stream, (stream.talker, "listener", stream.listener))
+
+
+def load_has_a_route(sketch: Sketch, path: Path, load: LoadBase) -> Iterator[Finding]:
+    """Exactly one link carries a load."""
+    yield from _route(sketch, path, load, (load.from_, "to", load.to))
+
+
+def stream_leaves_the_host(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
+    """IP between interfaces of one network namespace goes over loopback: it never reaches the cable."""
+    if stream.transport == "udp":
+        expected = "one of them of kind netns, or transport: ethernet"
+        yield from _loopback(sketch, path, (stream.talker, stream.listener), expected)
+
+
+def load_leaves_the_host(sketch: Sketch, path: Path, load: LoadBase) -> Iterator[Finding]:
+    """The same of loads, which are all IP."""
+    yield from _loopback(sketch, path, (load.from_, load.to), "one of them of kind netns")
+
+
+def tag_goes_with_a_vlan(_: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
+    """A priority in a tag needs the tag."""
+    if stream.vlan is None and stream.pcp is not None:
+        yield Finding((*path, "pcp"), "a pcp stands in a VLAN tag", "a vlan beside it")
+
+
+def vlan_goes_with_frames(_: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
+    """A VLAN tag is in frames that are written whole."""
+    if stream.transport == "udp" and stream.vlan is not None:
+        yield Finding((*path, "vlan"), "a UDP socket writes no VLAN tag", "transport: ethernet")
+
+
+def port_goes_with_udp(_: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
+    """A port is UDP's."""
+    if stream.transport == "ethernet" and stream.port is not None:
+        yield Finding((*path, "port"), "raw frames have no port", "transport: udp")
+
+
+def ethertype_goes_with_frames(_: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
+    """An EtherType can be chosen of frames that are written whole."""
+    if stream.transport == "udp" and "ethertype" in stream.model_fields_set:
+        yield Finding((*path, "ethertype"), "UDP has an EtherType of its own", "transport: ethernet")
+
+
+def stream_fits_the_mtu(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
+    """A probe is one frame."""
+    for route in _routes(sketch, stream.talker, stream.listener):
+        if stream.via in (None, route.talker_end):
+            room = route.link.mtu - (UDP_OVERHEAD if stream.transport == "udp" else 0)
+            if stream.size > room:
+                size = format_size(stream.size)
+                what = f"{size} would be fragmented" if stream.transport == "udp" else f"{size} do not fit into a frame"
+                yield Finding((*path, "size"), what, f"{room}B or less (mtu {route.link.mtu})")
+
+
+def offset_is_within_a_period(_: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
+    """The offset shifts a stream by less than a period."""
+    if stream.offset >= stream.period:
+        what = f"an offset of {format_duration(stream.offset)} is a period or more"
+        yield Finding((*path, "offset"), what, f"less than {format_duration(stream.period)}")
+
+
+def stream_has_packets(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
+    """A stream has packets, and no more than can be numbered."""
+    count = packet_count(stream, sketch.top.duration)
+    if count > PACKETS_MAX:
+        yield Finding((*path, "period"), f"{count} packets", f"{PACKETS_MAX} or fewer")
+    elif count < 1 and stream.offset < stream.period:
+        what = f"no packet is launched within {format_duration(sketch.top.duration)}"
+        yield Finding(path, what, "an offset less than duration")
+
+
+def spinning_is_confined(_: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
+    """A listener that spins leaves the machine a CPU."""
+    listener = tuning.listener
+    if listener.mode == "spin" and listener.fifo is not None and listener.cpus is None:
+        what = f"spinning at SCHED_FIFO {listener.fifo} on every CPU would stop the machine"
+        yield Finding((*path, "listener", "mode"), what, "cpus: [n] beside it, or fifo: null")
+
+
+def polling_has_a_time(_: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
+    """A listener that is to poll has a time to do it."""
+    if tuning.listener.mode == "busy-poll" and tuning.listener.busy_poll is None:
+        what = "mode busy-poll without a time"
+        yield Finding((*path, "listener", "busy_poll"), what, "a duration such as 50us")
+
+
+def _routes(sketch: Sketch, sender: str, receiver: str) -> list[Route]:
+    whole = {index: sketch.links[index] for index, _ in where_known(sketch.links, lambda _, link: link.ends)}
+    return candidates(whole, sender, receiver, None)
+
+
+def _loopback(sketch: Sketch, path: Path, ends: tuple[str, str], expected: str) -> Iterator[Finding]:
+    here, there = ends
+    if here != there and sketch.is_existing(here) and sketch.is_existing(there):
+        yield Finding(path, f"IP from {here} to {there}, both local, would go over loopback", expected)
+
+
+def _route(sketch: Sketch, path: Path, flow: Stream | LoadBase, ends: tuple[str, str, str]) -> Iterator[Finding]:
+    """ends: the sending host, the key that names the receiver, the receiving host."""
+    sender, receiver_key, receiver = ends
+    if sender == receiver:
+        yield Finding((*path, receiver_key), f"{receiver} would send to itself", "another host")
+        return
+    if not {sender, receiver} <= set(sketch.names.get("hosts", ())):
+        return  # which of them is unknown is reported already
+    joining = _routes(sketch, sender, receiver)
+    starts = [str(route.talker_end) for route in joining]
+    if not joining:
+        if not _may_join(sketch, {sender, receiver}):
+            expected = f"a link such as {{ends: [{sender}.eth0, {receiver}.eth0]}} in links"
+            yield Finding(path, f"no link joins {sender} and {receiver}", expected)
+    elif flow.via is not None and str(flow.via) not in starts:
+        if not _may_join(sketch, {sender, receiver}):
+            yield Finding((*path, "via"), *unknown("way", str(flow.via), starts))
+    elif flow.via is None and len(joining) > 1:
+        yield Finding(path, f"{len(joining)} links join {sender} and {receiver}", f"via: {' or '.join(starts)}")
+
+
+def _may_join(sketch: Sketch, hosts: set[str]) -> bool:
+    """True where a link that is wrong, put right, could join the two hosts."""
+    if "links" not in sketch.names:
+        return True
+    defined = set(sketch.names.get("hosts", ()))
+    for index in sketch.names["links"]:
+        right = {end.host for (link, _), end in sketch.ends.items() if link == index and end.host in defined}
+        try:
+            complete = len(sketch.links[int(index)].ends) == 2 and len(right) == 2
+        except (KeyError, UnknownError):
+            complete = False
+        if not complete and right <= hosts:
+            return True
+    return False

@@ -1,0 +1,63 @@
+"""A lab that kills itself over an iperf3 server, whose pid it prints: `killed_with_its_process.py TAG WHAT WHERE`.
+
+WHAT: `bare` is a process of the test bed, and the lab is gone the moment it has begun, before anything else; `load` is
+one of a load, and the lab is gone once it is ready. WHERE: `local`, or in a namespace, `netns`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from typing import Any
+
+from latlab.host import MACHINE, Host, LocalHost, NetnsHost
+from latlab.lab.apply import TestBed
+from latlab.lab.loads.base import LoadProcess
+from latlab.lab.loads.running import RunningProcess
+from latlab.lab.namespaces import namespace_name
+from latlab.lab.step import Step
+
+SERVER = ("iperf3", "--server", "--json", "--port", "5600")
+
+
+def die(pid: int) -> None:
+    os.write(1, str(pid).encode())
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Deadly(Host):
+    """A host, until a server has begun there."""
+
+    async def spawn(self, argv: Any, **options: Any) -> asyncio.subprocess.Process:
+        process = await super().spawn(argv, **options)
+        if argv == SERVER:
+            die(process.pid)
+        return process
+
+
+class DeadlyLocal(Deadly, LocalHost):
+    """This machine, until a server has begun here."""
+
+
+class DeadlyNetns(Deadly, NetnsHost):
+    """A namespace, until a server has begun there."""
+
+
+async def main(tag: str, what: str, where: str) -> None:
+    namespace = namespace_name(tag, "sensor")
+    sensors: dict[str, Host] = {"local": DeadlyLocal("sensor"), "netns": DeadlyNetns("sensor", namespace)}
+    hosts = {MACHINE: LocalHost(MACHINE), "sensor": sensors[where]}
+    made = ("ip", "netns", "add", namespace)
+    async with TestBed(tag, hosts) as bed:
+        if where == "netns":
+            await bed.apply([Step(MACHINE, "make a namespace", made, undo=("ip", "netns", "del", namespace))])
+        if what == "bare":
+            await bed.spawn(hosts["sensor"], "a server", SERVER)
+        load = LoadProcess("server", "sensor", SERVER, ending="interrupt", tcp_port=5600)
+        die((await RunningProcess.start("load1", load, bed))._process.pid)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
