@@ -142,7 +142,9 @@ def test_thousands_of_random_and_mutated_datagrams_are_all_accounted_for(
     assert min(counted[kind] for kind in ("foreign", "truncated", "unknown_stream", "out_of_range")) > 0
 
 
-def test_frames_of_another_vlan_are_nothing_to_the_listener_and_short_ones_are_refused(bed: Bed, tmp_path: Path) -> None:
+def test_frames_of_another_vlan_are_nothing_to_the_listener_and_short_ones_are_refused(
+    bed: Bed, tmp_path: Path
+) -> None:
     stream = Stream(count=10, vlan=5)
     agent = bed.agent("ecu", "listen", listen_spec(RUN, tmp_path, stream))
     agent.until("ready")
