@@ -8,7 +8,7 @@ sockperf has no one-way measurement: its figure is half the round trip, counted 
 things make that comparable. All threads of both run on one CPU, so that every leg, theirs there and back as ours, is
 the same work: a send, a softirq, a wake-up of a thread that takes precedence, a switch to it. And what sockperf's
 sender was late by is added from its log (send time − schedule), so that both count from the intended send. sockperf's
-sender spins all the time, so latlab's spins nine tenths of it (a real-time thread that never sleeps is throttled).
+sender spins all the time, so latlab's spins half of it (a real-time thread that hardly sleeps is throttled).
 
 Each is run twice a round. latlab: as always, with the kernel's transmit timestamps of every packet, which cost the
 sender time of their own, and without them, which is what sockperf does. sockperf: as it is installed, and with its
@@ -120,7 +120,7 @@ async def main() -> None:
     setting = Setting(
         period_ns,
         given.size,
-        busy_wait_ns=period_ns * 9 // 10,
+        busy_wait_ns=period_ns // 2,
         listener_cpu=TALKER_CPU,
         listener_fifo=RECEIVER_FIFO,
     )
