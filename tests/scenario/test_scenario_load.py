@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from latlab.errors import EXIT_USAGE
 from latlab.scenario import Loaded, Problem, ScenarioErrors, cells, load_scenario
+from latlab.scenario.findings import unknown
 
 Problems = Callable[[str], list[Problem]]
 FIRST = Path(__file__).parents[2] / "scenarios" / "first.yaml"
@@ -214,3 +215,7 @@ def test_mutated_text_loads_or_is_scenario_errors(
     path = tmp_path_factory.getbasetemp() / "mutated-text.yaml"
     path.write_bytes(content)
     _loads_or_says_why(path)
+
+
+def test_a_key_cut_short_is_taken_for_the_beginning_of_the_known_one() -> None:
+    assert unknown("key", "prio", ["period", "priority"])[1].startswith("priority? ")

@@ -50,7 +50,9 @@ def show_path(path: Path) -> str:
 def unknown(noun: str, name: str, known: Iterable[str]) -> tuple[str, str]:
     """What is wrong and what was expected when `name` is none of the known ones, the closest one first."""
     names = list(known)
-    close = get_close_matches(name, names, n=1)
+    # A word cut short is closer to the whole one than difflib sees.
+    begun = [other for other in names if name and other.startswith(name)]
+    close = begun or get_close_matches(name, names, n=1)
     if close:
         return f"unknown {noun} {shown(name)}", f"{close[0]}? (known: {', '.join(names)})"
     return f"unknown {noun} {shown(name)}", f"one of {', '.join(names)}" if names else f"no {noun} here"
