@@ -262,3 +262,10 @@ def test_the_page_says_what_was_found_and_where_the_slowest_packet_lost_its_time
     assert "the agents&#39; CPUs are isolated" not in page
     slowest = RunFolder(reported_run).result()["cells"][0]["streams"]["control"]["metrics"]["latency"]
     assert re.search(rf"max [\d.]+ is packet {slowest['max_sequence']}: wake-up [\d.]+ \+ prepare ", page)
+
+
+def test_the_page_says_what_the_scenario_is_for(new_run: Callable[..., Path]) -> None:
+    folder = RunFolder(new_run())
+    folder.write_run(folder.run() | {"description": "A sensor's stream & <its> load"})
+    page = write_report(folder, formats=()).read_text()
+    assert "<p>A sensor&#39;s stream &amp; &lt;its&gt; load</p>" in page

@@ -154,6 +154,7 @@ def _run(folder: RunFolder) -> dict[str, Any]:
     info = folder.run()
     return {
         "moments": " to ".join(_moment(info[key]) for key in ("started", "ended") if info.get(key)),
+        "description": info.get("description"),
         "run_facts": tuple(flatten(info).items()),
         "scenario": _text(folder.scenario_path),
         "plan": _text(folder.plan_path),
