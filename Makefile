@@ -12,6 +12,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 
 VENV := .venv
+BENCHES := latency_sockperf wakeup_cyclictest highest_rate packet_table
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 # Naming the target keeps the static-linking flags from the build's own tools (agent/.cargo/config.toml).
 export CARGO_BUILD_TARGET = $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
@@ -47,7 +48,7 @@ test: require-test build
 	$(SUDO) $(VENV)/bin/pytest $(PYTEST)
 
 bench: require-bench build
-	@for one in benches/*.py; do echo "== $$one"; $(SUDO) $(VENV)/bin/python $$one; done
+	@for one in $(BENCHES); do echo "== $$one"; $(SUDO) $(VENV)/bin/python benches/$$one.py; done
 
 lint: require-build python
 	@(cd agent && cargo fmt --check && cargo clippy --locked --quiet --all-targets -- --deny warnings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,11 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "lab"))
 
-from lab_machine import private_network
+from machine_fixtures import journals, machine
 
 from latlab.scenario import Scenario, parse
+
+__all__ = ["journals", "machine"]  # fixtures of every test here
 
 BASE: dict[str, Any] = {
     "name": "small",
@@ -35,18 +37,3 @@ def scenario() -> Callable[..., Scenario]:
         return parsed.scenario
 
     return made
-
-
-@pytest.fixture(autouse=True)
-def journals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The journal directory of this test."""
-    directory = tmp_path / "journal"
-    monkeypatch.setenv("LATLAB_STATE", str(directory))
-    return directory
-
-
-@pytest.fixture
-def machine() -> Iterator[None]:
-    """A private network: what the test leaves behind goes with it."""
-    with private_network():
-        yield
