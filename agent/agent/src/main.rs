@@ -2,11 +2,15 @@
 
 #![forbid(unsafe_code)]
 
+mod bridge;
 mod clock;
 mod clocks;
 mod facts;
 mod flood;
+mod init;
+mod inside;
 mod listen;
+mod outbox;
 mod realtime;
 mod recording;
 mod session;
@@ -14,7 +18,10 @@ mod tables;
 mod talk;
 
 use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 use wire::event::Event;
 
 /// The data plane of latlab: runs on whatever is measured. It takes one JSON spec on standard input, answers with JSON
@@ -36,21 +43,48 @@ enum Verb {
     Clock,
     /// Send background load, or take it in.
     Flood,
+    /// Forward known unicast between ports of a kernel bridge before the kernel has made packets of the frames.
+    Bridge,
     /// Print what this machine is and how it is tuned, as JSON.
     Facts {
         /// Only this interface (may be given several times); all but lo without it.
         #[arg(long = "interface", value_name = "NAME")]
         interfaces: Vec<String>,
     },
+    /// Run a program in a guest as if it ran here.
+    In {
+        /// Seconds within which the guest must answer.
+        #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = inside::seconds)]
+        patience: Duration,
+        /// Where the guest's ports are: port1.sock, port2.sock, …
+        directory: PathBuf,
+        /// The program and its arguments.
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+        words: Vec<OsString>,
+    },
+    /// Be a guest's first process: prepare it, and run what is asked for at its ports.
+    Init,
+    /// Run what is asked for at one virtio-serial port of this guest; init does so at each.
+    Serve {
+        /// The port, such as /dev/vport1p1.
+        device: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
+    if init::is_called() {
+        return init::run();
+    }
     let result = match Arguments::parse().verb {
         Verb::Talk => talk::run(),
         Verb::Listen => listen::run(),
         Verb::Clock => clock::run(),
         Verb::Flood => flood::run(),
+        Verb::Bridge => bridge::run(),
         Verb::Facts { interfaces } => return facts::run(&interfaces),
+        Verb::In { patience, directory, words } => return inside::run(&directory, &words, patience),
+        Verb::Init => return init::run(),
+        Verb::Serve { device } => return init::serve::run(&device),
     };
     if let Err(failure) = result {
         session::emit(&Event::Error(failure));

@@ -4,13 +4,22 @@
 
 pub mod allocations;
 pub mod clock;
+pub mod descriptor;
 pub mod errqueue;
 pub mod ethtool;
+pub mod first;
 pub mod hypervisor;
+pub mod local;
 pub mod log;
 mod message;
+pub mod order;
+pub mod poll;
+pub mod port;
+pub mod process;
+pub mod ptp;
 pub mod receive;
 pub mod send;
+pub mod shared;
 pub mod signal;
 pub mod socket;
 pub mod thread;

@@ -16,6 +16,25 @@ pub enum Event {
         /// Packets so far, by stream.
         streams: Vec<StreamProgress>,
     },
+    /// Of `bridge`: set up.
+    #[serde(rename = "ready")]
+    BridgeReady {
+        /// As of every verb.
+        #[serde(flatten)]
+        ready: Ready,
+        /// Where the program runs.
+        ports: Vec<BridgePort>,
+        /// Entries of the kernel bridge's table that are followed.
+        fdb: usize,
+    },
+    /// Of `bridge`: counters so far.
+    #[serde(rename = "progress")]
+    BridgeProgress {
+        /// CLOCK_TAI now.
+        tai_ns: i64,
+        /// By port.
+        ports: Vec<PortTotals>,
+    },
     /// Every expected packet has arrived.
     Complete {
         /// CLOCK_TAI now.
@@ -30,7 +49,7 @@ pub enum Event {
 /// Set up; nothing sent yet.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ready {
-    /// `talk`, `listen`, `clock` or `flood`.
+    /// `talk`, `listen`, `clock`, `flood` or `bridge`.
     pub verb: &'static str,
     /// The agent's.
     pub version: &'static str,
@@ -120,6 +139,11 @@ pub enum Done {
     },
     /// Of `flood`.
     Flood(FloodTotals),
+    /// Of `bridge`.
+    Bridge {
+        /// By port.
+        ports: Vec<PortTotals>,
+    },
 }
 
 /// One talked stream's totals.
@@ -188,6 +212,30 @@ pub struct FloodTotals {
     pub bits_per_s: f64,
     /// Send calls the kernel refused.
     pub send_errors: u64,
+}
+
+/// A port of a bridge, as it was set up.
+#[derive(Clone, Debug, Serialize)]
+pub struct BridgePort {
+    /// Its name.
+    pub interface: String,
+    /// The kernel's number for it.
+    pub ifindex: u32,
+    /// `native` or `generic`.
+    pub mode: &'static str,
+}
+
+/// What became of the frames that came in at a port of a bridge.
+#[derive(Clone, Debug, Serialize)]
+pub struct PortTotals {
+    /// Its name.
+    pub interface: String,
+    /// Handed to another port.
+    pub redirected: u64,
+    /// Left to the kernel bridge.
+    pub passed: u64,
+    /// Of those handed to another port: refused by it. None: not counted on this machine.
+    pub dropped: Option<u64>,
 }
 
 /// Why the agent cannot go on.

@@ -1,10 +1,12 @@
 //! What the lab asks of the agent: one JSON object a verb, as in `docs/formats.md`.
 
+mod bridge;
 mod clock;
 mod flood;
 mod listen;
 mod talk;
 
+pub use bridge::{Bridge, MAX_PORTS, XdpMode};
 pub use clock::Clock;
 pub use flood::Flood;
 pub use listen::{Listen, ListenStream, ListenTransport, Mode};

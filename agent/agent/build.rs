@@ -1,0 +1,38 @@
+//! Compiles the BPF programs in `agent/bpf`, which the binary carries within itself.
+
+use std::path::Path;
+use std::process::Command;
+
+const SOURCE: &str = "../bpf/bridge.bpf.c";
+
+fn main() {
+    println!("cargo::rerun-if-changed={SOURCE}");
+    println!("cargo::rerun-if-env-changed=CLANG");
+    let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
+    let object = Path::new(&std::env::var("OUT_DIR").unwrap_or_default()).join("bridge.bpf.o");
+    // Debian keeps asm/types.h, which is the same for every 64-bit machine, in a folder of the machine's own.
+    let headers = format!("/usr/include/{}-linux-gnu", std::env::consts::ARCH);
+    let compiled = Command::new(&clang)
+        .args(["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])
+        // Version 3 of the instruction set is understood from Linux 5.1 on.
+        .args(["-target", "bpf", "-mcpu=v3", "-idirafter", &headers, "-c", SOURCE, "-o"])
+        .arg(&object)
+        .output();
+    match compiled {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            fail(&format!(
+                "{clang} cannot compile {SOURCE}; its headers are in libbpf-dev and linux-libc-dev:\n{said}"
+            ));
+        }
+        Err(error) => fail(&format!(
+            "{clang} cannot be run ({error}): install it (Debian package: clang), or name another one in CLANG"
+        )),
+    }
+}
+
+fn fail(why: &str) -> ! {
+    eprintln!("{why}");
+    std::process::exit(1);
+}

@@ -1,0 +1,69 @@
+//! What was exchanged: recorded as it comes, and what it proves in the end.
+
+use crate::recording::{Recorder, Recording, Tap};
+use crate::session::emit;
+use std::time::Instant;
+use sys::clock::tai_ns;
+use wire::event::{Done, Event, Failure, StreamProgress};
+use wire::record::Exchange;
+use wire::{envelope, windows};
+
+const RING_ROWS: usize = 4096;
+/// Exchanges in a window that is bounded by itself.
+const WINDOW: usize = 100;
+
+/// The `exchanges` table, and its rows.
+pub struct Log {
+    tap: Tap<Exchange>,
+    recording: Recording,
+    rows: Vec<Exchange>,
+    reported: Instant,
+}
+
+impl Log {
+    /// An empty one; its file is made now.
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub fn new(prefix: &str, run_id: u64) -> Result<Self, Failure> {
+        let mut recorder = Recorder::new(prefix, run_id);
+        let tap = recorder.table(RING_ROWS)?;
+        Ok(Self { tap, recording: recorder.start(), rows: Vec::new(), reported: Instant::now() })
+    }
+
+    /// Adds an exchange.
+    pub fn push(&mut self, exchange: Exchange) {
+        self.tap.push(exchange);
+        self.rows.push(exchange);
+    }
+
+    /// Exchanges so far.
+    pub fn rows(&self) -> u64 {
+        self.rows.len() as u64
+    }
+
+    /// Tells the lab how far it is, once a second however often it is called.
+    pub fn progress(&mut self) {
+        if self.reported.elapsed().as_secs() >= 1 {
+            self.reported = Instant::now();
+            let packets = self.rows();
+            emit(&Event::Progress { tai_ns: tai_ns(), streams: vec![StreamProgress { stream: 0, packets }] });
+        }
+    }
+
+    /// Finishes the recording and tells the lab what the exchanges prove, and that `lost` came to nothing.
+    ///
+    /// # Errors
+    /// The recording could not be written.
+    pub fn finish(self, lost: u64) -> Result<(), Failure> {
+        drop(self.tap);
+        self.recording.finish()?;
+        emit(&Event::Done(Done::Clock {
+            exchanges: self.rows.len() as u64,
+            lost,
+            bound: envelope::bound(&self.rows),
+            windows: windows::windows(&self.rows, WINDOW),
+        }));
+        Ok(())
+    }
+}

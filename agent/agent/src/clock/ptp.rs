@@ -1,0 +1,119 @@
+//! The VM host's clock as a PTP clock in the guest: the role `ptp`.
+
+use super::log::Log;
+use super::{ready, sleep_until, tai_offset};
+use crate::session::{Session, failed};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use sys::clock::tai_ns;
+use sys::ptp::{Reading, readings};
+use wire::event::{Failure, RealtimeFound};
+use wire::page::tightest;
+use wire::record::Exchange;
+
+const PTP_CLOCKS: &str = "/sys/class/ptp";
+/// The name of the clock by which KVM shows a guest its host's CLOCK_REALTIME (drivers/ptp/ptp_kvm_common.c).
+const KVM: &str = "KVM virtual PTP";
+const NS_PER_S: i64 = 1_000_000_000;
+
+/// Reads the clock every `period_ns`, `count` times or until stopped, and says what the readings prove.
+///
+/// # Errors
+/// There is no such clock, it cannot be read, or the recording failed.
+#[expect(clippy::too_many_arguments, reason = "the fields of a spec")]
+pub fn read(
+    run_id: u64,
+    device: &str,
+    host_tai_offset_s: i32,
+    period_ns: i64,
+    count: u64,
+    recording: &str,
+    found: RealtimeFound,
+    session: &Session,
+) -> Result<(), Failure> {
+    let path = if device == "auto" { find_clock(Path::new(PTP_CLOCKS))? } else { device.into() };
+    let place = path.to_string_lossy().into_owned();
+    let clock = File::open(&path).map_err(|error| Failure {
+        what: format!("the PTP clock: {error}"),
+        place: place.clone(),
+        remedy: "load the module ptp_kvm, and run as root".into(),
+        errno: error.raw_os_error(),
+    })?;
+    let offsets = (i64::from(host_tai_offset_s) * NS_PER_S, i64::from(tai_offset()?) * NS_PER_S);
+    let mut log = Log::new(recording, run_id)?;
+    ready(found, None)?;
+    let start = tai_ns();
+    for n in 0..count {
+        sleep_until(start + n as i64 * period_ns.max(1), session);
+        if session.stopped() {
+            break;
+        }
+        let found = readings(&clock)
+            .map_err(|error| failed(error, &place, "see whether this KVM host's own clocksource is the TSC"))?;
+        let rows: Vec<Exchange> = found.iter().map(|reading| exchange(reading, offsets.0, offsets.1)).collect();
+        for row in tightest(&rows) {
+            log.push(Exchange { sequence: log.rows(), ..row });
+        }
+        log.progress();
+    }
+    log.finish(0)
+}
+
+/// A reading as an exchange, host asking. The host's clock was read after the guest's first reading and before its second:
+/// θ ≤ after − clock and θ ≥ before − clock. Both count UTC, and become TAI by what either kernel knows of it.
+fn exchange(reading: &Reading, host_tai_offset_ns: i64, guest_tai_offset_ns: i64) -> Exchange {
+    let host = reading.clock_ns + host_tai_offset_ns;
+    Exchange {
+        sequence: 0,
+        t1_tai_ns: host,
+        t2_tai_ns: reading.after_real_ns + guest_tai_offset_ns,
+        t3_tai_ns: reading.before_real_ns + guest_tai_offset_ns,
+        t4_tai_ns: host,
+    }
+}
+
+/// The device of the clock that KVM offers among `clocks`.
+fn find_clock(clocks: &Path) -> Result<PathBuf, Failure> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(clocks)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok().map(|e| e.path()))
+        .filter(|path| std::fs::read_to_string(path.join("clock_name")).is_ok_and(|name| name.trim() == KVM))
+        .collect();
+    found.sort();
+    let device = found.first().and_then(|path| path.file_name()).map(|name| Path::new("/dev").join(name));
+    device.ok_or_else(|| Failure {
+        what: format!("there is no PTP clock named {KVM:?}"),
+        place: clocks.to_string_lossy().into_owned(),
+        remedy: "load the module ptp_kvm in a guest of KVM; other guests have a shared page".into(),
+        errno: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::envelope;
+
+    #[test]
+    fn readings_bound_the_offset_on_tai_whatever_either_kernel_adds_to_utc() {
+        // The guest is 5 s ahead on UTC, and knows the TAI offset, which its host does not.
+        let reading =
+            Reading { before_real_ns: 5 * NS_PER_S + 990, clock_ns: 1_000, after_real_ns: 5 * NS_PER_S + 1_030 };
+        let bound = envelope::bound(&[exchange(&reading, 0, 37 * NS_PER_S)]).unwrap();
+        assert_eq!((bound.lower_ns, bound.upper_ns), (42 * NS_PER_S - 10, 42 * NS_PER_S + 30));
+    }
+
+    #[test]
+    fn kvms_clock_is_found_among_others() {
+        let clocks = std::env::temp_dir().join(format!("latlab-ptp-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&clocks);
+        for (device, name) in [("ptp0", "Intel I225"), ("ptp1", KVM)] {
+            std::fs::create_dir_all(clocks.join(device)).unwrap();
+            std::fs::write(clocks.join(device).join("clock_name"), format!("{name}\n")).unwrap();
+        }
+        assert_eq!(find_clock(&clocks).unwrap(), Path::new("/dev/ptp1"));
+        std::fs::remove_dir_all(clocks.join("ptp1")).unwrap();
+        assert!(find_clock(&clocks).unwrap_err().what.contains(KVM));
+    }
+}
