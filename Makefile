@@ -1,4 +1,4 @@
-# make demo    install what is missing, measure, print where the report is
+# make demo    install what is missing, measure every virtual bridge this machine can make, print where the report is
 # make test    pass the tests
 # make build   .venv/bin/latlab and .venv/bin/latlab-agent, ready to use
 # make bench   measure against the peers, side by side
@@ -12,13 +12,13 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 
 VENV := .venv
-BENCHES := latency_sockperf wakeup_cyclictest highest_rate packet_table
+BENCHES := latency_sockperf wakeup_cyclictest highest_rate packet_table xdp_bridge lab_overhead
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 # Naming the target keeps the static-linking flags from the build's own tools (agent/.cargo/config.toml).
 export CARGO_BUILD_TARGET = $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 AGENT = agent/target/$(CARGO_BUILD_TARGET)/release/latlab-agent
 
-.PHONY: build demo test bench lint require-% agent python
+.PHONY: build demo image test bench lint require-% agent python
 
 build: require-build python agent
 
@@ -40,14 +40,17 @@ agent: python
 	# A running agent keeps its file; the new one takes the name.
 	cmp --silent $(AGENT) $(VENV)/bin/latlab-agent || install $(AGENT) $(VENV)/bin/latlab-agent
 
-demo: build
-	@$(SUDO) $(VENV)/bin/latlab run scenarios/first.yaml
+demo: require-demo build image
+	@$(SUDO) $(VENV)/bin/latlab run scenarios/demo.yaml
 
-test: require-test build
+image: build
+	@$(SUDO) $(VENV)/bin/latlab image build --quiet
+
+test: require-test build image
 	@(cd agent && cargo test --locked --quiet)
 	$(SUDO) $(VENV)/bin/pytest $(PYTEST)
 
-bench: require-bench build
+bench: require-bench build image
 	@for one in $(BENCHES); do echo "== $$one"; $(SUDO) $(VENV)/bin/python benches/$$one.py; done
 
 lint: require-build python

@@ -21,6 +21,7 @@ from latlab.data.run_folder import CellFolder
 from latlab.lab import make_hosts, test_bed_steps
 from latlab.lab.apply import TestBed
 from latlab.lab.preflight import find_agent
+from latlab.lab.site import Site
 from latlab.measure.agent import Agent
 from latlab.measure.specs import Bed, listen_spec, stream_entries, talk_spec
 from latlab.scenario import Scenario, parse
@@ -101,8 +102,8 @@ async def two_namespaces(setting: Setting) -> AsyncIterator[TestBed]:
     """The test bed, taken down again at the end."""
     tag = secrets.token_hex(2)
     wanted = scenario(setting)
-    async with TestBed(f"bench-{tag}", make_hosts(wanted, tag)) as bed:
-        await bed.apply(test_bed_steps(wanted, tag))
+    async with TestBed(f"bench-{tag}", make_hosts(wanted, Site(tag))) as bed:
+        await bed.apply(test_bed_steps(wanted, Site(tag)))
         yield bed
 
 

@@ -31,6 +31,10 @@ app = typer.Typer(
 )
 
 
+images = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Build, list and remove guest images.")
+app.add_typer(images, name="image")
+
+
 class PictureFormat(StrEnum):
     """What pictures can be written as."""
 
@@ -44,6 +48,7 @@ RunName = Annotated[
     str | None,
     typer.Argument(metavar="RUN", help="A run folder, or its name in --runs; the newest one if not given."),
 ]
+ImageName = Annotated[str, typer.Argument(metavar="NAME", help="The image's name; debian-cloud if not given.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Runs = Annotated[Path, typer.Option("--runs", metavar="FOLDER", help="Where run folders are kept.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 4 if the measurement is suspect, too.")]
@@ -84,16 +89,19 @@ def validate(scenario: ScenarioFile, as_json: Json = False) -> None:
     Every mistake is told at once, with its line, and whether this machine can run it.
     """
     from latlab.console import runs_of_cells
+    from latlab.lab.guests.unavailable import summed_up, unavailable_here
     from latlab.lab.preflight import preflight_cells
     from latlab.scenario import cells, load_scenario
 
     loaded = load_scenario(scenario)
     found = cells(loaded)
     lacking = preflight_cells(loaded)
+    not_here = {cell.slug: summed_up(reasons) for cell in found if (reasons := unavailable_here(cell.scenario))}
     if as_json:
         machine = [problem.as_dict() for problem in lacking]
-        slugs = [cell.slug for cell in found]
-        _print_json({"scenario": loaded.scenario.name, "cells": slugs, "problems": [], "machine": machine})
+        document: dict[str, Any] = {"scenario": loaded.scenario.name, "cells": [cell.slug for cell in found]}
+        document |= {"unavailable": {slug: reason.as_dict() for slug, reason in not_here.items()}}
+        _print_json(document | {"problems": [], "machine": machine})
         return
     for problem in lacking:
         _console().print(f"on this machine it cannot run: {problem}", highlight=False, markup=False, soft_wrap=True)
@@ -106,7 +114,9 @@ def validate(scenario: ScenarioFile, as_json: Json = False) -> None:
         soft_wrap=True,
     )
     for cell in found:
-        _console().print(f"  {cell.slug}", highlight=False, markup=False)
+        reason = not_here.get(cell.slug)
+        said = f"  {cell.slug}" + (f": unavailable on this machine: {reason}" if reason else "")
+        _console().print(said, highlight=False, markup=False, soft_wrap=True)
 
 
 @app.command()
@@ -206,6 +216,74 @@ def clean(as_json: Json = False) -> None:
         _console().print("nothing to undo")
 
 
+@images.command(name="build")
+def image_build(
+    name: ImageName = "debian-cloud",
+    flavour: Annotated[
+        str | None,
+        typer.Option("--flavour", metavar="NAME", help="Debian's kernel, for a name of your own: cloud, standard, rt."),
+    ] = None,
+    package: Annotated[
+        list[str] | None,
+        typer.Option("--package", metavar="NAME", help="Take in this Debian package (may be given several times)."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Build it even if nothing has changed.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it is built.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Build a guest image of Debian packages.
+
+    debian-cloud, debian-standard, debian-rt, or one of a name of your own. Nothing is installed on this machine.
+    """
+    from latlab.image_listing import print_images
+    from latlab.lab.agent_binary import find_agent
+    from latlab.lab.images import build_image
+
+    agent, console = find_agent(), _console(stderr=True)
+    image = build_image(
+        name,
+        flavour,
+        package or (),
+        agent,
+        force=force,
+        say=lambda line: console.print(line, highlight=False, markup=False, soft_wrap=True),
+    )
+    if as_json:
+        _print_json(image.as_dict())
+    elif not quiet:
+        print_images([image], agent, _console())
+
+
+@images.command(name="list")
+def image_list(as_json: Json = False) -> None:
+    """List the images that were built."""
+    from latlab.image_listing import print_images
+    from latlab.lab.agent_binary import find_agent
+    from latlab.lab.images import list_images
+
+    found, agent = list_images(), find_agent()
+    if as_json:
+        _print_json([image.as_dict() | {"up_to_date": image.is_up_to_date(agent)} for image in found])
+    else:
+        print_images(found, agent, _console())
+
+
+@images.command(name="clean")
+def image_clean(name: Annotated[str | None, typer.Argument(metavar="NAME")] = None, as_json: Json = False) -> None:
+    """Remove images, with their snapshots.
+
+    That one, or all, and with all the packages that were fetched.
+    """
+    from latlab.lab.images import clean_images
+
+    removed = clean_images([name] if name else [])
+    if as_json:
+        _print_json({"removed": removed})
+    else:
+        for line in removed or ["nothing to remove"]:
+            _console().print(line if not removed else f"removed: {line}", highlight=False, markup=False)
+
+
 def _report(
     folder: Any, *, as_json: bool, strict: bool, metrics: list[str] | None, formats: list[PictureFormat] | None
 ) -> int:
@@ -238,10 +316,10 @@ def _check_metrics(names: list[str] | None) -> None:
             raise UsageError(f"there is no metric {name!r}", where="--metric", remedy=f"one of {', '.join(METRICS)}")
 
 
-def _console() -> Console:
+def _console(*, stderr: bool = False) -> Console:
     from latlab.console import make_console
 
-    return make_console()
+    return make_console(stderr=stderr)
 
 
 def _print_json(document: object) -> None:

@@ -128,13 +128,22 @@ def _seconds(ns: int) -> str:
 
 
 def cell_line(cell: Mapping[str, Any]) -> str:
-    """A cell's end in one line: what was sent and received, or why it failed."""
+    """A cell's end in one line: what was sent and received, and what could not be set or kept; or why it failed."""
     if cell["status"] != "ok":
-        reason = cell["reason"]
-        where = f"{reason['where']}: " if reason["where"] else ""
-        remedy = f" ({reason['remedy']})" if reason["remedy"] else ""
-        return f"{cell['status']}: {where}{reason['what']}{remedy}"
+        reasons = cell["reason"].get("problems") or [cell["reason"]]
+        return f"{cell['status']}: {'; '.join(map(_reason, reasons))}"
     done = [(agent["verb"], agent["done"]) for agent in cell["agents"] if agent["done"]]
     sent = sum(stream["sent"] for verb, totals in done if verb == "talk" for stream in totals["streams"])
     received = sum(stream["received"] for verb, totals in done if verb == "listen" for stream in totals["streams"])
-    return f"{sent} sent, {received} received"
+    not_done = [step["title"] for step in cell.get("steps", ()) if not step["ok"]]
+    not_kept = [again["title"] for again in cell.get("rechecks", ()) if not again["ok"]]
+    told = [f"{sent} sent, {received} received"]
+    told += [f"could not be done: {', '.join(not_done)}"] if not_done else []
+    told += [f"no longer so at the end: {', '.join(not_kept)}"] if not_kept else []
+    return "; ".join(told)
+
+
+def _reason(reason: Mapping[str, Any]) -> str:
+    where = f"{reason['where']}: " if reason["where"] else ""
+    remedy = f" ({reason['remedy']})" if reason["remedy"] else ""
+    return f"{where}{reason['what']}{remedy}"

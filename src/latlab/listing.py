@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from latlab.data.run_folder import RunSummary
-from latlab.lab.doctor import Finding, worth_doing
+from latlab.lab.doctor import worth_doing
+from latlab.lab.finding import Finding
 
 _MARKS = {True: ("ok", "green"), False: ("missing", "bold red"), None: ("limited", "yellow")}
 

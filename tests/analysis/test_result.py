@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import polars as pl
 from tables import cell_document, packet_table
 
 from latlab.analysis.accept import evaluate
-from latlab.analysis.summary import result_document, summarise_cell, uncertainty_ns, with_reasons
+from latlab.analysis.summary import result_document, summarise_cell, uncorrected_uncertainty_ns, with_reasons
 from latlab.analysis.trust import Reason
 
 RUN = {"run": "20261121-205152-first-3f9a", "name": "first"}
@@ -36,6 +37,7 @@ def test_a_cell_has_counts_and_metrics_of_each_stream() -> None:
         "duplicated": 2,
         "reordered": 0,
         "missing": 0,
+        "unbounded": 0,
         "from": "launch",
         "to": "rx_soft",
         "uncertainty_ns": 0,
@@ -69,7 +71,35 @@ def test_a_cell_that_could_not_be_built_has_its_reason_and_no_streams() -> None:
     assert (document["status"], document["reason"], document["streams"]) == ("unavailable", reason, {})
 
 
-def test_one_way_figures_carry_the_bound_of_the_clocks_whichever_way_it_was_measured() -> None:
+def uncertainties(*bounds: int | None, **changes: Any) -> dict[str, Any]:
+    """{metric: its ±} of packets with these bounds of the two clocks; the first two packets are warm-up."""
+    rows = [{"rx_soft": 10, "rx_user": 30, "warmup": n < 2} for n in range(len(bounds))]
+    packets = packet_table(rows).with_columns(pl.Series("clock_bound_ns", bounds, pl.Int64))
+    metrics = summarise_cell(cell_document(**changes), packets)["streams"]["control"]["metrics"]
+    return {name: figures["uncertainty_ns"] for name, figures in metrics.items()}
+
+
+def test_one_way_figures_may_be_off_by_the_worst_bound_of_their_packets() -> None:
+    within_a_host = {"delivery": 0, "arrival_offset": 0}
+    assert uncertainties(900, None, 20, 70, 30) == {"latency": 70, "latency_user": 70, **within_a_host}
+    assert uncertainties(0, 0, 20, None, 30) == {"latency": 30, "latency_user": 30, **within_a_host}
+    assert uncertainties(0, 0, None, None) == {"latency": None, "latency_user": None, **within_a_host}
+
+
+def test_what_nothing_bounds_is_in_no_one_way_figure_and_is_counted() -> None:
+    rows = [{"rx_soft": 10, "rx_user": 30}, {"rx_soft": -231_000_000, "rx_user": -230_000_000}, {"rx_soft": 12}]
+    packets = packet_table(rows).with_columns(pl.Series("clock_bound_ns", [5, None, 5], pl.Int64))
+    metrics = summarise_cell(cell_document(), packets)["streams"]["control"]["metrics"]
+    figures = {key: metrics["latency"][key] for key in ("n", "unbounded", "missing", "min", "max", "uncertainty_ns")}
+    assert figures == {"n": 2, "unbounded": 1, "missing": 0, "min": 10, "max": 12, "uncertainty_ns": 5}
+    assert (metrics["delivery"]["n"], metrics["delivery"]["unbounded"]) == (2, 0), "within the listener's own clock"
+
+
+def test_figures_without_packets_after_the_warm_up_may_be_off_by_what_those_before_could() -> None:
+    assert uncertainties(900, 800)["latency"] == 900
+
+
+def test_packets_that_were_not_corrected_carry_the_bound_of_the_clocks_whichever_way_it_was_measured() -> None:
     clocks = [{"from": "ecu", "to": "sensor", "source": "exchange", "lower_ns": -400, "upper_ns": 150}]
     metrics = a_cell(clocks=clocks)["streams"]["control"]["metrics"]
     assert metrics["latency"]["uncertainty_ns"] == 400
@@ -77,8 +107,8 @@ def test_one_way_figures_carry_the_bound_of_the_clocks_whichever_way_it_was_meas
 
 
 def test_clocks_that_nothing_bounds_have_no_uncertainty_to_show() -> None:
-    assert uncertainty_ns({"clocks": []}, "sensor", "ecu") is None
-    assert uncertainty_ns({"clocks": []}, "ecu", "ecu") == 0
+    assert uncorrected_uncertainty_ns({"clocks": []}, "sensor", "ecu") is None
+    assert uncorrected_uncertainty_ns({"clocks": []}, "ecu", "ecu") == 0
 
 
 def test_the_result_has_the_worst_verdict_and_says_where_each_reason_was_found() -> None:

@@ -65,6 +65,13 @@ def evidence(rows: list[dict[str, Any]] | None = None, **cell: Any) -> Evidence:
     )
 
 
+def bounded(*bounds_ns: int | None) -> Evidence:
+    """Evidence whose packets have these bounds of the two clocks."""
+    packets = packet_table([ROW] * len(bounds_ns)).with_columns(pl.Series("clock_bound_ns", bounds_ns, pl.Int64))
+    good = evidence()
+    return replace(good, document=summarise_cell(good.cell, packets))
+
+
 def bound(lower: int, upper: int) -> list[dict[str, Any]]:
     return [{"from": "sensor", "to": "ecu", "source": "exchange", "lower_ns": lower, "upper_ns": upper}]
 
@@ -82,7 +89,12 @@ def talked(count: int) -> dict[str, Any]:
     return {"streams": [{"stream": 1, "sent": count, "send_errors": 0}]}
 
 
-GOOD = evidence()
+def step(**changes: Any) -> dict[str, Any]:
+    done = {"host": "ecu", "title": "give the vCPU SCHED_FIFO 1", "command": "chrt -f -p 1 4711"}
+    return {**done, "expected": "SCHED_FIFO 1", "actual": "SCHED_FIFO 1", "ok": True, **changes}
+
+
+GOOD = evidence(steps=[step()], rechecks=[step()])
 EARLY = [{**ROW, "tx_soft": -300, "rx_soft": -200, "rx_user": -150}] * 10
 
 BROKEN: list[tuple[str, str, Evidence, str, str]] = [
@@ -171,6 +183,13 @@ BROKEN: list[tuple[str, str, Evidence, str, str]] = [
     ),
     ("the clocks' offset is bounded", "untrusted", evidence(clocks=[]), "control.latency", "none"),
     (
+        "the clocks' offset is bounded",
+        "untrusted",
+        bounded(None, *[0] * 9),
+        "control.latency",
+        "none for 1 packets, which are in no figure",
+    ),
+    (
         "the clock bound is small beside the latency",
         "suspect",
         evidence(clocks=bound(-11, 4)),
@@ -225,6 +244,20 @@ BROKEN: list[tuple[str, str, Evidence, str, str]] = [
         replace(GOOD, findings={"talker-sensor.stamps": Seen(unconverted=4)}),
         "talker-sensor.stamps",
         "4 unusable",
+    ),
+    (
+        "the tuning is in force",
+        "suspect",
+        evidence(steps=[step(ok=False, why="failed: Operation not permitted")]),
+        "ecu: give the vCPU SCHED_FIFO 1",
+        "failed: Operation not permitted",
+    ),
+    (
+        "the tuning is in force",
+        "suspect",
+        evidence(rechecks=[step(ok=False, actual="SCHED_OTHER 0")]),
+        "ecu: give the vCPU SCHED_FIFO 1",
+        "SCHED_OTHER 0 at the end",
     ),
     (
         "every send succeeded",
@@ -325,6 +358,12 @@ def test_the_verdict_is_the_worst_reasons_and_the_worst_comes_first() -> None:
 def test_evidence_that_is_not_there_breaks_nothing() -> None:
     cell = cell_document(status="unavailable", agents=[{"host": "ecu", "verb": "listen", "ready": None, "done": None}])
     assert judge(Evidence(cell=cell, document=summarise_cell(cell, None), facts_before={"ecu": {}})) == []
+
+
+def test_the_step_that_ended_a_cell_is_told_once() -> None:
+    failed = {"what": "give the vCPU SCHED_FIFO 1: failed", "where": "ecu", "remedy": ""}
+    found = judge(evidence(status="failed", reason=failed, steps=[step(ok=False)]))
+    assert [reason.check for reason in found] == ["the cell ran to its end"]
 
 
 def test_a_negative_latency_within_the_clocks_bound_is_no_finding_about_them() -> None:

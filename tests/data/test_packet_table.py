@@ -34,11 +34,25 @@ def received(stream: int, sequence: int, launch: int) -> Row:
     return (stream, sequence, launch, launch + 40, launch + 50 - TAI_MINUS_REAL, launch + 60)
 
 
+def clock(source: str, lower: int, upper: int, **more: Any) -> dict[str, Any]:
+    """An entry of cell.json's `clocks`: ecu's clock − sensor's."""
+    return {
+        "from": "sensor",
+        "to": "ecu",
+        "source": source,
+        "lower_ns": lower,
+        "upper_ns": upper,
+        "windows": [],
+        **more,
+    }
+
+
 def test_a_packet_has_what_both_ends_recorded(make_cell: CellWriter) -> None:
     launch = START + 5 + 3 * 1000
     packets = join_cell(
         make_cell(
             [stream_of(7, offset_ns=5)],
+            {"clocks": [clock("one kernel", 0, 0)]},
             sent=[sent(7, 3, launch)],
             stamps=[
                 (7, 3, 0, launch + 10 - TAI_MINUS_REAL),
@@ -62,6 +76,7 @@ def test_a_packet_has_what_both_ends_recorded(make_cell: CellWriter) -> None:
         "rx_hard_tai_ns": launch + 40,
         "rx_soft_tai_ns": launch + 50,
         "rx_user_tai_ns": launch + 60,
+        "clock_bound_ns": 0,
         "arrival": 0,
         "send_error": 0,
         "launch_error": 0,
@@ -105,10 +120,13 @@ def test_the_first_of_two_stamps_counts_and_the_second_is_stray(make_cell: CellW
 
 
 def test_a_stamp_for_each_device_a_packet_passes_is_no_stray(make_cell: CellWriter) -> None:
-    joined = join_cell(make_cell([stream_of(1)], stamps=[(1, 4, 0, 111), (1, 4, 0, 222), (1, 5, 0, 333)]))
+    joined = join_cell(
+        make_cell([stream_of(1)], stamps=[(1, 4, 0, 111), (1, 4, 0, 222), (1, 5, 1, 333), (1, 5, 1, 444)])
+    )
     assert joined.packets["tx_sched_tai_ns"][4] == 111 + TAI_MINUS_REAL
+    assert joined.packets["tx_soft_tai_ns"][5] == 333 + TAI_MINUS_REAL
     found = joined.findings["talker-sensor.stamps"]
-    assert (found.stray, found.again) == (0, 1)
+    assert (found.stray, found.again) == (0, 2)
 
 
 @pytest.mark.parametrize("row", [(1, 10, 2, 0), (1, 2**64 - 1, 2, 0), (2, 0, 2, 0), (65535, 0, 2, 0), (1, 0, 9, 0)])
@@ -160,6 +178,43 @@ def test_an_offset_that_changes_applies_from_halfway_between_the_readings() -> N
         halfway + 37 * s,
         57 * s,
     ]
+
+
+def test_the_listeners_timestamps_are_put_on_the_talkers_clock_and_its_delivery_stays(make_cell: CellWriter) -> None:
+    arrivals = [received(1, 0, START), (1, 1, START + 1000, None, None, START + 1060)]
+    clocks = {"clocks": [clock("exchange", 100, 120)]}
+    packets = join_cell(make_cell([stream_of(1)], clocks, received=arrivals)).packets
+    assert packets["rx_soft_tai_ns"].to_list()[:2] == [START + 50 - 110, None]
+    assert packets["rx_user_tai_ns"].to_list()[:2] == [START + 60 - 110, START + 1060 - 110]
+    assert packets["rx_hard_tai_ns"][0] == START + 40
+    assert packets["clock_bound_ns"].to_list()[:3] == [10, 10, None]
+
+
+def test_an_offset_that_changes_moves_each_packet_by_its_own(make_cell: CellWriter) -> None:
+    # The listener gains a thousandth: 1 ns a packet. What its application read 10 ns later it would have moved as far.
+    window = {"reference_tai_ns": START, "lower_ns": -4, "upper_ns": 6, "span_ns": 10_000}
+    drift = {"drift_lower_ppb": 1e6, "drift_upper_ppb": 1e6}
+    clocks = {"clocks": [clock("shared page", -20, 20, windows=[window | drift])]}
+    arrivals = [received(1, n, START + n * 1000) for n in range(10)]
+    packets = join_cell(make_cell([stream_of(1)], clocks, received=arrivals)).packets
+    arrived = packets["rx_soft_tai_ns"] - packets["launch_tai_ns"]
+    assert all(abs(value - (50 - 1 - n)) <= 1 for n, value in enumerate(arrived))
+    assert set(packets["rx_user_tai_ns"] - packets["rx_soft_tai_ns"]) == {10}
+    assert packets["clock_bound_ns"].is_between(5, 8).all()
+
+
+def test_without_a_bound_timestamps_stay_the_listeners_and_say_so(make_cell: CellWriter) -> None:
+    packets = join_cell(make_cell([stream_of(1)], received=[received(1, 0, START)])).packets
+    assert (packets["rx_soft_tai_ns"][0], packets["clock_bound_ns"].null_count()) == (START + 50, 10)
+
+
+def test_each_stream_counts_from_its_own_talkers_start(make_cell: CellWriter) -> None:
+    streams = [stream_of(1, count=4), stream_of(2, count=4, start_tai_ns=50)]
+    packets = join_cell(make_cell(streams, {"warmup_ns": 2000})).packets
+    assert packets["launch_tai_ns"].to_list() == [START + n * 1000 for n in range(4)] + [
+        50 + n * 1000 for n in range(4)
+    ]
+    assert packets["warmup"].to_list() == [True, True, False, False] * 2
 
 
 def test_a_recording_that_was_never_begun_counts_as_cut_short(make_cell: CellWriter) -> None:
@@ -274,11 +329,11 @@ def naive_join(
         if packet is None or kind > 4:
             strays["stamps"] += 1
         elif packet[name]:
-            strays["stamps"] += kind != 0
+            strays["stamps"] += kind not in (0, 1)
         elif kind in kinds and packet[name] is None:
             packet[name] = stamp + (TAI_MINUS_REAL if kind < 2 else 0)
         elif kind in kinds:
-            strays["stamps"] += kind != 0
+            strays["stamps"] += kind not in (0, 1)
         else:
             packet[name] = kind - 2
     arrived: Counter[int] = Counter()

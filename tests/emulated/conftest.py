@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from emulated_machine import Machine, boot
-from initramfs import kernel_image, unpacked, write_initramfs
+from initramfs import built_image, write_initramfs
 from two_hosts import Hosts
 
 from latlab.lab.agent_binary import find_agent
 
-NEEDED = {"qemu-system-x86_64": "qemu-system-x86", "apt-get": "apt", "dpkg": "dpkg", "ldd": "libc-bin"}
+NEEDED = {"qemu-system-x86_64": "qemu-system-x86", "apt-get": "apt", "dpkg": "dpkg"}
 
 
 @pytest.fixture(scope="session")
@@ -25,9 +25,9 @@ def machine(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactor
     missing = sorted(package for tool, package in NEEDED.items() if not shutil.which(tool))
     assert not missing, f"install {' '.join(missing)}: the emulated machine needs them"
     directory = tmp_path_factory.mktemp("emulated")
-    root = unpacked(pytestconfig.cache.mkdir("emulated"))
-    write_initramfs(directory / "initramfs", root, find_agent())
-    with boot(kernel_image(root), directory / "initramfs", directory / "console") as machine:
+    image = built_image(pytestconfig.cache.mkdir("images"), find_agent())
+    write_initramfs(directory / "initramfs", image)
+    with boot(image.kernel, directory / "initramfs", directory / "console") as machine:
         yield machine
 
 

@@ -1,16 +1,15 @@
-#!/bin/busybox sh
+#!/bin/sh
 # First process of the emulated machine: mounts, loads modules, then serves each virtio-serial port until the other side
 # closes it. A port is asked with a line of shell words:
 #   run WORDS    answers "STATUS OUT ERR\n" and then OUT bytes of standard output and ERR bytes of standard error
 #   speak WORDS  gives the port to the program as standard input and output, and says "exit STATUS\n" after it
 export PATH=/usr/sbin:/bin
-/bin/busybox --install -s /bin
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev
 mount -t tmpfs tmpfs /run
 mount -t tmpfs tmpfs /tmp
-while read -r module; do insmod "$module"; done </modules
+while read -r module; do modprobe "$module"; done </modules
 
 serve() {
     while read -r kind words; do

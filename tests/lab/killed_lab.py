@@ -19,6 +19,7 @@ from latlab.host import MACHINE, Completed, LocalHost, NetnsHost
 from latlab.lab import test_bed_steps
 from latlab.lab.apply import TestBed
 from latlab.lab.namespaces import namespace_name
+from latlab.lab.site import Site
 
 
 class Death:
@@ -59,7 +60,7 @@ class KilledNetns(NetnsHost):
 
 async def main(tag: str, when: str, at: int) -> None:
     small = scenario({"sensor": "netns", "ecu": "local"})
-    steps = test_bed_steps(small, tag)
+    steps = test_bed_steps(small, Site(tag))
     changes = {argv for step in steps for argv in (step.do, step.undo) if argv}
     KilledLocal.death = KilledNetns.death = Death(changes, when, at)
     hosts = {

@@ -16,6 +16,7 @@ from latlab.errors import LabError
 from latlab.host import MACHINE, Host, LocalHost
 from latlab.lab.apply import TestBed
 from latlab.lab.namespaces import namespace_name
+from latlab.lab.site import Site
 from latlab.lab.step import Before, Check, Step
 from latlab.lab.undo import clean_stale
 from latlab.scenario import Scenario
@@ -46,8 +47,8 @@ def here() -> dict[str, Host]:
 
 
 async def build(small: Scenario, tag: str) -> TestBed:
-    bed = TestBed(tag, lab.make_hosts(small, tag))
-    await bed.apply(lab.test_bed_steps(small, tag))
+    bed = TestBed(tag, lab.make_hosts(small, Site(tag)))
+    await bed.apply(lab.test_bed_steps(small, Site(tag)))
     return bed
 
 
@@ -136,8 +137,8 @@ def test_an_interface_someone_else_has_is_neither_used_nor_removed() -> None:
 
     async def session() -> None:
         small = scenario(ONE_LOCAL)
-        async with TestBed("t1", lab.make_hosts(small, "t1")) as bed:
-            await bed.apply(lab.test_bed_steps(small, "t1"))
+        async with TestBed("t1", lab.make_hosts(small, Site("t1"))) as bed:
+            await bed.apply(lab.test_bed_steps(small, Site("t1")))
 
     with pytest.raises(LabError, match="lat0"):
         asyncio.run(session())
@@ -151,8 +152,8 @@ def test_a_namespace_that_is_there_already_is_refused_and_kept() -> None:
 
     async def session() -> None:
         small = scenario(TWO_NAMESPACES)
-        async with TestBed("t1", lab.make_hosts(small, "t1")) as bed:
-            await bed.apply(lab.test_bed_steps(small, "t1"))
+        async with TestBed("t1", lab.make_hosts(small, Site("t1"))) as bed:
+            await bed.apply(lab.test_bed_steps(small, Site("t1")))
 
     with pytest.raises(LabError, match="there already"):
         asyncio.run(session())
@@ -247,8 +248,8 @@ def test_cancelling_at_any_moment_leaves_nothing() -> None:
     small = scenario(TWO_NAMESPACES)
 
     async def session() -> None:
-        async with TestBed("t1", lab.make_hosts(small, "t1")) as bed:
-            await bed.apply(lab.test_bed_steps(small, "t1"))
+        async with TestBed("t1", lab.make_hosts(small, Site("t1"))) as bed:
+            await bed.apply(lab.test_bed_steps(small, Site("t1")))
 
     async def cancelled(after: int) -> bool:
         """Whether it was still at work when it had gone on `after` times in the event loop."""
@@ -297,9 +298,9 @@ def test_an_existing_cable_is_only_checked() -> None:
         small = scenario({"a": "local", "b": "local"}, cable, streams={"control": stream})
         steps = [
             replace(step, check=step.check and replace(step.check, within_ms=0))
-            for step in lab.test_bed_steps(small, "t1")
+            for step in lab.test_bed_steps(small, Site("t1"))
         ]
-        async with TestBed("t1", lab.make_hosts(small, "t1")) as bed:
+        async with TestBed("t1", lab.make_hosts(small, Site("t1"))) as bed:
             await bed.apply(steps)
 
     with pytest.raises(LabError, match=r"a: a.cable0 is up: .*expected 'UP', actual 'LOWERLAYERDOWN'"):

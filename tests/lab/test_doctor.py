@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lab_machine import dump
 
 from latlab.host import MACHINE, LocalHost
-from latlab.lab.doctor import WORTH, Finding, doctor, worth_doing
+from latlab.lab.bridge_findings import bridge_findings, guest_findings
+from latlab.lab.bridges.table import BRIDGES
+from latlab.lab.doctor import WORTH, doctor, worth_doing
+from latlab.lab.finding import Finding
 from latlab.lab.journal import Journal
+from latlab.lab.machine import Machine
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
 
@@ -69,6 +74,65 @@ def test_a_missing_tool_is_told_apart_from_one_that_would_be_nice(
     assert (findings["ip"].ok, findings["iperf3"].ok) == (False, None)
     assert findings["namespaces and veth"].ok is False
     assert "iproute2" in findings["ip"].remedy
+
+
+def test_every_bridge_is_available_or_says_what_is_missing() -> None:
+    findings = found()
+    assert {name.removeprefix("bridge ") for name in findings if name.startswith("bridge ")} == set(BRIDGES)
+    assert findings["bridge user"].found == "available"
+    for kind in BRIDGES:
+        finding = findings[f"bridge {kind}"]
+        assert finding.found.startswith("available" if finding.ok else "not available: "), finding
+
+
+def test_a_bridge_that_only_the_kernel_can_tell_of_is_tried() -> None:
+    assert found()["bridge xdp"].found in {
+        f"available: {link} on a veth, {tap} on a tap"
+        for link in ("native", "generic")
+        for tap in ("native", "generic")
+    }
+
+
+def stand_in(**known: Any) -> Machine:
+    nothing: frozenset[Any] = frozenset()
+    return Machine(nothing, nothing, nothing, has_tool=known.pop("has_tool", lambda tool: True), **known)
+
+
+def of_machine(machine: Machine, tried: dict[str, Finding] | None = None) -> dict[str, Finding]:
+    return {one.name: one for one in (*guest_findings(machine), *bridge_findings(machine, tried or {}))}
+
+
+def test_a_machine_with_nothing_has_user_nat_only_and_every_remedy_is_told() -> None:
+    findings = of_machine(stand_in(has_tool=lambda tool: False))
+    assert [name for name, one in findings.items() if name.startswith("bridge ") and one.ok] == ["bridge user"]
+    assert "openvswitch-switch" in findings["Open vSwitch"].remedy
+    assert "qemu-system-x86" in findings["QEMU"].remedy
+    assert [one for one in findings.values() if not one.ok and not one.remedy] == []
+
+
+def test_what_a_well_kept_machine_has_is_told_with_its_versions() -> None:
+    said = {
+        ("qemu-system-x86_64", "--version"): "QEMU emulator version 10.0.2 (Debian 1:10.0.2+ds-2)",
+        ("ovs-vswitchd", "--version"): "ovs-vswitchd (Open vSwitch) 3.5.0\nDPDK 24.11.1",
+    }
+    there = {"/dev/vhost-net", "/dev/net/tun", "/sys/module/openvswitch"}
+    groups = ("0", "1", "2")
+    machine = stand_in(
+        say=said.get, exists=there.__contains__, list=lambda path: groups if path.endswith("iommu_groups") else ()
+    )
+    findings = of_machine(machine)
+    assert (findings["QEMU"].ok, findings["QEMU"].found) == (True, "10.0.2")
+    assert findings["vhost-net"].ok
+    assert findings["IOMMU"].found == "3 groups"
+    assert findings["Open vSwitch"].found == "3.5.0, kernel datapath, with DPDK (vhost-user)"
+    assert findings["bridge ovs"].found == "available: kernel datapath"
+    assert "vfio" in findings["bridge vfio"].found
+
+
+def test_a_kernel_that_makes_no_macvtap_has_no_such_bridge() -> None:
+    refused = Finding("bridges", "macvtap", None, "this kernel makes no macvtap", "`modprobe macvtap`")
+    finding = of_machine(stand_in(), {"macvtap": refused})["bridge macvtap"]
+    assert (finding.ok, finding.found) == (None, "not available: this kernel makes no macvtap")
 
 
 def test_what_a_dead_run_left_is_named() -> None:

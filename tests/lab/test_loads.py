@@ -17,14 +17,17 @@ from latlab.lab.loads import plan_loads
 from latlab.lab.loads.base import Cores, LoadPlan, Output
 from latlab.lab.loads.runner import LoadRunner
 from latlab.lab.loads.table import LOADS
+from latlab.lab.places import Places
+from latlab.lab.site import Site
 
 AGENT = str(Path(__file__).with_name("stand_in_agent.py"))
+PLACES = Places({"sensor": AGENT, "ecu": AGENT})
 HOSTS = {"sensor": "netns", "ecu": "netns"}
 UP = {"from": "sensor", "to": "ecu"}
 
 
 def planned(**load: Any) -> LoadPlan:
-    return plan_loads(scenario(HOSTS, loads={"load1": {**UP, **load}}), 2_500_000_000, AGENT)[0]
+    return plan_loads(scenario(HOSTS, loads={"load1": {**UP, **load}}), 2_500_000_000, PLACES)[0]
 
 
 def achieved(plan: LoadPlan, *files: Path) -> Any:
@@ -101,7 +104,7 @@ def test_netperf_measures_with_one_server_for_all_its_instances() -> None:
 def test_a_load_runs_where_the_tuning_wants_it() -> None:
     tuning = {"sensor": {"load": {"fifo": 5, "cpus": [0, 1]}}}
     small = scenario(HOSTS, tuning=tuning, loads={"i": {"kind": "iperf3", **UP}, "f": {"kind": "flood", **UP}})
-    iperf3, flood = plan_loads(small, 1_000_000_000, AGENT)
+    iperf3, flood = plan_loads(small, 1_000_000_000, PLACES)
     server, client = LOADS["iperf3"].processes(iperf3)
     assert client.argv[:6] == ("chrt", "-f", "5", "taskset", "-c", "0,1")
     assert server.argv[0] == "iperf3"
@@ -113,7 +116,7 @@ def test_no_two_loads_and_no_stream_share_a_port() -> None:
     stream = {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": "64B", "port": 5601}
     loads = {name: {"kind": "flood", "flows": 3, **UP} for name in ("a", "b")}
     small = scenario(HOSTS, streams={"control": stream}, loads=loads)
-    first, second = plan_loads(small, 1_000_000_000, AGENT)
+    first, second = plan_loads(small, 1_000_000_000, PLACES)
     used = [*range(first.port, first.port + 3), *range(second.port, second.port + 3), 5601]
     assert len(set(used)) == len(used)
 
@@ -127,9 +130,9 @@ def test_a_load_against_the_stream_goes_the_other_way() -> None:
 async def loaded(plan_change: dict[str, Any], seconds: float, **load: Any) -> Any:
     """The results of a load that ran on a real test bed."""
     small = scenario(HOSTS, loads={"load1": {**UP, **load}})
-    plans = [replace(plan, **plan_change) for plan in plan_loads(small, 20_000_000_000, AGENT)]
-    async with TestBed("t1", lab.make_hosts(small, "t1")) as bed:
-        await bed.apply(lab.test_bed_steps(small, "t1"))
+    plans = [replace(plan, **plan_change) for plan in plan_loads(small, 20_000_000_000, PLACES)]
+    async with TestBed("t1", lab.make_hosts(small, Site("t1"))) as bed:
+        await bed.apply(lab.test_bed_steps(small, Site("t1")))
         runner = LoadRunner(bed, plans)
         await runner.start()
         try:
@@ -159,7 +162,7 @@ class TestOnRealNamespaces:
 
     def test_flood_says_what_it_sent_and_what_arrived(self) -> None:
         (result,) = asyncio.run(loaded({}, 0.5, kind="flood", size="1000B"))
-        assert result["version"] == "0.1.0"
+        assert result["version"] == "0.1.0", "the stand-in's"
         assert result["asked_bps"] is None
         assert result["detail"]["received"]["packets"] == result["detail"]["sent"]["packets"] > 100
 
@@ -176,4 +179,4 @@ class TestOnRealNamespaces:
 
     def test_a_tool_that_cannot_start_is_an_error_with_its_last_words(self) -> None:
         with pytest.raises(LabError, match=r"ecu: load load1: `.*iperf3 --server.*ended before it was ready.*assign"):
-            asyncio.run(loaded({"sink_address": "192.0.2.1"}, 0, kind="iperf3"))
+            asyncio.run(loaded({"listen_address": "192.0.2.1"}, 0, kind="iperf3"))

@@ -7,11 +7,16 @@ import subprocess
 import pytest
 from lab_machine import dump, scenario
 
+from latlab.lab.guests.planned import TAG
 from latlab.lab.loads import plan_loads
+from latlab.lab.places import Places
 from latlab.lab.plan import Command, PlannedCell, plan_text
+from latlab.lab.site import Site
 
 HOSTS = {"sensor": "netns", "ecu": "netns"}
 UP = {"from": "sensor", "to": "ecu"}
+
+SITE = Site(TAG)
 
 
 def two_cells() -> list[PlannedCell]:
@@ -19,8 +24,8 @@ def two_cells() -> list[PlannedCell]:
     busy = scenario(HOSTS, loads={"iperf": {"kind": "iperf3", **UP}})
     talk = Command("sensor", ("latlab-agent", "talk"), "SCHED_FIFO 90")
     return [
-        PlannedCell("loads=none", idle, (), (talk,)),
-        PlannedCell("loads=iperf", busy, plan_loads(busy, 10**9, "latlab-agent"), (talk,)),
+        PlannedCell("loads=none", idle, SITE, (), (talk,)),
+        PlannedCell("loads=iperf", busy, SITE, plan_loads(busy, 10**9, Places()), (talk,)),
     ]
 
 
@@ -36,15 +41,28 @@ def test_what_cells_share_stands_once_and_what_differs_by_its_cell() -> None:
 
 def test_a_cell_with_another_test_bed_has_its_own_commands() -> None:
     cells = [
-        PlannedCell(f"mtu={mtu}", scenario(HOSTS, [{"ends": ["sensor.eth0", "ecu.lat0"], "mtu": mtu}]))
+        PlannedCell(f"mtu={mtu}", scenario(HOSTS, [{"ends": ["sensor.eth0", "ecu.lat0"], "mtu": mtu}]), SITE)
         for mtu in (1500, 9000)
     ]
     common, *own = plan_text(cells).split("# ---- Cell ")
-    assert "ip netns add" in common
-    assert "ip link add" not in common
+    assert "ip" not in common
     for part, mtu in zip(own, (1500, 9000), strict=True):
+        assert "ip netns add" in part
         assert f"mtu {mtu}" in part
         assert "link del dev eth0" in part
+        assert 'ip netns del "$0"' in part
+
+
+@pytest.mark.real
+@pytest.mark.usefixtures("machine")
+def test_a_plan_of_cells_with_test_beds_of_their_own_can_be_pasted_whole() -> None:
+    before = dump()
+    cells = [
+        PlannedCell(f"mtu={mtu}", scenario(HOSTS, [{"ends": ["sensor.eth0", "ecu.lat0"], "mtu": mtu}]), SITE)
+        for mtu in (1500, 9000)
+    ]
+    subprocess.run(["sh", "-e"], input=plan_text(cells), text=True, check=True, capture_output=True)
+    assert dump() == before
 
 
 def test_a_plan_is_the_same_each_time() -> None:
@@ -61,7 +79,7 @@ def test_each_check_stands_with_what_it_must_read() -> None:
 @pytest.mark.usefixtures("machine")
 def test_the_plan_can_be_pasted_and_undoes_itself() -> None:
     before = dump()
-    text = plan_text([PlannedCell("all", scenario({"sensor": "netns", "ecu": "local"}))])
+    text = plan_text([PlannedCell("all", scenario({"sensor": "netns", "ecu": "local"}), SITE)])
     set_up, undo = text.split("\n# ---- Undo the test bed")
     subprocess.run(["sh", "-e"], input=set_up, text=True, check=True, capture_output=True)
     assert "latlab-RUN-sensor" in dump()

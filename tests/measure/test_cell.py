@@ -32,7 +32,7 @@ EVERYTHING = {
 PACKETS = {"control": 1000, "frames": 500, "back": 200}
 
 
-def test_streams_of_every_kind_in_both_directions_are_measured_against_one_bound_of_the_clocks(
+def test_streams_of_every_kind_in_both_directions_are_measured_against_the_bound_of_the_clocks(
     tmp_path: Path, journals: Path
 ) -> None:
     path = tmp_path / "everything.yaml"
@@ -48,8 +48,8 @@ def test_streams_of_every_kind_in_both_directions_are_measured_against_one_bound
         counts = cell["streams"][name]["counts"]
         whole = dict.fromkeys(counts, 0) | dict.fromkeys(("scheduled", "sent", "received"), packets)
         assert counts == whole | {"warmup": packets // 10}
-    uncertain = {stream["metrics"]["latency"]["uncertainty_ns"] for stream in cell["streams"].values()}
-    assert len(uncertain) == 1 and min(uncertain) > 0
+    uncertain = [stream["metrics"]["latency"]["uncertainty_ns"] for stream in cell["streams"].values()]
+    assert all(one and one > 0 for one in uncertain)
 
     (document,) = [one.cell() for one in folder.cells()]
     (clock,) = document["clocks"]

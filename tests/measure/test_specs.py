@@ -141,7 +141,7 @@ def test_hardware_timestamps_are_asked_for_only_where_the_interface_makes_them(s
 def test_the_two_sides_of_a_clock_exchange_name_each_other(scenario: Make) -> None:
     small = scenario()
     route = small.route("control")
-    asks, answers = clock_specs(small, (route.talker_end, route.listener_end), RUN, "/run/clock-sensor-ecu", 700)
+    asks, answers = clock_specs(route, RUN, "/run/clock-sensor-ecu", 700)
     assert (asks["role"], answers["role"]) == ("initiator", "responder")
     assert (
         (asks["source"], asks["peer"]) == (answers["peer"], answers["listen"]) == ("10.78.0.1:5556", "10.78.0.2:5556")

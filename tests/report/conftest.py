@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from matrix_run import write_matrix_run
 from numpy.typing import NDArray
 
-from latlab.analysis.summary import result_document, summarise_cell, with_reasons
+from latlab.analysis.summary import summarise_cell, with_reasons
 from latlab.analysis.trust import Reason
 from latlab.data.run_folder import RunFolder
 from latlab.report.build import write_report
+from latlab.report.result import judged_result
+from latlab.report.testbed import with_test_bed
 
 START_TAI_NS = 1_795_294_349_000_000_000
 WARMUP_NS = 1_000_000_000
@@ -228,7 +231,7 @@ def write_run(path: Path, *, scenario: str = "first") -> Path:
         }
     )
     cells = [write_cell(folder, order, *cell) for order, cell in enumerate(MATRIX, start=1)]
-    folder.write_result(result_document(folder.run(), cells, {"control.latency.max": 500_000}))
+    folder.write_result(judged_result(folder.run(), cells, {"control.latency.max": 500_000}))
     folder.scenario_path.write_text(f"name: {json.dumps(scenario)}\nduration: 8s\nwarmup: 1s\n")
     folder.plan_path.write_text("# on sensor\nip link add eth0 type veth peer name eth0 netns ecu\n")
     return path
@@ -240,7 +243,7 @@ def write_cell(run: RunFolder, order: int, slug: str, repeat: int, status: str) 
     document = cell_document(slug, repeat, order, status)
     cell.write_cell(document)
     if status != "ok":
-        return summarise_cell(document, None)
+        return with_test_bed(summarise_cell(document, None), document)
     for moment in ("before", "after"):
         cell.write_facts(moment, {host: facts(host, moment) for host in ("sensor", "ecu")})
     packets = pl.concat(
@@ -248,7 +251,7 @@ def write_cell(run: RunFolder, order: int, slug: str, repeat: int, status: str) 
         for number, period_ns in enumerate(PERIODS_NS.values(), start=1)
     )
     packets.write_parquet(cell.packets_path)
-    return with_reasons(summarise_cell(document, packets), [ISOLATION])
+    return with_reasons(with_test_bed(summarise_cell(document, packets), document), [ISOLATION])
 
 
 @pytest.fixture
@@ -275,6 +278,23 @@ def shared_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def result(shared_run: Path) -> dict[str, Any]:
     """The result document of the shared run."""
     document: dict[str, Any] = json.loads((shared_run / "result.json").read_text())
+    return document
+
+
+@pytest.fixture(scope="session")
+def matrix_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of guests behind 4 bridges with 3 loads, both ways and 3 times; one bridge is not to be had."""
+    folder = tmp_path_factory.mktemp("runs") / "20261121-205152-bridges-3f9a"
+    folder.mkdir()
+    write_matrix_run(folder)
+    write_report(folder, formats=())
+    return folder
+
+
+@pytest.fixture
+def matrix(matrix_run: Path) -> dict[str, Any]:
+    """Its result document."""
+    document: dict[str, Any] = json.loads((matrix_run / "result.json").read_text())
     return document
 
 

@@ -16,7 +16,7 @@ from latlab.analysis.axis import common_axis
 from latlab.report.facts import compare_facts, flatten
 from latlab.report.html import embedded
 from latlab.report.payload import packed
-from latlab.report.rows import cell_title, short_headings
+from latlab.report.places import cell_title, short_headings
 from latlab.report.text import limit, microseconds, rate, short_count
 
 SAFE = 2**52

@@ -183,7 +183,7 @@ def test_two_local_hosts_have_no_clocks_to_exchange(said: Said) -> None:
     frames = {"streams.control.transport": "ethernet", "loads": {}}
     (line,) = said(local | frames | {"clock.sync": "exchange"})
     assert line.startswith("clock.sync: ")
-    assert line.endswith("expected shared")
+    assert line.endswith("expected auto")
     assert said({"hosts.ecu.kind": "local", "clock.sync": "exchange"}) == []
 
 

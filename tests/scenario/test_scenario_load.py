@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -145,8 +146,38 @@ SCRAPS = st.one_of(
     st.floats(),
     st.text(max_size=8),
     st.sampled_from(["sensor", "ecu", "sensor.eth0", "none", "max", "1us", "0s", "64B", "udp", "netns", "local"]),
+    st.sampled_from(
+        ["vm1", "vm2", "ecu.inner", "eth0", "user", "vfio", "domain", "uplink", "host", "irq", "guests", "7"]
+    ),
     st.sampled_from(["control.latency.max", "streams.control.size", "loads", "links.0.mtu", "hosts.ecu.kind"]),
 )
+GUESTS: dict[str, Any] = {
+    "hosts": {"sensor": {"kind": "netns"}, "ecu": {"kind": "local"}},
+    "guests": {
+        "vm1": {"host": "ecu", "uplink": "eth0", "bridge": "user", "vcpus": 2, "memory": "512MiB", "queues": 2},
+        "vm2": {"host": "ecu", "domain": "vm", "ssh": {"destination": "root@vm", "port": 22}},
+        "vm3": {"host": "sensor", "kernel": "/k", "ssh": {"user": "root"}, "device": "0000:3b:00.0"},
+    },
+    "streams": {
+        "control": {"talker": "sensor", "listener": "vm1", "period": "1ms", "size": "64B", "port": 7000},
+        "back": {"talker": "vm1", "listener": "ecu", "via": "vm1.eth0", "period": "1ms", "size": "64B"},
+        "inside": {"talker": "vm2", "listener": "ecu", "period": "1ms", "size": "64B", "vlan": 5},
+    },
+    "loads": {"same": {"kind": "flood", "from": "sensor", "to": "vm3"}},
+    "tuning": {
+        "ecu": {
+            "guests": {"vm1": {"vcpus": {"cpus": [1], "fifo": 1}, "vhost": {"fifo": 2}}, "vm2": {}},
+            "irq": {"eth0": {"cpus": [0], "queues": {"0": [1]}}},
+            "steering": {"eth0": {"7": 1}},
+            "isolated": [1],
+            "halt_poll": "200us",
+        },
+        "vm1": {"irq": {"eth0": {"queues": {"1": [1]}}}, "listener": {"cpus": [1]}},
+    },
+    "matrix": {"guests.vm1.bridge": ["tap", "user"], "tuning.ecu.guests.vm1.vcpus.fifo": [1, None]},
+}
+"""A scenario with guests and their tuning, beside the first one's other keys."""
+
 VALUES = st.recursive(
     SCRAPS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6) | SCRAPS, inner, max_size=3),
@@ -165,9 +196,9 @@ def _mutate(data: st.DataObject, value: Any) -> Any:
         elif what == "remove" or isinstance(value, list):
             value.pop(key)
         else:
-            value[data.draw(st.text(min_size=1, max_size=8) | st.sampled_from(["size", "kind", "via", "vlan"]))] = (
-                value.pop(key)
-            )
+            value[
+                data.draw(st.text(min_size=1, max_size=8) | st.sampled_from(["size", "kind", "via", "vlan", *GUESTS]))
+            ] = value.pop(key)
         return value
     return data.draw(VALUES)
 
@@ -182,12 +213,13 @@ def _loads_or_says_why(path: Path) -> None:
         assert cells(loaded)
 
 
-@given(st.data())
+@pytest.mark.parametrize("more", [{}, GUESTS], ids=["hosts", "guests"])
+@given(data=st.data())
 @settings(max_examples=300, deadline=None)
 def test_mutated_values_load_or_are_scenario_errors(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory, more: dict[str, Any], data: st.DataObject
 ) -> None:
-    scenario = yaml.safe_load(FIRST.read_text())
+    scenario = yaml.safe_load(FIRST.read_text()) | deepcopy(more)
     scenario["clock"] = {"sync": "exchange"}
     scenario["accept"] = {"control.latency.max": "1ms"}
     scenario["matrix"]["streams.control.size"] = ["64B", "128B"]
@@ -215,6 +247,12 @@ def test_mutated_text_loads_or_is_scenario_errors(
     path = tmp_path_factory.getbasetemp() / "mutated-text.yaml"
     path.write_bytes(content)
     _loads_or_says_why(path)
+
+
+def test_the_scenario_with_guests_that_is_mutated_is_right_itself(tmp_path: Path) -> None:
+    path = tmp_path / "guests.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(FIRST.read_text()) | GUESTS), encoding="utf-8")
+    assert len(cells(load_scenario(path))) == 4
 
 
 def test_a_key_cut_short_is_taken_for_the_beginning_of_the_known_one() -> None:

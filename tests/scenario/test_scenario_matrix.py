@@ -106,7 +106,7 @@ def test_a_long_label_still_makes_a_file_name(with_: With) -> None:
             "streams.control.size.x",
             "unknown key 'x' in streams.control.size",
         ),
-        ({"guests.vm1.bridge": ["tap"]}, "guests.vm1.bridge", "unknown key 'guests'"),
+        ({"guests.vm1.bridge": ["tap"]}, "guests.vm1.bridge", "unknown key 'vm1'"),
         ({"tuning.gone.talker.fifo": [1]}, "tuning.gone.talker.fifo", "unknown key 'gone' in tuning"),
         ({"": [1]}, "", "unknown key ''"),
         ({"name": ["a"]}, "name", "is the same in every cell"),

@@ -24,7 +24,7 @@ def test_defaults_are_those_of_the_description(with_: With) -> None:
     scenario = with_().scenario
     stream, link = scenario.streams["control"], scenario.links[0]
     assert (scenario.clock.sync, scenario.warmup, scenario.settle, scenario.repeat) == (
-        "shared",
+        "auto",
         0,
         200_000_000,
         1,
@@ -75,7 +75,7 @@ def test_a_route_has_the_talkers_end_first_whichever_way_the_link_is_written(wit
     scenario = with_(TWO_LINKS).scenario
     route = scenario.route("control")
     assert (route.talker_end, route.listener_end) == (End("sensor", "eth1"), End("ecu", "eth1"))
-    assert route.link is scenario.links[1]
+    assert (route.segment.number, route.segment.link) == (1, scenario.links[1])
 
 
 def test_a_loads_route_goes_from_its_source_to_its_target(with_: With) -> None:

@@ -53,7 +53,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
         "links[1].subnet",
         "overlaps",
     ),
-    ({"clock.sync": "ptp"}, "clock.sync", "expected shared or exchange"),
+    ({"clock.sync": "ptp"}, "clock.sync", "expected auto, shared or exchange"),
     ({C + "talker": "sensr"}, "streams.control.talker", "unknown host 'sensr'; expected sensor?"),
     ({C + "listener": "sensor"}, "streams.control.listener", "would send to itself"),
     ({"links": []}, "streams.control", "expected a link such as {ends: [sensor.eth0, ecu.eth0]} in links"),

@@ -115,7 +115,9 @@ def test_the_cell_says_what_ran_and_how(finished: FinishedRun) -> None:
             assert agent["ready"]["realtime"]["policy"] == "SCHED_FIFO"
             assert agent["ready"]["realtime"]["priority"] == fifo
             assert agent["done"]["ring_full"] == 0
-        assert cell["clocks"] == [{"from": "sensor", "to": "ecu", "source": "one kernel", "lower_ns": 0, "upper_ns": 0}]
+        assert cell["clocks"] == [
+            {"from": "sensor", "to": "ecu", "source": "one kernel", "lower_ns": 0, "upper_ns": 0, "windows": []}
+        ]
         assert cell["steps"] and all(step["ok"] for step in cell["steps"])
         assert [load["name"] for load in cell["loads"]] == CELLS[key.split("/")[0]]
         for when in ("before", "after"):

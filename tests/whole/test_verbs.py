@@ -35,7 +35,13 @@ def test_a_verb_that_measures_nothing_changes_nothing(place: Place, arguments: t
 DOCUMENTS: dict[str, tuple[tuple[str, ...], Any]] = {
     "validate": (
         ("validate", "small.yaml"),
-        {"scenario": "small", "cells": ["loads=none", "loads=flood1"], "problems": [], "machine": []},
+        {
+            "scenario": "small",
+            "cells": ["loads=none", "loads=flood1"],
+            "unavailable": {},
+            "problems": [],
+            "machine": [],
+        },
     ),
     "list": (("list",), []),
     "clean": (("clean",), {"undone": []}),
@@ -70,7 +76,9 @@ def test_how_much_a_scenario_asks_for_is_said(place: Place, repeat: int, count: 
 def test_the_help_says_of_each_verb_in_one_whole_line_what_it_does(place: Place) -> None:
     said = place.latlab("--help", COLUMNS="80").out
     verbs = said.partition("Commands:\n")[2].splitlines()
-    assert [line.split()[0] for line in verbs] == ["doctor", "validate", "plan", "run", "report", "list", "clean"]
+    assert [line.split()[0] for line in verbs] == [
+        *("doctor", "validate", "plan", "run", "report", "list", "clean", "image")
+    ]
     assert "..." not in "".join(verbs)
 
 

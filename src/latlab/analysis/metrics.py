@@ -100,12 +100,16 @@ _MEMBERS: Final[dict[Population, pl.Expr]] = {
 }
 
 
+BOUND: Final = "clock_bound_ns"
+
+
 @dataclass(frozen=True)
 class Values:
     """A metric's values for one stream, by sequence, warm-up left out.
 
     sequence uint64 [n]; at_tai_ns int64 [n], the launch times; value_ns int64 [n]. from_ and to: the
-    timestamps subtracted. missing: packets of the metric's population that lack one of the two.
+    timestamps subtracted. missing: packets of the metric's population that lack one of the two. unbounded: those that
+    have both, on two clocks whose offset nothing bounds at that packet: what their difference is nobody knows.
     """
 
     metric: Metric
@@ -115,6 +119,7 @@ class Values:
     from_: str
     to: str
     missing: int
+    unbounded: int = 0
 
 
 def metric_values(packets: pl.DataFrame, metric: Metric, period_ns: int) -> Values | None:
@@ -128,9 +133,11 @@ def metric_values(packets: pl.DataFrame, metric: Metric, period_ns: int) -> Valu
         return None
     start, end = (pl.col(_column(name)) for name in pair)
     counted = packets.slice(int(packets["warmup"].sum()))  # launch times ascend: warm-up comes first
+    both = start.is_not_null() & end.is_not_null()
+    unknown = _unknown(counted, metric, pair)
     found = (
         counted.lazy()
-        .filter(start.is_not_null() & end.is_not_null())
+        .filter(both & ~unknown)
         .select("sequence", "launch_tai_ns", (end if metric.periodic else end - start).alias("value_ns"))
         .collect()
     )
@@ -145,7 +152,16 @@ def metric_values(packets: pl.DataFrame, metric: Metric, period_ns: int) -> Valu
         from_=f"first {pair[0]} + n × period" if metric.periodic else pair[0],
         to=pair[1],
         missing=missing,
+        unbounded=counted.select((both & unknown).sum()).item(),
     )
+
+
+def _unknown(packets: pl.DataFrame, metric: Metric, pair: tuple[str, str]) -> pl.Expr:
+    """Whether nothing relates the two clocks of a packet's one-way value. Tables without a bound for each packet, and
+    NICs' clocks, are judged as a whole (`uncertainty_ns`).
+    """
+    judged = metric.crosses_hosts and BOUND in packets.columns and "hard" not in " ".join(pair)
+    return pl.col(BOUND).is_null() if judged else pl.lit(False)
 
 
 def _offset_from_period(sequence: NDArray[np.uint64], rx_ns: NDArray[np.int64], period_ns: int) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ import polars as pl
 
 from latlab.analysis.accept import evaluate
 from latlab.analysis.counts import lost_after_warmup, refused_counts, reordered_sequences, stream_counts, stream_rows
-from latlab.analysis.metrics import METRICS, Metric, Values, metric_values
+from latlab.analysis.metrics import BOUND, METRICS, Metric, Values, metric_values
 from latlab.analysis.statistics import statistics
 from latlab.analysis.trust import NOTHING_MEASURED, Reason, verdict
 from latlab.analysis.worst import EXPLAINED, worst_packet
@@ -76,11 +76,12 @@ def result_document(
     }
 
 
-def uncertainty_ns(cell: Mapping[str, Any], talker: str, listener: str) -> int | None:
-    """How far a difference of these two hosts' clocks may be off, ± ns; None if nothing bounds it.
+def uncorrected_uncertainty_ns(cell: Mapping[str, Any], talker: str, listener: str) -> int | None:
+    """How far a difference of these two hosts' uncorrected clocks may be off, ± ns; None if nothing bounds it.
 
-    Figures are not corrected by the offset, so it is the larger end of the interval the offset lies in, of
-    the entry of cell.json's `clocks` that names the two hosts in either direction. One host has one clock: 0.
+    For packet tables without `clock_bound_ns`, whose figures are not corrected by the offset: it is the larger end of
+    the interval the offset lies in, of the entry of cell.json's `clocks` that names the two hosts in either direction.
+    One host has one clock: 0.
     """
     if talker == listener:
         return 0
@@ -100,11 +101,11 @@ def _stream(cell: Mapping[str, Any], stream: Mapping[str, Any], packets: pl.Data
         "duplicated": counts["duplicated"],
         "reordered": int((reordered_sequences(rows) >= counts["warmup"]).sum()),
     }
-    between_hosts = uncertainty_ns(cell, stream["talker"], stream["listener"])
+    uncorrected = uncorrected_uncertainty_ns(cell, stream["talker"], stream["listener"])
     metrics = {
         metric.name: figures
         for metric in METRICS
-        if (figures := _metric(rows, metric, stream["period_ns"], shared, between_hosts)) is not None
+        if (figures := _metric(rows, metric, stream["period_ns"], shared, uncorrected)) is not None
     }
     return {"counts": counts, "metrics": metrics}
 
@@ -114,7 +115,7 @@ def _metric(
     metric: Metric,
     period_ns: int,
     shared: Mapping[str, int],
-    between_hosts_ns: int | None,
+    uncorrected_ns: int | None,
 ) -> dict[str, Any] | None:
     values = metric_values(rows, metric, period_ns)
     if values is None:
@@ -125,19 +126,30 @@ def _metric(
         "n": found.pop("n"),
         **shared,
         "missing": values.missing,
+        "unbounded": values.unbounded,
         "from": values.from_,
         "to": values.to,
-        "uncertainty_ns": _uncertainty_ns(metric, values, between_hosts_ns),
+        "uncertainty_ns": _uncertainty_ns(rows, metric, values, uncorrected_ns),
         **found,
         **({} if latest is None else {"worst": worst_packet(rows, latest, values.to)}),
     }
 
 
-def _uncertainty_ns(metric: Metric, values: Values, between_hosts_ns: int | None) -> int | None:
-    """How far the figures may be off, ± ns; None where a NIC's clock is compared with another: nothing bounds that."""
+def _uncertainty_ns(rows: pl.DataFrame, metric: Metric, values: Values, uncorrected_ns: int | None) -> int | None:
+    """How far any of the metric's packets may be off, ± ns; None where nothing bounds one of them.
+
+    A NIC's clock compared with another is bounded by nothing.
+    """
     if values.from_ != values.to and "hard" in f"{values.from_} {values.to}":
         return None
-    return between_hosts_ns if metric.crosses_hosts else 0
+    if not metric.crosses_hosts:
+        return 0
+    if BOUND not in rows.columns:
+        return uncorrected_ns
+    # A stream's rows are its sequences from 0. Where no packet came after the warm-up, those before tell the bound.
+    arrived = rows["arrival"].is_not_null()
+    bounds = rows[BOUND].gather(values.sequence) if len(values.sequence) else rows[BOUND].filter(arrived)
+    return None if bounds.null_count() else int(bounds.max())  # type: ignore[arg-type]
 
 
 def _listened(cell: Mapping[str, Any], host: str) -> Mapping[str, Any]:

@@ -134,6 +134,14 @@ RULES: Final[tuple[Rule, ...]] = (
         "see what `latlab doctor` says of this host",
     ),
     Rule(
+        "the tuning is in force",
+        "a setting of the test bed is not in force",
+        "suspect",
+        check.tuning_is_in_force,
+        "do what came back asks for, or take the setting out of the scenario; what changes one meanwhile is often the "
+        "link's coming up, a driver's reset or another program, such as irqbalance or tuned",
+    ),
+    Rule(
         "timestamps are there",
         "timestamps are missing",
         "suspect",

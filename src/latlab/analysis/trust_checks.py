@@ -117,7 +117,11 @@ def no_packet_arrived_before_it_left(evidence: Evidence) -> Iterator[Broken]:
 def clock_offset_is_bounded(evidence: Evidence) -> Iterator[Broken]:
     """One-way figures between hosts whose clock offset nothing bounds."""
     for where, _, _, figures in _metrics(evidence, *_ONE_WAY):
-        if figures["uncertainty_ns"] is None:
+        unbounded = figures.get("unbounded", 0)
+        if unbounded:
+            said = f"none for {unbounded} packets, which are in no figure"
+            yield Broken(where, "a bound of the offset between the two clocks", said)
+        elif figures["uncertainty_ns"] is None:
             yield Broken(where, "a bound of the offset between the two clocks", "none in cell.json")
 
 
@@ -147,6 +151,19 @@ def realtime_settings_are_in_force(evidence: Evidence) -> Iterator[Broken]:
     for agent in evidence.cell["agents"]:
         for problem in ((agent.get("ready") or {}).get("realtime") or {}).get("problems", []):
             yield Broken(_agent(agent), "every realtime setting as asked for", problem)
+
+
+def tuning_is_in_force(evidence: Evidence) -> Iterator[Broken]:
+    """Settings that could not be made, where the run goes on without them, and those that were others at the end."""
+    if evidence.cell["status"] == "ok":  # in another the step that failed may be what ended it
+        for step in evidence.cell.get("steps", []):
+            if not step["ok"]:
+                actual = step.get("why") or step["actual"] or "not done"
+                yield Broken(f"{step['host']}: {step['title']}", step["expected"] or "done", actual)
+    for again in evidence.cell.get("rechecks", []):
+        if not again["ok"]:
+            where = f"{again['host']}: {again['title']}"
+            yield Broken(where, again["expected"] or "as set", f"{again['actual']} at the end")
 
 
 def timestamps_are_there(evidence: Evidence) -> Iterator[Broken]:

@@ -1,5 +1,7 @@
 """The packet table of a cell: one row a scheduled packet, joined from talkers' and listeners' recordings.
 
+All instants of a row are on the talker's clock, as well as the two hosts' clocks are known against each other.
+
 Columns as docs/formats.md, "The packet table". Packets that were lost or never sent are rows too.
 """
 
@@ -15,6 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import DTypeLike, NDArray
 
+from latlab.data.clock_offset import offset_between
 from latlab.data.real_to_tai import RealToTai
 from latlab.data.recordings import Recording, no_recording, read_recording
 from latlab.data.run_folder import CellFolder, publishing
@@ -28,7 +31,6 @@ _PIECE: Final = 1 << 20
 """Rows scattered at a time: enough to be fast, few enough that temporary arrays stay small."""
 
 _STAMP_COLUMNS: Final = {0: "tx_sched_tai_ns", 1: "tx_soft_tai_ns", 2: "tx_hard_tai_ns"}
-_SCHED_KIND: Final = 0
 _HARDWARE_KIND: Final = 2
 _LAUNCH_ERRORS: Final = {3: 1, 4: 2}
 
@@ -45,6 +47,7 @@ _COLUMNS: Final[dict[str, DTypeLike]] = {
     "rx_hard_tai_ns": np.int64,
     "rx_soft_tai_ns": np.int64,
     "rx_user_tai_ns": np.int64,
+    "clock_bound_ns": np.int64,
     "arrival": np.uint64,
     "send_error": np.int32,
     "launch_error": np.uint8,
@@ -63,9 +66,10 @@ class RecordingFindings:
     """What the join saw of one recording.
 
     rows: read. complete: its end was there. stray: rows of no scheduled packet, of an unknown kind, or of a
-    packet that had such a row before (the first one counts). again: further tx_sched stamps of a packet, one for
-    each device it passes below the first, as below a VLAN interface. launch_mismatched: rows whose launch time is
-    not the schedule's. unconverted: software timestamps dropped, since the host recorded no clocks to convert by.
+    packet that had such a row before (the first one counts). again: further software stamps of a packet, one
+    for each device it passes after the first: below a VLAN interface, and at a bridge's ports on the same kernel.
+    launch_mismatched: rows whose launch time is not the schedule's. unconverted: software timestamps dropped, since
+    the host recorded no clocks to convert by.
     """
 
     rows: int = 0
@@ -137,6 +141,7 @@ def join_cell(folder: CellFolder) -> Joined:
         join.talker(host)
     for host in _hosts(cell, "listener"):
         join.listener(host)
+    join.onto_talkers_clocks()
     return Joined(join.frame(), join.findings)
 
 
@@ -172,6 +177,36 @@ class _Join:
         real_to_tai = self._real_to_tai("listen", host)
         self._received(finder, real_to_tai, *self._read("listen", host, "received"))
 
+    def onto_talkers_clocks(self) -> None:
+        """Put every listener's own timestamps on its talker's clock, with how far they may be off there."""
+        for stream in self.slots.streams:
+            rows = self.slots.slice_of[stream["stream"]]
+            for first in range(rows.start, rows.stop, _PIECE):
+                self._onto_talkers_clock(stream, slice(first, min(first + _PIECE, rows.stop)))
+
+    def _onto_talkers_clock(self, stream: Mapping[str, Any], rows: slice) -> None:
+        """Both timestamps of a packet are moved by the same, so that what is between them stays the listener's.
+
+        It is the offset when the packet came in; that of the application's timestamp may be another by then, and so
+        much more may that one be off.
+        """
+        soft, user, bound = (self.columns[name] for name in ("rx_soft_tai_ns", "rx_user_tai_ns", "clock_bound_ns"))
+        arrived = np.flatnonzero(user.valid[rows]) + rows.start
+        taken = user.values[arrived]
+        came_in = np.where(soft.valid[arrived], soft.values[arrived], taken)
+        clocks, listener, talker = self.cell.get("clocks", []), stream["listener"], stream["talker"]
+        offset = offset_between(clocks, listener, talker, came_in)
+        later = offset_between(clocks, listener, talker, taken)
+        if offset is None or later is None:
+            return
+        known = offset.known & later.known
+        moved = np.where(known, offset.estimate_ns, 0)
+        soft.values[arrived] -= moved
+        user.values[arrived] -= moved
+        apart = np.abs(later.estimate_ns - offset.estimate_ns)
+        bound.values[arrived] = np.maximum(offset.half_ns, later.half_ns + apart)
+        bound.valid[arrived] = known
+
     def _sent(self, finder: Finder, recording: Recording, found: RecordingFindings) -> None:
         error = self.columns["send_error"]
         for piece in _pieces(recording):
@@ -196,7 +231,7 @@ class _Join:
                     found.unconverted += of_kind.height
                 else:
                     column = self.columns[_STAMP_COLUMNS[kind]]
-                    rows, take = _locate(of_kind, finder, column.valid, found, once=kind != _SCHED_KIND)
+                    rows, take = _locate(of_kind, finder, column.valid, found, once=kind == _HARDWARE_KIND)
                     stamp = _numbers(of_kind, "stamp_ns")[take]
                     convert = None if kind == _HARDWARE_KIND else real_to_tai
                     column.values[rows] = convert(stamp) if convert else stamp
@@ -246,16 +281,16 @@ class _Join:
         found.launch_mismatched += int(np.count_nonzero(recorded != scheduled))
 
     def _schedule(self) -> None:
-        """Fill what is known before anything is sent: launch = start + offset + n × period."""
-        start = int(self.cell["start_tai_ns"])
+        """Fill what is known before anything is sent: launch = start + offset + n × period, on the talker's clock."""
         launch = self.columns["launch_tai_ns"].values
         for stream in self.slots.streams:
             rows = self.slots.slice_of[stream["stream"]]
+            start = int(stream.get("start_tai_ns") or self.cell["start_tai_ns"])
             n = np.arange(rows.stop - rows.start, dtype=np.int64)
             self.columns["stream"].values[rows] = stream["stream"]
             self.columns["sequence"].values[rows] = n
             launch[rows] = n * int(stream["period_ns"]) + (start + int(stream["offset_ns"]))
-        self.columns["warmup"].values[:] = launch < start + int(self.cell["warmup_ns"])
+            self.columns["warmup"].values[rows] = launch[rows] < start + int(self.cell["warmup_ns"])
 
     def frame(self) -> pl.DataFrame:
         """The table. Every mask is let go as its column becomes a series."""

@@ -123,6 +123,11 @@ class CellFolder:
         """What an agent is told as `recording`: `talker-HOST` for talk, `listener-HOST` for listen."""
         return self.path / f"{_PREFIX_OF_VERB[verb]}-{host}"
 
+    @property
+    def logs_path(self) -> Path:
+        """The folder of what guests' consoles, daemons and bridges wrote."""
+        return self.path / "logs"
+
     def clock_prefix(self, initiator: str, responder: str) -> Path:
         """What the clock verb's initiator is told as `recording`: `clock-INITIATOR-RESPONDER`."""
         return self.path / f"clock-{initiator}-{responder}"

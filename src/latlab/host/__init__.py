@@ -6,15 +6,19 @@ from collections.abc import Callable, Mapping
 
 from latlab.errors import LabError
 from latlab.host.base import Completed, Host
+from latlab.host.guest import GuestHost
 from latlab.host.local import LocalHost
 from latlab.host.netns import MACHINE, NetnsHost
+from latlab.host.ssh import SshHost
 
 KINDS: dict[str, Callable[..., Host]] = {
     LocalHost.kind: LocalHost,
     NetnsHost.kind: NetnsHost,
+    GuestHost.kind: GuestHost,
+    SshHost.kind: SshHost,
 }
 
-__all__ = ["KINDS", "MACHINE", "Completed", "Host", "LocalHost", "NetnsHost", "host_from"]
+__all__ = ["KINDS", "MACHINE", "Completed", "GuestHost", "Host", "LocalHost", "NetnsHost", "SshHost", "host_from"]
 
 
 def host_from(description: Mapping[str, object]) -> Host:

@@ -31,6 +31,11 @@ class Host(ABC):
     """A place where commands run. One small interface; a kind of host is one file."""
 
     kind: str
+    agent: str | None = None
+    """The path of latlab-agent there, where it is not the one that runs on this machine."""
+    files_are_here = True
+    scratch = "/run"
+    """Whether its files are this machine's: if not, recordings are made in `scratch` there and have to be fetched."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -53,9 +58,13 @@ class Host(ABC):
         """The host whose process table and file system this one shares; itself, unless it lies on another."""
         return self
 
+    def command(self, argv: Sequence[str]) -> tuple[str, ...]:
+        """The whole command: run on this machine, it runs argv there."""
+        return (*self.prefix(), *argv)
+
     def command_line(self, argv: Sequence[str]) -> str:
         """The whole command as one would paste it into a shell on this machine."""
-        return shlex.join([*self.prefix(), *argv])
+        return shlex.join(self.command(argv))
 
     async def spawn(
         self,
@@ -73,8 +82,7 @@ class Host(ABC):
         """
         try:
             return await asyncio.create_subprocess_exec(
-                *self.prefix(),
-                *argv,
+                *self.command(argv),
                 env={**os.environ, **(env or {})},
                 stdin=stdin,
                 stdout=stdout,

@@ -1,19 +1,32 @@
-"""How a test bed is made: what a scenario asks for, as hosts and steps.
+"""How a test bed is made: what a scenario asks for, as hosts, steps and services.
 
 A new part of a test bed is one module that turns a scenario into steps, and one line in MAKERS.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from latlab.host import MACHINE, Host, LocalHost, NetnsHost
+from latlab.host import MACHINE, GuestHost, Host, LocalHost, NetnsHost
+from latlab.lab.guests import guest_steps
+from latlab.lab.guests.over_ssh import ssh_host
+from latlab.lab.guests.steps import folder_steps
 from latlab.lab.links import link_steps
 from latlab.lab.namespaces import namespace_name, namespace_steps
+from latlab.lab.service import Service
+from latlab.lab.site import Site
 from latlab.lab.step import Step
+from latlab.lab.tuning import before_guests_tuning, guest_tuning
 from latlab.scenario import Scenario
 
-MAKERS: tuple[Callable[[Scenario, str], list[Step]], ...] = (namespace_steps, link_steps)
+MAKERS: tuple[Callable[[Scenario, Site], Iterable[Step | Service]], ...] = (
+    namespace_steps,
+    link_steps,
+    folder_steps,
+    before_guests_tuning,
+    guest_steps,
+    guest_tuning,
+)
 
 HOST_KINDS: dict[str, Callable[[str, str], Host]] = {
     "local": lambda name, tag: LocalHost(name),
@@ -21,14 +34,17 @@ HOST_KINDS: dict[str, Callable[[str, str], Host]] = {
 }
 
 
-def test_bed_steps(scenario: Scenario, tag: str) -> list[Step]:
-    """All steps of the scenario's test bed, in the order to apply them; tag marks what one run makes."""
-    return [step for maker in MAKERS for step in maker(scenario, tag)]
+def test_bed_steps(scenario: Scenario, site: Site) -> list[Step | Service]:
+    """All steps and services of the scenario's test bed, in the order to apply them."""
+    return [step for maker in MAKERS for step in maker(scenario, site)]
 
 
-def make_hosts(scenario: Scenario, tag: str) -> dict[str, Host]:
-    """The scenario's hosts by name, and the machine they all lie on as MACHINE."""
+def make_hosts(scenario: Scenario, site: Site) -> dict[str, Host]:
+    """The scenario's hosts and guests by name, and the machine they all lie on as MACHINE."""
     hosts: dict[str, Host] = {MACHINE: LocalHost(MACHINE)}
     for name, host in scenario.hosts.items():
-        hosts[name] = HOST_KINDS[host.kind](name, tag)
+        hosts[name] = HOST_KINDS[host.kind](name, site.tag)
+    for name, guest in scenario.guests.items():
+        ours = GuestHost(name, site.guest_state(name), site.agent)
+        hosts[name] = ours if guest.is_ours else ssh_host(scenario, site, name)
     return hosts

@@ -6,19 +6,25 @@ import asyncio
 import secrets
 import time
 from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
 from latlab.errors import LabError, after_that
 from latlab.host import Host, host_from
-from latlab.lab.journal import Journal, Record
-from latlab.lab.process import MARK
-from latlab.lab.step import Check, Step, StepResult, fill
+from latlab.lab.journal import Journal, ProcessRecord, Record
+from latlab.lab.process import MARK, end_process
+from latlab.lab.read_back import read_back
+from latlab.lab.running_service import RunningService
+from latlab.lab.service import Service
+from latlab.lab.step import Argv, Step, StepResult, fill
 from latlab.lab.undo import raise_together, undo_journal
 
 T = TypeVar("T")
 
-POLL_S = 0.01
+BY_HAND = "`latlab plan` prints every command, to be tried by hand"
+CAUSE_POLLS = 15
+CAUSE_POLL_S = 0.02
 
 
 class TestBed:
@@ -32,6 +38,8 @@ class TestBed:
     def __init__(self, run: str, hosts: Mapping[str, Host]) -> None:
         self.hosts = hosts
         self.results: list[StepResult] = []
+        self._lasting: list[Step] = []
+        self._services: dict[int, RunningService] = {}
         self._journal = Journal.create(run)
 
     async def __aenter__(self) -> TestBed:
@@ -49,17 +57,29 @@ class TestBed:
         finally:
             self._journal.close()
 
-    async def apply(self, steps: Sequence[Step]) -> list[StepResult]:
-        """What became of each step. LabError at the first that fails: host, command, expected and actual.
+    async def apply(self, steps: Sequence[Step | Service]) -> list[StepResult]:
+        """What became of each step and service. LabError at the first that fails: host, command, expected and actual.
 
-        A cancellation waits for the step under way, so that no command runs on behind the clean-up.
+        A cancellation waits for the step under way, so that no command runs on behind the clean-up. It does not wait
+        until a service is ready, which clean-up ends.
         """
         first = len(self.results)
         for step in steps:
-            await to_the_end(self._apply(step))
+            try:
+                await (self._serve(step) if isinstance(step, Service) else to_the_end(self._apply(step)))
+            except LabError as error:
+                raise await self.cause_of(error) from None
         return self.results[first:]
 
-    async def spawn(self, host: Host, title: str, argv: Sequence[str]) -> tuple[asyncio.subprocess.Process, int]:
+    async def spawn(
+        self,
+        host: Host,
+        title: str,
+        argv: Sequence[str],
+        *,
+        stdout: int | None = asyncio.subprocess.PIPE,
+        stderr: int | None = asyncio.subprocess.PIPE,
+    ) -> tuple[asyncio.subprocess.Process, int]:
         """The process, as from Host.spawn, and the number under which it is journalled: `settle` it once it has ended.
 
         It was in the journal, by a mark of its own, before it began: however the lab ends, clean-up finds it, and
@@ -67,7 +87,7 @@ class TestBed:
         """
         mark = secrets.token_hex(8)
         n = self._journal.record_process(host, title, mark)
-        return await host.spawn(argv, env={MARK: mark}), n
+        return await host.spawn(argv, env={MARK: mark}, stdout=stdout, stderr=stderr), n
 
     def settle(self, n: int | None) -> None:
         """Nothing; the process journalled as n has ended by itself or by its owner."""
@@ -79,9 +99,77 @@ class TestBed:
 
         A cancellation waits until all is undone.
         """
-        words, failures = await to_the_end(undo_journal(self._journal, self._host_of))
+        words, failures = await to_the_end(undo_journal(self._journal, self._host_of, self._end))
         raise_together("the test bed is not wholly undone", failures)
         return words
+
+    async def check_again(self) -> list[StepResult]:
+        """What every lasting step's check reads now, `ok` where it is still what it was; command is the check's.
+
+        Only of steps that were as expected when they were applied: the others are findings already.
+        """
+        again = []
+        for step in self._lasting:
+            assert step.check
+            again.append(await self._checked(step, time.monotonic(), step.check.argv))
+        return again
+
+    def failure(self) -> LabError | None:
+        """Why a service has ended that ought to run; None while all do."""
+        return next((running.failure() for running in self._ended()), None)
+
+    def is_gone(self, host: str) -> bool:
+        """Whether what carries the host has ended: nothing there can be asked any more."""
+        return any(running.carries == host for running in self._ended())
+
+    async def cause_of(self, error: LabError) -> LabError:
+        """The error; where a service has ended, that is the first cause, and the error is told after it.
+
+        What comes from a host that is gone is not told again. Whoever speaks through a guest's QEMU may hear of its
+        end before the QEMU has ended.
+        """
+        for _ in range(CAUSE_POLLS):
+            if cause := self.failure():
+                told = cause if self.is_gone(error.where) else after_that(cause, error)
+                return told if isinstance(told, LabError) else cause
+            if not self._services:
+                break
+            await asyncio.sleep(CAUSE_POLL_S)
+        return error
+
+    def _ended(self) -> list[RunningService]:
+        return [running for running in self._services.values() if running.ended() and not running.passing]
+
+    async def _serve(self, service: Service) -> None:
+        host = self.hosts[service.host]
+        begun = time.monotonic()
+        running = await to_the_end(self._begin(host, service))
+        actual = await running.until_ready()
+        expected = service.ready.expected if service.ready else None
+        result = StepResult(
+            host=service.host,
+            title=service.title,
+            command=host.command_line(service.argv),
+            seconds=time.monotonic() - begun,
+            expected=expected,
+            actual=actual,
+            ok=actual == expected,
+        )
+        self.results.append(result)
+        if not result.ok:
+            raise running.not_ready(actual)
+
+    async def _begin(self, host: Host, service: Service) -> RunningService:
+        running, n = await RunningService.start(self, host, service)
+        self._services[n] = running
+        return running
+
+    async def _end(self, host: Host, record: ProcessRecord) -> bool:
+        """Whether there was anything to end; it has been ended: a service of ours by its handle, which is quickest."""
+        running = self._services.pop(record.n, None)
+        if running and await running.end():
+            return True
+        return await end_process(host, record.mark)
 
     def _host_of(self, record: Record) -> Host:
         live = self.hosts.get(str(record.host.get("name")))
@@ -89,6 +177,25 @@ class TestBed:
 
     async def _apply(self, step: Step) -> None:
         host = self.hosts[step.host]
+        begun = time.monotonic()
+        why, said = None, ""
+        try:
+            said = await self._change(host, step)
+        except LabError as error:
+            if not step.optional:
+                raise _of_step(error, step) from None
+            why = _came_back(error, host, step)
+        result = await self._checked(step, begun, step.do or (step.check.argv if step.check else ()), why, said)
+        self.results.append(result)
+        if result.ok and step.lasting:
+            self._lasting.append(step)
+        if not result.ok and not step.optional and step.check:
+            read = host.command_line(step.check.argv)
+            differs = f"expected {result.expected!r}, actual {result.actual!r}"
+            raise LabError(f"{step.title}: `{read}` {differs}", where=step.host, remedy=BY_HAND)
+
+    async def _change(self, host: Host, step: Step) -> str:
+        """What the step's command said on stderr; it is done, its undo in the journal before it."""
         if step.present and (await host.run(step.present, check=False)).returncode == 0:
             raise LabError(
                 f"{step.title}: it is there already, and this run did not make it",
@@ -99,41 +206,51 @@ class TestBed:
             before = step.before
             values = before.read((await host.run(before.argv)).stdout) if before else {}
             self._journal.record(host, step.title, fill(step.undo, values), step.present)
-        begun = time.monotonic()
-        if step.do:
-            await host.run(step.do)
-        actual = await _read_back(host, step.check) if step.check else None
-        expected = step.check.expected if step.check else None
-        command = host.command_line(step.do or (step.check.argv if step.check else ()))
-        result = StepResult(
+        return (await host.run(step.do)).stderr.strip() if step.do else ""
+
+    async def _checked(
+        self, step: Step, begun: float, command: Argv, why: str | None = None, said: str = ""
+    ) -> StepResult:
+        """The step's result by what its check reads now.
+
+        begun: time.monotonic(). why: what has failed already. said: by the step's command, whatever its exit status.
+        """
+        host, check = self.hosts[step.host], step.check
+        actual = None
+        expected = check.expected if check else None
+        try:
+            # What has failed will not come to be.
+            actual = await read_back(host, replace(check, within_ms=0) if why else check) if check else None
+        except LabError as error:
+            if not step.optional:
+                raise
+            why = why or error.what
+        if why is None and actual != expected:
+            why = f"read back: {actual}" + (f"; it said: {said}" if said else "")
+        return StepResult(
             host=step.host,
             title=step.title,
-            command=command,
+            command=host.command_line(command),
             seconds=time.monotonic() - begun,
             expected=expected,
             actual=actual,
-            ok=actual == expected,
+            ok=why is None,
+            why=why,
         )
-        self.results.append(result)
-        if not result.ok and step.check:
-            read = host.command_line(step.check.argv)
-            raise LabError(f"{step.title}: `{read}` expected {expected!r}, actual {actual!r}", where=step.host)
 
 
-async def _read_back(host: Host, check: Check) -> str:
-    """The actual value; the last one read when it never became the expected one in the time it has."""
-    deadline = time.monotonic() + check.within_ms / 1000
-    while True:
-        done = await host.run(check.argv, check=False)
-        try:
-            actual = (
-                check.read(done.stdout) if done.returncode == 0 else f"status {done.returncode}: {done.stderr.strip()}"
-            )
-        except (ValueError, LookupError, TypeError):
-            actual = f"unreadable: {done.stdout.strip()[:200]}"
-        if actual == check.expected or time.monotonic() >= deadline:
-            return actual
-        await asyncio.sleep(POLL_S)
+def _of_step(error: LabError, step: Step) -> LabError:
+    """The error, with what the step was to do and what to do next."""
+    what = error.what if error.what.startswith(f"{step.title}: ") else f"{step.title}: {error.what}"
+    return LabError(what, where=error.where, remedy=error.remedy or BY_HAND, parts=error.parts)
+
+
+def _came_back(error: LabError, host: Host, step: Step) -> str:
+    """The error without the command, which the step's result has."""
+    what = error.what.removeprefix(f"{step.title}: ")
+    for argv in (step.do, step.before.argv if step.before else ()):
+        what = what.removeprefix(f"`{host.command_line(argv)}` ")
+    return what
 
 
 async def to_the_end(work: Coroutine[Any, Any, T]) -> T:

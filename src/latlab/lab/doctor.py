@@ -6,37 +6,25 @@ import os
 import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from latlab.errors import LabError
 from latlab.host import MACHINE, LocalHost
 from latlab.host.tools import install_remedy
 from latlab.lab.agent_binary import find_agent
+from latlab.lab.bridge_findings import bridge_findings, guest_findings, tried_bridges
+from latlab.lab.finding import Finding
 from latlab.lab.journal import stale_journals
-from latlab.lab.machine import CAPABILITIES, effective_capabilities
+from latlab.lab.machine import CAPABILITIES, effective_capabilities, read_machine
 from latlab.lab.scratch import scratch_findings
 
 REQUIRED_TOOLS = ("ip", "sysctl", "grep", "ss", "kill")
 OPTIONAL_TOOLS = ("tc", "ethtool", "chrt", "taskset", "setpriv", "iperf3", "netperf", "netserver", "hwstamp_ctl")
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing found.
-
-    ok: True it is as it should be, False runs will fail, None runs work but measure less well or less.
-    """
-
-    area: str
-    name: str
-    ok: bool | None
-    found: str
-    remedy: str = ""
-
-
 WORTH = (
     "journals",
+    "KVM",
     "isolated CPUs",
     "PREEMPT_RT",
     "frequency governor",
@@ -62,6 +50,9 @@ async def doctor() -> list[Finding]:
     """All findings, in the order to read them. What is tried out is tried in a namespace made for it."""
     findings = [finding for check in CHECKS for finding in check()]
     findings += [finding async for finding in _scratch()]
+    machine = read_machine()
+    findings += guest_findings(machine)
+    findings += bridge_findings(machine, {kind: finding async for kind, finding in tried_bridges()})
     findings.append(await _fifo())
     areas = [finding.area for finding in findings]
     return sorted(findings, key=lambda finding: areas.index(finding.area))
@@ -122,19 +113,6 @@ def _latency() -> Iterator[Finding]:
     yield Finding("latency", "isolated CPUs", True if isolated else None, isolated or "none", remedy)
 
 
-def _virtualisation() -> Iterator[Finding]:
-    device = Path("/dev/kvm")
-    usable = os.access(device, os.R_OK | os.W_OK)
-    found = "usable" if usable else "no access" if device.exists() else "missing"
-    yield Finding(
-        "guests",
-        "KVM",
-        usable or None,
-        found,
-        "" if usable else "turn virtualisation on; load kvm; run with sudo",
-    )
-
-
 def _leftovers() -> Iterator[Finding]:
     try:
         journals = stale_journals()
@@ -178,6 +156,5 @@ CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
     _agent,
     _clocks,
     _latency,
-    _virtualisation,
     _leftovers,
 )

@@ -7,33 +7,30 @@ wrong place. Our mark on it is the hardware address, which that same command set
 from __future__ import annotations
 
 import json
-import zlib
 from typing import Any
 
 from latlab.host import MACHINE
+from latlab.lab.bridges.base import Neighbour
+from latlab.lab.bridges.joints import neighbours
+from latlab.lab.bridges.table import BRIDGES
+from latlab.lab.hardware import hardware_address
 from latlab.lab.namespaces import ipv6_off, namespace_name
+from latlab.lab.site import Site
 from latlab.lab.step import Argv, Check, Step
 from latlab.scenario import End, Link, Scenario
 
 UP_WITHIN_MS = 5000  # the kernel's link watch settles the state up to a second after both ends are up
 
 
-def link_steps(scenario: Scenario, tag: str) -> list[Step]:
+def link_steps(scenario: Scenario, site: Site) -> list[Step]:
     """The steps for each link, in the scenario's order."""
     steps: list[Step] = []
     for number, link in enumerate(scenario.links):
         if scenario.link_is_created(link):
-            steps += _veth(scenario, link, number, tag)
+            steps += _veth(scenario, link, number, site.tag)
         else:
             steps += [_cable(end) for end in link.ends]
     return steps
-
-
-def hardware_address(tag: str, link: int, end: int) -> str:
-    """The address of an end (0 or 1) of a link we make: locally administered, our mark of this run."""
-    run = zlib.crc32(tag.encode())
-    octets = (0x02, run >> 16 & 0xFF, run >> 8 & 0xFF, run & 0xFF, link & 0xFF, end)
-    return ":".join(f"{octet:02x}" for octet in octets)
 
 
 def link_mark(tag: str, link: int) -> str:
@@ -65,8 +62,10 @@ def _veth(scenario: Scenario, link: Link, number: int, tag: str) -> list[Step]:
             steps += _marked(end, link_mark(tag, number))
     for end in (left, right):
         steps += _addressed(scenario, end, tag)
-    steps.append(_neighbour(scenario, left, right, addresses[1], tag))
-    steps.append(_neighbour(scenario, right, left, addresses[0], tag))
+    for end in (left, right):
+        if not is_bridged(scenario, end):
+            found = neighbours(scenario, tag, scenario.segment_of(end), end)
+            steps += [_neighbour(scenario, end, neighbour, tag) for neighbour in found]
     steps += [_is_up(scenario, end, tag) for end in (left, right)]
     return steps
 
@@ -82,26 +81,31 @@ def _marked(end: End, mark: str) -> list[Step]:
 
 def _addressed(scenario: Scenario, end: End, tag: str) -> list[Step]:
     ip, address = _ip(scenario, end, tag), str(scenario.address(end))
-    return [
-        Step(
-            host=MACHINE,
-            title=f"give {end} its address",
-            do=(*ip, "addr", "add", address, "dev", end.interface),
-            check=_address_check(ip, end, address),
-        ),
-        Step(
-            host=MACHINE,
-            title=f"bring {end} up",
-            do=(*ip, "link", "set", "dev", end.interface, "up"),
-        ),
-    ]
+    addressed = Step(
+        host=MACHINE,
+        title=f"give {end} its address",
+        do=(*ip, "addr", "add", address, "dev", end.interface),
+        check=_address_check(ip, end, address),
+    )
+    up = Step(
+        host=MACHINE,
+        title=f"bring {end} up",
+        do=(*ip, "link", "set", "dev", end.interface, "up"),
+    )
+    return [up] if is_bridged(scenario, end) else [addressed, up]
 
 
-def _neighbour(scenario: Scenario, end: End, peer: End, hardware: str, tag: str) -> Step:
-    ip, address = _ip(scenario, end, tag), str(scenario.address(peer).ip)
+def is_bridged(scenario: Scenario, end: End) -> bool:
+    """True for an interface that becomes the port of a bridge: the host's address is then on the bridge."""
+    guests = scenario.segment_of(end).guests_at(end).values()
+    return any(BRIDGES[guest.bridge].takes_uplink for guest in guests)
+
+
+def _neighbour(scenario: Scenario, end: End, peer: Neighbour, tag: str) -> Step:
+    ip, address, hardware = _ip(scenario, end, tag), str(peer.address.ip), peer.mac
     return Step(
         host=MACHINE,
-        title=f"tell {end} its peer's hardware address, so that no ARP gets between the packets",
+        title=f"tell {end} the hardware address of {peer.end}, so that no ARP gets between the packets",
         do=(*ip, "neigh", "replace", address, "lladdr", hardware, "dev", end.interface, "nud", "permanent"),
         check=Check(
             (*ip, "-j", "neigh", "show", address, "dev", end.interface),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import platform
+import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from ipaddress import IPv4Address
 from pathlib import Path
 
@@ -27,6 +31,10 @@ class Machine:
     """The machine: those of CAPABILITIES in effect, CPUs online, interfaces by name, tools on the PATH.
 
     udp: address and port of every UDP socket; the address is ANY where it takes what comes to any.
+    read: a file's text, None where it cannot be read. exists: whether a path is there.
+    architecture: as uname(2) names it. say: what a command
+    that changes nothing prints, None if it fails. list: the names in a folder, in order; none where there is no
+    folder. link: the last name of where a symbolic link leads; None where there is no link.
     """
 
     capabilities: frozenset[str]
@@ -34,6 +42,31 @@ class Machine:
     interfaces: frozenset[str]
     has_tool: Callable[[str], bool]
     udp: frozenset[tuple[str, int]] = frozenset()
+    read: Callable[[str], str | None] = field(default=lambda path: None)
+    exists: Callable[[str], bool] = field(default=lambda path: False)
+    architecture: str = "x86_64"
+    say: Callable[[tuple[str, ...]], str | None] = field(default=lambda argv: None)
+    list: Callable[[str], tuple[str, ...]] = field(default=lambda path: ())
+    link: Callable[[str], str | None] = field(default=lambda path: None)
+
+    @property
+    def kvm(self) -> str | None:
+        """Why hardware virtualisation cannot be used here; None when it can.
+
+        A device that is there is not enough: without the CPU's own virtualisation a guest of ours never gets to run.
+        """
+        if not self.exists("/dev/kvm"):
+            return "there is no /dev/kvm"
+        flags = self.read("/proc/cpuinfo") or ""
+        is_x86 = "GenuineIntel" in flags or "AuthenticAMD" in flags
+        if is_x86 and not re.search(r"^flags\s*:.*\b(vmx|svm)\b", flags, re.MULTILINE):
+            return "/dev/kvm is there, but the CPU shows neither vmx nor svm"
+        return None
+
+    @property
+    def vhost_net(self) -> bool:
+        """Whether the kernel itself can carry packets between a tap and a guest."""
+        return self.exists("/dev/vhost-net")
 
 
 def read_machine() -> Machine:
@@ -43,8 +76,44 @@ def read_machine() -> Machine:
         cpus=parse_cpu_list(Path("/sys/devices/system/cpu/online").read_text()),
         interfaces=frozenset(path.name for path in Path("/sys/class/net").iterdir()),
         has_tool=lambda tool: shutil.which(tool) is not None,
+        architecture=platform.machine(),
+        say=_said,
+        read=_text,
+        exists=lambda path: Path(path).exists(),
+        list=_names,
+        link=_target,
         udp=frozenset(socket for path in UDP_TABLES if path.exists() for socket in parse_sockets(path.read_text())),
     )
+
+
+@cache
+def _said(argv: tuple[str, ...]) -> str | None:
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def _text(path: str) -> str | None:
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return None
+
+
+def _names(path: str) -> tuple[str, ...]:
+    try:
+        return tuple(sorted(entry.name for entry in Path(path).iterdir()))
+    except OSError:
+        return ()
+
+
+def _target(path: str) -> str | None:
+    try:
+        return Path(path).readlink().name
+    except OSError:
+        return None
 
 
 def effective_capabilities(status: str) -> frozenset[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from latlab.host import MACHINE
+from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
 from latlab.scenario import Scenario
 
@@ -15,10 +16,10 @@ def namespace_name(tag: str, host: str) -> str:
     return f"latlab-{tag}-{host}"
 
 
-def namespace_steps(scenario: Scenario, tag: str) -> list[Step]:
+def namespace_steps(scenario: Scenario, site: Site) -> list[Step]:
     """The steps that make each namespace, in the order of the scenario's hosts."""
     names = [name for name, host in scenario.hosts.items() if host.kind == "netns"]
-    return [step for name in names for step in _steps(name, namespace_name(tag, name))]
+    return [step for name in names for step in _steps(name, namespace_name(site.tag, name))]
 
 
 def _steps(host: str, namespace: str) -> list[Step]:

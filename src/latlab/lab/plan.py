@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +13,21 @@ from latlab.host import Host
 from latlab.lab import make_hosts, test_bed_steps
 from latlab.lab.loads.base import LoadPlan
 from latlab.lab.loads.table import LOADS
+from latlab.lab.service import Service
+from latlab.lab.site import Site
 from latlab.lab.step import Argv, Step
 from latlab.scenario import Scenario
 
 READY_S = 1
 START_IN_NS = 200_000_000
-TAG = "RUN"
-"""Stands for the run's tag: a plan printed before a run is the same each time."""
+COUNTED = 'AGENTS="$AGENTS $!"'
+LOGS = "LOGS"
+SNAPSHOTS = """\
+# A run boots a guest of an image once, keeps it (QMP migrate), and starts it with -incoming from then on:
+# here it is booted every time."""
+LONG = 400
+FOLD = 100
+"""A command longer than LONG is folded into lines of about FOLD characters."""
 
 
 @dataclass(frozen=True)
@@ -39,31 +48,39 @@ class Command:
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """A cell to plan: its title, its own scenario, its loads, and the agents' commands in their order."""
+    """A cell to plan: its title, its own scenario and site, its loads, the agents' commands in their order, and every
+    reason why this machine cannot build it."""
 
     title: str
     scenario: Scenario
+    site: Site
     loads: Sequence[LoadPlan] = ()
     agents: Sequence[Command] = ()
+    unavailable: Sequence[str] = ()
 
 
-def plan_text(cells: Sequence[PlannedCell], tag: str = TAG) -> str:
+def plan_text(cells: Sequence[PlannedCell], problems: Sequence[str] = ()) -> str:
     """Every command of the cells, host by host in the order they run, ready for a shell.
 
-    What all cells have in common stands once, at the top; each cell then has what is its own.
+    A test bed that is the same for all cells stands once, at the top; else each cell makes and undoes its own.
+    problems: what keeps the scenario from running here, told at the top.
     """
-    beds = [_Bed(cell.scenario, tag) for cell in cells]
-    common = [line for line in beds[0].keys if all(line in bed.keys for bed in beds)] if beds else []
-    texts = ["#!/bin/sh -e"]
-    if beds:
+    beds = [_Bed(cell.scenario, cell.site) for cell in cells]
+    common = beds[0].keys if beds and all(bed.keys == beds[0].keys for bed in beds) else []
+    texts = ["#!/bin/sh -e", *(f"# this machine cannot run it yet: {problem}" for problem in problems)]
+    if any(bed.has_services for bed in beds):
+        texts += [SNAPSHOTS, f"mkdir -p {LOGS}"]
+    if common:
         texts += [_heading("The test bed"), *beds[0].set_up(common)]
     for cell, bed in zip(cells, beds, strict=True):
-        own = [key for key in bed.keys if key not in common]
-        texts += [_heading(f"Cell {cell.title}"), *bed.set_up(own)]
+        own = bed.keys[len(common) :]
+        texts.append(_heading(f"Cell {cell.title}"))
+        texts += [f"# this machine cannot build it: {reason}" for reason in cell.unavailable]
+        texts += bed.set_up(own)
         texts += [bed.command(command) for command in (*_load_commands(cell.loads), *cell.agents)]
-        texts.append("wait")
+        texts.append("wait $AGENTS; AGENTS=")
         texts += bed.tear_down(own, "Undo what is this cell's own")
-    if beds:
+    if common:
         texts += beds[0].tear_down(common, "Undo the test bed")
     return "\n".join(texts) + "\n"
 
@@ -71,10 +88,11 @@ def plan_text(cells: Sequence[PlannedCell], tag: str = TAG) -> str:
 class _Bed:
     """A scenario's steps, each by the text that stands for it: two steps with the same text are one."""
 
-    def __init__(self, scenario: Scenario, tag: str) -> None:
-        self._hosts: Mapping[str, Host] = make_hosts(scenario, tag)
-        self._steps = {self._text(step): step for step in test_bed_steps(scenario, tag)}
+    def __init__(self, scenario: Scenario, site: Site) -> None:
+        self._hosts: Mapping[str, Host] = make_hosts(scenario, site)
+        self._steps = {self._text(step): step for step in test_bed_steps(scenario, site)}
         self.keys = list(self._steps)
+        self.has_services = any(isinstance(step, Service) for step in self._steps.values())
 
     def set_up(self, keys: Iterable[str]) -> list[str]:
         """The texts of the steps, with a line where the host changes."""
@@ -90,9 +108,14 @@ class _Bed:
 
     def tear_down(self, keys: Sequence[str], title: str) -> list[str]:
         """What undoes the steps, last first; nothing when no step of them has an undo."""
-        undone = [self._steps[key] for key in reversed(keys) if self._steps[key].undo]
-        lines = [f"{self._line(step.host, step.undo or ())}  # {step.title}" for step in undone]
+        lines = [line for key in reversed(keys) for line in self._undo(self._steps[key])]
         return [_heading(title), *lines] if lines else []
+
+    def _undo(self, step: Step | Service) -> list[str]:
+        if isinstance(step, Service):
+            return [f'kill "${_variable(step)}"; wait "${_variable(step)}" || true  # {step.title}']
+        anyway = " || true" if step.optional else ""
+        return [f"{self._line(step.host, step.undo)}{anyway}  # {step.title}"] if step.undo else []
 
     def command(self, command: Command) -> str:
         """A command that runs in the background while it is measured, its note above it.
@@ -102,25 +125,40 @@ class _Bed:
         note = f"# {command.host}: {command.note}" if command.note else f"# {command.host}"
         line = self._line(command.host, command.argv)
         if command.spec is None:
-            return f"{note}\n{line} &"
+            return f"{note}\n{line} & {COUNTED}"
         words = [f"echo {shlex.quote(json.dumps(command.spec))}"]
         if command.started:
             words.append(f"sleep {READY_S}; echo {shlex.quote(json.dumps({'start_in_ns': START_IN_NS}))}")
         words.append(f"sleep {command.seconds}")
-        return f"{note}\n{{ {'; '.join(words)}; }} | {line} &"
+        return f"{note}\n{{ {'; '.join(words)}; }} | {line} & {COUNTED}"
 
-    def _text(self, step: Step) -> str:
+    def _text(self, step: Step | Service) -> str:
         lines = [f"# {step.title}"]
+        if isinstance(step, Service):
+            return "\n".join([*lines, *self._service(step)])
+        # What cannot be done is a finding there, and the rest goes on.
+        anyway = " || true" if step.optional else ""
         if step.before:
-            lines.append(f"{self._line(step.host, step.before.argv)}  # note it: the undo needs it")
+            lines.append(f"{self._line(step.host, step.before.argv)}{anyway}  # note it: the undo needs it")
         if step.do:
-            lines.append(self._line(step.host, step.do))
+            lines.append(f"{self._line(step.host, step.do)}{anyway}")
         if step.check:
-            lines.append(f"{self._line(step.host, step.check.argv)}  # expect: {step.check.expected}")
+            lines.append(f"{self._line(step.host, step.check.argv)}{anyway}  # expect: {step.check.expected}")
         return "\n".join(lines)
 
+    def _service(self, service: Service) -> list[str]:
+        """It runs in the background, its pid in a variable, until it is undone."""
+        line = f"{self._line(service.host, service.argv)} >>{shlex.quote(service.log)} 2>&1"
+        if service.spec is not None:
+            line = f"{{ echo {shlex.quote(json.dumps(service.spec))}; exec sleep infinity; }} | {line}"
+        lines = [f"{line} & {_variable(service)}=$!"]
+        if service.ready:
+            read = self._line(service.host, service.ready.argv)
+            lines.append(f"until {read}; do sleep 0.1; done  # expect: {service.ready.expected}")
+        return lines
+
     def _line(self, host: str, argv: Argv) -> str:
-        return self._hosts[host].command_line(argv)
+        return _folded(self._hosts[host].command(argv))
 
 
 def _load_commands(loads: Sequence[LoadPlan]) -> list[Command]:
@@ -136,6 +174,26 @@ def _load_commands(loads: Sequence[LoadPlan]) -> list[Command]:
         for load in loads
         for process in LOADS[load.kind].processes(load)
     ]
+
+
+def _folded(argv: Sequence[str]) -> str:
+    """The command for a shell; one that is long goes on, option by option, in lines of its own."""
+    line = shlex.join(argv)
+    if len(line) <= LONG:
+        return line
+    words = [shlex.quote(word) for word in argv]
+    lines = [words[0]]
+    for word in words[1:]:
+        if word.startswith("-") and len(lines[-1]) + len(word) > FOLD:
+            lines.append(word)
+        else:
+            lines[-1] += f" {word}"
+    return " \\\n    ".join(lines)
+
+
+def _variable(service: Service) -> str:
+    """The shell variable that holds a service's pid."""
+    return "PID_" + re.sub(r"[^A-Za-z0-9]+", "_", service.title).strip("_")
 
 
 def _heading(title: str) -> str:

@@ -8,14 +8,16 @@ from functools import partial
 from latlab.errors import LabError, LatlabError, UsageError
 from latlab.host.tools import install_remedy
 from latlab.lab.agent_binary import find_agent
+from latlab.lab.guests.origin import images_by_name, is_current
 from latlab.lab.loads import plan_loads
 from latlab.lab.loads.table import LOADS
 from latlab.lab.machine import ANY, Machine, read_machine
-from latlab.scenario import End, Loaded, Scenario
+from latlab.lab.places import Places
+from latlab.scenario import End, Loaded, Scenario, Stream, Tuning
 from latlab.scenario.findings import Path, show_path
 from latlab.scenario.streams import CLOCK_PORT
 
-__all__ = ["find_agent", "preflight", "preflight_cells", "raise_problems"]
+__all__ = ["find_agent", "image_problems", "preflight", "preflight_cells", "raise_problems"]
 
 Problems = Iterator[LatlabError]
 Where = Callable[[Path], str]
@@ -29,6 +31,17 @@ def preflight_cells(loaded: Loaded, machine: Machine | None = None) -> list[Latl
         problem
         for cell in loaded.combinations
         for problem in preflight(cell.scenario, machine, partial(loaded.where, cell=cell))
+    )
+    return list({str(problem): problem for problem in found}.values())
+
+
+def image_problems(loaded: Loaded) -> list[LatlabError]:
+    """What is wrong with the images that the file's guests start from, each once."""
+    machine = read_machine()
+    found = (
+        problem
+        for cell in loaded.combinations
+        for problem in _images(cell.scenario, machine, partial(loaded.where, cell=cell))
     )
     return list({str(problem): problem for problem in found}.values())
 
@@ -82,22 +95,37 @@ def _interfaces(scenario: Scenario, machine: Machine, where: Where) -> Problems:
 def _cpus(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     """CPUs that the tuning names."""
     for host, tuning in scenario.tuning.items():
-        parts = {"talker": tuning.talker.cpus, "listener": tuning.listener.cpus, "load": tuning.load.cpus}
-        for part, cpus in parts.items():
+        for place, cpus in _named_cpus(tuning) if host in scenario.hosts else ():
             missing = sorted(set(cpus or ()) - machine.cpus)
             if missing:
                 yield UsageError(
                     f"no CPU {', '.join(map(str, missing))} is online",
-                    where=where(("tuning", host, part, "cpus")),
+                    where=where(("tuning", host, *place)),
                     remedy=f"online: {', '.join(map(str, sorted(machine.cpus)))}",
                 )
+
+
+def _named_cpus(tuning: Tuning) -> Iterator[tuple[Path, Sequence[int] | None]]:
+    """Every list of CPUs in a host's tuning, and where it stands."""
+    yield ("talker", "cpus"), tuning.talker.cpus
+    yield ("listener", "cpus"), tuning.listener.cpus
+    yield ("load", "cpus"), tuning.load.cpus
+    yield ("isolated",), tuning.isolated
+    for interface, irq in tuning.irq.items():
+        yield ("irq", interface, "cpus"), irq.cpus
+        for queue, cpus in irq.queues.items():
+            yield ("irq", interface, "queues", str(queue)), cpus
+    for guest, threads in tuning.guests.items():
+        yield ("guests", guest, "vcpus", "cpus"), threads.vcpus.cpus
+        yield ("guests", guest, "emulator", "cpus"), threads.emulator.cpus
+        yield ("guests", guest, "vhost", "cpus"), threads.vhost.cpus
 
 
 def _privilege(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     """What the kernel allows only to root, or to those it gave the capability."""
     # Every agent makes room for timestamps in its sockets beyond the usual limit (SO_RCVBUFFORCE).
     needed = {"CAP_NET_ADMIN"}
-    if any(host.kind == "netns" for host in scenario.hosts.values()):
+    if scenario.guests or any(host.kind == "netns" for host in scenario.hosts.values()):
         needed |= {"CAP_SYS_ADMIN"}
     if any(stream.transport == "ethernet" for stream in scenario.streams.values()):
         needed |= {"CAP_NET_RAW"}
@@ -105,6 +133,9 @@ def _privilege(scenario: Scenario, machine: Machine, where: Where) -> Problems:
         for part in (scenario.tuning_of(stream.talker).talker, scenario.tuning_of(stream.listener).listener):
             needed |= {"CAP_SYS_NICE"} if part.fifo else set()
             needed |= {"CAP_IPC_LOCK"} if part.lock_memory else set()
+    for tuning in scenario.tuning.values():
+        for guest in tuning.guests.values():
+            needed |= {"CAP_SYS_NICE"} if any(part.cpus or part.fifo for _, part in guest) else set()
     missing = sorted(needed - machine.capabilities)
     if missing:
         yield LabError(f"missing privilege: {', '.join(missing)}", remedy="run with sudo")
@@ -113,16 +144,26 @@ def _privilege(scenario: Scenario, machine: Machine, where: Where) -> Problems:
 def _tools(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     """The programs that the steps and the loads call."""
     needed: dict[str, Path] = {"ip": ()}
-    if any(scenario.link_is_created(link) for link in scenario.links):
+    if scenario.guests or any(scenario.link_is_created(link) for link in scenario.links):
         needed |= {"sysctl": (), "grep": ()}
+    if scenario.guests:
+        needed |= {"ping": ("guests",)}
     for name, load in scenario.loads.items():
         tools = set(LOADS[load.kind].tools)
         tools |= {"ss", "setpriv"} if tools else set()
-        for host in (load.from_, load.to) if tools else ():
+        for host in {load.from_, load.to} & set(scenario.hosts) if tools else ():
             tuning = scenario.tuning_of(host).load
             tools |= {"chrt"} if tuning.fifo else set()
             tools |= {"taskset"} if tuning.cpus else set()
-        needed = dict.fromkeys(tools, ("loads", name)) | needed
+        here = {load.from_, load.to} & set(scenario.hosts)
+        needed = dict.fromkeys(tools if here else (), ("loads", name)) | needed
+    for host in set(scenario.tuning) & set(scenario.hosts):
+        tuned = scenario.tuning[host]
+        threads = [part for guest in tuned.guests.values() for _, part in guest]
+        tools = {"taskset"} if any(part.cpus for part in threads) else set()
+        tools |= {"chrt"} if any(part.fifo for part in threads) else set()
+        tools |= {"ethtool", "awk"} if any(tuned.steering.values()) else set()
+        needed = dict.fromkeys(tools, ("tuning", host)) | needed
     for tool, place in sorted(needed.items()):
         if not machine.has_tool(tool):
             yield LabError(f"{tool} is missing", where=where(place) if place else "", remedy=install_remedy(tool))
@@ -133,22 +174,49 @@ def _ports(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     needed: dict[tuple[End, int], Path] = {}
     for name, stream in scenario.streams.items():
         route = scenario.route(name)
-        if scenario.clock.sync == "exchange":
+        if exchanges_clocks(scenario, stream):
             for end in (route.talker_end, route.listener_end):
                 needed[end, CLOCK_PORT] = ("clock", "sync")
         if stream.transport == "udp":
             needed[route.listener_end, scenario.port(name)] = ("streams", name)
-    for plan in plan_loads(scenario, 0, ""):
+    for plan in plan_loads(scenario, 0, Places()):
         end = scenario.load_route(plan.name).listener_end
         for port in range(plan.port, plan.port + plan.instances if plan.protocol == "udp" else plan.port):
             needed[end, port] = ("loads", plan.name)
     for (end, port), place in needed.items():
         taken = {(ANY, port), (str(scenario.address(end).ip), port)} & machine.udp
-        if taken and scenario.hosts[end.host].kind == "local":
+        if taken and end.host in scenario.hosts and scenario.hosts[end.host].kind == "local":
             remedy = f"stop what uses it: `ss -ulpn sport = :{port}`"
             remedy += ", or give the stream another `port`" if place[0] == "streams" else ""
             yield LabError(
                 f"UDP port {port} of {end.host} is in use on this machine", where=where(place), remedy=remedy
+            )
+
+
+def exchanges_clocks(scenario: Scenario, stream: Stream) -> bool:
+    """Whether the clocks of the stream's ends are compared over the network."""
+    guests = [scenario.guests[name] for name in (stream.talker, stream.listener) if name in scenario.guests]
+    sync = scenario.clock.sync
+    return sync == "exchange" or (sync == "auto" and any(guest.domain for guest in guests))
+
+
+def _images(scenario: Scenario, machine: Machine, where: Where) -> Problems:
+    """The images that guests of ours start from."""
+    built = images_by_name() if scenario.guests else {}
+    for name, guest in scenario.guests.items():
+        if not guest.is_ours:
+            continue
+        if guest.image_name not in built:
+            yield LabError(
+                f"there is no image {guest.image_name}",
+                where=where(("guests", name)),
+                remedy=f"`latlab image build {guest.image_name}`; those built: {', '.join(built) or 'none'}",
+            )
+        elif not is_current(built[guest.image_name]):
+            yield LabError(
+                f"the image {guest.image_name} has another agent than this latlab",
+                where=where(("guests", name)),
+                remedy=f"`latlab image build {guest.image_name}`: it takes some seconds, and fetches nothing",
             )
 
 
@@ -166,5 +234,6 @@ CHECKS: tuple[Callable[[Scenario, Machine, Where], Problems], ...] = (
     _privilege,
     _tools,
     _ports,
+    _images,
     _agent,
 )

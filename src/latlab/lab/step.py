@@ -51,6 +51,9 @@ class Step:
     undo: the command that takes it back; None when something else's undo takes it along.
     present: exits 0 only while there is something to undo and it is ours. A step whose present succeeds
     before it was done is refused: what is there already belongs to someone else.
+    optional: what cannot be done here is a finding, and the run goes on. Its undo must do no harm where nothing was
+    done, as a command that fails may have done half.
+    lasting: its check is read again at the end.
     """
 
     host: str
@@ -60,11 +63,16 @@ class Step:
     present: Argv | None = None
     before: Before | None = None
     check: Check | None = None
+    optional: bool = False
+    lasting: bool = False
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """What became of a step, as cell.json's `steps` has it. expected and actual are None without a check."""
+    """What became of a step, as cell.json's `steps` has it. expected and actual are None without a check.
+
+    why: what came back from an optional step that could not be done, or from a lasting one that did not last.
+    """
 
     host: str
     title: str
@@ -73,6 +81,7 @@ class StepResult:
     expected: str | None
     actual: str | None
     ok: bool
+    why: str | None = None
 
 
 def fill(argv: Argv, values: Mapping[str, str]) -> Argv:

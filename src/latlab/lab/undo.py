@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from latlab.errors import LabError
 from latlab.host import Host, host_from
@@ -10,6 +10,7 @@ from latlab.lab.journal import Journal, ProcessRecord, Record, stale_journals
 from latlab.lab.process import end_process
 
 HostOf = Callable[[Record], Host]
+End = Callable[[Host, ProcessRecord], Awaitable[bool]]
 
 
 def described_host(record: Record) -> Host:
@@ -17,14 +18,24 @@ def described_host(record: Record) -> Host:
     return host_from(record.host)
 
 
-async def undo_journal(journal: Journal, host_of: HostOf = described_host) -> tuple[list[str], list[LabError]]:
-    """What was undone, in words, and what could not be: a failure does not keep the rest from it."""
+async def end_marked(host: Host, record: ProcessRecord) -> bool:
+    """Whether any process carried the record's mark; none does any more."""
+    return await end_process(host, record.mark)
+
+
+async def undo_journal(
+    journal: Journal, host_of: HostOf = described_host, end: End = end_marked
+) -> tuple[list[str], list[LabError]]:
+    """What was undone, in words, and what could not be: a failure does not keep the rest from it.
+
+    end: how a journalled process is ended.
+    """
     words: list[str] = []
     failures: list[LabError] = []
     for record in journal.pending():
         try:
             host = host_of(record)
-            if await _undo(record, host):
+            if await _undo(record, host, end):
                 words.append(f"{host.name}: {record.title}")
             journal.undone(record.n)
         except LabError as error:
@@ -59,10 +70,10 @@ def raise_together(what: str, failures: list[LabError]) -> None:
         )
 
 
-async def _undo(record: Record, host: Host) -> bool:
+async def _undo(record: Record, host: Host, end: End) -> bool:
     """Whether there was something to undo."""
     if isinstance(record, ProcessRecord):
-        return await end_process(host, record.mark)
+        return await end(host, record)
     if record.present is not None and (await host.run(record.present, check=False)).returncode != 0:
         return False
     await host.run(record.undo)

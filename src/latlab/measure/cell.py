@@ -6,7 +6,7 @@ import asyncio
 import json
 import secrets
 from collections.abc import Coroutine, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from latlab.data.packets import build_packets
@@ -15,15 +15,25 @@ from latlab.errors import LabError, LatlabError, after_that, system_error
 from latlab.host import Host
 from latlab.lab import make_hosts, test_bed_steps
 from latlab.lab.apply import TestBed, to_the_end
+from latlab.lab.guests.described import (
+    described_bridges,
+    described_guests,
+    described_guests_running,
+)
+from latlab.lab.guests.start import start_conditions
+from latlab.lab.guests.unavailable import summed_up, unavailable
 from latlab.lab.loads import plan_loads
 from latlab.lab.loads.runner import LoadRunner
-from latlab.lab.preflight import find_agent
+from latlab.lab.places import find_places
+from latlab.lab.site import Site
 from latlab.lab.timestamping import hardware_stamps_step, parse_timestamping
 from latlab.measure.agent import Agent
 from latlab.measure.clocks import ClockWatch
 from latlab.measure.events import Listener, Phase
+from latlab.measure.recordings import Recordings
 from latlab.measure.specs import Bed, listen_spec, listeners, stream_entries, talk_spec, talkers
 from latlab.scenario import End, Run, Scenario
+from latlab.scenario.network import INNER
 
 CELL_FORMAT = "latlab.cell/1"
 LABEL = "measured"
@@ -47,12 +57,16 @@ class Outcome:
     run_id: str = field(default_factory=lambda: secrets.token_hex(8))
     status: str = "running"
     reason: dict[str, str] | None = None
-    label: str = LABEL
+    label: str | None = LABEL
     start_tai_ns: int = 0
+    starts_tai_ns: dict[str, int] = field(default_factory=dict)
     agents: list[Agent] = field(default_factory=list)
     loads: list[dict[str, Any]] = field(default_factory=list)
     clocks: list[dict[str, Any]] = field(default_factory=list)
+    bridges: list[dict[str, Any]] = field(default_factory=list)
+    guests: list[dict[str, Any]] = field(default_factory=list)
     steps: list[dict[str, Any]] = field(default_factory=list)
+    rechecks: list[dict[str, Any]] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """The cell.json of docs/formats.md."""
@@ -70,11 +84,17 @@ class Outcome:
             "start_tai_ns": self.start_tai_ns,
             "warmup_ns": scenario.warmup,
             "duration_ns": scenario.duration,
-            "streams": stream_entries(scenario),
+            "streams": [
+                entry | {"start_tai_ns": self.starts_tai_ns.get(entry["talker"], self.start_tai_ns)}
+                for entry in stream_entries(scenario)
+            ],
             "agents": [agent.as_dict() for agent in self.agents],
             "loads": self.loads,
             "clocks": self.clocks,
+            "bridges": self.bridges,
+            "guests": self.guests,
             "steps": self.steps,
+            "rechecks": self.rechecks,
         }
 
     def fail(self, error: LatlabError) -> None:
@@ -83,16 +103,22 @@ class Outcome:
             self.status, self.reason = "failed", error.as_dict()
 
 
-async def run_cell(run: Run, order: int, tag: str, folder: CellFolder, listener: Listener) -> dict[str, Any]:
+async def run_cell(run: Run, order: int, site: Site, folder: CellFolder, listener: Listener) -> dict[str, Any]:
     """The cell's cell.json, which has been written, with its recordings and its packet table.
 
-    A LatlabError makes the cell `failed`; a cancellation makes it `interrupted` and is raised again, after the test
-    bed is down and everything recorded is on disk.
+    A cell that this machine cannot build is `unavailable`, and nothing is begun. A LatlabError makes the cell `failed`;
+    a cancellation makes it `interrupted` and is raised again, after the test bed is down and everything recorded is on
+    disk.
     """
     outcome = Outcome(run, order)
+    if reasons := unavailable(run.cell.scenario, site):
+        outcome.status, outcome.label = "unavailable", None
+        outcome.reason = summed_up(reasons).as_dict()
+        _write(outcome, folder)
+        return outcome.as_dict()
     interrupted = False
     try:
-        await _on_test_bed(outcome, tag, folder, listener)
+        await _on_test_bed(outcome, site, folder, listener)
         if outcome.reason is None:
             outcome.status = "ok"
     except asyncio.CancelledError as cancelled:
@@ -127,14 +153,20 @@ def _write(outcome: Outcome, folder: CellFolder) -> None:
         raise after_that(first, error) if first else system_error(error) from error
 
 
-async def _on_test_bed(outcome: Outcome, tag: str, folder: CellFolder, listener: Listener) -> None:
+async def _on_test_bed(outcome: Outcome, site: Site, folder: CellFolder, listener: Listener) -> None:
     scenario = outcome.run.cell.scenario
-    hosts = make_hosts(scenario, tag)
+    site = replace(site, logs=str(folder.logs_path), **start_conditions(scenario, site))
+    outcome.bridges, outcome.guests = described_bridges(scenario, site), described_guests(scenario, site)
+    hosts = make_hosts(scenario, site)
     listener(Phase("setting up"))
     async with TestBed(f"{folder.path.parents[2].name}-{outcome.order}", hosts) as bed:
         try:
-            await bed.apply(test_bed_steps(scenario, tag))
-            await _Cell(outcome, bed, folder, listener).measure()
+            await bed.apply(test_bed_steps(scenario, site))
+            outcome.bridges = described_bridges(scenario, site)
+            outcome.guests = await described_guests_running(scenario, site)
+            if any(guest["acceleration"] == "tcg" for guest in outcome.guests):
+                outcome.label = LABEL_EMULATED
+            await _Cell(outcome, bed, site, folder, listener).measure()
         finally:
             outcome.steps = [asdict(result) for result in bed.results]
             listener(Phase("tearing down"))
@@ -143,17 +175,19 @@ async def _on_test_bed(outcome: Outcome, tag: str, folder: CellFolder, listener:
 class _Cell:
     """A cell on its test bed: what runs there, in the order in which it is started and stopped."""
 
-    def __init__(self, outcome: Outcome, bed: TestBed, folder: CellFolder, listener: Listener) -> None:
+    def __init__(self, outcome: Outcome, bed: TestBed, site: Site, folder: CellFolder, listener: Listener) -> None:
         self._outcome = outcome
         self._scenario: Scenario = outcome.run.cell.scenario
         self._bed = bed
         self._folder = folder
         self._listener = listener
-        self._binary = str(find_agent())
+        self._site = site
+        self._places = find_places(self._scenario, site, bed.hosts)
         self._talking: list[Agent] = []
         self._listening: list[Agent] = []
-        self._clocks = ClockWatch(self._scenario, bed.hosts)
-        self._loads = LoadRunner(bed, plan_loads(self._scenario, load_duration_ns(self._scenario), self._binary))
+        self._recordings = Recordings(bed, folder)
+        self._clocks = ClockWatch(self._scenario, site, bed.hosts, self._places, self._recordings)
+        self._loads = LoadRunner(bed, plan_loads(self._scenario, load_duration_ns(self._scenario), self._places))
 
     async def measure(self) -> None:
         """Nothing; everything has run to its end and been stopped. LabError at the first thing that fails.
@@ -165,6 +199,8 @@ class _Cell:
             await self._start()
             await self._watch()
             await asyncio.sleep(self._scenario.settle / SECOND_NS)
+        except LabError as error:
+            failure = await self._bed.cause_of(error)
         except BaseException as error:
             failure = error
         self._listener(Phase("stopping"))
@@ -173,8 +209,11 @@ class _Cell:
             self._stop_loads(),
             self._stop_agents(self._listening),
             self._stop_clocks(),
+            self._recordings.fetch(),
             self._facts("after"),
+            self._check_again(),
             after=failure,
+            bed=self._bed,
         )
 
     async def _start(self) -> None:
@@ -183,20 +222,25 @@ class _Cell:
         at = await self._look_at_interfaces()
         await self._facts("before")
         for host in listeners(scenario):
-            spec = listen_spec(scenario, host, at, outcome.run_id, self._folder.prefix("listen", host))
+            recording = self._recordings.prefix(self._bed.hosts[host], self._folder.prefix("listen", host))
+            spec = listen_spec(scenario, host, at, outcome.run_id, recording)
             await self._agent(self._listening, host, "listen", spec)
         for host in talkers(scenario):
-            spec = talk_spec(scenario, host, at, outcome.run_id, self._folder.prefix("talk", host))
+            recording = self._recordings.prefix(self._bed.hosts[host], self._folder.prefix("talk", host))
+            spec = talk_spec(scenario, host, at, outcome.run_id, recording)
             await self._agent(self._talking, host, "talk", spec)
-        await self._clocks.start(self._bed, self._binary, outcome.run_id, self._folder)
+        await self._clocks.start(self._bed, outcome.run_id, self._folder)
         outcome.agents.extend(self._clocks.agents)
         if scenario.loads:
             self._listener(Phase("loading"))
         await self._loads.start()
-        outcome.start_tai_ns = _now_tai_ns(self._talking[0]) + START_LEAD_NS
+        outcome.starts_tai_ns = {agent.host.name: _now_tai_ns(agent) + START_LEAD_NS for agent in self._talking}
+        outcome.start_tai_ns = outcome.starts_tai_ns[self._talking[0].host.name]
         self._listener(Phase("measuring"))
         for agent in self._talking:
-            agent.begin(outcome.start_tai_ns)
+            if agent.host.shared_kernel == self._talking[0].host.shared_kernel:
+                outcome.starts_tai_ns[agent.host.name] = outcome.start_tai_ns
+            agent.begin(outcome.starts_tai_ns[agent.host.name])
         # The talkers know the start and wait for it: the file is written meanwhile, and a slow disk delays no packet.
         # Should the lab be killed from here on, it says what the recordings are of.
         outcome.clocks = self._clocks.known()
@@ -204,9 +248,11 @@ class _Cell:
         self._folder.write_cell(outcome.as_dict())
 
     async def _agent(self, group: list[Agent], host: str, verb: str, spec: Mapping[str, Any]) -> None:
-        agent = await Agent.start(self._bed, self._bed.hosts[host], self._binary, verb, spec, self._listener)
+        binary = self._places.agent(host)
+        agent = await Agent.start(self._bed, self._bed.hosts[host], binary, verb, spec, self._listener)
         group.append(agent)
         self._outcome.agents.append(agent)
+        await self._recordings.follow(self._bed.hosts[host], verb, self._folder.prefix(verb, host))
 
     async def _watch(self) -> None:
         """Nothing once every talker is done. LabError as soon as an agent or a load fails, or it takes too long."""
@@ -219,7 +265,7 @@ class _Cell:
             ended, _ = await asyncio.wait(pending, timeout=WATCH_S, return_when=asyncio.FIRST_COMPLETED)
             for future in ended:
                 future.result()
-            if failure := self._loads.failure():
+            if failure := self._bed.failure() or self._loads.failure():
                 raise failure
             if loop.time() > deadline:
                 late = ", ".join(agent.host.name for agent in self._talking if not agent.done.done())
@@ -232,26 +278,42 @@ class _Cell:
             future.result()
 
     async def _stop_agents(self, agents: list[Agent]) -> None:
-        await _all_of_these(*(agent.stop(self._bed) for agent in agents))
+        await _all_of_these(*(agent.stop(self._bed) for agent in agents), bed=self._bed)
 
     async def _stop_loads(self) -> None:
         self._outcome.loads = [load.as_dict() for load in await self._loads.stop()]
 
+    async def _check_again(self) -> None:
+        """Nothing; what was set and must last has been read again."""
+        again = await self._bed.check_again()
+        keys = ("host", "title", "command", "expected", "actual", "ok", "why")
+        self._outcome.bridges = described_bridges(self._scenario, self._site)
+        self._outcome.rechecks = [{key: asdict(one)[key] for key in keys} for one in again]
+
     async def _stop_clocks(self) -> None:
-        self._outcome.clocks = await self._clocks.stop(self._bed)
+        self._outcome.clocks, failure = await self._clocks.stop(self._bed)
+        if failure:
+            raise failure
 
     async def _facts(self, when: str) -> None:
         """Nothing; every host's facts are in facts-`when`.json."""
         facts = {}
         for name, host in self._bed.hosts.items():
-            if name not in self._scenario.hosts:
+            if name not in self._scenario.hosts and name not in self._scenario.guests:
                 continue
-            interfaces = [end.interface for link in self._scenario.links for end in link.ends if end.host == name]
-            options = [option for interface in interfaces for option in ("--interface", interface)]
-            facts[name] = json.loads((await host.run((self._binary, "facts", *options))).stdout)
+            if self._bed.is_gone(name) or name in self._recordings.silent:
+                continue
+            options = [option for device in self._devices(name) for option in ("--interface", device)]
+            facts[name] = json.loads((await host.run((self._places.agent(name), "facts", *options))).stdout)
         if any(is_emulated(found) for found in facts.values()):
             self._outcome.label = LABEL_EMULATED
         self._folder.write_facts(when, facts)
+
+    def _devices(self, host: str) -> list[str]:
+        """The host's interfaces that packets pass: its ends of links, and the bridges they are ports of."""
+        ends = [end for segment in self._scenario.segments() for end in segment.members if end.host == host]
+        on_links = [end.interface for end in ends if end.interface != INNER]
+        return list(dict.fromkeys([*on_links, *(self._places.device(end) for end in ends)]))
 
     async def _look_at_interfaces(self) -> Bed:
         """What the specs need to know of the interfaces; hardware stamping is turned on where a NIC has it."""
@@ -261,16 +323,18 @@ class _Cell:
             route = self._scenario.route(name)
             for end in (route.talker_end, route.listener_end):
                 if str(end) not in macs:
-                    macs[str(end)] = await _mac(self._bed.hosts[end.host], end)
+                    device = self._places.device(end)
+                    macs[str(end)] = await _mac(self._bed.hosts[end.host], device)
                     if await self._turn_hardware_stamps_on(end):
                         hardware.add(str(end))
-        return Bed(macs, frozenset(hardware))
+        return Bed(macs, frozenset(hardware), self._places)
 
     async def _turn_hardware_stamps_on(self, end: End) -> bool:
-        said = await self._bed.hosts[end.host].run(("ethtool", "-T", end.interface), check=False)
+        device = self._places.device(end)
+        said = await self._bed.hosts[end.host].run(("ethtool", "-T", device), check=False)
         if said.returncode != 0:
             return False
-        step = hardware_stamps_step(end.host, end.interface, parse_timestamping(said.stdout))
+        step = hardware_stamps_step(end.host, device, parse_timestamping(said.stdout))
         if step is None:
             return False
         await self._bed.apply([step])
@@ -293,12 +357,12 @@ def _now_tai_ns(talker: Agent) -> int:
     return talker.tai_ns + int((asyncio.get_running_loop().time() - talker.ready_at) * SECOND_NS)
 
 
-async def _mac(host: Host, end: End) -> str:
-    found = json.loads((await host.run(("ip", "-j", "link", "show", "dev", end.interface))).stdout)
+async def _mac(host: Host, device: str) -> str:
+    found = json.loads((await host.run(("ip", "-j", "link", "show", "dev", device))).stdout)
     return str(found[0]["address"])
 
 
-async def _all_of_these(*works: Coroutine[Any, Any, object], after: BaseException | None = None) -> None:
+async def _all_of_these(*works: Coroutine[Any, Any, object], bed: TestBed, after: BaseException | None = None) -> None:
     """Nothing; all works have come to their end in turn, whatever became of those before, a cancellation included.
 
     What failed first is raised, telling of the others; `after` failed before them all.
@@ -308,6 +372,7 @@ async def _all_of_these(*works: Coroutine[Any, Any, object], after: BaseExceptio
         try:
             await to_the_end(work)
         except (LatlabError, OSError, asyncio.CancelledError) as error:
-            first = after_that(first, error) if first else error
+            then = await bed.cause_of(error) if isinstance(error, LabError) else error
+            first = after_that(first, then) if first else then
     if first:
         raise first

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,78 +9,91 @@ from latlab.data.run_folder import CellFolder
 from latlab.errors import LabError
 from latlab.host import Host
 from latlab.lab.apply import TestBed
+from latlab.lab.places import Places
+from latlab.lab.site import Site
 from latlab.measure.agent import Agent
-from latlab.measure.specs import CLOCK_PERIOD_NS, clock_specs
-from latlab.scenario import End, Scenario
+from latlab.measure.clock_legs import Leg, leg_specs, needed_legs
+from latlab.measure.recordings import Recordings
+from latlab.scenario import Scenario
 
-SPARE_NS = 60_000_000_000
 NS = 1e-9
 
 
 class ClockWatch:
     """The clocks of every pair of hosts between which a stream runs.
 
-    `shared`: hosts on one kernel share their clocks, and the offset is 0. `exchange`: an exchange of timestamps goes on
-    between the two through the whole cell, whatever they share, and bounds the offset.
+    Hosts on one kernel share their clocks, and the offset is 0. A guest of ours and its host compare theirs over a page
+    of memory they share. Two hosts that no chain of these joins exchange timestamps over the network (sync: auto), or
+    are refused (sync: shared); with sync: exchange they always do. All of it goes on through the whole cell.
     """
 
-    def __init__(self, scenario: Scenario, hosts: Mapping[str, Host]) -> None:
+    def __init__(
+        self, scenario: Scenario, site: Site, hosts: Mapping[str, Host], places: Places, recordings: Recordings
+    ) -> None:
         self._scenario = scenario
+        self._site = site
         self._hosts = hosts
-        self._pairs = _pairs(scenario)
-        self._running: dict[tuple[str, str], tuple[Agent, Agent]] = {}
+        self._places = places
+        self._recordings = recordings
+        self._legs = needed_legs(scenario, hosts)
+        self._running: dict[Leg, tuple[Agent, Agent]] = {}
 
     @property
     def agents(self) -> list[Agent]:
-        """The agents that exchange timestamps."""
+        """The agents that compare clocks."""
         return [agent for pair in self._running.values() for agent in pair]
 
-    async def start(self, bed: TestBed, binary: str, run_id: str, folder: CellFolder) -> None:
-        """Nothing; the exchanges go on. LabError: two hosts do not share a clock and nothing measures the offset."""
-        for pair, ends in self._pairs.items():
-            talker, listener = (self._hosts[host] for host in pair)
-            if self._scenario.clock.sync == "shared":
-                if talker.shared_kernel != listener.shared_kernel:
-                    raise LabError(
-                        f"{talker.name} and {listener.name} run different kernels, so they share no clock",
-                        where="clock.sync",
-                        remedy="say `clock: {sync: exchange}`",
-                    )
+    async def start(self, bed: TestBed, run_id: str, folder: CellFolder) -> None:
+        """Nothing; clocks are compared from now on. LabError: two hosts share no clock and nothing may compare them."""
+        for leg in self._legs:
+            if leg.source == "one kernel":
                 continue
-            count = (self._scenario.duration + SPARE_NS) // CLOCK_PERIOD_NS
-            initiator, responder = clock_specs(self._scenario, ends, run_id, folder.clock_prefix(*pair), count)
-            answering = await Agent.start(bed, listener, binary, "clock", responder)
+            recorder, local = self._hosts[leg.recorder], folder.clock_prefix(leg.here, leg.there)
+            answers, asks = leg_specs(self._scenario, self._site, leg, run_id, self._recordings.prefix(recorder, local))
+            waiting = await self._agent(bed, *answers)
             try:
-                asking = await Agent.start(bed, talker, binary, "clock", initiator)
+                asking = await self._agent(bed, *asks)
             except BaseException:
-                await answering.kill(bed)
+                await waiting.kill(bed)
                 raise
-            self._running[pair] = (asking, answering)
+            self._running[leg] = (asking, waiting)
+            await self._recordings.follow(recorder, "clock", local)
 
     def known(self) -> list[dict[str, Any]]:
         """The `clocks` of cell.json as far as they need no measurement: the pairs that share a clock."""
-        if self._scenario.clock.sync != "shared":
-            return []
+        shared = [leg for leg in self._legs if leg.source == "one kernel"]
         return [
-            {"from": talker, "to": listener, "source": "one kernel", "lower_ns": 0, "upper_ns": 0}
-            for talker, listener in self._pairs
+            {"from": leg.here, "to": leg.there, "source": leg.source, "lower_ns": 0, "upper_ns": 0, "windows": []}
+            for leg in shared
         ]
 
-    async def stop(self, bed: TestBed) -> list[dict[str, Any]]:
-        """The `clocks` of cell.json: for each pair, what its offset (listener's clock − talker's) lies between."""
-        entries = self.known()
-        for (talker, listener), (asking, answering) in self._running.items():
-            said: dict[str, Any] = (await asyncio.gather(asking.stop(bed), answering.stop(bed)))[0]
-            entry = {"from": talker, "to": listener, "source": "exchange"}
+    async def stop(self, bed: TestBed) -> tuple[list[dict[str, Any]], LabError | None]:
+        """The `clocks` of cell.json: for each leg, what its offset (`to`'s clock − `from`'s) lies between.
+
+        And the first failure: a leg that failed has no entry, and keeps none from the others.
+        """
+        entries, failure = self.known(), None
+        for leg, (asking, waiting) in self._running.items():
+            try:
+                said = await asking.stop(bed)
+                await waiting.stop(bed)
+            except LabError as error:
+                failure = failure or error
+                await waiting.kill(bed)
+                continue
+            entry = {"from": leg.here, "to": leg.there, "source": leg.source}
             if interval := offset_interval(said):
-                detail = {key: said[key] for key in ("exchanges", "lost", "bound")}
+                detail = {key: said[key] for key in ("exchanges", "lost", "bound", "windows")}
                 entries.append(entry | {"lower_ns": interval[0], "upper_ns": interval[1]} | detail)
-        return entries
+        return entries, failure
 
     async def kill(self, bed: TestBed) -> None:
-        """Nothing; no exchange goes on any more."""
+        """Nothing; no clocks are compared any more."""
         for agent in self.agents:
             await agent.kill(bed)
+
+    async def _agent(self, bed: TestBed, name: str, spec: Mapping[str, Any]) -> Agent:
+        return await Agent.start(bed, self._hosts[name], self._places.agent(name), "clock", spec)
 
 
 def offset_interval(done: Mapping[str, Any]) -> tuple[int, int] | None:
@@ -106,13 +118,3 @@ def _interval(bound: Mapping[str, Any]) -> tuple[int, int] | None:
         return None
     widest = max(abs(least), abs(most)) * NS * bound["span_ns"] / 2
     return int(bound["lower_ns"] - widest), int(bound["upper_ns"] + widest) + 1
-
-
-def _pairs(scenario: Scenario) -> dict[tuple[str, str], tuple[End, End]]:
-    """Each two hosts once, whichever of them talks: a bound holds in both directions."""
-    pairs: dict[tuple[str, str], tuple[End, End]] = {}
-    for name, stream in scenario.streams.items():
-        route = scenario.route(name)
-        if (stream.listener, stream.talker) not in pairs:
-            pairs.setdefault((stream.talker, stream.listener), (route.talker_end, route.listener_end))
-    return pairs

@@ -15,14 +15,20 @@ from typing import Any
 
 import latlab
 from latlab.data.run_folder import RunFolder
-from latlab.errors import LatlabError
+from latlab.lab import make_hosts
+from latlab.lab.bridges.joints import mac_of
+from latlab.lab.guests.origin import images_by_name
+from latlab.lab.guests.planned import TAG, planned_site
+from latlab.lab.guests.unavailable import unavailable
 from latlab.lab.journal import Journal
-from latlab.lab.links import hardware_address
 from latlab.lab.loads import plan_loads
-from latlab.lab.plan import TAG, Command, PlannedCell, plan_text
-from latlab.lab.preflight import find_agent, preflight_cells, raise_problems
+from latlab.lab.places import find_places
+from latlab.lab.plan import Command, PlannedCell, plan_text
+from latlab.lab.preflight import find_agent, image_problems, preflight_cells, raise_problems
+from latlab.lab.site import Site
 from latlab.lab.undo import clean_stale
 from latlab.measure.cell import load_duration_ns, run_cell
+from latlab.measure.clock_legs import leg_specs, needed_legs
 from latlab.measure.events import CellEnded, CellStarted, Cleaned, Listener, RunStarted, ignore
 from latlab.measure.room import check_room
 from latlab.measure.specs import Bed, listen_spec, listeners, talk_spec, talkers
@@ -47,7 +53,7 @@ def check(loaded: Loaded, root: Path) -> list[Cell]:
 
 def plan(loaded: Loaded) -> str:
     """Every command that a run of the scenario would give, ready to paste."""
-    return plan_text([_planned(cell) for cell in cells(loaded)])
+    return plan_text([_planned(cell) for cell in cells(loaded)], [str(one) for one in image_problems(loaded)])
 
 
 async def run(loaded: Loaded, root: Path, listener: Listener = ignore) -> RunFolder:
@@ -94,12 +100,12 @@ async def run(loaded: Loaded, root: Path, listener: Listener = ignore) -> RunFol
 
 
 async def _run_all(order: Sequence[Run], folder: RunFolder, listener: Listener) -> None:
-    tag = secrets.token_hex(2)
+    site = Site(secrets.token_hex(2), agent=str(find_agent()), images=images_by_name())
     repeats = max(one.repeat for one in order)
     for number, one in enumerate(order, start=1):
         listener(CellStarted(number, one.cell.slug, one.repeat, repeats, one.cell.scenario.duration))
         cell_folder = folder.add_cell(one.cell.slug, one.repeat)
-        listener(CellEnded(number, await run_cell(one, number, tag, cell_folder, listener)))
+        listener(CellEnded(number, await run_cell(one, number, site, cell_folder, listener)))
 
 
 async def _until_told(work: Any) -> bool:
@@ -126,27 +132,40 @@ async def _until_told(work: Any) -> bool:
 
 def _planned(cell: Cell) -> PlannedCell:
     scenario = cell.scenario
+    site = planned_site(scenario)
+    hosts = make_hosts(scenario, site)
+    places = find_places(scenario, site, hosts)
     at = Bed(
         {
             # The address of a NIC that is there is only known to the machine: it is named by what it is.
-            str(end): hardware_address(TAG, number, side) if scenario.link_is_created(link) else f"MAC of {end}"
-            for number, link in enumerate(scenario.links)
-            for side, end in enumerate(link.ends)
-        }
+            str(end): mac_of(scenario, TAG, segment, end) or f"MAC of {end}"
+            for segment in scenario.segments()
+            for end in segment.members
+        },
+        places=places,
     )
-    try:
-        binary = str(find_agent())
-    except LatlabError:
-        binary = "latlab-agent"
     needed_ns = load_duration_ns(scenario)
     seconds = -(-needed_ns // SECOND_NS)
     listening = {host: listen_spec(scenario, host, at, ANY_RUN, f"listener-{host}") for host in listeners(scenario)}
     talking = {host: talk_spec(scenario, host, at, ANY_RUN, f"talker-{host}") for host in talkers(scenario)}
-    agents = [Command(host, (binary, "listen"), "listens", spec, seconds=seconds) for host, spec in listening.items()]
-    agents += [
-        Command(host, (binary, "talk"), "talks", spec, started=True, seconds=seconds) for host, spec in talking.items()
+    agents = [
+        Command(host, (places.agent(host), "listen"), "listens", spec, seconds=seconds)
+        for host, spec in listening.items()
     ]
-    return PlannedCell(cell.slug, scenario, plan_loads(scenario, needed_ns, binary), agents)
+    agents += [
+        Command(host, (places.agent(host), "talk"), "talks", spec, started=True, seconds=seconds)
+        for host, spec in talking.items()
+    ]
+    for leg in needed_legs(scenario, hosts):
+        if leg.source != "one kernel":
+            recording = f"clock-{leg.here}-{leg.there}"
+            told = leg_specs(scenario, site, leg, ANY_RUN, recording)
+            agents += [
+                Command(host, (places.agent(host), "clock"), "compares clocks", spec, seconds=seconds)
+                for host, spec in told
+            ]
+    reasons = tuple(str(reason) for reason in unavailable(scenario, site))
+    return PlannedCell(cell.slug, scenario, site, plan_loads(scenario, needed_ns, places), agents, reasons)
 
 
 def _now() -> str:

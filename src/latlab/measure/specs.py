@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from latlab.scenario import End, Scenario
+from latlab.lab.places import Places
+from latlab.scenario import Route, Scenario
 from latlab.scenario.streams import CLOCK_PORT
 from latlab.scenario.tuning import Realtime
 
 CLOCK_PERIOD_NS = 10_000_000
+PAGE_PERIOD_NS = 50_000_000
+PAGE_BURST_NS = 300_000
+"""How long the host's clock is shown at a time: a guest that is scheduled meanwhile reads it many times."""
 
 Spec = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Bed:
-    """What only the machine knows once the test bed stands: MAC addresses and hardware stamping by `host.interface`."""
+    """What only the machine knows once the test bed stands: MAC addresses and hardware stamping by `host.interface`.
+
+    places: each host's agent, and the device behind each interface.
+    """
 
     macs: Mapping[str, str]
     hardware: frozenset[str] = frozenset()
+    places: Places = field(default_factory=Places)
 
 
 def talkers(scenario: Scenario) -> list[str]:
@@ -66,28 +74,53 @@ def listen_spec(scenario: Scenario, host: str, bed: Bed, run_id: str, recording:
         "mode": tuning.mode,
         "busy_poll_us": tuning.busy_poll_us,
         "hardware_stamps": any(str(end) in bed.hardware for end in ends),
-        "streams": [_listen_stream(scenario, name) for name in names],
+        "streams": [_listen_stream(scenario, name, bed) for name in names],
     }
 
 
-def clock_specs(
-    scenario: Scenario, ends: tuple[End, End], run_id: str, recording: Path | str, count: int
-) -> tuple[Spec, Spec]:
-    """The specs of `latlab-agent clock`: the initiator's at the first end, the responder's at the second."""
-    source, peer = (f"{scenario.address(end).ip}:{CLOCK_PORT}" for end in ends)
+def clock_specs(route: Route, run_id: str, recording: Path | str, count: int) -> tuple[Spec, Spec]:
+    """The specs of `latlab-agent clock`: the initiator's at the route's talker, the responder's at its listener."""
     realtime = {"lock_memory": False}
     initiator = {
         "role": "initiator",
         "run_id": run_id,
-        "source": source,
-        "peer": peer,
+        "source": f"{route.source}:{CLOCK_PORT}",
+        "peer": f"{route.destination}:{CLOCK_PORT}",
         "period_ns": CLOCK_PERIOD_NS,
         "count": count,
         "recording": str(recording),
         "realtime": realtime,
     }
-    responder = {"role": "responder", "run_id": run_id, "listen": peer, "peer": source, "realtime": realtime}
+    responder = {
+        "role": "responder",
+        "run_id": run_id,
+        "listen": f"{route.listen}:{CLOCK_PORT}",
+        "peer": f"{route.source}:{CLOCK_PORT}",
+        "realtime": realtime,
+    }
     return initiator, responder
+
+
+def page_specs(page: str, run_id: str, recording: Path | str, count: int) -> tuple[Spec, Spec]:
+    """The specs of `latlab-agent clock` over a shared page: the writer's on the VM host, the reader's in the guest."""
+    realtime = {"lock_memory": False}
+    writer = {
+        "role": "page-writer",
+        "run_id": run_id,
+        "page": page,
+        "burst_ns": PAGE_BURST_NS,
+        "every_ns": PAGE_PERIOD_NS,
+        "realtime": realtime,
+    }
+    reader = {
+        "role": "page-reader",
+        "run_id": run_id,
+        "device": "auto",
+        "count": count,
+        "recording": str(recording),
+        "realtime": realtime,
+    }
+    return writer, reader
 
 
 def stream_entries(scenario: Scenario) -> list[dict[str, Any]]:
@@ -135,7 +168,7 @@ def _talk_stream(scenario: Scenario, name: str, bed: Bed) -> Spec:
     spec = {
         "stream": scenario.stream_number(name),
         "name": name,
-        "interface": route.talker_end.interface,
+        "interface": bed.places.device(route.talker_end),
         "period_ns": stream.period,
         "offset_ns": stream.offset,
         "size": stream.size,
@@ -155,25 +188,25 @@ def _talk_stream(scenario: Scenario, name: str, bed: Bed) -> Spec:
     else:
         transport = {
             "kind": "udp",
-            "source": f"{scenario.address(route.talker_end).ip}:0",
-            "destination": f"{scenario.address(route.listener_end).ip}:{scenario.port(name)}",
+            "source": f"{route.source}:0",
+            "destination": f"{route.destination}:{scenario.port(name)}",
         }
     return spec | {"transport": transport}
 
 
-def _listen_stream(scenario: Scenario, name: str) -> Spec:
+def _listen_stream(scenario: Scenario, name: str, bed: Bed) -> Spec:
     stream, route = scenario.streams[name], scenario.route(name)
     if stream.transport == "ethernet":
         transport: Spec = {"kind": "ethernet", "ethertype": stream.ethertype, "vlan": stream.vlan}
     else:
         transport = {
             "kind": "udp",
-            "listen": f"{scenario.address(route.listener_end).ip}:{scenario.port(name)}",
+            "listen": f"{route.listen}:{scenario.port(name)}",
         }
     return {
         "stream": scenario.stream_number(name),
         "name": name,
-        "interface": route.listener_end.interface,
+        "interface": bed.places.device(route.listener_end),
         "size": stream.size,
         "count": scenario.packet_count(name),
         "transport": transport,

@@ -10,6 +10,7 @@ from latlab.data.run_folder import RunFolder, publishing
 from latlab.report.html import render
 from latlab.report.payload import SAMPLE_BUDGET, view_payload
 from latlab.report.pictures import write_pictures
+from latlab.report.repeats import Strips, drawn
 from latlab.report.view import METRIC_ORDER, view, views
 
 
@@ -27,6 +28,7 @@ def write_report(
     label, verdict = result["label"] or "no label", f"verdict: {result['verdict']}"
     caption = " · ".join((label, verdict, result["scenario"], result["run"], "figures in µs"))
     payloads: dict[tuple[str, str], dict[str, Any]] = {}
+    strips: dict[tuple[str, str], Strips] = {}
     wanted = views(result)
     for stream, metric in sorted(wanted, key=lambda one: METRIC_ORDER.index(one[1])):
         shown = view(folder, result, stream, metric)
@@ -34,9 +36,10 @@ def write_report(
         raw = samples <= sample_budget
         sample_budget -= samples if raw else 0
         payloads[stream, metric] = view_payload(shown, raw=raw)
+        strips[stream, metric] = drawn(shown)
         if formats:
             write_pictures(shown, folder.pictures_path, caption=caption, formats=formats)
-    page = render(folder, [payloads[one] for one in wanted])
+    page = render(folder, [payloads[one] for one in wanted], strips)
     with publishing(folder.report_path) as temporary:
         temporary.write_text(page, encoding="utf-8")
     return folder.report_path

@@ -23,7 +23,18 @@ STATISTICS: tuple[tuple[str, str], ...] = (
         "p50 … p99.99",
         "the value that this share of the packets does not exceed; blank where there are too few to say",
     ),
-    ("±", "how far each figure may be off because the two hosts' clocks are not one clock"),
+    (
+        "±",
+        "how far each figure may be off because two hosts' clocks are not one clock; in brackets what compares them",
+    ),
+    (
+        "of each",
+        "of every repetition by itself the figure, of these the least, the middle and the greatest; never pooled",
+    ),
+    (
+        "stddev in one, between",
+        "the middle one of the repetitions' standard deviations, beside the standard deviation of their means",
+    ),
 )
 
 LABELS: tuple[tuple[str, str], ...] = (

@@ -14,8 +14,11 @@ from markupsafe import Markup
 
 from latlab.analysis.metrics import METRICS, METRICS_BY_NAME
 from latlab.data.run_folder import CellFolder, RunFolder
-from latlab.report import definitions, rows, text
+from latlab.report import definitions, repeats, rows, testbed, text, unmeasured
 from latlab.report.facts import compare_facts, flatten
+from latlab.report.places import cell_key, cell_title
+from latlab.report.reasons import grouped_reasons
+from latlab.report.repeats import Strips
 from latlab.report.view import METRIC_ORDER
 
 _HERE = Path(__file__).parent
@@ -26,8 +29,9 @@ _USUAL_COUNTS = ("scheduled", "sent", "received", "lost")
 _VERDICT_MARKS = {"trusted": "✓", "suspect": "!", "untrusted": "✗"}
 
 
-def render(folder: RunFolder, payloads: Sequence[Mapping[str, Any]]) -> str:
-    """The page of this run. payloads: what `payload.view_payload` gives for each (stream, metric).
+def render(folder: RunFolder, payloads: Sequence[Mapping[str, Any]], strips: Mapping[tuple[str, str], Strips]) -> str:
+    """The page of this run. payloads: what `payload.view_payload` gives for each (stream, metric); strips: (stream,
+    metric) → what `repeats.drawn` gives.
 
     Nothing from the run reaches the page unescaped, and the page's own policy lets no script run but ours.
     """
@@ -43,12 +47,11 @@ def render(folder: RunFolder, payloads: Sequence[Mapping[str, Any]]) -> str:
         limit=lambda value, path: text.limit(path, value),
         rate=text.rate,
         microseconds=text.microseconds,
-        uncertainty=_uncertainty,
     )
     style = "\n".join(_asset(name) for name in _STYLES)
     scripts = [_asset(name) for name in _SCRIPTS]
     return environment.get_template("report.html.j2").render(
-        **_summary(result),
+        **_summary(result, strips),
         **_cells(folder, result),
         **_run(folder),
         result=result,
@@ -81,23 +84,35 @@ _DEFINITIONS = (
 )
 
 
-def _summary(result: Mapping[str, Any]) -> dict[str, Any]:
+def _summary(result: Mapping[str, Any], strips: Mapping[tuple[str, str], Strips]) -> dict[str, Any]:
     """Verdict, metrics and tables."""
     names = rows.metric_names(result, METRIC_ORDER)
-    tables = [(rows.summary(result, name), rows.worst_lines(result, name)) for name in names]
     return {
         "verdict_mark": _VERDICT_MARKS.get(result["verdict"], "?"),
-        "reasons": rows.grouped_reasons(result),
+        "reasons": grouped_reasons(result),
         "verdict_meaning": _sentence(dict(definitions.VERDICTS).get(result["verdict"], "")),
         "label_meaning": dict(definitions.LABELS).get(result["label"] or "", ""),
+        "label_reasons": [f"{reason}." for reason in testbed.label_reasons(result)],
+        "label": result["label"] or "no label",
         "metrics": [METRICS_BY_NAME[name] for name in names],
-        "tables": tables,
-        "unbuilt": [
-            {"name": _name(cell), "status": cell["status"], "note": rows.reason_text(cell["reason"])}
-            for cell in rows.ordered_cells(result)
-            if cell["status"] != "ok"
-        ],
+        "tables": [_tables(result, name, strips) for name in names],
+        "lacking": unmeasured.unavailable(result),
+        "unfinished": unmeasured.unfinished(result),
         "streams": rows.stream_names(result),
+    }
+
+
+def _tables(result: Mapping[str, Any], metric: str, strips: Mapping[tuple[str, str], Strips]) -> dict[str, Any]:
+    """One metric's tables, its repetitions beside each other, and where its slowest packets lost their time."""
+    tables = rows.summaries(result, metric)
+    return {
+        "metric": metric,
+        "tables": tables,
+        "labels_differ": len({row.label for table in tables for row in table.rows}) > 1,
+        "repeats": [(table, found) for table in tables if (found := repeats.spreads(table))],
+        "strips": {stream: drawn for (stream, name), drawn in strips.items() if name == metric},
+        "worst": rows.worst_lines(result, metric),
+        "worst_of_streams": rows.worst_of_streams(result, metric),
     }
 
 
@@ -106,13 +121,14 @@ def _cells(folder: RunFolder, result: Mapping[str, Any]) -> dict[str, Any]:
     outcomes = rows.ordered_cells(result)
     found = [(outcome, folder.cell(outcome["slug"], outcome["repeat"])) for outcome in outcomes]
     documents = [(outcome, _document(cell)) for outcome, cell in found]
+    by_key = {cell_key(outcome): document for outcome, document in documents}
     counts = [
-        {"cell": rows.cell_title(cell), "repeat": cell["repeat"], "stream": stream, "counts": block["counts"]}
+        {"cell": cell_title(cell), "repeat": cell["repeat"], "stream": stream, "counts": block["counts"]}
         for cell in outcomes
         for stream, block in cell["streams"].items()
     ]
     refused = [
-        {"cell": rows.cell_title(cell), "repeat": cell["repeat"], "host": host, "counts": found}
+        {"cell": cell_title(cell), "repeat": cell["repeat"], "host": host, "counts": found}
         for cell in outcomes
         for host, found in cell["refused"].items()
         if any(found.values())
@@ -124,12 +140,12 @@ def _cells(folder: RunFolder, result: Mapping[str, Any]) -> dict[str, Any]:
         "refused": refused,
         "refused_names": _columns([row["counts"] for row in refused]),
         "loads": [
-            {"cell": rows.cell_title(cell), "repeat": cell["repeat"], "load": load}
+            {"cell": cell_title(cell), "repeat": cell["repeat"], "load": load}
             for cell in outcomes
             for load in cell["loads"]
         ],
         "clocks": [
-            {"cell": rows.cell_title(outcome), "repeat": outcome["repeat"], "clock": clock}
+            {"cell": cell_title(outcome), "repeat": outcome["repeat"], "clock": clock}
             for outcome, document in documents
             for clock in document.get("clocks", [])
         ],
@@ -138,6 +154,10 @@ def _cells(folder: RunFolder, result: Mapping[str, Any]) -> dict[str, Any]:
         ),
         "cells": [_steps_and_agents(outcome, document) for outcome, document in documents],
         "described": _described(documents),
+        "bridges": testbed.bridges(result),
+        "guests": testbed.guests(result),
+        "not_done": testbed.not_done(result, by_key),
+        "not_kept": testbed.not_kept(result, by_key),
     }
 
 
@@ -199,12 +219,6 @@ def _stream_line(stream: Mapping[str, Any]) -> str:
     return " · ".join(parts)
 
 
-def _uncertainty(statistics: Mapping[str, Any]) -> str:
-    """The ± of a row; "unknown" where nothing bounds the clocks."""
-    bound = statistics.get("uncertainty_ns")
-    return "unknown" if bound is None else text.microseconds(bound)
-
-
 def _policy(style: str, scripts: Sequence[str]) -> str:
     """The page's Content-Security-Policy: nothing is loaded from anywhere, and only our own scripts run."""
     allowed = " ".join(_hash(script) for script in scripts)
@@ -217,7 +231,7 @@ def _hash(content: str) -> str:
 
 
 def _name(outcome: Mapping[str, Any]) -> str:
-    return f"{rows.cell_title(outcome)}, repeat {outcome['repeat']}"
+    return f"{cell_title(outcome)}, repeat {outcome['repeat']}"
 
 
 def _moment(iso: str) -> str:

@@ -24,6 +24,9 @@ _WIDTH_IN = 10.0
 _ROW_IN = 1.5
 _HEAD_IN = 0.72
 _FOOT_IN = 0.5
+_LEFT_IN = 0.98  # the axis title, and seven digits beside it
+_LEGEND_COLUMNS = 2
+_LEGEND_LINE_IN = 0.21
 _COLUMNS = 1100
 _INK = "#1a1a1a"
 _QUIET = "#5a5a5a"
@@ -96,7 +99,7 @@ def series_figure(shown: View, caption: str) -> Figure:
         count,
         2,
         width_ratios=(3.6, 1),
-        left=0.72 / _WIDTH_IN,
+        left=_LEFT_IN / _WIDTH_IN,
         right=1 - 0.18 / _WIDTH_IN,
         top=1 - (_HEAD_IN + 0.26) / height,
         bottom=_FOOT_IN / height,
@@ -133,9 +136,11 @@ def series_figure(shown: View, caption: str) -> Figure:
 
 def ccdf_figure(shown: View, caption: str) -> Figure:
     """A figure with all cells' CCDFs, log-log: the share of packets at or above each value."""
-    height = 5.6
+    # The legend is below: no corner of the axes is free of tails.
+    legend = _LEGEND_LINE_IN * -(-len(shown.traces) // _LEGEND_COLUMNS)
+    height = 5.6 + legend
     figure = Figure(figsize=(_WIDTH_IN * 0.8, height))
-    axes = figure.add_axes((0.165, 0.105, 0.81, 0.765))
+    axes = figure.add_axes((0.165, (0.59 + legend) / height, 0.81, 4.28 / height))
     _head(figure, shown, caption, height)
     for trace in shown.traces:
         tail = ccdf(trace.value_ns)
@@ -160,7 +165,14 @@ def ccdf_figure(shown: View, caption: str) -> Figure:
     axes.yaxis.set_major_formatter(FuncFormatter(_share_text))
     axes.set_xlabel(f"{shown.label} [µs]")
     axes.set_ylabel("share of packets at or above")
-    axes.legend(loc="upper right", frameon=True, framealpha=0.92, edgecolor="none", fontsize=8.5, handlelength=2.8)
+    figure.legend(
+        loc="lower left",
+        bbox_to_anchor=(0.155, 0.06 / height),
+        ncol=_LEGEND_COLUMNS,
+        frameon=False,
+        fontsize=8.5,
+        handlelength=2.8,
+    )
     return figure
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from latlab.analysis.accept import evaluate
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.summary import result_document, summarise_cell, with_reasons
 from latlab.analysis.trust import judge
 from latlab.data.packets import build_packets, is_joined, read_findings
 from latlab.data.run_folder import CellFolder, RunFolder
 from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, LatlabError, UsageError
+from latlab.report.testbed import with_test_bed
+from latlab.report.unmeasured import UNAVAILABLE
 from latlab.scenario import Loaded, cells, load_scenario
 
-_FAILED = ("failed", "interrupted", "not run")
+_FAILED = frozenset({"failed", "interrupted", "not run"})
 _WHAT_ENDED_IT = {
     "running": "the lab was killed before this cell was measured",
     "interrupted": "the run was interrupted before this cell was measured",
@@ -42,9 +45,17 @@ def make_result(folder: RunFolder) -> dict[str, Any]:
     documents.sort(
         key=lambda document: (slugs.index(document["slug"]) if document["slug"] in slugs else -1, document["repeat"])
     )
-    result = result_document(folder.run(), documents, limits)
+    result = judged_result(folder.run(), documents, limits)
     folder.write_result(result)
     return result
+
+
+def judged_result(
+    run: Mapping[str, Any], documents: Sequence[Mapping[str, Any]], limits: Mapping[str, int]
+) -> dict[str, Any]:
+    """The result document of these cells' documents. What this machine cannot build breaks no limit."""
+    built = [document for document in documents if document["status"] != UNAVAILABLE]
+    return result_document(run, documents) | {"accept": evaluate(limits, built)}
 
 
 def cell_result(folder: CellFolder) -> dict[str, Any]:
@@ -53,7 +64,7 @@ def cell_result(folder: CellFolder) -> dict[str, Any]:
     measured = bool(cell["start_tai_ns"])
     if measured and not is_joined(folder):
         build_packets(folder)
-    document = summarise_cell(cell, folder.packets() if measured else None)
+    document = with_test_bed(summarise_cell(cell, folder.packets() if measured else None), cell)
     evidence = Evidence(
         cell=cell,
         document=document,
@@ -87,7 +98,7 @@ def _not_run(folder: RunFolder, labels: Mapping[str, Mapping[str, Any]]) -> list
             "streams": [],
             "agents": [],
         }
-        document = summarise_cell(cell, None)
+        document = with_test_bed(summarise_cell(cell, None), cell)
         documents.append(with_reasons(document, judge(Evidence(cell=cell, document=document))))
     return documents
 
@@ -96,10 +107,11 @@ def exit_code(result: Mapping[str, Any], *, strict: bool = False) -> int:
     """The exit code that a result deserves: of a cell that failed or never ran (3), no trust (4), a limit exceeded (1).
 
     The first that applies, in this order. strict takes `suspect` for untrusted. Cells this machine cannot build are
-    no failure.
+    as if they were not there; where it can build none, nothing was measured, and the lab has failed.
     """
     distrusted = ("untrusted", "suspect") if strict else ("untrusted",)
-    if any(cell["status"] in _FAILED for cell in result["cells"]):
+    statuses = {cell["status"] for cell in result["cells"]}
+    if statuses & _FAILED or statuses == {UNAVAILABLE}:
         return EXIT_LAB
     if result["verdict"] in distrusted:
         return EXIT_UNTRUSTED

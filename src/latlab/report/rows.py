@@ -1,12 +1,13 @@
-"""What stands in a summary table: one row a cell, stream and repeat, in the terminal as on the page."""
+"""What stands in the summary tables: one row a cell, stream and repeat, in the terminal as on the page."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from latlab.analysis.counts import counted
+from latlab.report.places import cell_name, dimension_keys, dimension_text, short_headings
 from latlab.report.text import microseconds, whole
 
 
@@ -53,12 +54,10 @@ UNUSUAL_COUNTS = (
 )
 """The counts of a stream that are 0 where every packet was sent and received once."""
 
-_REASON_KEYS = ("check", "finding", "severity", "expected", "actual", "remedy")
-
 
 @dataclass(frozen=True)
 class Row:
-    """One cell's repeat and stream. `statistics` is None where it did not run or has no such timestamps."""
+    """One cell's repeat and stream. `statistics` is None where it has no such timestamps; `clock`: as in the result."""
 
     dimensions: tuple[str, ...]
     slug: str
@@ -66,30 +65,59 @@ class Row:
     stream: str
     status: str
     verdict: str
+    label: str
+    clock: str | None
     statistics: Mapping[str, Any] | None
-    note: str
+
+    @property
+    def uncertainty(self) -> str:
+        """By how many µs, ±, the clocks may make it wrong, and where that is known from; "unknown" without a bound."""
+        bound = self.statistics["uncertainty_ns"] if self.statistics else None
+        return "unknown" if bound is None else sourced(microseconds(bound), self.clock)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """One metric's table. `headings` names the leading columns whose values `labels(row)` gives."""
+    """One metric's table. `headings` names the leading columns whose values `labels(row)` gives.
+
+    stream: the one it is of, with its ends; empty where rows are of several, and name theirs.
+    """
 
     metric: str
+    stream: str
     headings: tuple[str, ...]
     rows: tuple[Row, ...]
     shows_stream: bool
     shows_repeat: bool
 
     @property
-    def unfinished(self) -> tuple[Row, ...]:
-        """The rows of cells that did not run to their end: their `note` says why."""
-        return tuple(row for row in self.rows if row.status != "ok")
-
-    @property
     def between(self) -> str:
         """The timestamps subtracted, as "rx_soft − launch"; blank where rows differ."""
         found = {(row.statistics["to"], row.statistics["from"]) for row in self.rows if row.statistics}
         return difference(*found.pop()) if len(found) == 1 else ""
+
+    @property
+    def title(self) -> str:
+        """What the table is of: "down, sensor → vm1: latency = rx_soft − launch"."""
+        stream = f"{self.stream}: " if self.stream else ""
+        return stream + self.metric + (f" = {self.between}" if self.between else "")
+
+    @property
+    def of_what(self) -> str:
+        """Which packets its figures are of."""
+        return "after warm-up" + (" · each repetition by itself" if self.shows_repeat else "")
+
+    @property
+    def uncertainty(self) -> str:
+        """The largest ± of any row, with where it is known from; empty without rows."""
+        shown = [row for row in self.rows if row.statistics]
+        bounds = [row.statistics["uncertainty_ns"] for row in shown if row.statistics]
+        known = [bound for bound in bounds if bound is not None]
+        if not known:
+            return "unknown" if bounds else ""
+        sources = dict.fromkeys(row.clock for row in shown if row.clock)
+        largest = sourced(microseconds(max(known)), " or ".join(sources))
+        return largest if len(known) == len(bounds) else f"{largest}, unknown in some cells"
 
     def labels(self, row: Row) -> tuple[str, ...]:
         """The leading columns of one row, as many as there are headings."""
@@ -98,22 +126,41 @@ class Summary:
         return row.dimensions + stream + repeat
 
 
-def summary(result: Mapping[str, Any], metric: str) -> Summary:
-    """The rows of one metric: cells in the order of the matrix, then streams, then repeats."""
-    keys = dimension_keys(result)
+def summaries(result: Mapping[str, Any], metric: str) -> tuple[Summary, ...]:
+    """The metric's tables: cells in the order of the matrix, then repeats.
+
+    Where there are several cells and streams, each stream has a table to itself, whose rows compare; else there is
+    one. Cells of which nothing was measured are in none.
+    """
     names = stream_names(result)
-    present = [
-        _row(cell, stream, metric, keys)
-        for cell in ordered_cells(result)
-        for stream in (names if cell["streams"] else names[:1] or ("",))
-    ]
-    rank = {cell["slug"]: place for place, cell in enumerate(ordered_cells(result))}
-    place = {name: number for number, name in enumerate(names)}
-    ordered = tuple(sorted(present, key=lambda row: (rank[row.slug], place.get(row.stream, 0), row.repeat)))
-    shows_stream = len(names) > 1
-    shows_repeat = any(cell["repeat"] > 1 for cell in result["cells"])
-    headings = short_headings(keys) + (("stream",) if shows_stream else ()) + (("repeat",) if shows_repeat else ())
-    return Summary(metric, headings, ordered, shows_stream, shows_repeat)
+    cells = [cell for cell in ordered_cells(result) if cell["streams"]]
+    keys = dimension_keys(result)
+    several = any(cell["repeat"] > 1 for cell in result["cells"])
+    repeat = ("repeat",) if several else ()
+    if len(names) > 1 and len({cell["slug"] for cell in cells}) > 1:
+        headings = (*short_headings(keys), *repeat)
+        tables = [
+            Summary(metric, stream_title(result, name), headings, rows, False, several)
+            for name in names
+            for rows in [tuple(_row(cell, name, metric, keys) for cell in cells if name in cell["streams"])]
+        ]
+    else:
+        headings = (*short_headings(keys), *(("stream",) if len(names) > 1 else ()), *repeat)
+        rows = tuple(_row(cell, name, metric, keys) for name in names for cell in cells if name in cell["streams"])
+        tables = [Summary(metric, "", headings, rows, len(names) > 1, several)]
+    return tuple(table for table in tables if any(row.statistics for row in table.rows))
+
+
+def stream_title(result: Mapping[str, Any], name: str) -> str:
+    """A stream's name with its ends: "down, sensor → vm1"."""
+    found = (cell["streams"][name] for cell in result["cells"] if name in cell["streams"])
+    ends = next(((block["talker"], block["listener"]) for block in found if block.get("talker")), None)
+    return f"{name}, {ends[0]} → {ends[1]}" if ends else name
+
+
+def sourced(figure: str, source: str | None) -> str:
+    """A figure with where it is known from: "0.4 (shared page)"."""
+    return f"{figure} ({source})" if source else figure
 
 
 def ordered_cells(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -133,39 +180,6 @@ def metric_names(result: Mapping[str, Any], order: Sequence[str]) -> tuple[str, 
         name for cell in result["cells"] for stream in cell["streams"].values() for name in stream["metrics"]
     )
     return tuple(name for name in order if name in found) + tuple(name for name in found if name not in order)
-
-
-def dimension_keys(result: Mapping[str, Any]) -> tuple[str, ...]:
-    """The matrix's keys, as in `cell`: what the cells differ in."""
-    return tuple(dict.fromkeys(key for cell in result["cells"] for key in cell["cell"]))
-
-
-def short_headings(keys: Sequence[str]) -> tuple[str, ...]:
-    """Each matrix key's last part, or the whole key where two would read the same."""
-    last = [key.rsplit(".", 1)[-1] for key in keys]
-    return tuple(short if last.count(short) == 1 else key for key, short in zip(keys, last, strict=True))
-
-
-def dimension_text(value: object) -> str:
-    """One matrix value as people write it: a list of loads is joined, an empty one is "none"."""
-    if isinstance(value, (list, tuple)):
-        return " + ".join(dimension_text(item) for item in value) or "none"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {dimension_text(item)}" for key, item in value.items())
-    return "none" if value is None else str(value)
-
-
-def cell_title(cell: Mapping[str, Any]) -> str:
-    """A cell's name in a heading: "bridge tap, loads none"; "all" where the matrix has no keys."""
-    keys = tuple(cell["cell"])
-    named = zip(short_headings(keys), cell["cell"].values(), strict=True)
-    return ", ".join(f"{heading} {dimension_text(value)}" for heading, value in named) or "all"
-
-
-def cell_name(result: Mapping[str, Any], cell: Mapping[str, Any]) -> str:
-    """A cell's title, and which repeat it is where the run has several."""
-    several = any(one["repeat"] > 1 for one in result["cells"])
-    return cell_title(cell) + (f", repeat {cell['repeat']}" if several else "")
 
 
 def remarks(result: Mapping[str, Any]) -> list[str]:
@@ -189,16 +203,29 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
 
 def worst_lines(result: Mapping[str, Any], metric: str) -> list[str]:
     """A line for each cell and stream: its largest value of the metric, in µs, as intervals that add up to it."""
+    return [line for _, _, line in _worst(result, metric)]
+
+
+def worst_of_streams(result: Mapping[str, Any], metric: str) -> list[str]:
+    """The same, of each stream's largest value in all cells only."""
+    largest: dict[str, tuple[int, str]] = {}
+    for stream, value, line in _worst(result, metric):
+        if stream not in largest or value > largest[stream][0]:
+            largest[stream] = (value, line)
+    return [line for _, line in largest.values()]
+
+
+def _worst(result: Mapping[str, Any], metric: str) -> Iterator[tuple[str, int, str]]:
+    """(stream, value in ns, line) of each cell and stream."""
     several = len(stream_names(result)) > 1
-    lines = []
     for cell in ordered_cells(result):
         for stream, block in cell["streams"].items():
             figures = block["metrics"].get(metric, {})
             if worst := figures.get("worst"):
                 intervals = " + ".join(f"{_interval_name(one)} {microseconds(one['ns'])}" for one in worst["intervals"])
                 name = cell_name(result, cell) + (f", {stream}" if several else "")
-                lines.append(f"{name}: max {microseconds(figures['max'])} is packet {worst['sequence']}: {intervals}")
-    return lines
+                line = f"{name}: max {microseconds(figures['max'])} is packet {worst['sequence']}: {intervals}"
+                yield stream, figures["max"], line
 
 
 _INTERVAL_NAMES = {
@@ -220,67 +247,21 @@ def _interval_name(interval: Mapping[str, Any]) -> str:
     return _INTERVAL_NAMES.get(between) or f"{between[0]} → {between[1]}"
 
 
-def reason_text(reason: Mapping[str, Any] | None) -> str:
-    """Why a cell did not run, in one line: what, where, and what to do."""
-    if not reason:
-        return ""
-    where = f"{reason['where']}: " if reason.get("where") else ""
-    remedy = f" ({reason['remedy']})" if reason.get("remedy") else ""
-    return f"{where}{reason['what']}{remedy}"
-
-
-def grouped_reasons(result: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], tuple[str, ...]]]:
-    """The verdict's reasons, the gravest first; those that differ only in place are one, with all places.
-
-    A place that stands in every cell, or in every one that was measured, is told once.
-    """
-    everywhere = {
-        frozenset(_key(cell) for cell in result["cells"] if cell["streams"]): "every measured cell",
-        frozenset(_key(cell) for cell in result["cells"]): "every cell",
-    }
-    places: dict[tuple[str, ...], list[str]] = {}
-    for reason in result["reasons"]:
-        said = tuple(str(reason.get(key) or "") for key in _REASON_KEYS)
-        places.setdefault(said, []).append(str(reason.get("where") or ""))
-    grouped = [
-        (dict(zip(_REASON_KEYS, said, strict=True)), _places(where, everywhere)) for said, where in places.items()
-    ]
-    return sorted(grouped, key=lambda one: one[0]["severity"] != "untrusted")
-
-
-def _places(where: Sequence[str], everywhere: Mapping[frozenset[str], str]) -> tuple[str, ...]:
-    """The places, each "CELL: place" or "CELL"; a place found in one of the sets of cells is told with its name."""
-    cells: dict[str, list[str]] = {}
-    for one in filter(None, where):
-        cell, _, place = one.partition(": ")
-        cells.setdefault(place, []).append(cell)
-    told: list[str] = []
-    for place, found in cells.items():
-        name = everywhere.get(frozenset(found)) if len(set(found)) > 1 else None
-        told += [": ".join(filter(None, (cell, place))) for cell in ([name] if name else dict.fromkeys(found))]
-    return tuple(told)
-
-
-def _key(cell: Mapping[str, Any]) -> str:
-    return f"{cell['slug']}/r{cell['repeat']}"
-
-
 def difference(end: str, begin: str) -> str:
     """Two timestamps subtracted, as "rx_soft − launch", in brackets what is a formula itself."""
     return f"{end} − ({begin})" if " " in begin else f"{end} − {begin}"
 
 
 def _row(cell: Mapping[str, Any], stream: str, metric: str, keys: Sequence[str]) -> Row:
-    dimensions = tuple(dimension_text(cell["cell"][key]) if key in cell["cell"] else "" for key in keys)
-    found = cell["streams"].get(stream, {}).get("metrics", {}).get(metric)
-    note = reason_text(cell["reason"]) or ("" if found else "no such timestamps")
+    block = cell["streams"][stream]
     return Row(
-        dimensions,
+        tuple(dimension_text(cell["cell"][key]) if key in cell["cell"] else "" for key in keys),
         cell["slug"],
         cell["repeat"],
         stream,
         cell["status"],
         cell.get("verdict") or "",
-        found,
-        note,
+        cell.get("label") or "no label",
+        block.get("clock"),
+        block["metrics"].get(metric),
     )

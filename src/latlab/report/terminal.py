@@ -1,4 +1,4 @@
-"""The result as tables in a terminal or a file: summaries, remarks, loads, limits, verdict."""
+"""The result as tables in a terminal or a file: summaries, repetitions, what is missing, loads, limits, verdict."""
 
 from __future__ import annotations
 
@@ -12,21 +12,30 @@ from rich.table import Table
 from rich.text import Text
 
 from latlab.analysis.accept import EXCEEDED
-from latlab.report import rows, text
+from latlab.report import repeats, rows, text, unmeasured
+from latlab.report.places import cell_title
+from latlab.report.reasons import Reason, grouped_reasons
 from latlab.report.rows import Column, Summary
+from latlab.report.testbed import label_reasons
 
 DEFAULT_METRICS = ("latency", "latency_user")
 _VERDICT_STYLE = {"trusted": "bold green", "suspect": "bold yellow", "untrusted": "bold red"}
 _NARROW = (rows.MOMENTS + rows.COUNTS, rows.PERCENTILES)
+_WORST_LINES = 8
+"""How many lines about slowest packets one metric may have: with more, each stream has one."""
+
+_FOUND_LINES = 4
+"""How many lines one reason may have for what differs from place to place; all of them are on the page."""
 
 
 def print_result(result: Mapping[str, Any], console: Console, metrics: Sequence[str] = DEFAULT_METRICS) -> None:
-    """Nothing; the whole result is printed: summaries, remarks, loads, limits, and last the verdict with its reasons.
+    """Nothing; the whole result is printed: summaries, what has none, remarks, loads, limits, and last the verdict.
 
     A console without a terminal gets plain text: rich leaves out every colour code there.
     """
     for part in (
         *summary_tables(result, metrics),
+        *unmeasured_tables(result),
         *remark_lines(result),
         *load_tables(result),
         *accept_tables(result),
@@ -37,13 +46,38 @@ def print_result(result: Mapping[str, Any], console: Console, metrics: Sequence[
 
 
 def summary_tables(result: Mapping[str, Any], metrics: Sequence[str] = DEFAULT_METRICS) -> list[RenderableType]:
-    """One table a metric, in µs: cells × streams × repeats down, statistics across; blank where null.
+    """Each metric's tables, in µs: cells × repeats down, statistics across, blank where null; then how far repetitions
+    differ, and where the slowest packets lost their time.
 
     A metric that no stream has gets no table. Where the terminal is too narrow for all columns, the
     percentiles stand in a second table below.
     """
     present = rows.metric_names(result, metrics)
-    return [_Summary(result, rows.summary(result, name)) for name in metrics if name in present]
+    parts: list[RenderableType] = []
+    for name in metrics:
+        if name not in present:
+            continue
+        tables = rows.summaries(result, name)
+        parts += [_Summary(result, table) for table in tables]
+        parts += [_Spreads(result, table) for table in tables if repeats.spreads(table)]
+        parts += _worst(result, name)
+    return parts
+
+
+def unmeasured_tables(result: Mapping[str, Any]) -> list[RenderableType]:
+    """The cells that this machine cannot build, with what it lacks, and those that did not run to their end."""
+    parts: list[RenderableType] = []
+    if lacking := unmeasured.unavailable(result):
+        table = _table("Not available on this machine")
+        for heading in ("cells", "what is lacking", "where", "how to get it"):
+            table.add_column(heading, overflow="fold")
+        for one in lacking:
+            table.add_row(*_texts("; ".join(one.cells), one.what, one.where, one.remedy))
+        parts.append(table)
+    if broken := unmeasured.unfinished(result):
+        lines = ("Not run to the end:", *(f"  {one.text}" for one in broken))
+        parts.append(Text("\n".join(lines)))
+    return parts
 
 
 def remark_lines(result: Mapping[str, Any]) -> list[RenderableType]:
@@ -54,7 +88,7 @@ def remark_lines(result: Mapping[str, Any]) -> list[RenderableType]:
 
 def load_tables(result: Mapping[str, Any]) -> list[RenderableType]:
     """One table of the loads that ran and the rates they achieved; none where there was no load."""
-    table = _table("Loads: what ran and what it achieved")
+    table = _table(f"Loads: what ran and what it achieved · {_label(result)}")
     for heading in ("cell", "repeat", "load", "from", "to"):
         table.add_column(heading, overflow="fold")
     for heading in ("sent", "received", "packets"):
@@ -64,7 +98,7 @@ def load_tables(result: Mapping[str, Any]) -> list[RenderableType]:
             version = f" {load['version']}" if load.get("version") else ""
             table.add_row(
                 *_texts(
-                    rows.cell_title(cell),
+                    cell_title(cell),
                     str(cell["repeat"]),
                     f"{load['name']} ({load['kind']}{version})",
                     load["from"],
@@ -100,71 +134,109 @@ def verdict(result: Mapping[str, Any]) -> RenderableType:
     head = Text.assemble(
         "Verdict: ",
         (word, _VERDICT_STYLE.get(word, "bold")),
-        f" · {result['label'] or 'no label'} · {result['scenario']} ({result['run']})",
+        f" · {_label(result)} · {result['scenario']} ({result['run']})",
     )
-    return Group(head, *(_reason(*one) for one in rows.grouped_reasons(result)))
+    labels = (Text(f"  {sentence}") for sentence in label_reasons(result))
+    return Group(head, *labels, *map(_reason, grouped_reasons(result)))
 
 
-def _reason(reason: Mapping[str, Any], where: tuple[str, ...]) -> Text:
-    severity = reason["severity"]
-    line = Text.assemble("  ", (severity, _VERDICT_STYLE.get(severity, "")), f": {reason['finding']}")
-    said = {"where": "; ".join(where)} | {key: reason[key] for key in ("expected", "actual", "remedy")}
-    for key, value in said.items():
-        if value:
-            line.append(f"\n    {key}: {value}")
-    return line
+def _reason(reason: Reason) -> Text:
+    line = Text.assemble("  ", (reason.severity, _VERDICT_STYLE.get(reason.severity, "")), f": {reason.finding}")
+    if len(reason.found) == 1:
+        (found,) = reason.found
+        said = [("where", "; ".join(found.where)), ("expected", found.expected), ("actual", found.actual)]
+        lines = [f"{key}: {value}" for key, value in said if value]
+    else:
+        lines = [f"expected: {reason.expected}"] if reason.expected else []
+        lines += reason.lines()[:_FOUND_LINES]
+        more = len(reason.found) - _FOUND_LINES
+        lines += [f"and {more} more, in the report"] if more > 0 else []
+    lines += [f"remedy: {reason.remedy}"] if reason.remedy else []
+    return line.append("".join(f"\n    {one}" for one in lines))
 
 
 class _Summary:
     """One metric's table, which takes one of two shapes when the width is known."""
 
     def __init__(self, result: Mapping[str, Any], summary: Summary) -> None:
-        between = f" = {summary.between}" if summary.between else ""
-        trust = f"{result['label'] or 'no label'} · {result['verdict']}"
-        self._title = f"{summary.metric}{between}, µs{_clocks(summary)} · after warm-up · {trust}"
+        clocks = f" ± {summary.uncertainty}" if summary.uncertainty else ""
+        trust = f"{_label(result)} · {result['verdict']}"
+        self._title = f"{summary.title}, µs{clocks} · {summary.of_what} · {trust}"
         self._summary = summary
-        self._worst = rows.worst_lines(result, summary.metric)
 
     def __rich_console__(self, console: Console, options: Any) -> Iterator[RenderableType]:
-        wide = _figures(self._title, self._summary, rows.COLUMNS)
-        if Measurement.get(console, options.update(max_width=1000), wide).maximum <= options.max_width:
+        wide = _figures(self._summary, rows.COLUMNS)
+        yield Text(self._title, style="bold")
+        if _fits(wide, console, options):
             yield wide
         else:
-            for columns, title in zip(_NARROW, (self._title, f"{self._summary.metric}, percentiles"), strict=True):
-                yield _figures(title, self._summary, columns)
-        if self._worst:
-            yield Text("\n".join(self._worst))
+            yield _figures(self._summary, _NARROW[0])
+            yield Text(f"{self._summary.title}, percentiles", style="bold")
+            yield _figures(self._summary, _NARROW[1])
 
 
-def _figures(title: str, summary: Summary, columns: Sequence[Column]) -> Table:
-    table = _table(title)
+class _Spreads:
+    """How far the repetitions of each cell differ; as many figures as the width allows."""
+
+    def __init__(self, result: Mapping[str, Any], summary: Summary) -> None:
+        self._title = f"{summary.title}: least … middle … greatest of the repetitions, µs · {_label(result)}"
+        self._headings = summary.headings[:-1]
+        self._spreads = repeats.spreads(summary)
+
+    def __rich_console__(self, console: Console, options: Any) -> Iterator[RenderableType]:
+        tables = [self._shape(figures) for figures in (repeats.FIGURES, ("p50", "max"), ("p50",))]
+        yield Text(self._title, style="bold")
+        yield next((table for table in tables[:-1] if _fits(table, console, options)), tables[-1])
+
+    def _shape(self, figures: Sequence[str]) -> Table:
+        table = _table()
+        for heading in self._headings:
+            table.add_column(heading, overflow="fold")
+        for heading in ("repeats", *(f"{name} of each" for name in figures), "stddev in one", "between"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        for spread in self._spreads:
+            told = (str(spread.repeats), *(spread.text(name) for name in figures), spread.within, spread.between)
+            table.add_row(*_texts(*spread.labels, *told))
+        return table
+
+
+def _figures(summary: Summary, columns: Sequence[Column]) -> Table:
+    table = _table()
     for heading in summary.headings:
         table.add_column(heading, overflow="fold")
     for column in columns:
         table.add_column(column.heading, justify="right", no_wrap=True)
     table.add_column("", overflow="fold")
+    labels = {row.label for row in summary.rows}
     for row in summary.rows:
-        statistics = row.statistics
-        figures = [column.text(statistics) for column in columns] if statistics else [""] * len(columns)
-        remark = row.status if row.status != "ok" else row.verdict if statistics else row.note
-        table.add_row(*_texts(*summary.labels(row), *figures, remark))
-    reasons = (f"{' '.join(summary.labels(row))}: {row.status}: {row.note}" for row in summary.unfinished)
-    table.caption = Text("\n".join(reasons))
+        figures = [column.text(row.statistics) if row.statistics else "" for column in columns]
+        remark = row.status if row.status != "ok" else row.verdict if row.statistics else "no such timestamps"
+        table.add_row(*_texts(*summary.labels(row), *figures, remark + (f", {row.label}" if len(labels) > 1 else "")))
     return table
 
 
-def _clocks(summary: Summary) -> str:
-    """The largest ± that the clocks' offset puts on any row; "± unknown" where nothing bounds it."""
-    bounds = [row.statistics["uncertainty_ns"] for row in summary.rows if row.statistics]
-    if not bounds:
-        return ""
-    known = [bound for bound in bounds if bound is not None]
-    return f" ± {text.microseconds(max(known))}" if len(known) == len(bounds) else " ± unknown"
+def _worst(result: Mapping[str, Any], metric: str) -> list[RenderableType]:
+    lines = rows.worst_lines(result, metric)
+    if len(lines) > _WORST_LINES:
+        lines = [
+            *rows.worst_of_streams(result, metric),
+            "(of all cells; each cell's own slowest packet is in the report)",
+        ]
+    return [Text("\n".join(lines))] if lines else []
 
 
-def _table(title: str) -> Table:
+def _fits(table: Table, console: Console, options: Any) -> bool:
+    needed: int = Measurement.get(console, options.update(max_width=1000), table).maximum
+    return needed <= int(options.max_width)
+
+
+def _label(result: Mapping[str, Any]) -> str:
+    return result["label"] or "no label"
+
+
+def _table(title: str | None = None) -> Table:
     return Table(
-        title=Text(title, style="bold"),
+        title=title and Text(title, style="bold"),
         title_justify="left",
         caption_justify="left",
         caption_style="",

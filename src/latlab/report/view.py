@@ -16,6 +16,7 @@ from latlab.analysis.metrics import METRICS, METRICS_BY_NAME, metric_values
 from latlab.data.run_folder import CellFolder, RunFolder
 from latlab.report import rows
 from latlab.report.palette import Look, look
+from latlab.report.places import cell_title
 
 _BINS = 80
 _FIRST_METRICS = ("latency", "latency_user")
@@ -125,7 +126,7 @@ def _trace(
     of_stream = pl.col("stream") == described["stream"]
     packets = pl.scan_parquet(folder.packets_path).filter(of_stream).collect()
     values = metric_values(packets, METRICS_BY_NAME[metric], described["period_ns"])
-    title = rows.cell_title(outcome)
+    title = cell_title(outcome)
     return Trace(
         name=f"{title}, repeat {outcome['repeat']}" if several else title,
         slug=outcome["slug"],

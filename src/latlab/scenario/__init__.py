@@ -1,19 +1,30 @@
 """What is measured: the scenario's models, units, loading and matrix. Imports only latlab's errors."""
 
 from latlab.scenario.findings import Finding
+from latlab.scenario.guests import BRIDGES, Guest, Ssh
 from latlab.scenario.hosts import Host, LocalHost, NetnsHost
 from latlab.scenario.limits import Limit
-from latlab.scenario.links import Link, Route
+from latlab.scenario.links import Link
 from latlab.scenario.load import Loaded, cells, load_scenario
 from latlab.scenario.loads import Flood, Iperf3, Load, Netperf
 from latlab.scenario.matrix import Cell, Run, runs
 from latlab.scenario.models import Clock, Scenario
+from latlab.scenario.network import Route, Segment
 from latlab.scenario.parse import Parsed, parse
 from latlab.scenario.parts import End
 from latlab.scenario.problems import Problem, ScenarioErrors
 from latlab.scenario.schema import SCHEMA_FILE, scenario_schema, schema_text
 from latlab.scenario.streams import LaunchTime, Stream
-from latlab.scenario.tuning import ListenerTuning, LoadTuning, Realtime, TalkerTuning, Tuning
+from latlab.scenario.tuning import (
+    GuestTuning,
+    IrqTuning,
+    ListenerTuning,
+    LoadTuning,
+    Realtime,
+    TalkerTuning,
+    Threads,
+    Tuning,
+)
 from latlab.scenario.units import (
     format_duration,
     format_rate,
@@ -24,14 +35,18 @@ from latlab.scenario.units import (
 )
 
 __all__ = [
+    "BRIDGES",
     "SCHEMA_FILE",
     "Cell",
     "Clock",
     "End",
     "Finding",
     "Flood",
+    "Guest",
+    "GuestTuning",
     "Host",
     "Iperf3",
+    "IrqTuning",
     "LaunchTime",
     "Limit",
     "Link",
@@ -49,8 +64,11 @@ __all__ = [
     "Run",
     "Scenario",
     "ScenarioErrors",
+    "Segment",
+    "Ssh",
     "Stream",
     "TalkerTuning",
+    "Threads",
     "Tuning",
     "cells",
     "format_duration",

@@ -1,28 +1,27 @@
-"""What each stream, each load and each host's tuning must keep: how its values fit together, and onto the links."""
+"""What each stream and each load must keep: how its values fit together, and onto the links."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from latlab.scenario.findings import Finding, Path, unknown
-from latlab.scenario.links import Route, candidates
+from latlab.scenario.guest_rules import is_placed
 from latlab.scenario.loads import LoadBase
-from latlab.scenario.parts import UnknownError
-from latlab.scenario.sketch import Sketch, where_known
+from latlab.scenario.network import routes
+from latlab.scenario.sketch import Sketch
 from latlab.scenario.streams import UDP_OVERHEAD, Stream, packet_count
-from latlab.scenario.tuning import Tuning
 from latlab.scenario.units import format_duration, format_size
 
 PACKETS_MAX = 2**32 - 1
 
 
 def stream_has_a_route(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
-    """Exactly one link carries a stream."""
+    """Exactly one way carries a stream."""
     yield from _route(sketch, path, stream, (stream.talker, "listener", stream.listener))
 
 
 def load_has_a_route(sketch: Sketch, path: Path, load: LoadBase) -> Iterator[Finding]:
-    """Exactly one link carries a load."""
+    """Exactly one way carries a load."""
     yield from _route(sketch, path, load, (load.from_, "to", load.to))
 
 
@@ -64,13 +63,12 @@ def ethertype_goes_with_frames(_: Sketch, path: Path, stream: Stream) -> Iterato
 
 def stream_fits_the_mtu(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
     """A probe is one frame."""
-    for route in _routes(sketch, stream.talker, stream.listener):
-        if stream.via in (None, route.talker_end):
-            room = route.link.mtu - (UDP_OVERHEAD if stream.transport == "udp" else 0)
-            if stream.size > room:
-                size = format_size(stream.size)
-                what = f"{size} would be fragmented" if stream.transport == "udp" else f"{size} do not fit into a frame"
-                yield Finding((*path, "size"), what, f"{room}B or less (mtu {route.link.mtu})")
+    for mtu in {route.segment.mtu: "" for route in routes(sketch.segments, stream.talker, stream.listener, stream.via)}:
+        room = mtu - (UDP_OVERHEAD if stream.transport == "udp" else 0)
+        if stream.size > room:
+            size = format_size(stream.size)
+            what = f"{size} would be fragmented" if stream.transport == "udp" else f"{size} do not fit into a frame"
+            yield Finding((*path, "size"), what, f"{room}B or less (mtu {mtu})")
 
 
 def offset_is_within_a_period(_: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
@@ -90,26 +88,6 @@ def stream_has_packets(sketch: Sketch, path: Path, stream: Stream) -> Iterator[F
         yield Finding(path, what, "an offset less than duration")
 
 
-def spinning_is_confined(_: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
-    """A listener that spins leaves the machine a CPU."""
-    listener = tuning.listener
-    if listener.mode == "spin" and listener.fifo is not None and listener.cpus is None:
-        what = f"spinning at SCHED_FIFO {listener.fifo} on every CPU would stop the machine"
-        yield Finding((*path, "listener", "mode"), what, "cpus: [n] beside it, or fifo: null")
-
-
-def polling_has_a_time(_: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
-    """A listener that is to poll has a time to do it."""
-    if tuning.listener.mode == "busy-poll" and tuning.listener.busy_poll is None:
-        what = "mode busy-poll without a time"
-        yield Finding((*path, "listener", "busy_poll"), what, "a duration such as 50us")
-
-
-def _routes(sketch: Sketch, sender: str, receiver: str) -> list[Route]:
-    whole = {index: sketch.links[index] for index, _ in where_known(sketch.links, lambda _, link: link.ends)}
-    return candidates(whole, sender, receiver, None)
-
-
 def _loopback(sketch: Sketch, path: Path, ends: tuple[str, str], expected: str) -> Iterator[Finding]:
     here, there = ends
     if here != there and sketch.is_existing(here) and sketch.is_existing(there):
@@ -122,32 +100,40 @@ def _route(sketch: Sketch, path: Path, flow: Stream | LoadBase, ends: tuple[str,
     if sender == receiver:
         yield Finding((*path, receiver_key), f"{receiver} would send to itself", "another host")
         return
-    if not {sender, receiver} <= set(sketch.names.get("hosts", ())):
+    if not {sender, receiver} <= {*sketch.names.get("hosts", ()), *sketch.names.get("guests", ())}:
         return  # which of them is unknown is reported already
-    joining = _routes(sketch, sender, receiver)
-    starts = [str(route.talker_end) for route in joining]
+    joining = routes(sketch.segments, sender, receiver, None)
+    starts = list(dict.fromkeys(str(route.talker_end) for route in joining))
+    ways = [route for route in joining if flow.via in (None, route.talker_end)]
     if not joining:
         if not _may_join(sketch, {sender, receiver}):
-            expected = f"a link such as {{ends: [{sender}.eth0, {receiver}.eth0]}} in links"
-            yield Finding(path, f"no link joins {sender} and {receiver}", expected)
-    elif flow.via is not None and str(flow.via) not in starts:
+            yield Finding(path, f"no link joins {sender} and {receiver}", _to_join_them(sketch, sender, receiver))
+    elif not ways:
         if not _may_join(sketch, {sender, receiver}):
             yield Finding((*path, "via"), *unknown("way", str(flow.via), starts))
-    elif flow.via is None and len(joining) > 1:
+    elif flow.via is None and len(starts) > 1:
         yield Finding(path, f"{len(joining)} links join {sender} and {receiver}", f"via: {' or '.join(starts)}")
+    elif len(ways) > 1:
+        ends_there = " or ".join(str(route.listener_end) for route in ways)
+        expected = f"a host of its own for each end of links[{ways[0].segment.number}]"
+        yield Finding((*path, receiver_key), f"{sender} could send to {ends_there}", expected)
 
 
-def _may_join(sketch: Sketch, hosts: set[str]) -> bool:
-    """True where a link that is wrong, put right, could join the two hosts."""
-    if "links" not in sketch.names:
+def _to_join_them(sketch: Sketch, *names: str) -> str:
+    """What would join two that nothing joins."""
+    guests = [name for name in names if name in sketch.guests]
+    if not guests:
+        return f"a link such as {{ends: [{names[0]}.eth0, {names[1]}.eth0]}} in links"
+    other = next((name for name in names if name not in guests), None)
+    if other is None:
+        return "uplinks of both that one link joins"
+    return f"an uplink of {guests[0]} that a link joins to {other}"
+
+
+def _may_join(sketch: Sketch, names: set[str]) -> bool:
+    """True where a link or a guest that is wrong, put right, could join the two."""
+    guests = names & set(map(str, sketch.names.get("guests", ())))
+    if not all(is_placed(sketch, name) for name in guests):
         return True
-    defined = set(sketch.names.get("hosts", ()))
-    for index in sketch.names["links"]:
-        right = {end.host for (link, _), end in sketch.ends.items() if link == index and end.host in defined}
-        try:
-            complete = len(sketch.links[int(index)].ends) == 2 and len(right) == 2
-        except (KeyError, UnknownError):
-            complete = False
-        if not complete and right <= hosts:
-            return True
-    return False
+    hosts = {sketch.guests[name].host if name in guests else name for name in names}
+    return "links" not in sketch.names or any(right <= hosts for right in sketch.loose_links)

@@ -1,16 +1,14 @@
-"""A link between two hosts, and which links join two hosts."""
+"""A link between two hosts, and its network."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Interface, IPv4Network, NetmaskValueError
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, Strict, WithJsonSchema
 
 from latlab.scenario.findings import shown, wrong
-from latlab.scenario.parts import End, EndText, Part
+from latlab.scenario.parts import EndText, Part
 
 _SUBNET = "an IPv4 network with room for two hosts, such as 10.78.0.0/24"
 
@@ -64,35 +62,10 @@ class Link(Part):
     )
     subnet: Subnet | None = Field(
         default=None,
-        description="its network; the ends get .1 and .2; 10.78.<index of the link>.0/24 if not given",
+        description="its network; ends get .1 and .2, guests .11 and on; 10.78.<index of the link>.0/24 if not given",
     )
-
-
-@dataclass(frozen=True)
-class Route:
-    """The link that packets take and its ends in their direction: talker_end sends, listener_end receives."""
-
-    link: Link
-    talker_end: End
-    listener_end: End
-
-
-def candidates(links: Mapping[int, Link], sender: str, receiver: str, via: End | None) -> list[Route]:
-    """Every route over one link from sender to receiver, in the links' order; `via` keeps the one named."""
-    found = []
-    for link in links.values():
-        for here, there in (link.ends, link.ends[::-1]):
-            if (here.host, there.host) == (sender, receiver) and via in (None, here):
-                found.append(Route(link, here, there))
-    return found
 
 
 def subnet_of(index: int, link: Link) -> IPv4Network:
     """The link's network: its own, or 10.78.<index>.0/24. index: 0 to 255, its place in the list."""
     return link.subnet or IPv4Network((f"10.78.{index}.0", 24))
-
-
-def address_of(index: int, link: Link, end: End) -> IPv4Interface:
-    """The address of one end of the link: the network's first for the first end, its second for the other."""
-    network = subnet_of(index, link)
-    return IPv4Interface((int(network.network_address) + 1 + link.ends.index(end), network.prefixlen))

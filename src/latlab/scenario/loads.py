@@ -29,10 +29,10 @@ Payload = Annotated[Size, within(SIZE, 1, UDP_PAYLOAD_MAX)]
 class LoadBase(Part):
     """What every load has: where it comes from and where it goes."""
 
-    from_: Reference = Field(alias="from", description="the host that sends the load")
-    to: Reference = Field(description="the host that receives the load")
+    from_: Reference = Field(alias="from", description="the host or guest that sends the load")
+    to: Reference = Field(description="the host or guest that receives the load")
     via: EndText | None = Field(
-        default=None, description="the sender's host.interface, where several links join the two hosts"
+        default=None, description="the sender's host.interface, where several links join the two"
     )
 
 

@@ -19,6 +19,7 @@ from latlab.scenario.loads import NO_LOADS
 from latlab.scenario.models import Scenario
 from latlab.scenario.parse import Parsed, parse
 from latlab.scenario.parts import Part, UnknownError
+from latlab.scenario.references import MACHINES
 from latlab.scenario.shape import known_keys
 from latlab.scenario.sketch import Sketch
 from latlab.scenario.tuning import Tuning
@@ -26,7 +27,7 @@ from latlab.scenario.tuning import Tuning
 LOADS = "loads"
 CELLS_MAX = 10_000
 _SLUG_MAX = 120
-_COLLECTIONS = ("hosts", "links", "streams", "loads", "tuning")
+_COLLECTIONS = ("hosts", "links", "guests", "streams", "loads", "tuning")
 _NOT_VARIED = ("matrix", "name", "description", "repeat", "seed", "accept")
 """What belongs to the whole scenario and cannot differ between its cells."""
 
@@ -195,8 +196,11 @@ def _top(sketch: Sketch, name: str) -> object:
     if name not in sketch.names:
         raise UnknownError(name)
     entries = {key: getattr(sketch, name).get(key) for key in sketch.names[name]}
-    # Hosts that are not tuned have the defaults: values are put among them.
-    return {**{host: Tuning() for host in sketch.names.get("hosts", ())}, **entries} if name == "tuning" else entries
+    if name != "tuning":
+        return entries
+    # Hosts and guests that are not tuned have the defaults: values are put among them.
+    untuned = {machine: Tuning() for kind in MACHINES for machine in sketch.names.get(kind, ())}
+    return {**untuned, **entries}
 
 
 def _entry(entries: dict[Any, object], name: Any) -> object:

@@ -9,10 +9,12 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from latlab.scenario.findings import shown, wrong
+from latlab.scenario.guests import Guest
 from latlab.scenario.hosts import Host, is_existing
 from latlab.scenario.limits import ACCEPT_SCHEMA, Limit, parse_limit
-from latlab.scenario.links import Link, Route, address_of, candidates
+from latlab.scenario.links import Link
 from latlab.scenario.loads import Load, LoadName
+from latlab.scenario.network import Route, Segment, routes, segments
 from latlab.scenario.parts import End, ItemName, Listed, Part, Reference, ScenarioName
 from latlab.scenario.streams import FIRST_PORT, Stream, packet_count
 from latlab.scenario.tuning import Tuning
@@ -24,9 +26,10 @@ LONGEST_NS = 365 * 24 * 3600 * 10**9
 class Clock(Part):
     """How the hosts' clocks are related."""
 
-    sync: Literal["shared", "exchange"] = Field(
-        default="shared",
-        description="shared: one kernel, one clock; exchange: bound the offset by timestamped exchanges",
+    sync: Literal["auto", "shared", "exchange"] = Field(
+        default="auto",
+        description="auto: one kernel, a page of memory shared with a guest, else exchanges; shared: never exchanges; "
+        "exchange: always exchanges of timestamps over the network",
     )
 
 
@@ -55,12 +58,15 @@ class Scenario(Part):
     description: str | None = Field(default=None, description="what it is for, in a sentence")
     hosts: dict[ItemName, Host] = Field(min_length=1, description="the machines, by name")
     links: Listed[Link] = Field(default=(), max_length=256, description="the cables between them")
+    guests: dict[ItemName, Guest] = Field(
+        default_factory=dict, max_length=64, description="the virtual machines, by name"
+    )
     clock: Clock = Field(default=Clock(), description="how the hosts' clocks are related")
     streams: dict[ItemName, Stream] = Field(min_length=1, max_length=1024, description="what is measured, by name")
     loads: dict[LoadName, Load] = Field(default_factory=dict, description="background load, by name")
     tuning: dict[Reference, Tuning] = Field(
         default_factory=dict,
-        description="how latlab's processes run, by host; hosts not named get the defaults",
+        description="how things run, by host or guest; those not named get the defaults",
     )
     duration: Length = Field(description="how long each cell sends, warm-up included, such as 900s")
     warmup: Pause = Field(default=0, description="packets launched in this first time are recorded but in no statistic")
@@ -90,29 +96,37 @@ class Scenario(Part):
         """The number of packets of the stream whose launch is before start + duration, warm-up included."""
         return packet_count(self.streams[name], self.duration)
 
+    def segments(self) -> list[Segment]:
+        """Which interfaces reach each other: one segment for each link, and one for each host's unlinked guests."""
+        return segments(dict(enumerate(self.links)), self.guests)
+
     def route(self, name: str) -> Route:
-        """The link the stream takes, with its ends in the stream's direction."""
+        """The segment the stream takes, with its ends in the stream's direction."""
         stream = self.streams[name]
         return self._route(stream.talker, stream.listener, stream.via)
 
     def load_route(self, name: str) -> Route:
-        """The link the load takes: talker_end is where it comes from, listener_end where it goes."""
+        """The segment the load takes: talker_end is where it comes from, listener_end where it goes."""
         load = self.loads[name]
         return self._route(load.from_, load.to, load.via)
 
+    def segment_of(self, end: End) -> Segment:
+        """The segment an interface is on. KeyError: on none."""
+        for segment in self.segments():
+            if end in segment.members:
+                return segment
+        raise KeyError(f"{end} is on no link and no bridge")
+
     def address(self, end: End) -> IPv4Interface:
-        """The address of a link's end with its prefix; on an existing cable, the one expected there."""
-        for index, link in enumerate(self.links):
-            if end in link.ends:
-                return address_of(index, link, end)
-        raise KeyError(f"no link ends at {end}")
+        """The address of an interface with its prefix; on an existing cable, the one expected there."""
+        return self.segment_of(end).address(end)
 
     def link_is_created(self, link: Link) -> bool:
         """True where the link is made for the run (as a veth pair); False where it is an existing cable."""
         return not all(is_existing(self.hosts[end.host]) for end in link.ends)
 
     def tuning_of(self, host: str) -> Tuning:
-        """How latlab's processes run on the host: as the scenario says, or the defaults."""
+        """How things run on the host, or in the guest: as the scenario says, or the defaults."""
         return self.tuning.get(host, Tuning())
 
     def limits(self) -> list[Limit]:
@@ -121,4 +135,4 @@ class Scenario(Part):
         return [limit for limit in parsed if isinstance(limit, Limit)]
 
     def _route(self, sender: str, receiver: str, via: End | None) -> Route:
-        return candidates(dict(enumerate(self.links)), sender, receiver, via)[0]
+        return routes(self.segments(), sender, receiver, via)[0]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     PlainSerializer,
@@ -22,13 +24,14 @@ INTERFACE_NAME_MAX = 15
 
 SCENARIO_NAME = "^[a-z0-9][a-z0-9-]{0,31}$"
 ITEM_NAME = "^[a-z][a-z0-9-]{0,30}$"
+NUMBER = "^(0|[1-9][0-9]{0,3})$"
 END = r"^[a-z][a-z0-9-]{0,30}\.[^\s/:%]{1,15}$"
 
 IN_WORDS = {
-    SCENARIO_NAME: "at most 32 of a–z, 0–9 and -, not beginning with -",
-    ITEM_NAME: "at most 31 of a–z, 0–9 and -, beginning with a letter",
+    SCENARIO_NAME: ("name", "at most 32 of a–z, 0–9 and -, not beginning with -"),
+    ITEM_NAME: ("name", "at most 31 of a–z, 0–9 and -, beginning with a letter"),
 }
-"""The patterns as error messages put them."""
+"""The patterns as error messages put them: what the text is to be, and of what form."""
 
 T = TypeVar("T")
 Listed = Annotated[tuple[T, ...], Strict(False)]
@@ -96,6 +99,24 @@ def checked_interface(name: str) -> str:
         raise wrong("lo is every host's loopback", "an interface that a cable can be plugged into")
     return name
 
+
+Interface = Annotated[str, AfterValidator(checked_interface)]
+"""An interface's name."""
+
+
+def _number(value: object) -> object:
+    """A key in YAML is text: the number it is written as."""
+    if isinstance(value, str):
+        if not re.fullmatch(NUMBER, value):
+            raise wrong(f"{shown(value)} is not a number", "a whole number such as 0")
+        return int(value)
+    return value
+
+
+Number = Annotated[
+    int, BeforeValidator(_number), Field(ge=0, le=4095), WithJsonSchema({"type": "string", "pattern": NUMBER})
+]
+"""A small number as the key of a mapping: a queue, a VLAN priority."""
 
 EndText = Annotated[
     End,

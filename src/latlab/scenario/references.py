@@ -9,50 +9,58 @@ from latlab.scenario.findings import Finding, Path, unknown
 from latlab.scenario.loads import NO_LOADS
 
 ANY = "*"
+MACHINES = ("hosts", "guests")
+_MAY_BE_ABSENT = ("loads", "guests")
 
 
 def _whole(text: str) -> str:
     return text
 
 
-def _first(text: str) -> str:
-    return text.split(".", 1)[0]
+def _first(text: str) -> str | None:
+    """None: a text that names nothing by its form is reported as such."""
+    return text.split(".", 1)[0] if "." in text else None
 
 
-REFERENCES: tuple[tuple[Path, str, Callable[[str], str], tuple[str, ...]], ...] = (
-    # where the name stands, the collection it names an entry of, the name in the text, what else it may be
-    (("links", ANY, "ends", ANY), "hosts", _first, ()),
-    (("streams", ANY, "talker"), "hosts", _whole, ()),
-    (("streams", ANY, "listener"), "hosts", _whole, ()),
-    (("streams", ANY, "via"), "hosts", _first, ()),
-    (("loads", ANY, "from"), "hosts", _whole, ()),
-    (("loads", ANY, "to"), "hosts", _whole, ()),
-    (("loads", ANY, "via"), "hosts", _first, ()),
-    (("matrix", "loads", ANY), "loads", _whole, (NO_LOADS,)),
-    (("matrix", "loads", ANY, ANY), "loads", _whole, (NO_LOADS,)),
+REFERENCES: tuple[tuple[Path, tuple[str, ...], Callable[[str], str | None], tuple[str, ...]], ...] = (
+    # where the name stands, the collections of which it names an entry of, the name in the text, what else it may be
+    (("links", ANY, "ends", ANY), ("hosts",), _first, ()),
+    (("guests", ANY, "host"), ("hosts",), _whole, ()),
+    (("streams", ANY, "talker"), MACHINES, _whole, ()),
+    (("streams", ANY, "listener"), MACHINES, _whole, ()),
+    (("streams", ANY, "via"), MACHINES, _first, ()),
+    (("loads", ANY, "from"), MACHINES, _whole, ()),
+    (("loads", ANY, "to"), MACHINES, _whole, ()),
+    (("loads", ANY, "via"), MACHINES, _first, ()),
+    (("matrix", "loads", ANY), ("loads",), _whole, (NO_LOADS,)),
+    (("matrix", "loads", ANY, ANY), ("loads",), _whole, (NO_LOADS,)),
 )
 KEYS = (
-    # whose keys are names, the collection they name entries of, the name in the key
-    ("tuning", "hosts", _whole),
-    ("accept", "streams", _first),
+    # whose keys are names, the collections they name entries of, the name in the key
+    ("tuning", MACHINES, _whole),
+    ("accept", ("streams",), _first),
 )
 
 
 def unknown_references(raw: dict[str, Any]) -> Iterator[Finding]:
     """Each name that stands for nothing. A collection that is no mapping is reported elsewhere."""
-    for pattern, collection, name_in, others in REFERENCES:
+    for pattern, collections, name_in, others in REFERENCES:
         for path, text in _matches(raw, pattern, ()):
-            yield from _check(raw, path, collection, name_in(text), others)
-    for field, collection, name_in in KEYS:
+            yield from _check(raw, path, collections, name_in(text), others)
+    for field, collections, name_in in KEYS:
         if isinstance(raw.get(field), dict):
             for key in raw[field]:
-                yield from _check(raw, (field, key), collection, name_in(key), ())
+                yield from _check(raw, (field, key), collections, name_in(key), ())
 
 
-def _check(raw: dict[str, Any], path: Path, collection: str, name: str, others: tuple[str, ...]) -> Iterator[Finding]:
-    entries = raw.get(collection, {} if collection == "loads" else None)
-    if isinstance(entries, dict) and name not in entries and name not in others:
-        yield Finding(path, *unknown(collection.removesuffix("s"), name, dict.fromkeys([*others, *entries])))
+def _check(
+    raw: dict[str, Any], path: Path, collections: tuple[str, ...], name: str | None, others: tuple[str, ...]
+) -> Iterator[Finding]:
+    found = [raw.get(collection, {} if collection in _MAY_BE_ABSENT else None) for collection in collections]
+    if all(isinstance(entries, dict) for entries in found):
+        names = dict.fromkeys([*others, *(name for entries in found if entries for name in entries)])
+        if name is not None and name not in names:
+            yield Finding(path, *unknown(collections[0].removesuffix("s"), name, names))
 
 
 def _matches(value: Any, pattern: Path, path: Path) -> Iterator[tuple[Path, str]]:

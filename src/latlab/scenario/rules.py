@@ -12,12 +12,15 @@ from fractions import Fraction
 from typing import Any
 
 from latlab.scenario import flow_rules as flows
+from latlab.scenario import guest_rules as guests
+from latlab.scenario import tuning_rules as tuning
 from latlab.scenario.findings import Finding, Path
 from latlab.scenario.limits import SMALLEST_N, parse_limit
 from latlab.scenario.links import subnet_of
-from latlab.scenario.parts import End
+from latlab.scenario.network import routes
+from latlab.scenario.parts import End, UnknownError
 from latlab.scenario.sketch import Sketch, known, where_known
-from latlab.scenario.streams import CLOCK_PORT, FIRST_PORT, packet_count
+from latlab.scenario.streams import CLOCK_PORT, FIRST_PORT, Stream, packet_count
 from latlab.scenario.units import format_duration
 
 RATE_MAX = 2_000_000
@@ -78,22 +81,36 @@ def talkers_keep_up(sketch: Sketch) -> Iterator[Finding]:
 
 
 def ports_are_free(sketch: Sketch) -> Iterator[Finding]:
-    """A listener receives one stream on a port."""
+    """A listener receives one stream on a port; what it sends on to guests behind user NAT, its host listens to."""
     taken: dict[tuple[str, int], str] = {}
     index = {str(name): number for number, name in enumerate(sketch.names.get("streams", ()))}
     udp = where_known(sketch.streams, lambda _, stream: (stream.transport == "udp", stream.listener, stream.port))
     for name, (is_udp, listener, given) in udp:
         if is_udp:
             port = given or FIRST_PORT + index[name]
-            first = taken.setdefault((listener, port), name)
-            if first != name:
-                path: Path = ("streams", name, "port") if given else ("streams", name)
-                yield Finding(path, f"port {port} of {listener} is taken by {first}", "another port")
+            for place in (listener, *map(str, _listening_ends(sketch, sketch.streams[name]))):
+                first = taken.setdefault((place, port), name)
+                if first != name:
+                    path: Path = ("streams", name, "port") if given else ("streams", name)
+                    yield Finding(path, f"port {port} of {place} is taken by {first}", "another port")
+                    break
+
+
+def _listening_ends(sketch: Sketch, stream: Stream) -> list[End]:
+    """The hosts' interfaces at which a stream comes to a program: the listener, or QEMU for a guest behind NAT."""
+    try:
+        found = routes(sketch.segments, stream.talker, stream.listener, stream.via)
+        return [route.entered for route in found if route.entered]
+    except UnknownError:
+        return []
 
 
 def the_clock_port_is_free(sketch: Sketch) -> Iterator[Finding]:
     """Clock exchanges have their port for themselves."""
-    if sketch.top.clock.sync == "exchange":
+    sync = sketch.top.clock.sync
+    foreign = {name for name, domain in where_known(sketch.guests, lambda _, guest: guest.domain) if domain}
+    ends = where_known(sketch.streams, lambda _, stream: {stream.talker, stream.listener})
+    if sync == "exchange" or (sync == "auto" and any(both & foreign for _, both in ends)):
         udp = where_known(sketch.streams, lambda _, stream: stream.transport == "udp" and stream.port == CLOCK_PORT)
         for name, clashes in udp:
             if clashes:
@@ -108,7 +125,7 @@ def exchanges_have_addresses(sketch: Sketch) -> Iterator[Finding]:
         for here, there in {tuple(sorted(pair)): pair for _, pair in pairs}.values():
             if here != there and sketch.is_existing(here) and sketch.is_existing(there):
                 what = f"{here} and {there} are both local: they share a clock, and their cable has no addresses"
-                yield Finding(("clock", "sync"), what, "shared")
+                yield Finding(("clock", "sync"), what, "auto")
 
 
 def limits_are_statistics(sketch: Sketch) -> Iterator[Finding]:
@@ -139,6 +156,18 @@ RULES: tuple[Rule, ...] = (
     warmup_ends,
     ends_are_free,
     subnets_are_apart,
+    each("guests", guests.guest_has_its_name),
+    each("guests", guests.guest_has_one_origin),
+    each("guests", guests.guest_is_reached),
+    each("guests", guests.ssh_leads_there),
+    each("guests", guests.domain_has_its_own),
+    each("guests", guests.guest_has_its_uplink),
+    guests.uplinks_have_one_bridge,
+    guests.domains_are_apart,
+    guests.devices_are_apart,
+    guests.guests_have_addresses,
+    guests.guest_networks_are_apart,
+    guests.bridges_have_their_name,
     each("streams", flows.stream_has_a_route),
     each("loads", flows.load_has_a_route),
     each("streams", flows.stream_leaves_the_host),
@@ -154,8 +183,14 @@ RULES: tuple[Rule, ...] = (
     ports_are_free,
     the_clock_port_is_free,
     exchanges_have_addresses,
-    each("tuning", flows.spinning_is_confined),
-    each("tuning", flows.polling_has_a_time),
+    each("tuning", tuning.spinning_is_confined),
+    each("tuning", tuning.polling_has_a_time),
+    each("tuning", tuning.tuned_guests_are_here),
+    each("tuning", tuning.guests_have_no_guests),
+    each("tuning", tuning.guests_have_the_cpus),
+    each("tuning", tuning.guests_have_the_queues),
+    each("tuning", tuning.tuned_interfaces_are_there),
+    tuning.halt_poll_is_one,
     limits_are_statistics,
     limits_can_be_measured,
 )

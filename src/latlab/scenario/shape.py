@@ -9,11 +9,14 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from latlab.scenario.findings import WRONG, Finding, Path, shown, unknown
+from latlab.scenario.guests import IN_WORDS as GUESTS_IN_WORDS
 from latlab.scenario.models import Scenario
 from latlab.scenario.parts import IN_WORDS
 
 KINDS = ("hosts", "loads")
 """Where `kind` decides which model an entry is; pydantic's paths then hold the kind too."""
+
+_FORMS = {**IN_WORDS, **GUESTS_IN_WORDS}
 
 _FOLLOWS = "default_factory_not_called"
 """Pydantic's note that a default was not made because of another error, which it reports."""
@@ -56,9 +59,10 @@ def _words(path: Path, detail: dict[str, Any], raw: dict[str, Any]) -> tuple[str
 _WORDS: dict[str, Callable[[str, dict[str, Any]], tuple[str, str]]] = {
     WRONG: lambda value, ctx: (ctx["what"], ctx["expected"]),
     "string_pattern_mismatch": lambda value, ctx: (
-        f"{value} is not a name",
-        IN_WORDS.get(ctx["pattern"], ctx["pattern"]),
+        f"{value} is not a {_FORMS[ctx['pattern']][0]}",
+        _FORMS[ctx["pattern"]][1],
     ),
+    "string_too_short": lambda value, ctx: ("nothing between the quotes", "text"),
     "literal_error": lambda value, ctx: (f"{value} is not known here", ctx["expected"].replace("'", "")),
     "int_type": lambda value, ctx: (f"{value} is not a whole number", "a whole number"),
     "int_from_float": lambda value, ctx: (f"{value} is not a whole number", "a whole number"),

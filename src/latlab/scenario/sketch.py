@@ -6,18 +6,20 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, TypeVar
+from functools import cache, cached_property
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError, create_model
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from latlab.scenario.findings import Path
+from latlab.scenario.guests import Guest
 from latlab.scenario.hosts import Host, is_existing
 from latlab.scenario.links import Link
 from latlab.scenario.loads import Load
 from latlab.scenario.models import Scenario
+from latlab.scenario.network import Segment, segments
 from latlab.scenario.parts import End, Part, UnknownError, parse_end
 from latlab.scenario.shape import model_at
 from latlab.scenario.streams import Stream
@@ -27,7 +29,7 @@ Key = TypeVar("Key")
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 
-_COLLECTIONS = ("hosts", "links", "streams", "loads", "tuning", "matrix", "accept")
+_COLLECTIONS = ("hosts", "links", "guests", "streams", "loads", "tuning", "matrix", "accept")
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,35 @@ class Sketch:
     top: Scenario
     hosts: Mapping[str, Host]
     links: Mapping[int, Link]
+    guests: Mapping[str, Guest]
     streams: Mapping[str, Stream]
     loads: Mapping[str, Load]
     tuning: Mapping[str, Tuning]
     accept: Mapping[str, Any]
     ends: Mapping[tuple[int, int], End]
+
+    @cached_property
+    def segments(self) -> list[Segment]:
+        """Those of the links whose ends are known, with the guests whose place is; none that has a host's name."""
+        links = [index for index, _ in where_known(self.links, lambda _, link: link.ends)]
+        placed = where_known(self.guests, lambda _, guest: (guest.host, guest.uplink, guest.interface))
+        guests = [name for name, _ in placed if name not in self.names.get("hosts", ())]
+        return segments({index: self.links[index] for index in links}, {name: self.guests[name] for name in guests})
+
+    @cached_property
+    def loose_links(self) -> list[set[str]]:
+        """Of each link without two right ends at hosts there are: the hosts of those that are right."""
+        hosts = self.names.get("hosts", ())
+        found = []
+        for index in self.names.get("links", ()):
+            right = {end: end.host for (link, _), end in self.ends.items() if link == index and end.host in hosts}
+            try:
+                whole = len(self.links[int(index)].ends) == len(right)
+            except (KeyError, UnknownError):
+                whole = False
+            if not whole:
+                found.append(set(right.values()))
+        return found
 
     def is_existing(self, host: str) -> bool:
         """True for a host that is known to be there before the run."""
@@ -61,6 +87,7 @@ def sketch_of(scenario: Scenario) -> Sketch:
         top=scenario,
         hosts=scenario.hosts,
         links=links,
+        guests=scenario.guests,
         streams=scenario.streams,
         loads=scenario.loads,
         tuning=scenario.tuning,
@@ -75,7 +102,7 @@ def sketch(raw: dict[str, Any], broken: Collection[Path]) -> Sketch:
     names = {name: tuple(key for key, _ in found) for name, found in entries.items()}
     top = {key: value for key, value in raw.items() if key not in _COLLECTIONS}
     made: dict[str, dict[Any, Any]] = {name: {} for name in _COLLECTIONS}
-    for name in ("hosts", "links", "streams", "loads", "tuning"):
+    for name in ("hosts", "links", "guests", "streams", "loads", "tuning"):
         for key, entry in entries.get(name, ()):
             part = _part(raw, (name, key), entry, broken)
             if part is not None:
@@ -85,6 +112,7 @@ def sketch(raw: dict[str, Any], broken: Collection[Path]) -> Sketch:
         top=_partial(raw, (), top, [path for path in broken if path and path[0] not in _COLLECTIONS], Scenario),
         hosts=made["hosts"],
         links=made["links"],
+        guests=made["guests"],
         streams=made["streams"],
         loads=made["loads"],
         tuning=made["tuning"],
@@ -132,8 +160,11 @@ def _partial(
 ) -> PartT:
     """The model's part with the values of the data that are right; broken paths count from the part."""
     fields = {info.alias or name: name for name, info in model.model_fields.items()}
-    wrong = {fields[path[0]] for path in broken if path[0] in fields}
-    given = {key: value for key, value in data.items() if key in fields and fields[key] not in wrong}
+    kinds = {key: model.model_fields[name].annotation for key, name in fields.items()}
+    below = {key: [other[1:] for other in broken if other[0] == key] for key in fields}
+    mappings = {key: right for key in fields if (right := _right(kinds[key], data.get(key), below[key])) is not None}
+    wrong = {fields[path[0]] for path in broken if path[0] in fields and path[0] not in mappings}
+    given = {key: value for key, value in data.items() if key in fields and fields[key] not in wrong} | mappings
     part: PartT = _loose(model).model_validate(given)
     absent = {name for key, name in fields.items() if key not in given}
     unknown = {name for name in absent if model.model_fields[name].is_required()} | wrong
@@ -144,7 +175,27 @@ def _partial(
         inside = _part(raw, (*path, key), data.get(key), [(*path, *other) for other in broken])
         if inside is not None:
             part.__dict__[fields[str(key)]] = inside
+    for key in mappings:
+        for name in {str(other[0]) for other in below[key]}:
+            inside = _part(raw, (*path, key, name), data[key].get(name), [(*path, *other) for other in broken])
+            if inside is not None:
+                part.__dict__[fields[key]] = {**part.__dict__[fields[key]], name: inside}
     return part
+
+
+def _right(annotation: Any, value: Any, broken: Collection[Path]) -> dict[str, Any] | None:
+    """The entries of a mapping in which nothing is broken; None of what is no mapping. Paths count from the value."""
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    if get_origin(annotation) is not dict or not isinstance(value, dict) or () in broken:
+        return None
+    found = {}
+    for name, entry in value.items():
+        below = [other[1:] for other in broken if other[0] == name]
+        right = _right(get_args(annotation)[1], entry, below) if below else entry
+        if right is not None:
+            found[name] = right
+    return found
 
 
 def _asked(field: FieldInfo, part: Part) -> set[str]:

@@ -54,10 +54,10 @@ def _pcp(given: dict[str, Any]) -> int | None:
 class Stream(Part):
     """Packet n leaves at start + offset + n × period. Fields that depend on others come after them."""
 
-    talker: Reference = Field(description="the host that sends")
-    listener: Reference = Field(description="the host that receives")
+    talker: Reference = Field(description="the host or guest that sends")
+    listener: Reference = Field(description="the host or guest that receives")
     via: EndText | None = Field(
-        default=None, description="the talker's host.interface, where several links join the two hosts"
+        default=None, description="the talker's host.interface, where several links join the two"
     )
     period: Annotated[Duration, within(DURATION, 1_000)] = Field(description="time between packets, such as 1006us")
     offset: Duration = Field(

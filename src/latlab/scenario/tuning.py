@@ -1,13 +1,13 @@
-"""How the measuring and loading processes of a host are scheduled."""
+"""How the processes, guests and interrupts of a host are scheduled."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from latlab.scenario.findings import wrong
-from latlab.scenario.parts import Cpus, Part
+from latlab.scenario.parts import Cpus, Interface, ItemName, Number, Part
 from latlab.scenario.units import DURATION, Duration, format_duration, within
 
 Fifo = Annotated[int, Field(ge=1, le=99)]
@@ -67,16 +67,61 @@ class ListenerTuning(Realtime):
         return self.busy_poll // 1_000 if self.mode == "busy-poll" and self.busy_poll is not None else None
 
 
-class LoadTuning(Part):
-    """How a host's load generators run."""
+class Threads(Part):
+    """How threads that latlab does not program run. null leaves a setting as it is."""
 
     cpus: Cpus | None = Field(default=None, description="CPUs they may run on; null: all")
     fifo: Fifo | None = Field(default=None, description="SCHED_FIFO priority, 1 to 99; null: the ordinary scheduler")
 
 
+class LoadTuning(Threads):
+    """How a host's load generators run."""
+
+
+class GuestTuning(Part):
+    """How a guest's threads run on its host."""
+
+    vcpus: Threads = Field(
+        default=Threads(),
+        description="the virtual CPUs; as many cpus as vCPUs: one each, in their order; else each may run on all",
+    )
+    emulator: Threads = Field(default=Threads(), description="QEMU's other threads")
+    vhost: Threads = Field(default=Threads(), description="the kernel's threads that move the guest's packets")
+
+
+class IrqTuning(Part):
+    """Which CPUs take an interface's interrupts. null leaves them as they are."""
+
+    cpus: Cpus | None = Field(default=None, description="of every interrupt of the interface; null: as they are")
+    queues: dict[Number, Cpus] = Field(
+        default_factory=dict, description="receive queue → of its interrupt, in place of cpus"
+    )
+
+
+VlanPriority = Annotated[Number, Field(le=7), WithJsonSchema({"type": "string", "pattern": "^[0-7]$"})]
+Steering = dict[VlanPriority, Annotated[int, Field(ge=0, le=4095)]]
+"""VLAN priority → receive queue."""
+
+
 class Tuning(Part):
-    """How latlab's processes run on one host."""
+    """How things run on one host, or in one guest."""
 
     talker: TalkerTuning = Field(default=TalkerTuning(), description="the process that sends streams")
     listener: ListenerTuning = Field(default=ListenerTuning(), description="the process that receives streams")
     load: LoadTuning = Field(default=LoadTuning(), description="the processes that make load")
+    guests: dict[ItemName, GuestTuning] = Field(
+        default_factory=dict, description="guest of this host → how its threads run here"
+    )
+    isolated: Cpus | None = Field(
+        default=None, description="CPUs that the kernel must keep others away from; checked, never set"
+    )
+    irq: dict[Interface, IrqTuning] = Field(
+        default_factory=dict, description="interface → which CPUs take its interrupts"
+    )
+    steering: dict[Interface, Steering] = Field(
+        default_factory=dict, description="interface → VLAN priority, 0 to 7 → the receive queue of its packets"
+    )
+    halt_poll: Annotated[Duration, within(DURATION, 0, 2**32 - 1)] | None = Field(
+        default=None,
+        description="how long KVM polls before it lets a halted vCPU's CPU go (halt_poll_ns); null: as it is",
+    )

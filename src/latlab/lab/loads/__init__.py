@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from latlab.lab.loads.base import Cores, LoadPlan
+from latlab.lab.places import Places
 from latlab.scenario import Load, Scenario
 
 FIRST_PORT = 5600
 
 
-def plan_loads(scenario: Scenario, duration_ns: int, agent: str) -> list[LoadPlan]:
+def plan_loads(scenario: Scenario, duration_ns: int, places: Places) -> list[LoadPlan]:
     """The plans of a cell's loads, in the scenario's order.
 
     scenario is the cell's: its loads are the active ones. duration_ns is how long they are needed: netperf
-    lasts that long, rounded up to seconds, the others until they are stopped. agent is latlab-agent's path.
+    lasts that long, rounded up to seconds, the others until they are stopped.
     """
     ports = _ports(scenario)
     seconds = -(-duration_ns // 1_000_000_000)
-    return [_plan(scenario, name, load, ports[name], seconds, agent) for name, load in scenario.loads.items()]
+    return [_plan(scenario, name, load, ports[name], seconds, places) for name, load in scenario.loads.items()]
 
 
 def instances_of(load: Load) -> int:
@@ -24,16 +25,17 @@ def instances_of(load: Load) -> int:
     return load.flows if load.kind == "flood" else load.instances
 
 
-def _plan(scenario: Scenario, name: str, load: Load, port: int, seconds: int, agent: str) -> LoadPlan:
+def _plan(scenario: Scenario, name: str, load: Load, port: int, seconds: int, places: Places) -> LoadPlan:
     route = scenario.load_route(name)
     return LoadPlan(
         name=name,
         kind=load.kind,
         source=load.from_,
         sink=load.to,
-        source_address=str(scenario.address(route.talker_end).ip),
-        sink_address=str(scenario.address(route.listener_end).ip),
-        source_interface=route.talker_end.interface,
+        source_address=str(route.source),
+        sink_address=str(route.destination),
+        listen_address=str(route.listen),
+        source_interface=places.device(route.talker_end),
         size=load.size,
         rate_bps=None if load.kind == "netperf" else load.rate,
         instances=instances_of(load),
@@ -41,7 +43,8 @@ def _plan(scenario: Scenario, name: str, load: Load, port: int, seconds: int, ag
         priority=load.priority if load.kind == "flood" else 0,
         port=port,
         seconds=seconds,
-        agent=agent,
+        source_agent=places.agent(load.from_),
+        sink_agent=places.agent(load.to),
         source_cores=_cores(scenario, load.from_),
         sink_cores=_cores(scenario, load.to),
     )

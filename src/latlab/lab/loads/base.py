@@ -33,8 +33,10 @@ class LoadPlan:
     """One load of a cell, resolved to addresses and ports.
 
     rate_bps counts the payload of all instances together, None is as fast as it goes; size is the payload of
-    a packet in bytes, None is the tool's own choice. The load owns the ports from `port` to port + instances.
-    seconds is how long it is needed; a load that can be stopped is let run SPARE_S longer if nobody stops it.
+    a packet in bytes, None is the tool's own choice. sink_address is where its source sends to, listen_address
+    where its sink receives: they differ behind user NAT. The load owns the ports from `port` to port +
+    instances. seconds is how long it is needed; a load that can be stopped is let run SPARE_S longer if nobody
+    stops it.
     """
 
     name: str
@@ -43,6 +45,7 @@ class LoadPlan:
     sink: str
     source_address: str
     sink_address: str
+    listen_address: str
     source_interface: str
     size: int | None
     rate_bps: int | None
@@ -51,7 +54,8 @@ class LoadPlan:
     priority: int
     port: int
     seconds: int
-    agent: str
+    source_agent: str
+    sink_agent: str
     source_cores: Cores = Cores()
     sink_cores: Cores = Cores()
 

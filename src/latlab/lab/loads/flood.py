@@ -11,12 +11,12 @@ from latlab.lab.loads.base import SPARE_S, Achieved, Cores, LoadKind, LoadPlan, 
 
 def processes(plan: LoadPlan) -> list[LoadProcess]:
     """A sink and a source; both take all flows of the load."""
-    listen = f"{plan.sink_address}:{plan.port}"
+    listen = f"{plan.listen_address}:{plan.port}"
     sink = {"role": "sink", "listen": listen, "flows": plan.instances, "realtime": _realtime(plan.sink_cores)}
     source = {
         "role": "source",
         "source": f"{plan.source_address}:0",
-        "destination": listen,
+        "destination": f"{plan.sink_address}:{plan.port}",
         "flows": plan.instances,
         "size": plan.size,
         "rate_bps": plan.rate_bps,
@@ -24,10 +24,9 @@ def processes(plan: LoadPlan) -> list[LoadProcess]:
         "duration_ns": (plan.seconds + SPARE_S) * 1_000_000_000,
         "realtime": _realtime(plan.source_cores),
     }
-    argv = (plan.agent, "flood")
     return [
-        LoadProcess("server", plan.sink, argv, "command", spec=sink),
-        LoadProcess("source", plan.source, argv, "command", spec=source),
+        LoadProcess("server", plan.sink, (plan.sink_agent, "flood"), "command", spec=sink),
+        LoadProcess("source", plan.source, (plan.source_agent, "flood"), "command", spec=source),
     ]
 
 

@@ -41,7 +41,7 @@ def _detail(client: dict[str, Any], server: dict[str, Any]) -> dict[str, Any]:
 
 
 def _server(plan: LoadPlan, port: int) -> LoadProcess:
-    iperf3 = ("iperf3", "--server", "--one-off", "--json", "--bind", plan.sink_address, "--port", str(port))
+    iperf3 = ("iperf3", "--server", "--one-off", "--json", "--bind", plan.listen_address, "--port", str(port))
     return LoadProcess("server", plan.sink, (*plan.sink_cores.prefix(), *iperf3), ending="interrupt", tcp_port=port)
 
 

@@ -12,7 +12,7 @@ MEGA = 1e6  # `-f m`: 10^6 bit/s
 
 def processes(plan: LoadPlan) -> list[LoadProcess]:
     """The netserver, then the netperfs; the control port is the load's first, each data port one after it."""
-    netserver = ("netserver", "-D", "-4", "-L", plan.sink_address, "-p", str(plan.port))
+    netserver = ("netserver", "-D", "-4", "-L", plan.listen_address, "-p", str(plan.port))
     server = LoadProcess(
         "server", plan.sink, (*plan.sink_cores.prefix(), *netserver), ending="terminate", tcp_port=plan.port
     )

@@ -13,8 +13,9 @@ from latlab.lab.loads.base import LoadPlan, LoadResult, Output
 from latlab.lab.loads.running import END_S, RunningProcess
 from latlab.lab.loads.table import LOADS
 
-FLOWS_S = 10.0
-POLL_S = 0.05
+FLOWS_S = 30.0
+# A guest in software emulation takes up to 0.1 s of its CPU for each look, which its load lacks meanwhile.
+POLL_S = 0.2
 # Each more than what the tools say to each other on their control connection before the load itself.
 FLOWING_PACKETS = 8
 FLOWING_BYTES = 4096

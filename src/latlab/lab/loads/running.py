@@ -14,9 +14,9 @@ from latlab.host import Host
 from latlab.lab.apply import TestBed
 from latlab.lab.loads.base import LoadProcess, Output
 
-READY_S = 10.0
+READY_S = 30.0
 END_S = 10.0
-POLL_S = 0.02
+POLL_S = 0.1
 WORDS = 5  # lines of a process's last output that an error quotes
 START_LEAD_NS = 20_000_000  # enough for the line to arrive before the instant it names
 

@@ -1,0 +1,31 @@
+"""Which guest images there are, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from latlab.lab.images import Image, image_directory
+
+REBUILD = "no: latlab image build {}"
+
+
+def print_images(images: Sequence[Image], agent: Path, console: Console) -> None:
+    """Nothing; the images are printed, by name, each with whether it has that agent in it."""
+    if not images:
+        console.print(f"no images in {image_directory()} yet: latlab image build", highlight=False, markup=False)
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("image", "kernel", "packages besides", "size", "built (UTC)", "up to date"):
+        table.add_column(heading, overflow="fold")
+    for image in images:
+        built = image.built.replace("T", " ").removesuffix("+00:00")
+        current = "yes" if image.is_up_to_date(agent) else REBUILD.format(image.name)
+        size = f"{image.size / 1e6:.0f} MB"
+        table.add_row(*map(Text, (image.name, image.kernel_version, " ".join(image.extra), size, built, current)))
+    console.print(table)

@@ -1,0 +1,89 @@
+"""The bridges that a cell's guests need: guests of one host, uplink and kind share one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from latlab.lab.bridges.base import Joint, Neighbour, Port
+from latlab.lab.hardware import guest_address, hardware_address, inner_address
+from latlab.scenario import End, Guest, Scenario, Segment
+
+USER = "user"
+ALONE = (USER, "vfio")
+"""Bridges that join one guest only."""
+
+
+def joints(scenario: Scenario, tag: str) -> list[Joint]:
+    """Every bridge of the cell, in the order of its first guest."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for name, guest in scenario.guests.items():
+        alone = name if guest.bridge in ALONE else ""
+        groups.setdefault((guest.host, guest.uplink or "", guest.bridge, alone), []).append(name)
+    return [_joint(scenario, tag, number, names) for number, names in enumerate(groups.values())]
+
+
+def mac_of(scenario: Scenario, tag: str, segment: Segment, end: End) -> str:
+    """The hardware address an interface of the test bed is made with; empty where it is there already."""
+    if end.host in scenario.guests:
+        return guest_address(tag, list(scenario.guests).index(end.host))
+    if segment.link is None:
+        return inner_address(tag, segment.number)
+    if not scenario.link_is_created(segment.link):
+        return ""
+    return hardware_address(tag, segment.number, segment.link.ends.index(end))
+
+
+def neighbours(scenario: Scenario, tag: str, segment: Segment, end: End) -> Iterator[Neighbour]:
+    """The other interfaces that an interface reaches by their own addresses, where their MACs are known."""
+    for other in segment.members:
+        translated = other in segment.guests and segment.guests[other].bridge == USER
+        mac = mac_of(scenario, tag, segment, other)
+        if other != end and mac and not translated:
+            yield Neighbour(other, segment.address(other), mac)
+
+
+def _joint(scenario: Scenario, tag: str, number: int, names: list[str]) -> Joint:
+    guests = [scenario.guests[name] for name in names]
+    first = guests[0]
+    end, segment = _uplink(scenario, first)
+    ports = tuple(_port(scenario, tag, segment, name) for name in names)
+    here = {end, *(port.end for port in ports)}
+    link = segment.link
+    return Joint(
+        number=number,
+        host=first.host,
+        uplink=first.uplink,
+        kind=first.bridge,
+        segment=segment,
+        ports=ports,
+        made=link is None or scenario.link_is_created(link),
+        mac=mac_of(scenario, tag, segment, end),
+        address=segment.address(end),
+        end=end,
+        local=scenario.hosts[first.host].kind == "local",
+        beside=tuple(_beside(scenario, first)),
+        peer=next((other for other in link.ends if other != end), None) if link else None,
+        others=tuple(one for one in neighbours(scenario, tag, segment, end) if one.end not in here),
+    )
+
+
+def _beside(scenario: Scenario, first: Guest) -> list[str]:
+    """The kinds of the other bridges on the same host."""
+    found = dict.fromkeys((guest.host, guest.uplink, guest.bridge) for guest in scenario.guests.values())
+    here = (first.uplink, first.bridge)
+    return [bridge for host, uplink, bridge in found if host == first.host and (uplink, bridge) != here]
+
+
+def _port(scenario: Scenario, tag: str, segment: Segment, name: str) -> Port:
+    guest = scenario.guests[name]
+    end = End(name, guest.interface)
+    number = list(scenario.guests).index(name)
+    return Port(name, end, guest, number, guest_address(tag, number), segment.address(end))
+
+
+def _uplink(scenario: Scenario, guest: Guest) -> tuple[End, Segment]:
+    for segment in scenario.segments():
+        for end in segment.ends:
+            if guest in segment.guests_at(end).values():
+                return end, segment
+    raise KeyError(f"{guest.host}.{guest.uplink} is on no segment")

@@ -1,0 +1,42 @@
+"""The guests of a cell with the bridges that join them: what is made, started and configured, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from latlab.lab.bridges.base import Joint, Port
+from latlab.lab.bridges.joints import joints
+from latlab.lab.bridges.table import BRIDGES
+from latlab.lab.guests.libvirt import join_domain
+from latlab.lab.guests.over_ssh import ssh_host
+from latlab.lab.guests.own import start_own
+from latlab.lab.guests.reach import reach_steps
+from latlab.lab.guests.steps import configure_guest, start_guest
+from latlab.lab.service import Service
+from latlab.lab.site import Site
+from latlab.lab.step import Step
+from latlab.scenario import Scenario
+
+
+def guest_steps(scenario: Scenario, site: Site) -> Iterator[Step | Service]:
+    """Every bridge, then every guest, then what a bridge does once its guests run, then each way is tried."""
+    found = joints(scenario, site.tag)
+    for joint in found:
+        yield from BRIDGES[joint.kind].before_guests(joint, site)
+    for joint in found:
+        for port in joint.ports:
+            yield from _running(scenario, joint, port, site)
+            yield from configure_guest(scenario, port, joint, site)
+    for joint in found:
+        yield from BRIDGES[joint.kind].after_guests(joint, site)
+    yield from reach_steps(scenario, site)
+
+
+def _running(scenario: Scenario, joint: Joint, port: Port, site: Site) -> Iterator[Step | Service]:
+    """The guest runs, is plugged in and takes commands, whatever it comes from."""
+    plug = BRIDGES[joint.kind].plug(joint, port, site)
+    if port.wants.is_ours:
+        yield from start_guest(port, plug, joint.host, site)
+        return
+    bring = join_domain if port.wants.domain else start_own
+    yield from bring(port, plug, joint, site, ssh_host(scenario, site, port.guest))

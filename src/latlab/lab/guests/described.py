@@ -1,0 +1,65 @@
+"""The bridges and guests of a cell as cell.json has them: what was really made, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from latlab.lab.bridges.base import Joint
+from latlab.lab.bridges.joints import joints
+from latlab.lab.bridges.table import BRIDGES
+from latlab.lab.guests.monitor import vcpu_threads
+from latlab.lab.guests.qemu import MONITOR, acceleration
+from latlab.lab.site import Site
+from latlab.scenario import Guest, Scenario
+
+
+def described_bridges(scenario: Scenario, site: Site) -> list[dict[str, Any]]:
+    """The `bridges` of cell.json."""
+    return [
+        {
+            "kind": joint.kind,
+            "title": BRIDGES[joint.kind].title,
+            "host": joint.host,
+            "uplink": joint.uplink,
+            "guests": [port.guest for port in joint.ports],
+            "detail": "; ".join(filter(None, _details(joint, site))),
+        }
+        for joint in joints(scenario, site.tag)
+    ]
+
+
+def described_guests(scenario: Scenario, site: Site) -> list[dict[str, Any]]:
+    """The `guests` of cell.json."""
+    return [
+        {
+            "name": name,
+            "host": guest.host,
+            "image": _origin(guest),
+            "kernel": site.images[guest.image_name].kernel_version if guest.is_ours else None,
+            "acceleration": None if guest.domain else acceleration(guest, site.machine),
+            "vcpus": None if guest.domain else guest.vcpus,
+            "memory": None if guest.domain else guest.memory,
+            "started": "snapshot" if name in site.snapshots else "running" if guest.domain else "boot",
+        }
+        for name, guest in scenario.guests.items()
+    ]
+
+
+async def described_guests_running(scenario: Scenario, site: Site) -> list[dict[str, Any]]:
+    """The same once the guests run, with `vcpu_threads`: vCPU → the id of its thread on the host, as QMP tells them."""
+    found = described_guests(scenario, site)
+    for guest in found:
+        if scenario.guests[guest["name"]].domain is None:
+            threads = await vcpu_threads(f"{site.guest_state(guest['name'])}/{MONITOR}")
+            guest["vcpu_threads"] = {str(cpu): thread for cpu, thread in sorted(threads.items())}
+    return found
+
+
+def _details(joint: Joint, site: Site) -> list[str]:
+    bridge = BRIDGES[joint.kind]
+    carried = bridge.carries_in_kernel(joint, site)
+    return [bridge.detail(joint, site), f"packets carried by {carried}" if carried else ""]
+
+
+def _origin(guest: Guest) -> str:
+    return guest.kernel or guest.disk or guest.domain or guest.image_name

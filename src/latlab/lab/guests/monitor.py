@@ -1,0 +1,100 @@
+"""Asking a guest's QEMU over QMP (docs/interop/qmp-spec in QEMU): its vCPUs' threads, and a snapshot of it.
+
+python -m latlab.lab.guests.monitor snapshot SOCKET FILE
+python -m latlab.lab.guests.monitor threads SOCKET
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from qemu.qmp import ConnectError, QMPClient, QMPError
+
+from latlab.errors import LabError
+from latlab.lab.images.snapshot import keep_newest, part_path
+
+POLL_S = 0.02
+WITHIN_S = 60.0
+
+
+async def ask(socket: str, *commands: tuple[str, dict[str, Any]]) -> list[Any]:
+    """The answer to each command. LabError: QEMU is gone, or refuses one."""
+    client = QMPClient("latlab")
+    try:
+        await asyncio.wait_for(client.connect(socket), WITHIN_S)
+        try:
+            return [await client.execute(name, arguments) for name, arguments in commands]
+        finally:
+            await client.disconnect()
+    except (ConnectError, QMPError, TimeoutError, OSError) as error:
+        raise LabError(f"QEMU does not answer: {error}", where=socket, remedy="see the guest's log") from None
+
+
+async def vcpu_threads(socket: str) -> dict[int, int]:
+    """vCPU → the id of its thread on the host."""
+    (cpus,) = await ask(socket, ("query-cpus-fast", {}))
+    return {int(cpu["cpu-index"]): int(cpu["thread-id"]) for cpu in cpus}
+
+
+async def snapshot(socket: str, path: Path) -> None:
+    """Nothing; the file holds the guest as it ran, and its QEMU has ended: it goes on where it is started from that.
+
+    The file appears whole or not at all. LabError: it cannot be written; nothing is left.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = part_path(path)
+    client = QMPClient("latlab")
+    try:
+        await asyncio.wait_for(client.connect(socket), WITHIN_S)
+        try:
+            await client.execute("migrate", {"uri": f"exec:cat >{shlex.quote(str(part))}"})
+            await asyncio.wait_for(_migrated(client), WITHIN_S)
+            with contextlib.suppress(EOFError, QMPError):
+                await client.execute("quit")
+        finally:
+            # QEMU may have hung up first, as it was told to.
+            with contextlib.suppress(EOFError):
+                await client.disconnect()
+        part.replace(path)
+        keep_newest(path.parent)
+    except (ConnectError, QMPError, TimeoutError, OSError) as error:
+        raise LabError(f"no snapshot was made: {error}", where=socket, remedy="snapshot: false for the guest") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+async def _migrated(client: QMPClient) -> None:
+    while True:
+        state: dict[str, Any] = await client.execute("query-migrate")  # type: ignore[assignment]
+        if state.get("status") == "completed":
+            return
+        if state.get("status") in ("failed", "cancelled"):
+            raise OSError(f"QEMU says {state.get('error-desc') or state['status']}")
+        await asyncio.sleep(POLL_S)
+
+
+def main(arguments: list[str]) -> int:
+    """The exit status; what was asked for has been printed or done."""
+    try:
+        match arguments:
+            case ["snapshot", socket, path]:
+                asyncio.run(snapshot(socket, Path(path)))
+            case ["threads", socket]:
+                for cpu, thread in sorted(asyncio.run(vcpu_threads(socket)).items()):
+                    print(cpu, thread)
+            case _:
+                sys.stderr.write((__doc__ or "") + "\n")
+                return 2
+    except LabError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

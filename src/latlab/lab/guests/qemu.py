@@ -1,0 +1,146 @@
+"""The QEMU command line of a guest (qemu-system(1)): what an engineer would type, nothing hidden."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from latlab.lab.bridges.base import Plug, Port
+from latlab.lab.images import Image
+from latlab.lab.machine import Machine
+from latlab.lab.site import Site
+from latlab.lab.step import Argv
+from latlab.scenario import Guest
+
+PORTS = 16
+"""Programs that can be run in a guest at the same time."""
+
+CLOCK_PAGE = "clock"
+CLOCK_PAGE_SIZE = "1M"
+MONITOR = "qmp.sock"
+MIB = 2**20
+
+PROGRAMS = {"x86_64": "qemu-system-x86_64", "aarch64": "qemu-system-aarch64"}
+MACHINES = {"x86_64": "q35", "aarch64": "virt"}
+CONSOLES = {"x86_64": "ttyS0", "aarch64": "ttyAMA0"}
+
+
+def acceleration(guest: Guest, machine: Machine) -> str:
+    """`kvm` or `tcg`: what the guest runs with here."""
+    if guest.acceleration == "auto":
+        return "tcg" if machine.kvm else "kvm"
+    return guest.acceleration
+
+
+def qemu_program(machine: Machine) -> str:
+    """The QEMU for guests of this machine's own architecture."""
+    return PROGRAMS.get(machine.architecture, f"qemu-system-{machine.architecture}")
+
+
+def qemu_version(machine: Machine) -> tuple[int, ...] | None:
+    """The version, such as (7, 2, 22); None when it cannot be told."""
+    said = machine.say((qemu_program(machine), "--version")) or ""
+    found = re.search(r"version (\d+)\.(\d+)(?:\.(\d+))?", said)
+    return tuple(int(part) for part in found.groups() if part) if found else None
+
+
+def qemu_argv(port: Port, plug: Plug, image: Image, site: Site, console: str, incoming: Path | None = None) -> Argv:
+    """The whole command that runs a guest of ours in the foreground until it is ended.
+
+    console: the file that gets what the guest prints. incoming: the snapshot it goes on from.
+    """
+    folder = site.guest_state(port.guest)
+    argv = (
+        qemu_program(site.machine),
+        *machine_options(port.wants, plug, site.machine),
+        *("-name", f"{port.guest},debug-threads=on"),
+        *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
+        *("-serial", f"file:{console}"),
+        *("-pidfile", f"{folder}/pid"),
+        *("-qmp", f"unix:{folder}/{MONITOR},server=on,wait=off"),
+        *("-kernel", str(image.kernel), "-initrd", str(image.initramfs)),
+        *("-append", command_line(port, image)),
+        *_serial_ports(folder),
+        *clock_page(folder),
+        *_network(port, plug),
+        *plug.more,
+        *(("-incoming", f"exec:cat {shlex.quote(str(incoming))}") if incoming else ()),
+    )
+    return with_descriptors(plug, argv)
+
+
+def command_line(port: Port, image: Image) -> str:
+    """The guest kernel's command line."""
+    return " ".join(filter(None, (image.append, f"latlab.name={port.guest}", port.wants.append)))
+
+
+def with_descriptors(plug: Plug, argv: Argv) -> Argv:
+    """The command, begun with the file descriptors that the plug needs."""
+    if not plug.fds:
+        return argv
+    opened = " ".join(f'{number}<>"${{{place}}}"' for place, (number, _) in enumerate(plug.fds, start=1))
+    nodes = [node for _, node in plug.fds]
+    # A shell opens them and becomes QEMU.
+    script = f'f() {{ exec {opened}; }}; f "$@"; shift {len(nodes)}; exec "$@"'
+    return ("sh", "-c", script, "sh", *nodes, *argv)
+
+
+def snapshot_key(port: Port, plug: Plug, image: Image, machine: Machine) -> str:
+    """What two guests must have in common to go on from one snapshot."""
+    wants = port.wants
+    accelerated = acceleration(wants, machine)
+    parts = (
+        *(image.digest, qemu_version(machine), accelerated, wants.vcpus, wants.memory, wants.queues, wants.append),
+        *(plug.form, *CARD, *plug.device, *plug.machine, port.guest),
+    )
+    return "\n".join(map(str, parts))
+
+
+def machine_options(guest: Guest, plug: Plug, machine: Machine) -> Iterator[str]:
+    """The arguments of machine, acceleration, CPUs and memory."""
+    accelerated = acceleration(guest, machine)
+    options = (MACHINES.get(machine.architecture, "virt"), *plug.machine)
+    yield from ("-machine", ",".join(options))
+    yield from ("-accel", "kvm" if accelerated == "kvm" else "tcg,thread=multi")
+    yield from ("-cpu", "host" if accelerated == "kvm" else "max")
+    yield from ("-smp", str(guest.vcpus), "-m", f"{guest.memory // MIB}M")
+    yield from plug.memory
+
+
+def _serial_ports(folder: str) -> Iterator[str]:
+    yield from ("-device", "virtio-serial-pci")
+    for n in range(1, PORTS + 1):
+        yield from ("-chardev", f"socket,id=port{n},path={folder}/port{n}.sock,server=on,wait=off")
+        yield from ("-device", f"virtserialport,chardev=port{n},nr={n},name=latlab.{n}")
+
+
+def clock_page(folder: str) -> Iterator[str]:
+    """The arguments of the page of memory that guest and host share to compare their clocks."""
+    backend = f"memory-backend-file,id=clock,share=on,mem-path={folder}/{CLOCK_PAGE},size={CLOCK_PAGE_SIZE}"
+    yield from ("-object", backend, "-device", "ivshmem-plain,memdev=clock,master=on")
+
+
+def _network(port: Port, plug: Plug) -> Iterator[str]:
+    if plug.driver:
+        yield from plug.driver
+        return
+    kind, _, options = (plug.netdev or "").partition(",")
+    yield from ("-netdev", ",".join(filter(None, (kind, "id=net0", options))))
+    yield from ("-device", network_card(port, plug, FIRST_MAC))
+
+
+def network_card(port: Port, plug: Plug, mac: str) -> str:
+    """The value of -device for the measured network card."""
+    queues = port.wants.queues
+    several = (f"mq=on,vectors={2 * queues + 2}",) if queues > 1 else ()
+    return ",".join(("virtio-net-pci,netdev=net0", f"mac={mac}", *CARD, *several, *plug.device))
+
+
+FIRST_MAC = "02:00:00:00:00:01"
+"""The card's own; the guest gets the one of this run by `ip link set address`, so that a snapshot serves every run."""
+
+CARD = ("ctrl_vlan=off",)
+"""With ctrl_vlan QEMU keeps from the guest what is tagged with a VLAN that it has no interface for (receive_filter in
+hw/net/virtio-net.c); vhost-net and real cards let it in."""

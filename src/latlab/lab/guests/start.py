@@ -1,0 +1,47 @@
+"""What a cell's guests start from and must let in, as far as it depends on more than the scenario's own words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from latlab.lab.bridges.joints import joints
+from latlab.lab.bridges.table import BRIDGES
+from latlab.lab.guests.qemu import snapshot_key
+from latlab.lab.images import snapshot_path
+from latlab.lab.loads import plan_loads
+from latlab.lab.places import Places
+from latlab.lab.site import Site
+from latlab.scenario import Scenario
+
+
+def start_conditions(scenario: Scenario, site: Site) -> dict[str, Any]:
+    """The `snapshots` and `inward` of the cell's site."""
+    return {"snapshots": _snapshots(scenario, site), "inward": _inward(scenario)}
+
+
+def _snapshots(scenario: Scenario, site: Site) -> dict[str, Path]:
+    """Where each guest's snapshot is, or will be kept after its first boot."""
+    found = {}
+    for joint in joints(scenario, site.tag):
+        for port in joint.ports:
+            if port.wants.is_ours and port.wants.snapshot and joint.kind != "vfio":
+                image = site.images[port.wants.image_name]
+                plug = BRIDGES[joint.kind].plug(joint, port, site)
+                found[port.guest] = snapshot_path(image, snapshot_key(port, plug, image, site.machine))
+    return found
+
+
+def _inward(scenario: Scenario) -> dict[str, tuple[tuple[str, int], ...]]:
+    """For each guest, protocol and port of every stream and load that is sent to it."""
+    found: dict[str, list[tuple[str, int]]] = {name: [] for name in scenario.guests}
+    for name, stream in scenario.streams.items():
+        if stream.listener in found and stream.transport == "udp":
+            found[stream.listener].append(("udp", scenario.port(name)))
+    for plan in plan_loads(scenario, 0, Places()):
+        if plan.sink in found:
+            ports = range(plan.port, plan.port + plan.instances + 1)
+            # iperf3 and netperf have a TCP connection of control beside their UDP.
+            kinds = ("udp",) if plan.kind == "flood" else ("tcp", "udp")
+            found[plan.sink] += [(kind, port) for port in ports for kind in kinds]
+    return {name: tuple(dict.fromkeys(ports)) for name, ports in found.items()}

@@ -1,0 +1,113 @@
+"""Guests of our own images: started, answering, with their clock set and their interface configured."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from latlab.host import MACHINE
+from latlab.lab.bridges.base import Joint, Neighbour, Plug, Port
+from latlab.lab.bridges.joints import neighbours
+from latlab.lab.guests.qemu import MONITOR, qemu_argv
+from latlab.lab.namespaces import ipv6_off
+from latlab.lab.service import Service
+from latlab.lab.site import Site
+from latlab.lab.step import Check, Step
+from latlab.scenario import Scenario
+from latlab.scenario.network import USER_GATEWAY
+
+BOOT_S = 60
+BOOT_MS = (BOOT_S + 5) * 1000
+
+LOAD_DRIVERS = "cat /sys/bus/pci/devices/*/modalias | xargs -n 1 modprobe -q; true"
+"""Our images have no udev: what is on the bus beside QEMU's own devices is looked for once."""
+
+SET_CLOCK = 'exec "$0" in "$1" date -u -s "@$(date +%s)"'
+
+
+def folder_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
+    """The folders of the run's sockets, pages and nodes."""
+    if not scenario.guests:
+        return
+    yield Step(
+        host=MACHINE,
+        title="make the folder of the run's sockets",
+        do=("mkdir", "-p", "-m", "700", site.state),
+        undo=("rm", "-r", site.state),
+        present=("test", "-d", site.state),
+    )
+    for name in scenario.guests:
+        yield Step(MACHINE, f"make {name}'s folder", ("mkdir", "-p", site.guest_state(name)))
+
+
+def start_guest(port: Port, plug: Plug, host: str, site: Site) -> Iterator[Step | Service]:
+    """The guest runs and answers, and its clock tells the time of this machine to the second.
+
+    One that may start from a snapshot is booted for it the first time, and then starts from it like ever after.
+    """
+    folder = site.guest_state(port.guest)
+    snapshot = site.snapshots.get(port.guest)
+    if snapshot and not snapshot.exists():
+        yield _qemu(port, plug, host, site, None, f"boot {port.guest} for its snapshot", passing=True)
+        yield Step(
+            host=MACHINE,
+            title=f"keep {port.guest} as it is now to start from, here and ever after",
+            do=(sys.executable, "-m", "latlab.lab.guests.monitor", "snapshot", f"{folder}/{MONITOR}", str(snapshot)),
+        )
+    yield _qemu(port, plug, host, site, snapshot, f"start {port.guest}")
+    yield Step(
+        host=MACHINE,
+        title=f"set {port.guest}'s clock, to the second",
+        do=("sh", "-c", SET_CLOCK, site.agent, folder),
+    )
+
+
+def _qemu(
+    port: Port, plug: Plug, host: str, site: Site, snapshot: Path | None, title: str, *, passing: bool = False
+) -> Service:
+    image = site.images[port.wants.image_name]
+    console = f"{site.logs}/{port.guest}.console"
+    answers = (site.agent, "in", "--patience", str(BOOT_S), site.guest_state(port.guest), "echo", "answers")
+    return Service(
+        host=host,
+        title=title,
+        argv=qemu_argv(port, plug, image, site, console, snapshot),
+        log=site.log(port.guest),
+        console=console,
+        ready=Check(answers, expected="answers", within_ms=BOOT_MS),
+        passing=passing,
+        carries=port.guest,
+    )
+
+
+def configure_guest(scenario: Scenario, port: Port, joint: Joint, site: Site) -> Iterator[Step]:
+    """The guest's interface has its address and knows its neighbours; IPv6 keeps still."""
+    device = port.end.interface
+    translated = joint.kind == "user"
+    if joint.kind == "vfio":
+        yield Step(port.guest, f"load the driver of {port.guest}'s network card", ("sh", "-c", LOAD_DRIVERS))
+    address = () if translated else ("address", port.mac)
+    yield ipv6_off(port.guest, device)
+    # One command for all of it: each takes a while in a guest that is emulated.
+    yield Step(
+        host=port.guest,
+        title=f"bring {port.end} up as it is to be in this run",
+        do=("ip", "link", "set", "dev", device, "mtu", str(joint.segment.mtu), *address, "up"),
+    )
+    yield Step(port.guest, f"give {port.end} its address", ("ip", "addr", "add", str(port.address), "dev", device))
+    if translated:
+        gateway = str(USER_GATEWAY.ip)
+        yield Step(port.guest, "send all through the user network", ("ip", "route", "add", "default", "via", gateway))
+        return
+    for neighbour in neighbours(scenario, site.tag, joint.segment, port.end):
+        yield _neighbour(port, device, neighbour)
+
+
+def _neighbour(port: Port, device: str, neighbour: Neighbour) -> Step:
+    address = str(neighbour.address.ip)
+    return Step(
+        host=port.guest,
+        title=f"tell {port.guest} the hardware address of {neighbour.end}, so that no ARP gets between the packets",
+        do=("ip", "neigh", "replace", address, "lladdr", neighbour.mac, "dev", device, "nud", "permanent"),
+    )

@@ -1,0 +1,126 @@
+"""Debian packages: which versions there are, fetching and unpacking them. Nothing is installed."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from latlab.errors import LabError
+from latlab.lab.images.tools import printed
+
+UPDATE = "`apt-get update` makes apt's package lists new"
+LIBRARIES = "libs"
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package as apt would install it today. depends: what it needs, the first of alternatives each."""
+
+    name: str
+    version: str
+    architecture: str
+    section: str
+    depends: tuple[str, ...]
+
+    @property
+    def file(self) -> str:
+        """The name `apt-get download` gives it."""
+        return f"{self.name}_{self.version.replace(':', '%3a')}_{self.architecture}.deb"
+
+
+def machine_architecture() -> str:
+    """Debian's name of this machine's architecture: amd64, arm64. LabError: no Debian."""
+    return printed("dpkg", "--print-architecture").strip()
+
+
+class Apt:
+    """What apt knows of packages on this machine."""
+
+    def __init__(self, cache: Path) -> None:
+        """cache: a folder in which apt may keep what makes the next question quicker."""
+        cache.mkdir(parents=True, exist_ok=True)
+        self._options = ("-o", f"Dir::Cache::pkgcache={cache.absolute()}/apt.bin", "-o", "Dir::Cache::srcpkgcache=")
+
+    def packages(self, names: Iterable[str]) -> list[Package]:
+        """The packages, in that order. LabError: apt knows no such package."""
+        wanted = list(dict.fromkeys(names))
+        known = {package.name: package for package in self._known(wanted)}
+        if unknown := [name for name in wanted if name not in known]:
+            raise LabError(f"apt knows no package {', '.join(unknown)}", where="building an image", remedy=UPDATE)
+        return [known[name] for name in wanted]
+
+    def kernel(self, meta: str) -> Package:
+        """The package of the kernel that the package `meta` stands for. LabError: apt knows none."""
+        (package,) = self.packages([meta])
+        kernel = next((name for name in package.depends if name.startswith("linux-image-")), None)
+        if kernel is None:
+            raise LabError(f"{meta} {package.version} names no kernel", where="building an image", remedy=UPDATE)
+        return self.packages([kernel])[0]
+
+    def libraries_of(self, packages: Iterable[Package]) -> list[Package]:
+        """The packages of libraries that these depend on, and those libraries in turn; by name."""
+        found: dict[str, Package] = {}
+        seen: set[str] = set()
+        missing = {name for package in packages for name in package.depends}
+        while missing:
+            seen |= missing
+            # A name without a package is a virtual one; what nobody provides shows when a library is not found.
+            known = self._known(sorted(missing))
+            new = [package for package in known if package.section.rpartition("/")[2] == LIBRARIES]
+            found |= {package.name: package for package in new}
+            missing = {name for package in new for name in package.depends} - seen
+        return [found[name] for name in sorted(found)]
+
+    def _known(self, names: list[str]) -> Iterator[Package]:
+        """Of these names what apt has a package for."""
+        for paragraph in filter(str.strip, self._show(names).split("\n\n")):
+            fields = dict(re.findall(r"^([\w-]+): (.*)$", paragraph, re.MULTILINE))
+            yield Package(
+                name=fields["Package"],
+                version=fields["Version"],
+                architecture=fields["Architecture"],
+                section=fields.get("Section", ""),
+                depends=tuple(_depends(fields)),
+            )
+
+    def _show(self, names: list[str]) -> str:
+        try:
+            return printed("apt-cache", "show", "--no-all-versions", *self._options, *names)
+        except LabError as error:
+            # What it says where all of the names are unknown; of some of them it says nothing.
+            if "No packages found" in error.what:
+                return ""
+            raise
+
+
+def fetch(packages: Iterable[Package], cache: Path) -> list[Path]:
+    """The packages' files in the folder `cache`, in that order; only what is not there is fetched.
+
+    LabError: one cannot be fetched.
+    """
+    wanted = list(packages)
+    cache.mkdir(parents=True, exist_ok=True)
+    missing = [package for package in wanted if not (cache / package.file).exists()]
+    if missing:
+        with tempfile.TemporaryDirectory(dir=cache, prefix=".fetching-") as scratch:
+            names = [f"{package.name}={package.version}" for package in missing]
+            printed("apt-get", "download", "-q", *names, cwd=Path(scratch), remedy=f"look at the network; {UPDATE}")
+            for package in missing:
+                os.replace(Path(scratch) / package.file, cache / package.file)
+    return [cache / package.file for package in wanted]
+
+
+def unpack(file: Path, folder: Path) -> None:
+    """Nothing; the package's files are in the folder. LabError: it is no whole package."""
+    printed("dpkg", "-x", str(file), str(folder), remedy=f"delete {file}: it is fetched again")
+
+
+def _depends(fields: dict[str, str]) -> Iterator[str]:
+    for field in ("Pre-Depends", "Depends"):
+        for alternatives in filter(None, fields.get(field, "").split(",")):
+            first = alternatives.split("|")[0]
+            yield re.split(r"[\s:(]", first.strip())[0]

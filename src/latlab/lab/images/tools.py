@@ -1,0 +1,46 @@
+"""Calling Debian's own tools, which change nothing on this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from latlab.errors import LabError
+
+ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
+
+
+def printed(*argv: str, cwd: Path | None = None, remedy: str = "") -> str:
+    """What the command printed. LabError: it is not here, or it failed, with what it complained of and the remedy."""
+    try:
+        done = subprocess.run(
+            argv,
+            check=False,
+            capture_output=True,
+            text=True,
+            cwd=cwd,
+            env=os.environ | ENVIRONMENT,
+            stdin=subprocess.DEVNULL,
+        )
+    except FileNotFoundError:
+        raise LabError(
+            f"{argv[0]} is not on the PATH",
+            where="building an image",
+            remedy="images are made of Debian's packages: build them on Debian, and take the images folder along",
+        ) from None
+    if done.returncode:
+        raise LabError(f"{_name(argv)} failed: {_complaint(done.stderr)}", where="building an image", remedy=remedy)
+    return done.stdout
+
+
+def _name(argv: Sequence[str]) -> str:
+    return " ".join(argv[:2])
+
+
+def _complaint(stderr: str) -> str:
+    """The errors among what a tool said, in one line; its first line when it marked none as such."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    errors = [line.removeprefix("E: ") for line in lines if line.startswith("E: ")]
+    return "; ".join(dict.fromkeys(errors)) or (lines[0] if lines else "without a word")

@@ -1,0 +1,30 @@
+"""A process that must run while the test bed stands: a guest's QEMU, a daemon of a bridge, our own bridge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from latlab.lab.step import Argv, Check
+
+
+@dataclass(frozen=True)
+class Service:
+    """One process on one host, started in its place among the steps and ended in the reverse order.
+
+    ready: what must be read back before the next step; it has the check's time, while the process lives. log: the file
+    that gets what it writes (the whole path); console: another file whose last lines say why it ended, if there is one.
+    spec: for our agent, the JSON object it is told on its standard input, which stays open as long as it is to run.
+    passing: one of the next steps ends it. carries: the host that is gone when it has ended, a guest by its QEMU.
+    """
+
+    host: str
+    title: str
+    argv: Argv
+    log: str
+    ready: Check | None = None
+    console: str | None = None
+    spec: Mapping[str, Any] | None = None
+    passing: bool = False
+    carries: str | None = None

@@ -1,0 +1,56 @@
+"""How the machine is tuned for a cell: what a scenario's `tuning` asks for beside latlab's own processes, as steps.
+
+All are optional: what cannot be done on a machine is a finding, told with what came back, and the run goes on. Each is
+read back, and once more at the end. A new part is one file and one line in BEFORE_GUESTS or WITH_GUESTS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from latlab.lab.site import Site
+from latlab.lab.step import Step
+from latlab.lab.tuning.halt_poll import halt_poll_steps
+from latlab.lab.tuning.irq import irq_steps
+from latlab.lab.tuning.isolation import isolation_steps
+from latlab.lab.tuning.steering import steering_steps
+from latlab.lab.tuning.threads import thread_steps
+from latlab.scenario import Scenario
+
+Part = Callable[[str, Scenario, Site], Iterator[Step]]
+"""The steps of one host or guest, by its name."""
+
+BEFORE_GUESTS: tuple[Part, ...] = (isolation_steps, halt_poll_steps)
+"""KVM takes halt_poll_ns over when a guest is made (kvm_create_vm, before Linux 6.2)."""
+
+WITH_GUESTS: tuple[Part, ...] = (thread_steps, steering_steps, irq_steps)
+"""Guests have threads once they run. A NIC may ask for new interrupts when a bridge takes it, so these are last."""
+
+
+def before_guests_tuning(scenario: Scenario, site: Site) -> Iterator[Step]:
+    """What is tuned on the hosts before any guest starts."""
+    for host in scenario.tuning:
+        if host in scenario.hosts:
+            yield from _steps(BEFORE_GUESTS, host, scenario, site)
+
+
+def guest_tuning(scenario: Scenario, site: Site) -> Iterator[Step]:
+    """What is tuned once the guests run: on the hosts, then in the guests."""
+    for host in scenario.tuning:
+        if host in scenario.hosts:
+            yield from _steps(WITH_GUESTS, host, scenario, site)
+    for guest in scenario.tuning:
+        if guest in scenario.guests:
+            for step in _steps((*BEFORE_GUESTS, *WITH_GUESTS), guest, scenario, site):
+                yield step if scenario.guests[guest].domain else _gone_with_it(step)
+
+
+def _steps(parts: tuple[Part, ...], name: str, scenario: Scenario, site: Site) -> Iterator[Step]:
+    for part in parts:
+        yield from part(name, scenario, site)
+
+
+def _gone_with_it(step: Step) -> Step:
+    """The step without its undo: a guest that ends with the cell takes its settings along, and may be gone already."""
+    return replace(step, undo=None, present=None, before=None)

@@ -1,0 +1,92 @@
+"""Cells named in few words: all of them, those with one value of the matrix, those of one configuration, or one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+Cell = Mapping[str, Any]
+
+
+class Places:
+    """What sets of a result's cells are called."""
+
+    def __init__(self, result: Mapping[str, Any]) -> None:
+        cells = result["cells"]
+        measured = [cell for cell in cells if cell["streams"]]
+        names: dict[frozenset[str], str] = {}
+        for group in (measured, cells):
+            for name, members in _groups(group):
+                if len(members) > 1:
+                    names.setdefault(frozenset(members), name)
+        every = {
+            frozenset(map(cell_key, measured)): "every measured cell",
+            frozenset(map(cell_key, cells)): "every cell",
+        }
+        names |= {members: name for members, name in every.items() if len(members) > 1}
+        self._names = sorted(names.items(), key=lambda one: -len(one[0]))
+        self._single = {cell_key(cell): cell_name(result, cell) for cell in cells}
+
+    def told(self, cells: Iterable[Cell]) -> tuple[str, ...]:
+        """The names of these cells, as few as there are for them."""
+        return self.named(cell_key(cell) for cell in cells)
+
+    def named(self, keys: Iterable[str]) -> tuple[str, ...]:
+        """The same, of cells given as `SLUG/rN`."""
+        left = dict.fromkeys(keys)
+        told = []
+        for members, name in self._names:
+            if members <= left.keys():
+                told.append(name)
+                left = {key: None for key in left if key not in members}
+        return (*told, *(self._single.get(key, key) for key in left))
+
+
+def cell_key(cell: Cell) -> str:
+    """A cell as results name it: `SLUG/rN`."""
+    return f"{cell['slug']}/r{cell['repeat']}"
+
+
+def dimension_keys(result: Mapping[str, Any]) -> tuple[str, ...]:
+    """The matrix's keys, as in `cell`: what the cells differ in."""
+    return tuple(dict.fromkeys(key for cell in result["cells"] for key in cell["cell"]))
+
+
+def short_headings(keys: Sequence[str]) -> tuple[str, ...]:
+    """Each matrix key's last part, or the whole key where two would read the same."""
+    last = [key.rsplit(".", 1)[-1] for key in keys]
+    return tuple(short if last.count(short) == 1 else key for key, short in zip(keys, last, strict=True))
+
+
+def dimension_text(value: object) -> str:
+    """One matrix value as people write it: a list of loads is joined, an empty one is "none"."""
+    if isinstance(value, (list, tuple)):
+        return " + ".join(dimension_text(item) for item in value) or "none"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {dimension_text(item)}" for key, item in value.items())
+    return "none" if value is None else str(value)
+
+
+def cell_title(cell: Cell) -> str:
+    """A cell's name in a heading: "bridge tap, loads none"; "all" where the matrix has no keys."""
+    keys = tuple(cell["cell"])
+    named = zip(short_headings(keys), cell["cell"].values(), strict=True)
+    return ", ".join(f"{heading} {dimension_text(value)}" for heading, value in named) or "all"
+
+
+def cell_name(result: Mapping[str, Any], cell: Cell) -> str:
+    """A cell's title, and which repeat it is where the run has several."""
+    several = any(one["repeat"] > 1 for one in result["cells"])
+    return cell_title(cell) + (f", repeat {cell['repeat']}" if several else "")
+
+
+def _groups(cells: Sequence[Cell]) -> Iterable[tuple[str, list[str]]]:
+    """(name, members) of the cells that share a value of the matrix, then of those of one configuration."""
+    groups: dict[str, list[str]] = {}
+    for cell in cells:
+        keys = tuple(cell["cell"])
+        values = [dimension_text(value) for value in cell["cell"].values()]
+        alike = [f"{heading} {value}" for heading, value in zip(short_headings(keys), values, strict=True)]
+        for name in dict.fromkeys((*alike, cell_title(cell))):
+            groups.setdefault(name, []).append(cell_key(cell))
+    return groups.items()

@@ -1,0 +1,156 @@
+"""What cells were measured on: bridges and guests, where clocks are known from, what could not be set or kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from latlab.data.clock_offset import find_chain
+from latlab.report.places import Places
+
+FUNCTIONAL: Final = "functional only"
+ONE_CLOCK: Final = "one clock"
+_SHARED: Final = "one kernel"
+ACCELERATIONS: Final = {"kvm": "KVM", "tcg": "software emulation (TCG)"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One row of a table of the test bed: what is so, and in which cells."""
+
+    cells: tuple[str, ...]
+    values: tuple[str, ...]
+
+
+def with_test_bed(document: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[str, Any]:
+    """The cell's part of the result document with what it was measured on, from cell.json.
+
+    Added are `bridges` and `guests`, and to each stream `talker`, `listener` and `clock`. A cell of which nothing was
+    measured has no label: there is nothing that it would be the label of.
+    """
+    streams = {stream["name"]: stream for stream in cell["streams"]}
+    return {
+        **document,
+        "label": document["label"] if document["streams"] else None,
+        "bridges": cell.get("bridges", []),
+        "guests": cell.get("guests", []),
+        "streams": {
+            name: {
+                "talker": streams[name]["talker"],
+                "listener": streams[name]["listener"],
+                "clock": clock_source(cell.get("clocks", []), streams[name]["talker"], streams[name]["listener"]),
+                **block,
+            }
+            for name, block in document["streams"].items()
+        },
+    }
+
+
+def clock_source(clocks: Sequence[Mapping[str, Any]], talker: str, listener: str) -> str | None:
+    """Where the offset of two hosts' clocks is known from, as `shared page`; None if nothing bounds it.
+
+    clocks: cell.json's. It names the sources of the edges that join the two, in their order; a shared kernel is named
+    where it is all there is. One host has `one clock`. LabError: an entry of clocks is none.
+    """
+    if talker == listener:
+        return ONE_CLOCK
+    chain = find_chain(clocks, listener, talker)
+    if chain is None:
+        return None
+    found = dict.fromkeys(
+        entry["source"] for edge in chain for entry in clocks if {entry["from"], entry["to"]} == {edge.from_, edge.to}
+    )
+    return " + ".join(source for source in found if source != _SHARED) or _SHARED
+
+
+def label_reasons(result: Mapping[str, Any]) -> list[str]:
+    """Why figures are functional only, a sentence for each that is; none where no cell has that label."""
+    cells = [cell for cell in result["cells"] if cell.get("label") == FUNCTIONAL]
+    if not cells:
+        return []
+    emulated = dict.fromkeys(
+        guest["name"] for cell in cells for guest in cell.get("guests", []) if guest["acceleration"] == "tcg"
+    )
+    if not emulated:
+        who = "a host is emulated in software (TCG): its"
+    else:
+        who = f"{_and(tuple(emulated))} {'are' if len(emulated) > 1 else 'is'} emulated in software (TCG): "
+        who += "their" if len(emulated) > 1 else "its"
+    some = len(cells) < sum(bool(cell["streams"]) for cell in result["cells"])
+    where = f"; in {', '.join(Places(result).told(cells))}" if some else ""
+    return [f"{who} figures show that packets pass, never how fast a machine is{where}"]
+
+
+def bridges(result: Mapping[str, Any]) -> list[Part]:
+    """(bridge, host, uplink, guests, how it is made) of every bridge that cells were measured through."""
+    return _parts(
+        result,
+        (
+            (cell, (one["title"], one["host"], one["uplink"] or "none", ", ".join(one["guests"]), one["detail"]))
+            for cell in result["cells"]
+            for one in cell.get("bridges", [])
+        ),
+    )
+
+
+def guests(result: Mapping[str, Any]) -> list[Part]:
+    """(guest, host, image, kernel, runs by, vCPUs, memory, started from) of every guest."""
+    return _parts(result, ((cell, _guest(one)) for cell in result["cells"] for one in cell.get("guests", [])))
+
+
+def not_done(result: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]]) -> list[Part]:
+    """(host, what, command, what came back) of the optional steps that could not be done.
+
+    documents: {`SLUG/rN`: cell.json}. In a cell that ran to its end no other step can have failed.
+    """
+    return _parts(
+        result,
+        (
+            (cell, (step["host"], step["title"], step["command"], step.get("why") or step["actual"] or ""))
+            for cell in result["cells"]
+            for step in _document(documents, cell).get("steps", [])
+            if not step["ok"] and cell["status"] == "ok"
+        ),
+    )
+
+
+def not_kept(result: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]]) -> list[Part]:
+    """(host, what, command, expected, actual) of the settings that were others at a cell's end."""
+    return _parts(
+        result,
+        (
+            (cell, (one["host"], one["title"], one["command"], one["expected"] or "", one["actual"] or ""))
+            for cell in result["cells"]
+            for one in _document(documents, cell).get("rechecks", [])
+            if not one["ok"]
+        ),
+    )
+
+
+def _guest(one: Mapping[str, Any]) -> tuple[str, ...]:
+    runs_by = ACCELERATIONS.get(one["acceleration"] or "", one["acceleration"])
+    words = (one["name"], one["host"], one["image"], one["kernel"], runs_by, one["vcpus"])
+    return tuple("" if word is None else str(word) for word in (*words, _memory(one["memory"]), one["started"]))
+
+
+def _memory(size: object) -> str:
+    """Bytes as MiB; what is written already stays as it is."""
+    return f"{size / 2**20:.0f} MiB" if isinstance(size, int) else str(size)
+
+
+def _parts(result: Mapping[str, Any], found: Iterator[tuple[Mapping[str, Any], tuple[str, ...]]]) -> list[Part]:
+    """Equal rows as one, with the cells they stand in."""
+    cells: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for cell, values in found:
+        cells.setdefault(values, []).append(cell)
+    places = Places(result)
+    return [Part(places.told(where), values) for values, where in cells.items()]
+
+
+def _document(documents: Mapping[str, Mapping[str, Any]], cell: Mapping[str, Any]) -> Mapping[str, Any]:
+    return documents.get(f"{cell['slug']}/r{cell['repeat']}", {})
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

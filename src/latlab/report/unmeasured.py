@@ -1,0 +1,61 @@
+"""The cells without figures, or with fewer than were meant: which, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from latlab.report.places import Cell, Places
+from latlab.report.rows import ordered_cells
+
+UNAVAILABLE: Final = "unavailable"
+
+
+@dataclass(frozen=True)
+class Unmeasured:
+    """One reason, and the cells that have it."""
+
+    cells: tuple[str, ...]
+    status: str
+    what: str
+    where: str
+    remedy: str
+
+    @property
+    def text(self) -> str:
+        """It in one line: which cells, what, where, and what to do."""
+        where = f"{self.where}: " if self.where else ""
+        remedy = f" ({self.remedy})" if self.remedy else ""
+        return f"{'; '.join(self.cells)}: {self.status}: {where}{self.what}{remedy}"
+
+
+def unavailable(result: Mapping[str, Any]) -> list[Unmeasured]:
+    """What this machine could not build, by reason."""
+    return _by_reason(result, lambda status: status == UNAVAILABLE)
+
+
+def unfinished(result: Mapping[str, Any]) -> list[Unmeasured]:
+    """What failed, was interrupted or never run, by reason."""
+    return _by_reason(result, lambda status: status not in ("ok", UNAVAILABLE))
+
+
+def _by_reason(result: Mapping[str, Any], wanted: Any) -> list[Unmeasured]:
+    cells: dict[tuple[str, str, str, str], list[Cell]] = {}
+    for cell in ordered_cells(result):
+        if wanted(cell["status"]):
+            for reason in _reasons(cell["reason"]):
+                cells.setdefault((cell["status"], *reason), []).append(cell)
+    places = Places(result)
+    return [Unmeasured(places.told(found), *reason) for reason, found in cells.items()]
+
+
+def _reasons(reason: Mapping[str, Any] | None) -> Iterator[tuple[str, str, str]]:
+    """(what, where, remedy) of each of the problems, where it is made of several."""
+    if not reason:
+        yield ("no reason given", "", "")
+    elif problems := reason.get("problems"):
+        for problem in problems:
+            yield from _reasons(problem)
+    else:
+        yield (reason["what"], reason.get("where") or "", reason.get("remedy") or "")

@@ -1,0 +1,172 @@
+"""What the guests must keep: where each comes from, how it is reached, and how it fits onto its uplink."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import IPv4Network
+
+from latlab.scenario.findings import Finding, Path, unknown
+from latlab.scenario.guests import Guest
+from latlab.scenario.network import FIRST_GUEST, INNER, USER_NETWORK, Segment, uplink_of
+from latlab.scenario.parts import End, UnknownError
+from latlab.scenario.sketch import Sketch, known, where_known
+
+_NEED_UPLINK = ("user", "macvtap", "ovs-afxdp", "vfio")
+_OF_A_DOMAIN = ("vcpus", "memory", "vhost", "acceleration", "queues", "snapshot")
+"""What latlab chooses of a guest that it starts."""
+
+
+def is_placed(sketch: Sketch, name: str) -> bool:
+    """True for a guest on a host there is whose uplink, if it has one or needs one, is an end of a link."""
+    guest = sketch.guests.get(name)
+    try:
+        if guest is None or guest.host not in sketch.names.get("hosts", ()) or not guest.interface:
+            return False
+        if guest.uplink is None:
+            return guest.bridge not in _NEED_UPLINK
+        return End(guest.host, guest.uplink) in sketch.ends.values()
+    except UnknownError:
+        return False
+
+
+def guest_has_its_name(sketch: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
+    """Streams and loads name hosts and guests alike, so no guest has a host's name."""
+    if path[1] in sketch.names.get("hosts", ()):
+        yield Finding(path, f"{path[1]} is a host already", "a name of its own")
+
+
+def guest_has_one_origin(_: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
+    """A guest is made from one thing."""
+    given = [key for key in ("image", "kernel", "disk", "domain") if getattr(guest, key) is not None]
+    for key in given[1:]:
+        yield Finding((*path, key), f"{key} beside {given[0]}", "one of image, kernel, disk and domain")
+    if guest.initrd is not None and guest.kernel is None:
+        yield Finding((*path, "initrd"), "an initrd goes with a kernel", "a kernel beside it")
+    if guest.append is not None and (guest.disk or guest.domain):
+        yield Finding((*path, "append"), "a command line goes with a kernel", "a kernel or an image beside it")
+
+
+def guest_is_reached(_: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
+    """Our own images answer by themselves; any other guest is asked over ssh."""
+    if guest.is_ours and guest.ssh is not None:
+        yield Finding(
+            (*path, "ssh"), "a guest of latlab's own image needs no ssh", "no ssh, or a kernel, disk or domain"
+        )
+    if not guest.is_ours and guest.ssh is None:
+        yield Finding((*path, "ssh"), "missing", "how the guest is reached: ssh: {user: root}")
+
+
+def ssh_leads_there(_: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
+    """A domain says where it is; of what latlab starts the scenario does."""
+    if guest.ssh is None:
+        return
+    destination = guest.ssh.destination
+    if guest.domain is not None and destination is None:
+        yield Finding((*path, "ssh", "destination"), "missing", "host or user@host of the running domain")
+    if guest.domain is None and destination is not None and not guest.is_ours:
+        what = "the guest has its address from the scenario"
+        yield Finding((*path, "ssh", "destination"), what, "no destination: user, port and config are enough")
+    if destination is not None and "@" in destination and guest.ssh.user is not None:
+        yield Finding((*path, "ssh", "user"), "a user beside the one in destination", "one of them")
+
+
+def domain_has_its_own(_: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
+    """A domain that runs already is what it is."""
+    if guest.domain is not None:
+        for key in _OF_A_DOMAIN:
+            if key in guest.model_fields_set:
+                yield Finding((*path, key), "a domain has its own", f"no {key}, or a kernel or disk in place of domain")
+
+
+def guest_has_its_uplink(sketch: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
+    """An uplink is an end of a link; some bridges are nothing without one."""
+    ends = [end.interface for end in sketch.ends.values() if end.host == guest.host]
+    if guest.uplink is None:
+        if guest.bridge in _NEED_UPLINK:
+            what = f"missing: bridge {guest.bridge} joins the guest to an interface of {guest.host}"
+            yield Finding((*path, "uplink"), what, " or ".join(ends) or "an end of a link")
+        return
+    if guest.uplink in ends or guest.host not in sketch.names.get("hosts", ()):
+        return
+    if "links" not in sketch.names or sketch.loose_links:
+        return
+    if ends:
+        yield Finding((*path, "uplink"), *unknown("end of a link", guest.uplink, ends))
+    else:
+        other = next((host for host in sketch.names["hosts"] if host != guest.host), "sensor")
+        expected = f"a link such as {{ends: [{other}.eth0, {guest.host}.{guest.uplink}]}} in links"
+        yield Finding((*path, "uplink"), f"no link ends at {guest.host}.{guest.uplink}", expected)
+
+
+def uplinks_have_one_bridge(sketch: Sketch) -> Iterator[Finding]:
+    """An interface is a port of one bridge; user NAT, and a card of its own passed through, leave it as it is."""
+    bridges: dict[End, tuple[str, str]] = {}
+    asked = where_known(sketch.guests, lambda _, guest: (uplink_of(guest), guest.bridge, guest.device))
+    for name, (end, bridge, device) in asked:
+        if bridge == "user" or (bridge == "vfio" and device is not None):
+            continue
+        first, kind = bridges.setdefault(end, (name, bridge))
+        if first != name and (kind != bridge or bridge == "vfio"):
+            where = str(end) if end.interface != INNER else end.host
+            what = f"{first} is joined to {where} by {kind} already"
+            yield Finding(("guests", name, "bridge"), what, "an uplink of its own" if kind == bridge else kind)
+
+
+def domains_are_apart(sketch: Sketch) -> Iterator[Finding]:
+    """A domain is one guest."""
+    yield from _given_once(sketch, "domain", "is the domain of")
+
+
+def devices_are_apart(sketch: Sketch) -> Iterator[Finding]:
+    """A card is passed through to one guest."""
+    yield from _given_once(sketch, "device", "is passed through to")
+
+
+def guests_have_addresses(sketch: Sketch) -> Iterator[Finding]:
+    """A link's network has room for the guests on it."""
+    for segment in sketch.segments:
+        if segment.link and segment.guests:
+            yield from known(_room(segment))
+
+
+def guest_networks_are_apart(sketch: Sketch) -> Iterator[Finding]:
+    """No link has addresses that guests without an uplink have, or that user NAT uses itself."""
+    inner = [segment.network for segment in sketch.segments if segment.link is None]
+    for segment in sketch.segments:
+        if segment.link is not None:
+            yield from known(_apart(segment, inner))
+
+
+def bridges_have_their_name(sketch: Sketch) -> Iterator[Finding]:
+    """The bridge of a host's guests without an uplink has a name beside the host's interfaces."""
+    hosts = {host for _, (host, uplink) in where_known(sketch.guests, lambda _, g: (g.host, g.uplink)) if not uplink}
+    for (index, side), end in sketch.ends.items():
+        if end.interface == INNER and end.host in hosts:
+            what = f"{end} stands for the bridge of {end.host}'s guests without an uplink"
+            yield Finding(("links", index, "ends", side), what, "another name, or an uplink for each of them")
+
+
+def _given_once(sketch: Sketch, key: str, words: str) -> Iterator[Finding]:
+    first: dict[str, str] = {}
+    for name, value in where_known(sketch.guests, lambda _, guest: getattr(guest, key)):
+        if value is not None and first.setdefault(value, name) != name:
+            yield Finding(("guests", name, key), f"{value} {words} {first[value]} already", f"another {key}")
+
+
+def _room(segment: Segment) -> Iterator[Finding]:
+    # The last address is the broadcast's.
+    if segment.network.num_addresses - 1 < FIRST_GUEST + len(segment.guests):
+        what = f"{segment.network} has no room for {len(segment.guests)} guests, which begin at .{FIRST_GUEST}"
+        yield Finding(("links", segment.number, "subnet"), what, "a network such as 10.78.0.0/24")
+
+
+def _apart(segment: Segment, inner: list[IPv4Network]) -> Iterator[Finding]:
+    where: Path = ("links", segment.number, "subnet")
+    for network in inner:
+        if segment.network.overlaps(network):
+            yield Finding(where, f"{segment.network} overlaps {network} of guests without an uplink", "another network")
+    bridges = where_known(segment.guests, lambda _, guest: guest.bridge)
+    behind = [end.host for end, bridge in bridges if bridge == "user"]
+    if behind and segment.network.overlaps(USER_NETWORK):
+        what = f"{segment.network} overlaps {USER_NETWORK}, which {behind[0]} has behind user NAT"
+        yield Finding(where, what, "another network")

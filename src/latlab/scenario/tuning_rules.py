@@ -1,0 +1,140 @@
+"""What each host's and guest's tuning must keep: whom it names, and what there is to tune."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from latlab.scenario.findings import Finding, Path, unknown
+from latlab.scenario.parts import Cpus, UnknownError
+from latlab.scenario.sketch import Sketch, where_known
+from latlab.scenario.tuning import Tuning
+from latlab.scenario.units import format_duration
+
+
+def spinning_is_confined(_: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
+    """A listener that spins leaves the machine a CPU."""
+    listener = tuning.listener
+    if listener.mode == "spin" and listener.fifo is not None and listener.cpus is None:
+        what = f"spinning at SCHED_FIFO {listener.fifo} on every CPU would stop the machine"
+        yield Finding((*path, "listener", "mode"), what, "cpus: [n] beside it, or fifo: null")
+
+
+def polling_has_a_time(_: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
+    """A listener that is to poll has a time to do it."""
+    if tuning.listener.mode == "busy-poll" and tuning.listener.busy_poll is None:
+        what = "mode busy-poll without a time"
+        yield Finding((*path, "listener", "busy_poll"), what, "a duration such as 50us")
+
+
+def tuned_guests_are_here(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
+    """A guest's threads run on its host."""
+    if path[1] not in sketch.names.get("hosts", ()) or "guests" not in sketch.names:
+        return
+    places = dict(where_known(sketch.guests, lambda _, guest: guest.host))
+    for name in tuning.guests:
+        if name not in sketch.names["guests"]:
+            here = [guest for guest, host in places.items() if host == path[1]]
+            yield Finding((*path, "guests", name), *unknown("guest", name, here))
+        elif places.get(name) in {*sketch.names["hosts"]} - {path[1]}:
+            what = f"{name} is a guest of {places[name]}"
+            yield Finding((*path, "guests", name), what, f"tuning.{places[name]}.guests.{name}")
+
+
+def guests_have_no_guests(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
+    """What tunes a hypervisor goes with a host."""
+    if path[1] in sketch.names.get("guests", ()) and path[1] not in sketch.names.get("hosts", ()):
+        for key in ("guests", "halt_poll"):
+            for value in _given(tuning, key):
+                if value != {}:
+                    what = f"{path[1]} is a guest, and has none of its own"
+                    yield Finding((*path, key), what, f"{key} in tuning of its host")
+
+
+def guests_have_the_cpus(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
+    """CPUs of a guest are its vCPUs, counted from 0; a domain's are its own affair."""
+    guest = sketch.guests.get(str(path[1]))
+    if guest is None or guest.domain is not None:
+        return
+    for where, cpus in _cpus(tuning):
+        beyond = [cpu for cpu in cpus if cpu >= guest.vcpus]
+        if beyond:
+            what = f"{path[1]} has no CPU {', '.join(map(str, beyond))}"
+            there = f"0 to {guest.vcpus - 1}" if guest.vcpus > 1 else "0"
+            yield Finding((*path, *where), what, f"{there}, or more vcpus")
+
+
+def guests_have_the_queues(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
+    """Queues of a guest's network card are counted from 0; a card passed through and a domain's have their own."""
+    guest = sketch.guests.get(str(path[1]))
+    if guest is None or guest.domain is not None or guest.bridge == "vfio":
+        return
+    for where, queue in _queues(tuning):
+        if queue >= guest.queues:
+            what = f"the network card of {path[1]} has no queue {queue}"
+            yield Finding((*path, *where), what, f"guests.{path[1]}.queues of {queue + 1} or more")
+
+
+def tuned_interfaces_are_there(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
+    """Interrupts and queues are those of interfaces that the scenario has."""
+    machine = str(path[1])
+    there = _interfaces(sketch, machine)
+    if there is None:
+        return
+    for key in ("irq", "steering"):
+        for tuned in _given(tuning, key):
+            for name in tuned:
+                if name not in there:
+                    yield Finding((*path, key, name), *unknown(f"interface of {machine}", name, there))
+
+
+def halt_poll_is_one(sketch: Sketch) -> Iterator[Finding]:
+    """All hosts are of this machine, which has one KVM."""
+    asked = where_known(sketch.tuning, lambda _, tuning: tuning.halt_poll)
+    given = [(host, time) for host, time in asked if time is not None and host in sketch.names.get("hosts", ())]
+    for host, time in given[1:]:
+        if time != given[0][1]:
+            what = f"{host} is on the machine of {given[0][0]}, which has {format_duration(given[0][1])}"
+            yield Finding(("tuning", host, "halt_poll"), what, "the same for both, or one of them")
+
+
+def _interfaces(sketch: Sketch, machine: str) -> list[str] | None:
+    """The interfaces of a host or a guest; None while one of them may be missing."""
+    if machine in sketch.guests:
+        return [sketch.guests[machine].interface]
+    if machine in sketch.names.get("hosts", ()) and "links" in sketch.names and not sketch.loose_links:
+        return [end.interface for end in sketch.ends.values() if end.host == machine]
+    return None
+
+
+def _cpus(tuning: Tuning) -> Iterator[tuple[Path, Cpus]]:
+    """Where CPUs of the machine itself stand, and which."""
+    for path in (("talker", "cpus"), ("listener", "cpus"), ("load", "cpus"), ("isolated",)):
+        yield from ((path, cpus) for cpus in _given(tuning, *path))
+    for irq in _given(tuning, "irq"):
+        for name, part in irq.items():
+            yield from ((("irq", name, "cpus"), cpus) for cpus in _given(part, "cpus"))
+            for queues in _given(part, "queues"):
+                yield from ((("irq", name, "queues", str(queue)), cpus) for queue, cpus in queues.items())
+
+
+def _queues(tuning: Tuning) -> Iterator[tuple[Path, int]]:
+    """Where queues stand, and which."""
+    for irq in _given(tuning, "irq"):
+        for name, part in irq.items():
+            for queues in _given(part, "queues"):
+                yield from ((("irq", name, "queues", str(queue)), queue) for queue in queues)
+    for steering in _given(tuning, "steering"):
+        for name, steered in steering.items():
+            yield from ((("steering", name, str(priority)), queue) for priority, queue in steered.items())
+
+
+def _given(part: Any, *keys: str) -> Iterator[Any]:
+    """The value that the keys lead to, one below the other, where it is known and not null."""
+    try:
+        for key in keys:
+            part = getattr(part, key)
+    except UnknownError:
+        return
+    if part is not None:
+        yield part

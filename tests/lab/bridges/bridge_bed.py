@@ -1,0 +1,105 @@
+"""One bridge with the test bed around it, as a scenario has it, without starting its guests."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lab_machine import run, scenario
+
+from latlab.lab import make_hosts
+from latlab.lab.apply import TestBed
+from latlab.lab.bridges.base import Joint
+from latlab.lab.bridges.joints import joints
+from latlab.lab.bridges.table import BRIDGES
+from latlab.lab.guests.steps import folder_steps
+from latlab.lab.links import link_steps
+from latlab.lab.machine import Machine, read_machine
+from latlab.lab.namespaces import namespace_steps
+from latlab.lab.service import Service
+from latlab.lab.site import Site
+from latlab.lab.step import Step
+from latlab.scenario import Scenario
+
+TAG = "b1d6"
+GUEST = Path(__file__).with_name("guest_on_a_tap.py")
+ECHO = Path(__file__).with_name("echo.py")
+CAPTURED = Path(__file__).with_name("captured")
+
+
+def with_guest(kind: str, **guest: Any) -> Scenario:
+    """Two namespaces, a cable between them, and a guest beyond the second."""
+    return scenario(
+        {"sensor": "netns", "ecu": "netns"},
+        [{"ends": ["sensor.eth0", "ecu.nic"]}],
+        guests={"vm1": {"host": "ecu", "uplink": "nic", "bridge": kind, **guest}},
+        streams={"control": {"talker": "sensor", "listener": "vm1", "period": "1ms", "size": "64B"}},
+    )
+
+
+def on_a_cable(kind: str) -> Scenario:
+    """This machine alone, with a cable between two interfaces that are there already; a guest on one of them."""
+    return scenario(
+        {"ecu": "local", "plc": "local"},
+        [{"ends": ["plc.far", "ecu.near"]}],
+        guests={"vm1": {"host": "ecu", "uplink": "near", "bridge": kind}},
+        streams={"control": {"talker": "ecu", "listener": "vm1", "period": "1ms", "size": "64B"}},
+    )
+
+
+def lay_cable() -> None:
+    """The cable that is there already, up: the kernel takes up to a second to see that both ends are."""
+    run("ip", "link", "add", "near", "type", "veth", "peer", "name", "far")
+    for end in ("near", "far"):
+        run("ip", "link", "set", end, "up")
+    while run("ip", "-br", "link", "show", "up").count(" UP ") < 2:
+        time.sleep(0.05)
+
+
+def joint_of(made: Scenario) -> Joint:
+    """The only one."""
+    (joint,) = joints(made, TAG)
+    return joint
+
+
+def site_of(logs: Path, machine: Machine | None = None) -> Site:
+    """Here, or on the machine given."""
+    return Site(TAG, machine=machine or read_machine(), logs=str(logs))
+
+
+def bridge_steps(made: Scenario, site: Site) -> list[Step | Service]:
+    """Everything up to the guests."""
+    joint = joint_of(made)
+    before: list[Step | Service] = [*namespace_steps(made, site), *link_steps(made, site), *folder_steps(made, site)]
+    return [*before, *BRIDGES[joint.kind].before_guests(joint, site)]
+
+
+async def build(made: Scenario, site: Site) -> TestBed:
+    """The test bed, standing."""
+    bed = TestBed(TAG, make_hosts(made, site))
+    await bed.apply(bridge_steps(made, site))
+    return bed
+
+
+async def plug_in(bed: TestBed, made: Scenario) -> None:
+    """The stand-in of the only guest is on its tap; it goes with the test bed."""
+    (port,) = joint_of(made).ports
+    tap = f"ll{TAG}t{port.number}"
+    guest, _ = await bed.spawn(bed.hosts["ecu"], "the guest", (sys.executable, str(GUEST), tap))
+    assert guest.stdout
+    assert await guest.stdout.readline() == b"plugged in\n"
+
+
+async def comes_back(bed: TestBed, made: Scenario, host: str, size: int = 1024) -> str:
+    """What a UDP packet of that many bytes from the host to the guest makes of its way."""
+    (port,) = joint_of(made).ports
+    argv = (sys.executable, str(ECHO), str(port.address.ip), str(size))
+    return (await bed.hosts[host].run(argv)).stdout.strip()
+
+
+def switch_pids(bed: TestBed) -> Mapping[str, int]:
+    """The daemons' pids by their titles."""
+    return {running._service.title: running._process.pid for running in bed._services.values()}

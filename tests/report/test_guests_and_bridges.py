@@ -1,0 +1,276 @@
+"""Guests behind bridges, both ways and several times: what the tables and the page tell of them."""
+
+from __future__ import annotations
+
+import copy
+import io
+import re
+from pathlib import Path
+from statistics import pstdev
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from browser import Elements, acted, opened
+from matrix_run import REPEATS, slug
+from rich.console import Console
+
+from latlab.analysis.metrics import METRICS_BY_NAME, metric_values
+from latlab.report import repeats
+from latlab.report.result import exit_code, judged_result
+from latlab.report.rows import summaries
+from latlab.report.terminal import print_result
+from latlab.report.testbed import clock_source, label_reasons
+
+RUN = {"run": "20261121-205152-bridges-3f9a", "name": "bridges"}
+
+
+def printed(result: dict[str, Any], width: int) -> list[str]:
+    file = io.StringIO()
+    print_result(result, Console(file=file, width=width))
+    return file.getvalue().splitlines()
+
+
+def words(markup: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", markup).split())
+
+
+def section(page: str, beginning: str, end: str) -> str:
+    return page.split(beginning, 1)[1].split(end, 1)[0]
+
+
+def edge(begin: str, end: str, source: str, half_ns: int | None = 0) -> dict[str, Any]:
+    lower = None if half_ns is None else -half_ns
+    return {"from": begin, "to": end, "source": source, "lower_ns": lower, "upper_ns": half_ns, "windows": []}
+
+
+@pytest.fixture(scope="module")
+def page(matrix_run: Path) -> str:
+    return (matrix_run / "report.html").read_text()
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_each_direction_has_a_table_of_bridges_and_loads_that_fits(matrix: dict[str, Any], width: int) -> None:
+    lines = printed(matrix, width)
+    assert max(map(len, lines)) <= width
+    begin = next(number for number, line in enumerate(lines) if line.startswith("up, vm1 → sensor: latency = "))
+    table = lines[begin:]
+    head = next(number for number, line in enumerate(table) if line.startswith("bridge "))
+    assert table[head].split()[:7] == ["bridge", "loads", "repeat", "min", "avg", "max", "stddev"]
+    labels = [tuple(line.split()[:3]) for line in table[head + 2 : head + 2 + 27]]
+    loads = ("none", "load-down", "load-up")
+    assert labels == [(b, load, str(r)) for b in ("tap", "macvtap", "xdp") for load in loads for r in (1, 2, 3)]
+
+
+def test_what_this_machine_cannot_build_is_told_once_and_is_in_no_other_table(matrix: dict[str, Any]) -> None:
+    text = "\n".join(printed(matrix, 200))
+    (line,) = [line for line in text.splitlines() if line.startswith("bridge vfio")]
+    assert "no IOMMU is in use" in line
+    assert "boot the kernel with intel_iommu=on" in line
+    assert text.count("vfio") == 2, "its name, and the place in the scenario"
+    assert "27 of 27 limits kept" in text
+
+
+def test_unavailable_cells_change_neither_verdict_nor_exit_code(matrix: dict[str, Any]) -> None:
+    there = [cell for cell in matrix["cells"] if cell["status"] == "ok"]
+    gone = [cell for cell in matrix["cells"] if cell["status"] == "unavailable"]
+    assert len(gone) == 3 * REPEATS
+    limits = {"down.latency.max": 10**12}
+    whole = judged_result(RUN, matrix["cells"], limits)
+    without = judged_result(RUN, there, limits)
+    assert exit_code(whole) == exit_code(without) == 0
+    assert {key: whole[key] for key in ("verdict", "label", "reasons", "accept")} == {
+        key: without[key] for key in ("verdict", "label", "reasons", "accept")
+    }
+
+
+def test_where_every_cell_is_unavailable_nothing_was_measured(matrix: dict[str, Any]) -> None:
+    gone = [cell for cell in matrix["cells"] if cell["status"] == "unavailable"]
+    result = judged_result(RUN, gone, {})
+    assert (exit_code(result), result["verdict"]) == (3, "untrusted")
+    assert [reason["finding"] for reason in result["reasons"]] == ["no cell was measured"]
+
+
+def test_a_failed_cell_is_a_failure_whatever_could_not_be_built(matrix: dict[str, Any]) -> None:
+    cells = copy.deepcopy(matrix["cells"])
+    cells[0] |= {"status": "failed", "reason": {"what": "x", "where": "", "remedy": ""}}
+    assert exit_code(judged_result(RUN, cells, {})) == 3
+
+
+def test_the_clock_stands_beside_the_uncertainty(matrix: dict[str, Any], page: str) -> None:
+    title = next(line for line in printed(matrix, 200) if line.startswith("down, sensor → vm1: latency = "))
+    assert "µs ± 0.4 (shared page) · " in title
+    assert page.count('<td class="figure">0.4 (shared page)</td>') >= 2 * 27
+    matrix["cells"][0]["streams"]["down"]["metrics"]["latency"]["uncertainty_ns"] = None
+    assert "µs ± 0.4 (shared page), unknown in some cells · " in printed(matrix, 200)[0]
+
+
+def test_the_source_of_a_clock_is_that_of_the_edges_which_join_the_two_hosts() -> None:
+    edges = [edge("sensor", "ecu", "one kernel"), edge("ecu", "vm1", "shared page", 400)]
+    assert clock_source(edges, "sensor", "vm1") == "shared page"
+    assert clock_source(edges, "vm1", "sensor") == "shared page"
+    assert clock_source(edges, "sensor", "ecu") == "one kernel"
+    assert clock_source(edges, "vm1", "vm1") == "one clock"
+    assert clock_source([edge("sensor", "ecu", "exchange", 9), edges[1]], "sensor", "vm1") == "shared page + exchange"
+    assert clock_source(edges, "sensor", "vm2") is None
+    assert clock_source([edge("sensor", "ecu", "exchange", None)], "sensor", "ecu") is None
+
+
+def test_of_two_ways_the_one_that_bounds_best_is_named() -> None:
+    ways = [edge("sensor", "vm1", "exchange", 9_000), edge("vm1", "sensor", "ptp_kvm", 700)]
+    assert "ptp_kvm" in str(clock_source(ways, "sensor", "vm1"))
+
+
+def test_repetitions_are_never_pooled_and_their_spread_stands_beside_that_within_one(matrix: dict[str, Any]) -> None:
+    cells = [cell for cell in matrix["cells"] if cell["slug"] == slug("xdp", "load-up")]
+    found = [cell["streams"]["up"]["metrics"]["latency"] for cell in cells]
+    lines = printed(matrix, 200)
+    begin = next(n for n, line in enumerate(lines) if line.startswith("up, vm1 → sensor: latency") and "least" in line)
+    row = next(line for line in lines[begin:] if line.split()[:2] == ["xdp", "load-up"])
+
+    def three(name: str) -> str:
+        return " … ".join(f"{value / 1000:.1f}" for value in sorted(one[name] for one in found))
+
+    within = f"{sorted(one['stddev'] for one in found)[1] / 1000:.1f}"
+    between = f"{pstdev(one['mean'] for one in found) / 1000:.1f}"
+    assert re.split(" {2,}", row.strip()) == [
+        "xdp",
+        "load-up",
+        "3",
+        three("p50"),
+        three("p99"),
+        three("max"),
+        within,
+        between,
+    ]
+
+
+def test_a_cell_that_ran_once_has_no_spread_and_one_that_was_cut_short_is_in_none(matrix: dict[str, Any]) -> None:
+    cut = [cell for cell in matrix["cells"] if cell["slug"] == slug("tap", "none")]
+    cut[0] |= {"status": "interrupted", "reason": {"what": "SIGINT", "where": "", "remedy": ""}}
+    (spread,) = [one for one in repeats.spreads(summaries(matrix, "latency")[0]) if one.slug == slug("tap", "none")]
+    assert spread.repeats == 2
+    assert len(spread.figures["max"]) == 2
+    matrix["cells"] = [cell for cell in matrix["cells"] if cell["repeat"] == 1]
+    assert [repeats.spreads(table) for table in summaries(matrix, "latency")] == [(), ()]
+    assert "least" not in "\n".join(printed(matrix, 200))
+
+
+def test_a_figure_that_one_repetition_cannot_support_is_blank(matrix: dict[str, Any]) -> None:
+    cell = next(cell for cell in matrix["cells"] if cell["slug"] == slug("tap", "none"))
+    cell["streams"]["down"]["metrics"]["latency"]["p99"] = None
+    spread = repeats.spreads(summaries(matrix, "latency")[0])[0]
+    assert (spread.text("p99"), spread.text("max").count("…")) == ("", 2)
+
+
+def test_of_two_repetitions_both_are_told(matrix: dict[str, Any]) -> None:
+    matrix["cells"] = [cell for cell in matrix["cells"] if cell["repeat"] < 3]
+    spread = repeats.spreads(summaries(matrix, "latency")[0])[0]
+    assert spread.text("max") == " … ".join(f"{value / 1000:.1f}" for value in spread.figures["max"])
+    assert spread.text("max").count("…") == 1
+
+
+def test_a_finding_that_differs_from_cell_to_cell_is_told_once_with_a_few_of_them(matrix: dict[str, Any]) -> None:
+    late = {
+        "check": "c",
+        "finding": "the talker woke late",
+        "severity": "suspect",
+        "expected": "5 ms",
+        "remedy": "isolate",
+    }
+    keys = [f"{cell['slug']}/r{cell['repeat']}" for cell in matrix["cells"][:6]]
+    matrix["reasons"] = [late | {"where": f"{key}: up.wakeup", "actual": f"max {n} ms"} for n, key in enumerate(keys)]
+    lines = printed(matrix, 200)
+    begin = next(number for number, line in enumerate(lines) if "the talker woke late" in line)
+    assert [line.strip() for line in lines[begin + 1 : begin + 8]] == [
+        "expected: 5 ms",
+        *(f"bridge tap, loads none, repeat {n}: up.wakeup: max {n - 1} ms" for n in (1, 2, 3)),
+        "bridge tap, loads load-down, repeat 1: up.wakeup: max 3 ms",
+        "and 2 more, in the report",
+        "remedy: isolate",
+    ]
+
+
+def test_a_strip_spans_the_middle_of_each_repetition_on_one_axis(matrix_run: Path, page: str) -> None:
+    packets = pl.read_parquet(matrix_run / "cells" / slug("macvtap", "none") / "r2" / "packets.parquet")
+    values = metric_values(packets.filter(pl.col("stream") == 1), METRICS_BY_NAME["latency"], 1_006_000)
+    assert values is not None
+    p5, p50, p95, largest = (
+        f"{value / 1000:.1f}" for value in np.quantile(values.value_ns, (0.05, 0.5, 0.95, 1.0), method="inverted_cdf")
+    )
+    told = f"repeat 2: p5 {p5}, p50 {p50}, p95 {p95}, max {largest} µs"
+    drawn = section(page, f"<title>{told}</title>", "</g>")
+    ends = [float(x) for x in re.findall(r'x[12]="([\d.]+)"', drawn)]
+    low, high, middle, _, end, _ = ends
+    assert 0 <= low < middle < high < end <= 100
+    all_strips = [float(x) for x in re.findall(r'class="largest" x1="([\d.]+)"', page)]
+    assert all(0 <= place <= 100 for place in all_strips)
+
+
+def test_the_repetitions_shown_are_those_of_the_chosen_metric(matrix_run: Path) -> None:
+    dom = acted(matrix_run / "report.html", "document.querySelector('input[value=path]').click();")
+    shown = [e for e in Elements(dom).found if "data-for-metric" in e and "hidden" not in e]
+    assert [one["data-for-metric"] for one in shown] == ["path"]
+    assert "up, vm1 → sensor: path = rx_soft − tx_soft: least" in words(
+        section(dom, 'data-for-metric="path"', "</section>")
+    )
+
+
+def test_why_figures_are_functional_only_stands_in_the_head_and_beside_every_table(
+    matrix: dict[str, Any], page: str
+) -> None:
+    sentence = "vm1 is emulated in software (TCG): its figures show that packets pass"
+    assert sentence in words(section(page, "<header>", "</header>"))
+    lines = printed(matrix, 200)
+    assert any(sentence in line for line in lines[-20:])
+    titles = [line for line in lines if "latency = " in line or "latency_user = " in line]
+    assert len(titles) == 8
+    assert all("functional only" in title for title in titles)
+    captions = re.findall(r"<caption>(.*?)</caption>", section(page, 'id="summary"', "</section>"))
+    assert captions
+    assert all("functional only" in caption for caption in captions)
+    for heading in ("stream-1", "stream-2"):
+        assert "functional only" in section(page, f'id="{heading}"', "</h2>")
+
+
+def test_a_measured_cell_beside_an_emulated_one_is_told_apart(matrix: dict[str, Any]) -> None:
+    for cell in matrix["cells"]:
+        if cell["cell"]["guests.vm1.bridge"] == "xdp":
+            cell["label"] = "measured"
+            cell["guests"] = [{**guest, "acceleration": "kvm"} for guest in cell["guests"]]
+    (sentence,) = label_reasons(matrix)
+    assert sentence.endswith("how fast a machine is; in bridge tap, bridge macvtap")
+    rows = [line for line in printed(matrix, 200) if line.startswith(("tap  ", "xdp  ")) and "suspect" in line]
+    assert {line.split()[0] for line in rows if line.rstrip().endswith("suspect, functional only")} == {"tap"}
+    assert {line.split()[0] for line in rows if line.rstrip().endswith("suspect, measured")} == {"xdp"}
+
+
+def test_a_measured_run_needs_no_explanation(matrix: dict[str, Any]) -> None:
+    for cell in matrix["cells"]:
+        cell["label"] = "measured"
+    assert label_reasons(matrix) == []
+
+
+def test_the_test_bed_tells_bridges_guests_and_what_is_not_as_set(page: str) -> None:
+    text = words(section(page, '<section id="testbed">', "</section>"))
+    for said in (
+        "tap + XDP ecu eth0 vm1 eth0 native, ll12abt0 native; packets carried by QEMU bridge xdp",
+        "vm1 ecu debian-rt 6.1.0-41-rt-amd64 software emulation (TCG) 1 512 MiB snapshot every measured cell",
+        "chrt -f -p 1 4711 failed: Operation not permitted every measured cell",
+        "0 0-1 bridge macvtap, loads none, repeat 2; bridge macvtap, loads load-down, repeat 2",
+    ):
+        assert said in text, said
+
+
+def test_what_is_not_in_force_makes_the_run_suspect_and_is_told_once_for_all_cells(matrix: dict[str, Any]) -> None:
+    assert matrix["verdict"] == "suspect"
+    text = "\n".join(printed(matrix, 200))
+    assert text.count("failed: Operation not permitted") == 1
+    assert "    every measured cell: ecu: give vm1's vCPU 0 SCHED_FIFO 1: failed: Operation not permitted" in text
+
+
+def test_the_page_draws_every_cell_of_the_matrix(matrix_run: Path) -> None:
+    dom = opened(matrix_run / "report.html")
+    assert 'data-ready="true"' in dom
+    assert dom.count('data-chart="series"') == 2 * 27
