@@ -26,9 +26,9 @@ modprobe -a af_packet virtio_rng 2>/dev/null
 ip link set lo up
 for card in /sys/class/net/*; do
     [ "$(cat $card/address)" = {MANAGEMENT_MAC} ] || continue
-    ip link set ${{card##*/}} up; udhcpc -q -n -i ${{card##*/}} -s /etc/dhcp >/dev/null 2>&1
+    ip link set ${{card##*/}} up; udhcpc -q -n -t 60 -T 1 -i ${{card##*/}} -s /etc/dhcp >/dev/console 2>&1
 done
-echo "ready for ssh" >/dev/console
+{{ ip addr; echo "ready for ssh"; }} >/dev/console 2>&1
 exec dropbear -F -s -j -k -r /etc/host-key -p 22
 """
 """The system's own set-up: modules, an address by DHCP on the card for ssh, no passwords, no forwarding."""

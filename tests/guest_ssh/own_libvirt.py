@@ -22,6 +22,8 @@ PORT = 2222
 INTERFACE = "eth1"
 """The card for ssh is there first."""
 PATIENCE_S = 90.0
+KEYSCAN = ("ssh-keyscan", "-T", "30", "-t", "ed25519", "-p", str(PORT), "127.0.0.1")
+"""One key at a time, and time enough: an emulated sshd on a busy machine needs seconds for each."""
 USER = "libvirt-qemu"
 
 QEMU_CONF = """\
@@ -93,7 +95,7 @@ def own_libvirt(folder: Path, system: System) -> Iterator[Libvirt]:
             try:
                 config = folder / "config"
                 config.write_text(f"HostKeyAlias vm1\n{system.config.read_text()}")
-                _wait_for(("ssh-keyscan", "-p", str(PORT), "127.0.0.1"), folder / "console")
+                _wait_for(KEYSCAN, folder / "console")
                 yield Libvirt(config)
             finally:
                 run("virsh", "destroy", DOMAIN)
@@ -128,6 +130,6 @@ def _known_user(folder: Path) -> None:
 
 def _wait_for(argv: tuple[str, ...], log: Path) -> None:
     until = time.monotonic() + PATIENCE_S
-    while subprocess.run(argv, capture_output=True, check=False).returncode != 0:
-        assert time.monotonic() < until, f"{argv}: {log.read_text(errors='replace')}"
+    while (tried := subprocess.run(argv, capture_output=True, check=False, text=True)).returncode != 0:
+        assert time.monotonic() < until, f"{argv}: {tried.stderr}{log.read_text(errors='replace')}"
         time.sleep(0.2)
