@@ -62,11 +62,24 @@ enum Verb {
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
         words: Vec<OsString>,
     },
+    /// Run a program on another machine as if it ran here, by a command that leads to `latlab-agent serve -` there.
+    Over {
+        /// Seconds within which the other side must answer.
+        #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = inside::seconds)]
+        patience: Duration,
+        /// The command whose standard input and output are the connection, such as `ssh -T board1 -- latlab-agent serve
+        /// -`; `sh -c` runs it.
+        #[arg(long, value_name = "COMMAND")]
+        by: OsString,
+        /// The program and its arguments.
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+        words: Vec<OsString>,
+    },
     /// Be a guest's first process: prepare it, and run what is asked for at its ports.
     Init,
-    /// Run what is asked for at one virtio-serial port of this guest; init does so at each.
+    /// Run what is asked for at one virtio-serial port of this guest, as init does at each, or on standard input and output.
     Serve {
-        /// The port, such as /dev/vport1p1.
+        /// The port, such as /dev/vport1p1; - is standard input and output.
         device: PathBuf,
     },
 }
@@ -82,7 +95,8 @@ fn main() -> ExitCode {
         Verb::Flood => flood::run(),
         Verb::Bridge => bridge::run(),
         Verb::Facts { interfaces } => return facts::run(&interfaces),
-        Verb::In { patience, directory, words } => return inside::run(&directory, &words, patience),
+        Verb::In { patience, directory, words } => return inside::run_in(&directory, &words, patience),
+        Verb::Over { patience, by, words } => return inside::run_over(&by, &words, patience),
         Verb::Init => return init::run(),
         Verb::Serve { device } => return init::serve::run(&device),
     };

@@ -4,6 +4,8 @@ use crate::{Error, check};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
 
 /// A signal that can be waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +94,58 @@ pub fn signal_group(leader: u32, number: u8) -> Result<bool, Error> {
     }
 }
 
+/// Has the program told to end (SIGTERM) as soon as the thread that starts it has ended, however that ended. What the
+/// program itself starts is not told, and one that gains rights as it starts is not either (`PR_SET_PDEATHSIG`).
+pub fn end_with_starter(command: &mut Command) {
+    let starter = std::process::id();
+    let tie = move || {
+        // SAFETY: no pointer is passed.
+        done(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) })?;
+        // One that ended before that is told of no more.
+        if std::os::unix::process::parent_id() != starter {
+            return Err(std::io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes system calls only, which is allowed between fork and exec.
+    unsafe { command.pre_exec(tie) };
+}
+
+/// Lets the program start with no signal blocked, as one that a shell starts does: it would inherit what [`Signals`] blocks.
+pub fn unblock_signals(command: &mut Command) {
+    let unblock = || {
+        // SAFETY: all-zero is a valid set, and is made empty.
+        let mut none: libc::sigset_t = unsafe { std::mem::zeroed() };
+        // SAFETY: `none` is valid for writing.
+        unsafe { libc::sigemptyset(&raw mut none) };
+        // SAFETY: `none` is valid for reading; the old set is not asked for.
+        done(unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut()) })
+    };
+    // SAFETY: the closure makes a system call only, which is allowed between fork and exec.
+    unsafe { command.pre_exec(unblock) };
+}
+
+/// Makes the program the leader of a session of its own, and so of a process group: it has no terminal to ask at, and no
+/// signal that is meant for this process's group reaches it.
+pub fn lead_session(command: &mut Command) {
+    // SAFETY: no pointer is passed.
+    let lead = || done(unsafe { libc::setsid() });
+    // SAFETY: the closure makes a system call only, which is allowed between fork and exec.
+    unsafe { command.pre_exec(lead) };
+}
+
+/// As `check`, where nothing may be allocated.
+fn done(value: libc::c_int) -> std::io::Result<()> {
+    if value == -1 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// The exit status as a shell says it: 128 + n of a process that signal n ended.
+pub fn shell_status(status: ExitStatus) -> u8 {
+    const BY_SIGNAL: i32 = 128;
+    let status = status.code().unwrap_or(BY_SIGNAL + status.signal().unwrap_or(0));
+    u8::try_from(status).unwrap_or(u8::MAX)
+}
+
 /// The process id of a child that has ended, which is gone with this; None if none has.
 pub fn reap() -> Option<u32> {
     let mut status = 0;
@@ -104,8 +158,6 @@ pub fn reap() -> Option<u32> {
 mod tests {
     use super::*;
     use crate::descriptor::{Wanted, wait};
-    use std::os::unix::process::CommandExt;
-    use std::process::Command;
     use std::time::Duration;
 
     #[test]
@@ -118,6 +170,41 @@ mod tests {
         assert!(wait(&wanted, Some(Duration::from_secs(10))).unwrap()[0].read);
         child.wait().unwrap();
         assert_eq!(signal_group(child.id(), 0), Ok(false));
+    }
+
+    #[test]
+    fn a_program_ends_with_the_thread_that_started_it() {
+        let mut command = Command::new("sleep");
+        end_with_starter(command.arg("100"));
+        let mut child = std::thread::spawn(move || command.spawn()).join().unwrap().unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGTERM));
+    }
+
+    #[test]
+    fn a_program_is_reached_by_signals_that_are_blocked_here() {
+        std::thread::spawn(|| {
+            let _signals = Signals::take(&[Signal::Hangup]).unwrap();
+            for (unblocked, status) in [(false, 0), (true, 128 + Signal::Hangup as u8)] {
+                let mut command = Command::new("sh");
+                command.args(["-c", "kill -HUP $$"]);
+                if unblocked {
+                    unblock_signals(&mut command);
+                }
+                assert_eq!(shell_status(command.status().unwrap()), status);
+            }
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_session_of_its_own_is_a_group_of_its_own() {
+        let mut command = Command::new("sleep");
+        lead_session(command.arg("100"));
+        let mut child = command.spawn().unwrap();
+        assert_eq!(signal_group(child.id(), Signal::Kill as u8), Ok(true));
+        let status = child.wait().unwrap();
+        assert_eq!(shell_status(status), 128 + Signal::Kill as u8);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Questions and answers over the network: the roles `initiator` and `responder`.
 
 use super::log::Log;
-use super::{ready, sleep_until, tai_offset};
+use super::{Comparison, ready, tai_offset};
 use crate::session::{Session, emit, failed};
 use std::net::SocketAddr;
 use sys::clock::tai_ns;
@@ -81,49 +81,27 @@ pub fn respond(
     Ok(())
 }
 
-/// Asks `peer` every `period_ns`, `count` times or until stopped, and says what the answers prove.
+/// Asks `peer` every `period_ns`, and says what the answers prove.
 ///
 /// # Errors
 /// The socket or the recording cannot be had, or failed.
-#[expect(clippy::too_many_arguments, reason = "the fields of a spec")]
-pub fn initiate(
-    run_id: u64,
-    source: SocketAddr,
-    peer: SocketAddr,
-    period_ns: i64,
-    count: u64,
-    recording: &str,
-    found: RealtimeFound,
-    session: &Session,
-) -> Result<(), Failure> {
+pub fn initiate(comparison: &Comparison, source: SocketAddr, peer: SocketAddr, period_ns: i64) -> Result<(), Failure> {
     let socket = open(source)?;
     socket.connect(peer).map_err(|error| trouble(error, &peer))?;
-    let mut log = Log::new(recording, run_id)?;
-    ready(found, local(&socket))?;
-    let asked = ask(&socket, run_id, period_ns.max(1), count, session, &mut log)?;
+    let mut log = comparison.begin(local(&socket))?;
+    let asked = ask(&socket, comparison, period_ns, &mut log)?;
     let lost = asked - log.rows();
     log.finish(lost)
 }
 
-/// How often it asked: every `period_ns`, `count` times or until stopped; an answer counts until the next question is due.
-fn ask(
-    socket: &Socket,
-    run_id: u64,
-    period_ns: i64,
-    count: u64,
-    session: &Session,
-    log: &mut Log,
-) -> Result<u64, Failure> {
+/// How often it asked: every `period_ns`; an answer counts until the next question is due.
+fn ask(socket: &Socket, comparison: &Comparison, period_ns: i64, log: &mut Log) -> Result<u64, Failure> {
+    let &Comparison { run_id, session, .. } = comparison;
     let offset = tai_offset()?;
     let place = |error| failed(error, "the clock exchange", "see whether the interface went away");
     let (mut buffer, mut batch) = (Buffer::default(), Batch::new(1, BYTES, Beside::default()));
-    let start = tai_ns();
-    for sequence in 0..count {
-        let due = start + sequence as i64 * period_ns;
-        sleep_until(due, session);
-        if session.stopped() {
-            return Ok(sequence);
-        }
+    let mut asked = 0;
+    for (sequence, due) in comparison.rounds(period_ns) {
         let t1_tai_ns = tai_ns();
         let question = Message { answer: false, run_id, sequence, t1_tai_ns, t2_tai_ns: 0, t3_tai_ns: 0 };
         batch.packet_mut(0).copy_from_slice(&question.bytes());
@@ -138,7 +116,8 @@ fn ask(
                 break;
             }
         }
+        asked = sequence + 1;
         log.progress();
     }
-    Ok(count)
+    Ok(asked)
 }

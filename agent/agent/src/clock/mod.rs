@@ -8,6 +8,7 @@ mod ptp;
 
 use crate::realtime::{prepare_process, prepare_thread};
 use crate::session::{self, Session, emit, failed, refused};
+use log::Log;
 use sys::clock::{sleep_until_tai, tai_ns, tai_offset_s};
 use wire::event::{Event, Failure, Ready, RealtimeFound};
 use wire::spec::Clock;
@@ -27,17 +28,49 @@ pub fn run() -> Result<(), Failure> {
     match spec {
         Clock::Responder { run_id, listen, peer, .. } => exchange::respond(run_id, listen, peer, found, &session),
         Clock::Initiator { run_id, source, peer, period_ns, count, recording, .. } => {
-            exchange::initiate(run_id, source, peer, period_ns, count, &recording, found, &session)
+            let comparison = Comparison { run_id, count, recording: &recording, found, session: &session };
+            exchange::initiate(&comparison, source, peer, period_ns.max(1))
         }
         Clock::PageWriter { run_id, page, burst_ns, every_ns, .. } => {
             page_writer::write(run_id, &page, burst_ns, every_ns, found, &session)
         }
         Clock::PageReader { run_id, device, count, recording, .. } => {
-            page_reader::read(run_id, &device, count, &recording, found, &session)
+            page_reader::read(&Comparison { run_id, count, recording: &recording, found, session: &session }, &device)
         }
         Clock::Ptp { run_id, device, host_tai_offset_s, period_ns, count, recording, .. } => {
-            ptp::read(run_id, &device, host_tai_offset_s, period_ns, count, &recording, found, &session)
+            let comparison = Comparison { run_id, count, recording: &recording, found, session: &session };
+            ptp::read(&comparison, &device, host_tai_offset_s, period_ns.max(1))
         }
+    }
+}
+
+/// What every role is given that records a comparison.
+struct Comparison<'a> {
+    run_id: u64,
+    /// Questions, bursts or readings in all.
+    count: u64,
+    /// The recording's path, without its table's name.
+    recording: &'a str,
+    found: RealtimeFound,
+    session: &'a Session,
+}
+
+impl Comparison<'_> {
+    /// Its log; the lab has been told that all is set up. `local`: the socket's address, where there is one.
+    fn begin(&self, local: Option<String>) -> Result<Log, Failure> {
+        let log = Log::new(self.recording, self.run_id)?;
+        ready(self.found.clone(), local)?;
+        Ok(log)
+    }
+
+    /// The number of each question or reading and when it is due, CLOCK_TAI ns, not before it is: one every `period_ns`,
+    /// `count` in all or until stopped.
+    fn rounds(&self, period_ns: i64) -> impl Iterator<Item = (u64, i64)> {
+        let start = tai_ns();
+        (0..self.count).map(move |n| (n, start + n as i64 * period_ns)).take_while(|&(_, due)| {
+            sleep_until(due, self.session);
+            !self.session.stopped()
+        })
     }
 }
 

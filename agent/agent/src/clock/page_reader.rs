@@ -5,15 +5,14 @@
 //! of two types then agree on processors that snoop themselves (Intel SDM vol. 3, "Programming the PAT"). Elsewhere a guest's
 //! mapping of a PCI device's memory is not coherent with the host's cache, and the device is refused.
 
-use super::log::Log;
-use super::{ready, sleep_until};
+use super::{Comparison, sleep_until};
 use crate::session::{Session, failed};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use sys::clock::{sleep_until_tai, tai_ns};
 use sys::order::settle;
 use sys::shared::SharedWords;
-use wire::event::{Failure, RealtimeFound};
+use wire::event::Failure;
 use wire::page::{self, Look};
 use wire::record::Exchange;
 
@@ -39,18 +38,11 @@ const SHARED_MEMORY: (&str, &str) = ("0x1af4", "0x1110");
 ///
 /// # Errors
 /// There is no page, or the recording failed.
-pub fn read(
-    run_id: u64,
-    device: &str,
-    count: u64,
-    recording: &str,
-    found: RealtimeFound,
-    session: &Session,
-) -> Result<(), Failure> {
+pub fn read(comparison: &Comparison, device: &str) -> Result<(), Failure> {
+    let &Comparison { run_id, count, session, .. } = comparison;
     let path = if device == "auto" { find_device(Path::new(PCI_DEVICES))? } else { device.into() };
     let mut reader = Reader { words: open(&path)?, run_id, lead_ns: LEAD_NS.0, session };
-    let mut log = Log::new(recording, run_id)?;
-    ready(found, None)?;
+    let mut log = comparison.begin(None)?;
     let (mut bursts, mut lost, mut lost_in_a_row, mut track) = (0, 0, 0, None);
     while bursts < count && !session.stopped() {
         let burst = match track {

@@ -1,13 +1,11 @@
 //! The VM host's clock as a PTP clock in the guest: the role `ptp`.
 
-use super::log::Log;
-use super::{ready, sleep_until, tai_offset};
-use crate::session::{Session, failed};
+use super::{Comparison, tai_offset};
+use crate::session::failed;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use sys::clock::tai_ns;
 use sys::ptp::{Reading, readings};
-use wire::event::{Failure, RealtimeFound};
+use wire::event::Failure;
 use wire::page::tightest;
 use wire::record::Exchange;
 
@@ -16,21 +14,11 @@ const PTP_CLOCKS: &str = "/sys/class/ptp";
 const KVM: &str = "KVM virtual PTP";
 const NS_PER_S: i64 = 1_000_000_000;
 
-/// Reads the clock every `period_ns`, `count` times or until stopped, and says what the readings prove.
+/// Reads the clock every `period_ns`, and says what the readings prove.
 ///
 /// # Errors
 /// There is no such clock, it cannot be read, or the recording failed.
-#[expect(clippy::too_many_arguments, reason = "the fields of a spec")]
-pub fn read(
-    run_id: u64,
-    device: &str,
-    host_tai_offset_s: i32,
-    period_ns: i64,
-    count: u64,
-    recording: &str,
-    found: RealtimeFound,
-    session: &Session,
-) -> Result<(), Failure> {
+pub fn read(comparison: &Comparison, device: &str, host_tai_offset_s: i32, period_ns: i64) -> Result<(), Failure> {
     let path = if device == "auto" { find_clock(Path::new(PTP_CLOCKS))? } else { device.into() };
     let place = path.to_string_lossy().into_owned();
     let clock = File::open(&path).map_err(|error| Failure {
@@ -40,17 +28,14 @@ pub fn read(
         errno: error.raw_os_error(),
     })?;
     let offsets = (i64::from(host_tai_offset_s) * NS_PER_S, i64::from(tai_offset()?) * NS_PER_S);
-    let mut log = Log::new(recording, run_id)?;
-    ready(found, None)?;
-    let start = tai_ns();
-    for n in 0..count {
-        sleep_until(start + n as i64 * period_ns.max(1), session);
-        if session.stopped() {
-            break;
-        }
-        let found = readings(&clock)
-            .map_err(|error| failed(error, &place, "see whether this KVM host's own clocksource is the TSC"))?;
-        let rows: Vec<Exchange> = found.iter().map(|reading| exchange(reading, offsets.0, offsets.1)).collect();
+    let remedy =
+        "see whether this KVM host's own clocksource is the TSC, or exchange timestamps over the network instead";
+    let read = || readings(&clock).map_err(|error| failed(error, &place, remedy));
+    // A clock that is there and cannot be read is told before anything is measured.
+    read()?;
+    let mut log = comparison.begin(None)?;
+    for _ in comparison.rounds(period_ns) {
+        let rows: Vec<Exchange> = read()?.iter().map(|reading| exchange(reading, offsets.0, offsets.1)).collect();
         for row in tightest(&rows) {
             log.push(Exchange { sequence: log.rows(), ..row });
         }

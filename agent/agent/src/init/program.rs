@@ -6,16 +6,15 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use sys::descriptor::{Ready, Wanted, bytes_waiting, set_nonblocking};
-use sys::process::{Signal, signal_group, watch};
+use sys::process::{Signal, end_with_starter, shell_status, signal_group, unblock_signals, watch};
 use wire::port::{Frame, MAX_PAYLOAD, Stream, WINDOW, put};
 
 const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;
-const BY_SIGNAL: i32 = 128;
 /// A process group that is told to end has so long before it is killed, and as long to be gone then.
 const GRACE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(10);
@@ -56,21 +55,24 @@ pub struct NotStarted {
 }
 
 impl Program {
-    /// The program of these words, each of which ends with a zero byte; it leads a process group of its own.
+    /// The program of these words, each of which ends with a zero byte; it leads a process group of its own, and is told to
+    /// end should this process be killed. `here` is what its user calls the place where it runs.
     ///
     /// # Errors
     /// There is no such program, or it cannot be run.
-    pub fn start(words: &[u8]) -> Result<Self, NotStarted> {
+    pub fn start(words: &[u8], here: &str) -> Result<Self, NotStarted> {
         let mut words = words.split_inclusive(|byte| *byte == 0).map(|word| OsStr::from_bytes(&word[..word.len() - 1]));
         let name = words.next().unwrap_or_default();
         let shown = name.to_string_lossy();
         let refused = |error: std::io::Error| match error.kind() {
-            ErrorKind::NotFound => NotStarted { what: format!("{}: not found in the guest", shown), status: NOT_FOUND },
-            _ => NotStarted { what: format!("{}: {error}", shown), status: NOT_RUN },
+            ErrorKind::NotFound => NotStarted { what: format!("{shown}: not found {here}"), status: NOT_FOUND },
+            _ => NotStarted { what: format!("{shown}: {error}"), status: NOT_RUN },
         };
         let mut command = Command::new(name);
         command.args(words).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        unblock_signals(&mut command);
+        end_with_starter(&mut command);
         let mut child = command.spawn().map_err(refused)?;
         match Self::attend(&mut child) {
             Ok((watch, input, outputs)) => Ok(Self {
@@ -86,7 +88,7 @@ impl Program {
             }),
             Err(error) => {
                 let _ = child.kill().and_then(|()| child.wait());
-                Err(NotStarted { what: format!("{}: {error}", shown), status: NOT_RUN })
+                Err(NotStarted { what: format!("{shown}: {error}"), status: NOT_RUN })
             }
         }
     }
@@ -192,8 +194,7 @@ impl Program {
     fn look_for_end(&mut self) -> Result<(), sys::Error> {
         let ended = self.child.try_wait().map_err(|error| failed("waitpid", &error))?;
         if let Some(ended) = ended {
-            let status = ended.code().unwrap_or(BY_SIGNAL + ended.signal().unwrap_or(0));
-            self.status = Some(u8::try_from(status).unwrap_or(u8::MAX));
+            self.status = Some(shell_status(ended));
             self.input = None;
             for output in &mut self.outputs {
                 if let Some(pipe) = &output.pipe {
@@ -217,9 +218,8 @@ impl Program {
             let mut alive = signal_group(leader, signal as u8).unwrap_or(false);
             while alive && told.elapsed() < GRACE {
                 std::thread::sleep(LOOK);
-                // Until it is waited for, a leader that has ended still is one of its group.
                 let _ = self.child.try_wait();
-                alive = signal_group(leader, 0).unwrap_or(false);
+                alive = runs(leader);
             }
             if !alive {
                 let _ = self.child.try_wait();
@@ -228,6 +228,24 @@ impl Program {
         }
         Err(format!("process group {leader} does not end though it was killed"))
     }
+}
+
+/// Whether any process of the group still runs. One that has ended is in it until its parent takes note, which the parent
+/// of orphans does when it likes.
+fn runs(leader: u32) -> bool {
+    if !signal_group(leader, 0).unwrap_or(false) {
+        return false;
+    }
+    let Ok(processes) = std::fs::read_dir("/proc") else {
+        return true;
+    };
+    processes.flatten().any(|process| {
+        let stat = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();
+        // Number, name in parentheses, state, parent, group (proc_pid_stat(5)).
+        let mut fields = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
+        let running = fields.next().is_some_and(|state| !["Z", "X"].contains(&state));
+        running && fields.nth(1).and_then(|group| group.parse().ok()) == Some(leader)
+    })
 }
 
 impl Output {
@@ -262,4 +280,43 @@ impl Output {
 
 fn failed(call: &str, error: &std::io::Error) -> sys::Error {
     sys::Error { call: call.into(), errno: error.raw_os_error().unwrap_or(0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Stdio;
+    use sys::descriptor::wait;
+
+    fn started(words: &[&str]) -> Program {
+        let words = words.iter().flat_map(|word| word.bytes().chain([0])).collect::<Vec<u8>>();
+        Program::start(&words, "here").unwrap_or_else(|refused| panic!("{}", refused.what))
+    }
+
+    #[test]
+    fn a_group_is_ended_though_nobody_takes_note_of_one_of_it() {
+        let program = started(&["sleep", "100"]);
+        let leader = program.child.id();
+        let mut other = Command::new("sleep");
+        let mut other = other.arg("100").process_group(leader as i32).stdin(Stdio::null()).spawn().unwrap();
+        assert_eq!(program.end(), Ok(()));
+        assert_eq!(signal_group(leader, 0), Ok(true));
+        other.wait().unwrap();
+        assert_eq!(signal_group(leader, 0), Ok(false));
+    }
+
+    #[test]
+    fn a_group_that_does_not_want_to_end_is_killed() {
+        let program = started(&["sh", "-c", "trap '' TERM; echo; while :; do sleep 100; done"]);
+        wait(&program.wanted(0), None).unwrap();
+        let leader = program.child.id();
+        assert_eq!(program.end(), Ok(()));
+        assert!(!runs(leader));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_refused_as_a_shell_does() {
+        let Err(refused) = Program::start(b"no-such-program\0", "in the guest") else { panic!("it started") };
+        assert_eq!((refused.what.as_str(), refused.status), ("no-such-program: not found in the guest", NOT_FOUND));
+    }
 }

@@ -1,14 +1,20 @@
-//! `serve`: one of a guest's ports. Whoever opens a session there has one program run, and nobody else's goes on meanwhile.
+//! `serve`: one of a guest's ports, or one connection that is its own standard input and output. Whoever opens a session
+//! there has one program run, and nobody else's goes on meanwhile.
 
 use super::program::{NotStarted, Program};
 use crate::outbox::Outbox;
+use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use sys::descriptor::{Ready, Wanted, wait};
 use sys::port::{Port, Taken};
+use sys::process::{Signal, Signals};
 use wire::port::{Decoder, Frame, Heard, Stream, open, put};
+
+/// What stands for standard input and output in place of a port's device.
+const STANDARD: &str = "-";
 
 /// A port is read in pieces of this size; the driver has no larger ones.
 const PIECE: usize = 4096;
@@ -28,74 +34,137 @@ enum Session {
     Running(Program),
 }
 
+/// Whom a server serves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Relays {
+    /// All that come to a guest's port, one after the other.
+    OfAGuest,
+    /// The one at the other end of standard input and output.
+    One,
+}
+
 struct Server {
     port: Port,
+    relays: Relays,
+    /// Any of them ends the server.
+    signals: Signals,
     decoder: Decoder,
     outbox: Outbox,
     session: Session,
-    /// Since when the host has seemed to be gone.
+    /// Since when a guest's host has seemed to be gone.
     silent: Option<Instant>,
 }
 
-/// Runs the verb, as long as the port is there.
+/// Runs the verb, as long as the port is there. Nothing of what it ran is left when it returns.
 pub fn run(device: &Path) -> ExitCode {
-    let fatal = match Port::open(device) {
-        Ok(port) => {
-            let (decoder, outbox) = (Decoder::default(), Outbox::default());
-            let mut server = Server { port, decoder, outbox, session: Session::None, silent: None };
-            // For a relay whose server was another one, which died.
-            server.abandon("the guest's server of this port died");
-            let Err(error) = server.live();
-            error
+    match Server::of(device).and_then(Server::serve) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fatal) => {
+            say(&fatal);
+            ExitCode::FAILURE
         }
-        Err(error) => error,
+    }
+}
+
+/// One line on standard error, which may be gone with the connection.
+fn say(what: &str) {
+    let _ = writeln!(std::io::stderr(), "latlab-agent: serve: {what}");
+}
+
+/// This process's standard input and output.
+fn standard() -> Result<Port, String> {
+    let refused = |why: &str| {
+        let remedy = "they are to be a connection that changes no byte, such as `ssh -T` makes one";
+        format!("standard input and output cannot be served: {why}; {remedy}")
     };
-    eprintln!("latlab-agent: serve: {fatal}");
-    ExitCode::FAILURE
+    if std::io::stdin().is_terminal() || std::io::stdout().is_terminal() {
+        return Err(refused("one of them is a terminal"));
+    }
+    Port::standard().map_err(|error| refused(&error.to_string()))
 }
 
 impl Server {
-    fn live(mut self) -> Result<std::convert::Infallible, sys::Error> {
+    /// The server of the port.
+    fn of(device: &Path) -> Result<Self, String> {
+        let told = |error: sys::Error| error.to_string();
+        let signals = Signals::take(&[Signal::Terminate, Signal::Interrupt, Signal::Hangup]).map_err(told)?;
+        let (port, relays) = if device == Path::new(STANDARD) {
+            (standard()?, Relays::One)
+        } else {
+            (Port::open(device).map_err(told)?, Relays::OfAGuest)
+        };
+        let (decoder, outbox) = (Decoder::default(), Outbox::default());
+        Ok(Self { port, relays, signals, decoder, outbox, session: Session::None, silent: None })
+    }
+
+    /// Serves until nobody will come any more, or a signal asks for an end.
+    fn serve(mut self) -> Result<(), String> {
+        if self.relays == Relays::OfAGuest {
+            // For a relay whose server was another one, which died.
+            self.abandon("the guest's server of this port died");
+        }
+        let ended = self.live();
+        end(&mut self.session, &mut self.outbox);
+        ended.map_err(|error| error.to_string())
+    }
+
+    fn live(&mut self) -> Result<(), sys::Error> {
         loop {
             let ready = self.wait()?;
+            if self.signals.caught().is_some() {
+                return Ok(());
+            }
             self.port.noted()?;
             if let Session::Running(program) = &mut self.session {
                 program.attend_to(&ready, &mut self.outbox)?;
             }
-            self.listen()?;
+            if !self.listen()? {
+                return Ok(());
+            }
             self.conclude();
-            while !self.outbox.is_empty() {
-                match self.port.write(self.outbox.waiting())? {
-                    0 => break,
-                    count => self.outbox.took(count),
-                }
+            if !self.send()? {
+                return Ok(());
             }
         }
     }
 
+    /// Sends as much as is taken; false if nobody ever will take anything.
+    fn send(&mut self) -> Result<bool, sys::Error> {
+        while !self.outbox.is_empty() {
+            match self.port.write(self.outbox.waiting())? {
+                Taken::Bytes(count) => self.outbox.took(count),
+                Taken::Nothing => break,
+                Taken::HungUp => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
     /// What is ready of the program's, once anything is, or once the host has been gone for long enough.
     fn wait(&self) -> Result<Vec<Ready>, sys::Error> {
-        let mut wanted = vec![Wanted { fd: self.port.as_fd(), read: true, write: false }];
+        let own = [self.port.as_fd(), self.signals.as_fd()];
+        let mut wanted: Vec<Wanted> = own.map(|fd| Wanted { fd, read: true, write: false }).into();
         let mut timeout = None;
         if let Session::Running(program) = &self.session {
             timeout = self.silent.map(|since| GONE.saturating_sub(since.elapsed()));
             wanted.extend(program.wanted(self.outbox.len()));
         }
-        Ok(wait(&wanted, timeout)?.split_off(1))
+        Ok(wait(&wanted, timeout)?.split_off(own.len()))
     }
 
-    /// Hears all that has come.
-    fn listen(&mut self) -> Result<(), sys::Error> {
+    /// Hears all that has come; false if nothing ever will any more.
+    fn listen(&mut self) -> Result<bool, sys::Error> {
         let mut bytes = [0; PIECE];
         loop {
             match self.port.read(&mut bytes)? {
                 Taken::Nothing => {
                     self.silent = None;
-                    return Ok(());
+                    return Ok(true);
                 }
+                Taken::HungUp if self.relays == Relays::One => return Ok(false),
                 Taken::HungUp => {
                     self.silence();
-                    return Ok(());
+                    return Ok(true);
                 }
                 Taken::Bytes(count) => self.decoder.feed(&bytes[..count]),
             }
@@ -106,7 +175,7 @@ impl Server {
                         open(nonce, &mut self.outbox.bytes);
                         self.session = Session::Opened(Vec::new());
                     }
-                    Heard::Frame(frame) => told(&mut self.session, frame, &mut self.outbox),
+                    Heard::Frame(frame) => told(&mut self.session, frame, self.relays, &mut self.outbox),
                     Heard::Garbled => end(&mut self.session, &mut self.outbox),
                 }
             }
@@ -146,17 +215,21 @@ impl Server {
 fn end(session: &mut Session, outbox: &mut Outbox) {
     if let Session::Running(program) = std::mem::replace(session, Session::None) {
         if let Err(what) = program.end() {
-            eprintln!("latlab-agent: serve: {what}");
+            say(&what);
         }
     }
     *outbox = Outbox::default();
 }
 
-fn told(session: &mut Session, frame: Frame, outbox: &mut Outbox) {
+fn told(session: &mut Session, frame: Frame, relays: Relays, outbox: &mut Outbox) {
+    let here = match relays {
+        Relays::OfAGuest => "in the guest",
+        Relays::One => "there",
+    };
     match (&mut *session, frame) {
         (Session::Opened(words), Frame::Words(more)) => words.extend_from_slice(more),
         (Session::Opened(words), Frame::Run) => {
-            *session = match Program::start(words) {
+            *session = match Program::start(words, here) {
                 Ok(program) => Session::Running(program),
                 Err(NotStarted { what, status }) => {
                     put(Frame::Data(Stream::Err, format!("latlab-agent: {what}\n").as_bytes()), &mut outbox.bytes);

@@ -1,7 +1,8 @@
 //! Which port of a guest this relay has for itself, and a connection to it.
 
-use super::{Patience, Stopped};
+use super::{Failure, Patience, Stopped, Way};
 use std::fs::File;
+use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,36 +14,55 @@ const LOOK: Duration = Duration::from_millis(10);
 /// A socket that is being made refuses until it listens; one that refuses for longer has nobody behind it.
 const BEING_MADE: Duration = Duration::from_millis(200);
 
-/// A connection to a port that no other relay has meanwhile.
+/// A port of a guest that no other relay has meanwhile.
 pub struct Door {
-    /// The connection; it never waits.
-    pub socket: UnixStream,
+    /// The guest, in words.
+    guest: String,
     /// Held while the connection is.
     _lock: File,
 }
 
-/// The first free port's, once there is one.
+impl Way for Door {
+    fn end(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn unanswered(&mut self) -> Failure {
+        Failure::new(format!("{} ended before it answered; see its console", self.guest))
+    }
+
+    fn lost(&self) -> Failure {
+        Failure::new(format!("{} is gone, and with it the program; see its console", self.guest))
+    }
+}
+
+/// The guest whose ports are in the directory, in words.
+pub fn guest(directory: &Path) -> String {
+    format!("the guest at {}", directory.display())
+}
+
+/// A connection to the first free port, once there is one; it never waits.
 ///
 /// # Errors
 /// There is none within the patience, nobody is behind the sockets, or a signal came.
-pub fn open(patience: &Patience, signals: &mut Signals) -> Result<Door, Stopped> {
-    let at = patience.directory.display();
+pub fn open(directory: &Path, patience: &Patience, signals: &mut Signals) -> Result<(UnixStream, Door), Stopped> {
+    let (at, guest) = (directory.display(), guest(directory));
     let mut refused_since = None;
     loop {
-        let ports = ports(&patience.directory)
-            .map_err(|error| Stopped::Failed(format!("{at}: {error}: give the directory of a guest's ports")))?;
+        let ports = ports(directory)
+            .map_err(|error| Failure::new(format!("{at}: {error}: give the directory of a guest's ports")))?;
         let mut busy = false;
         for (number, path) in &ports {
-            let Some(lock) = lock(&patience.directory, *number)? else {
+            let Some(lock) = lock(directory, *number)? else {
                 busy = true;
                 continue;
             };
             match connect(path) {
-                Ok(socket) => return Ok(Door { socket, _lock: lock }),
+                Ok(socket) => return Ok((socket, Door { guest, _lock: lock })),
                 Err(error) if error.errno == REFUSED => {
                     let since = refused_since.get_or_insert_with(Instant::now);
                     if since.elapsed() > BEING_MADE {
-                        return Err(Stopped::Failed(format!("{error}: the guest at {at} does not run; start it")));
+                        return Err(Failure::new(format!("{error}: {guest} does not run; start it")).into());
                     }
                 }
                 Err(error) if [MISSING, CROWDED].contains(&error.errno) => {}
@@ -51,8 +71,8 @@ pub fn open(patience: &Patience, signals: &mut Signals) -> Result<Door, Stopped>
         }
         if patience.left().is_zero() {
             return Err(if busy {
-                let what = format!("every port of the guest at {at} is in use");
-                Stopped::Failed(format!("{what}: end one of its programs, or give it more ports"))
+                let what = format!("every port of {guest} is in use");
+                Failure::new(format!("{what}: end one of its programs, or give it more ports")).into()
             } else {
                 patience.over()
             });
@@ -80,6 +100,6 @@ fn ports(directory: &Path) -> std::io::Result<Vec<(u16, PathBuf)>> {
 fn lock(directory: &Path, number: u16) -> Result<Option<File>, Stopped> {
     let path = directory.join(format!("port{number}.lock"));
     let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
-    let file = file.map_err(|error| Stopped::Failed(format!("{}: {error}", path.display())))?;
+    let file = file.map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
     Ok(try_lock(&file)?.then_some(file))
 }

@@ -1,15 +1,14 @@
-//! Bytes between this process's standard streams and a guest's port.
+//! Bytes between this process's standard streams and the server of a program, by whatever way.
 
-use super::door::Door;
-use super::{BY_SIGNAL, FAILED, Patience, Stopped};
+use super::{BY_SIGNAL, Failure, Patience, Stopped, Way};
 use crate::outbox::Outbox;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::time::Duration;
 use sys::descriptor::{Ready, Wanted, take_standard, wait};
 use sys::process::Signals;
 use wire::port::{Decoder, Frame, Heard, MAX_PAYLOAD, Stream, WINDOW, open, put};
@@ -26,22 +25,23 @@ struct Output {
     /// None once nobody reads it, or nothing more comes.
     file: Option<File>,
     pending: Outbox,
-    /// What was written, and the guest was not told.
+    /// What was written, and the server was not told.
     taken: usize,
     ends: bool,
 }
 
-struct Relay {
+struct Relay<'a> {
     socket: UnixStream,
+    way: &'a mut dyn Way,
     signals: Signals,
     decoder: Decoder,
     sending: Outbox,
     /// None once it has ended, or the program reads no more of it.
     input: Option<File>,
-    /// How much of standard input the guest can take.
+    /// How much of standard input the server can take.
     room: usize,
     outputs: [Output; 2],
-    /// The guest is gone, or what speaks there is not our agent.
+    /// The connection is over, or what speaks there is not our agent.
     closed: bool,
     status: Option<u8>,
 }
@@ -50,21 +50,29 @@ struct Relay {
 #[derive(Clone, Copy)]
 enum Side {
     Signals,
-    Port,
+    Socket,
+    End,
     Input,
     Output(usize),
 }
 
-/// The exit status of the program, which ran in the guest behind the door.
+/// The exit status of the program, which ran at the other end of the socket. The socket is closed by then.
 ///
 /// # Errors
-/// The guest did not answer in time, or a signal came before it did.
-pub fn run(door: &Door, words: &[OsString], signals: Signals, patience: &Patience) -> Result<u8, Stopped> {
-    let told = |error: std::io::Error| Stopped::Failed(error.to_string());
+/// The server did not answer in time, or a signal came before it did.
+pub fn run(
+    socket: UnixStream,
+    way: &mut dyn Way,
+    words: &[OsString],
+    signals: Signals,
+    patience: &Patience,
+) -> Result<u8, Stopped> {
+    let told = |error: std::io::Error| Failure::new(error.to_string());
     let output = |stream, file| Output { stream, file: Some(file), pending: Outbox::default(), taken: 0, ends: false };
     let err = File::from(std::io::stderr().as_fd().try_clone_to_owned().map_err(told)?);
     let mut relay = Relay {
-        socket: door.socket.try_clone().map_err(told)?,
+        socket,
+        way,
         signals,
         decoder: Decoder::default(),
         sending: Outbox::default(),
@@ -80,11 +88,11 @@ pub fn run(door: &Door, words: &[OsString], signals: Signals, patience: &Patienc
         put(Frame::Words(&[0]), &mut relay.sending.bytes);
     }
     put(Frame::Run, &mut relay.sending.bytes);
-    relay.pass_all(&patience.directory)
+    relay.pass_all()
 }
 
-impl Relay {
-    /// Opens a session: what the guest says from then on belongs to it.
+impl Relay<'_> {
+    /// Opens a session: what the server says from then on belongs to it.
     fn greet(&mut self, patience: &Patience) -> Result<(), Stopped> {
         let nonce = nonce()?;
         open(nonce, &mut self.sending.bytes);
@@ -94,51 +102,41 @@ impl Relay {
             if left.is_zero() {
                 return Err(patience.over());
             }
-            let port = Wanted { fd: self.socket.as_fd(), read: true, write: !self.sending.is_empty() };
-            let ready = wait(&[port, Wanted { fd: self.signals.as_fd(), read: true, write: false }], Some(left))?;
+            let ready = who_can(self.connection(), Some(left))?;
             if let Some(number) = self.signals.caught() {
                 return Err(Stopped::BySignal(number));
             }
-            if ready[0].read {
-                self.fetch();
-            }
+            ready.into_iter().for_each(|(side, ready)| self.receive(side, ready));
             while let Some(heard) = self.decoder.hear() {
                 if heard == Heard::Open(nonce) {
                     return Ok(());
                 }
             }
             if self.closed {
-                let at = patience.directory.display();
-                return Err(Stopped::Failed(format!("the guest at {at} ended before it answered; see its console")));
+                return Err(self.way.unanswered().into());
             }
         }
     }
 
     /// Passes bytes to and fro until the program is gone and all it said is written.
-    fn pass_all(mut self, directory: &Path) -> Result<u8, Stopped> {
+    fn pass_all(mut self) -> Result<u8, Stopped> {
         loop {
             self.hear();
             self.send();
             if self.closed && self.status.is_none() {
-                let at = directory.display();
-                eprintln!("latlab-agent: the guest at {at} is gone, and with it the program; see its console");
-                self.status = Some(FAILED);
+                self.status = Some(self.way.lost().told());
             }
             if let Some(status) = self.status.filter(|_| self.outputs.iter().all(|output| output.pending.is_empty())) {
                 return Ok(status);
             }
-            for (side, ready) in self.wait()? {
+            for (side, ready) in who_can(self.wanted(), None)? {
                 match side {
                     Side::Signals => {
                         if let Some(number) = self.signalled() {
                             return Ok(BY_SIGNAL + number);
                         }
                     }
-                    Side::Port => {
-                        if ready.read {
-                            self.fetch();
-                        }
-                    }
+                    Side::Socket | Side::End => self.receive(side, ready),
                     Side::Input => self.read_input(),
                     Side::Output(number) => self.outputs[number].write(&mut self.sending, &mut self.status),
                 }
@@ -146,13 +144,21 @@ impl Relay {
         }
     }
 
-    /// Who can do something without waiting, once anyone can.
-    fn wait(&self) -> Result<Vec<(Side, Ready)>, sys::Error> {
-        let reading = |fd| Wanted { fd, read: true, write: false };
+    /// What is waited for besides the program's streams.
+    fn connection(&self) -> Vec<(Side, Wanted<'_>)> {
         let mut wanted = vec![(Side::Signals, reading(self.signals.as_fd()))];
         if self.status.is_none() {
             let write = !self.sending.is_empty();
-            wanted.push((Side::Port, Wanted { fd: self.socket.as_fd(), read: true, write }));
+            wanted.push((Side::Socket, Wanted { fd: self.socket.as_fd(), read: true, write }));
+            wanted.extend(self.way.end().map(|end| (Side::End, reading(end))));
+        }
+        wanted
+    }
+
+    /// All that is waited for.
+    fn wanted(&self) -> Vec<(Side, Wanted<'_>)> {
+        let mut wanted = self.connection();
+        if self.status.is_none() {
             if let Some(input) = self.input.as_ref().filter(|_| self.room > 0 && self.sending.len() < ENOUGH) {
                 wanted.push((Side::Input, reading(input.as_fd())));
             }
@@ -162,9 +168,7 @@ impl Relay {
                 wanted.push((Side::Output(number), Wanted { fd: file.as_fd(), read: false, write: true }));
             }
         }
-        let (sides, wanted): (Vec<Side>, Vec<Wanted>) = wanted.into_iter().unzip();
-        let ready = wait(&wanted, None)?;
-        Ok(sides.into_iter().zip(ready).filter(|(_, ready)| ready.read || ready.write).collect())
+        wanted
     }
 
     /// Passes signals on; the number of one that came after the program was gone, which then ends the relay alone.
@@ -178,18 +182,31 @@ impl Relay {
         None
     }
 
-    /// Takes in what the guest sent, as much as has come.
-    fn fetch(&mut self) {
+    /// Takes in what the server sent; all of it, once nothing more will come.
+    fn receive(&mut self, side: Side, ready: Ready) {
+        match side {
+            Side::Socket if ready.read => drop(self.fetch()),
+            Side::End => {
+                while self.fetch() {}
+                self.closed = true;
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes in one piece, if one has come.
+    fn fetch(&mut self) -> bool {
         let mut bytes = [0; PIECE];
         match self.socket.read(&mut bytes) {
             Ok(0) => self.closed = true,
             Ok(count) => self.decoder.feed(&bytes[..count]),
-            Err(error) if passing(&error) => {}
+            Err(error) if passing(&error) => return false,
             Err(_) => self.closed = true,
         }
+        !self.closed
     }
 
-    /// Does what the guest says.
+    /// Does what the server says.
     fn hear(&mut self) {
         while let Some(heard) = self.decoder.hear() {
             match heard {
@@ -207,6 +224,8 @@ impl Relay {
                 Heard::Frame(Frame::Deaf(Stream::In)) => self.input = None,
                 Heard::Frame(Frame::Taken(Stream::In, bytes)) => self.room += bytes as usize,
                 Heard::Frame(Frame::Exit(status)) => self.status = self.status.or(Some(status)),
+                // A connection that only sends back what it is told.
+                Heard::Frame(Frame::Words(_) | Frame::Run) => self.closed = true,
                 Heard::Frame(_) => {}
                 Heard::Open(_) | Heard::Garbled => self.closed = true,
             }
@@ -244,7 +263,7 @@ impl Relay {
 }
 
 impl Output {
-    /// Writes some of what waits. What cannot be written is lost: the guest is told, and `status` unless nobody read it.
+    /// Writes some of what waits. What cannot be written is lost: the server is told, and `status` unless nobody read it.
     fn write(&mut self, sending: &mut Outbox, status: &mut Option<u8>) {
         let Some(file) = &mut self.file else {
             return;
@@ -265,8 +284,7 @@ impl Output {
                 self.pending = Outbox::default();
                 put(Frame::Deaf(self.stream), &mut sending.bytes);
                 if error.kind() != ErrorKind::BrokenPipe {
-                    eprintln!("latlab-agent: what the program says cannot be written: {error}");
-                    *status = Some(FAILED);
+                    *status = Some(Failure::new(format!("what the program says cannot be written: {error}")).told());
                 }
             }
         }
@@ -278,6 +296,17 @@ impl Output {
             self.file = None;
         }
     }
+}
+
+fn reading(fd: BorrowedFd) -> Wanted {
+    Wanted { fd, read: true, write: false }
+}
+
+/// Who can do something without waiting, once anyone can.
+fn who_can(wanted: Vec<(Side, Wanted)>, timeout: Option<Duration>) -> Result<Vec<(Side, Ready)>, sys::Error> {
+    let (sides, wanted): (Vec<Side>, Vec<Wanted>) = wanted.into_iter().unzip();
+    let ready = wait(&wanted, timeout)?;
+    Ok(sides.into_iter().zip(ready).filter(|(_, ready)| ready.read || ready.write).collect())
 }
 
 fn output(outputs: &mut [Output; 2], stream: Stream) -> Option<&mut Output> {
@@ -293,6 +322,6 @@ fn nonce() -> Result<u64, Stopped> {
     const SOURCE: &str = "/dev/urandom";
     let mut bytes = [0; 8];
     let read = File::open(SOURCE).and_then(|mut source| source.read_exact(&mut bytes));
-    read.map_err(|error| Stopped::Failed(format!("{SOURCE}: {error}")))?;
+    read.map_err(|error| Failure::new(format!("{SOURCE}: {error}")))?;
     Ok(u64::from_ne_bytes(bytes))
 }

@@ -1,117 +1,10 @@
-//! What is said on a guest's port: one program at a time, its three streams, how it ended (`docs/formats.md`).
-//!
-//! A port is a pair of byte streams that outlive their speakers: one that dies in the middle of a frame leaves what it had
-//! said to whoever comes next. So every session opens with a mark that nothing else on a port can contain, and a mark is
-//! looked for even inside what seems to be a payload. Three properties make that sure: the mark has no byte of a
-//! frame's fence and no beginning that is also its end, a header is shorter than the mark and fenced on both sides,
-//! and a payload that contains the mark is cut there into two frames.
+//! What was said, found in bytes.
 
+use super::{
+    DATA, DEAF, END, EXIT, FENCE_FROM, FENCE_TO, Frame, HEADER, MARK, NONCE, OVERHEAD, RUN, SIGNAL, STREAMS, TAKEN,
+    WORDS,
+};
 use memchr::memmem::Finder;
-
-/// How many bytes of one stream may be on their way: sent, and not yet taken by who reads them.
-pub const WINDOW: usize = 256 * 1024;
-
-/// Bytes of a frame besides its payload.
-pub const OVERHEAD: usize = HEADER + 1;
-
-/// The most bytes of payload in a frame: a whole frame is what the kernel's driver passes on at once.
-pub const MAX_PAYLOAD: usize = 32 * 1024 - OVERHEAD;
-
-/// Opens a session; its nonce follows, eight bytes, little endian, and FENCE_TO.
-const MARK: &[u8; 16] = b"\xf5latlab ports 1\n";
-const NONCE: usize = 8;
-
-/// FENCE_FROM, kind, bytes of payload (two bytes, little endian), FENCE_TO; after the payload FENCE_TO again.
-const HEADER: usize = 5;
-const FENCE_FROM: u8 = 0xfe;
-const FENCE_TO: u8 = 0xfd;
-
-/// A program's standard stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
-    /// Standard input: the relay sends it.
-    In,
-    /// Standard output: the guest sends it.
-    Out,
-    /// Standard error: the guest sends it.
-    Err,
-}
-
-/// One thing said within a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Frame<'a> {
-    /// Relay: a part of the program's name and arguments, each of which ends with a zero byte.
-    Words(&'a [u8]),
-    /// Relay: the words are whole; run them.
-    Run,
-    /// Relay: send the program's process group this signal.
-    Signal(u8),
-    /// The stream's sender: these bytes come next. A payload of any length may be put; it is read back in pieces.
-    Data(Stream, &'a [u8]),
-    /// The stream's sender: there are no more bytes.
-    End(Stream),
-    /// The stream's reader: nobody reads it any more.
-    Deaf(Stream),
-    /// The stream's reader: so many of the bytes sent were taken, and as many more may be sent.
-    Taken(Stream, u32),
-    /// Guest: the program is gone, with this exit status; the last frame of a session.
-    Exit(u8),
-}
-
-const STREAMS: [Stream; 3] = [Stream::In, Stream::Out, Stream::Err];
-
-/// The kinds of frames that have a stream: the first of three numbers, one a stream.
-const DATA: u8 = 0x10;
-const END: u8 = 0x20;
-const DEAF: u8 = 0x30;
-const TAKEN: u8 = 0x40;
-
-/// The kinds that have none.
-const WORDS: u8 = 1;
-const RUN: u8 = 2;
-const SIGNAL: u8 = 3;
-const EXIT: u8 = 4;
-
-/// Appends the opening of a session.
-pub fn open(nonce: u64, to: &mut Vec<u8>) {
-    to.extend_from_slice(MARK);
-    to.extend_from_slice(&nonce.to_le_bytes());
-    to.push(FENCE_TO);
-}
-
-/// Appends a frame, or as many as its payload needs.
-pub fn put(frame: Frame, to: &mut Vec<u8>) {
-    match frame {
-        Frame::Words(bytes) => put_pieces(WORDS, bytes, to),
-        Frame::Run => put_one(RUN, &[], to),
-        Frame::Signal(number) => put_one(SIGNAL, &[number], to),
-        Frame::Data(stream, bytes) => put_pieces(DATA + stream as u8, bytes, to),
-        Frame::End(stream) => put_one(END + stream as u8, &[], to),
-        Frame::Deaf(stream) => put_one(DEAF + stream as u8, &[], to),
-        Frame::Taken(stream, bytes) => put_one(TAKEN + stream as u8, &bytes.to_le_bytes(), to),
-        Frame::Exit(status) => put_one(EXIT, &[status], to),
-    }
-}
-
-/// Frames of one kind that together carry `bytes`, none of which contains the mark.
-fn put_pieces(kind: u8, bytes: &[u8], to: &mut Vec<u8>) {
-    let finder = Finder::new(MARK);
-    for mut piece in bytes.chunks(MAX_PAYLOAD) {
-        while let Some(at) = finder.find(piece) {
-            let (before, rest) = piece.split_at(at + 1);
-            put_one(kind, before, to);
-            piece = rest;
-        }
-        put_one(kind, piece, to);
-    }
-}
-
-fn put_one(kind: u8, payload: &[u8], to: &mut Vec<u8>) {
-    let [low, high] = (payload.len() as u16).to_le_bytes();
-    to.extend_from_slice(&[FENCE_FROM, kind, low, high, FENCE_TO]);
-    to.extend_from_slice(payload);
-    to.push(FENCE_TO);
-}
 
 /// What was heard on a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,6 +138,7 @@ fn read(bytes: &[u8]) -> Option<Frame<'_>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{MAX_PAYLOAD, Stream, open, put};
     use super::*;
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -387,6 +281,19 @@ mod tests {
         assert_eq!(decoder.hear(), Some(Heard::Open(1)));
         assert_eq!(decoder.hear(), Some(Heard::Garbled));
         assert_eq!(decoder.hear(), None);
+    }
+
+    #[test]
+    fn what_a_login_prints_before_the_first_session_is_passed_over() {
+        for banner in
+            ["Welcome to board1\r\n".repeat(5000).into_bytes(), MARK[..MARK.len() - 1].to_vec(), vec![0xfe; 40]]
+        {
+            let said = vec![Said::Data(Stream::Out, b"first".to_vec())];
+            let bytes = [banner, spoken(3, &said)].concat();
+            for piece in [1, 17, bytes.len()] {
+                assert_eq!(heard(&bytes, &[piece]), [(3, said.clone())]);
+            }
+        }
     }
 
     proptest! {
