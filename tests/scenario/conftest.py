@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ def said(problems: Callable[[str], list[Problem]]) -> Callable[[dict[str, Any]],
 def change(values: dict[str, Any]) -> dict[str, Any]:
     """The base scenario's data with the values at dotted paths (`links/0/mtu` where a key holds dots)."""
     data: dict[str, Any] = yaml.safe_load(BASE)
-    for path, value in values.items():
+    for path, value in deepcopy(values).items():
         *above, last = path.split("/") if "/" in path else path.split(".")
         place: Any = data
         for part in above:

@@ -26,6 +26,14 @@ hosts:
   board: {kind: moon}                   #! unknown kind 'moon'
   here: {kind: local}
   there: {kind: local}
+  inside: {kind: netns, on: there}      #! there is of kind local
+  lost: {kind: netns, on: nowhere}      #! unknown host of kind ssh or board 'nowhere'
+  emulated:
+    kind: board
+    time: virtual                       #! a board in virtual time has no company: sensor, ecu, here, there are not
+    cpus: 2                             #! virtual time counts the instructions of one CPU
+    memory: 1MiB                        #! 1MiB is too small; expected 128MiB or more
+  part: {kind: netns, on: emulated}
 links:
   - ends: [sensor.eth0, ecu.eth0]
     mtu: 1400
@@ -36,6 +44,7 @@ links:
   - ends: [sensor.eth2, Spare.eth0]
     mtu: 9999999B                       #! expected a plain number of bytes, such as 1500
   - {ends: [here.p1, there.p2]}
+  - ends: [sensor.eth5, part.eth0]      #! a cable between this machine and emulated cannot be made
 clock:
   sync: exchange                        #! here and there are both local
 streams:

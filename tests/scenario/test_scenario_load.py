@@ -149,6 +149,7 @@ SCRAPS = st.one_of(
     st.sampled_from(
         ["vm1", "vm2", "ecu.inner", "eth0", "user", "vfio", "domain", "uplink", "host", "irq", "guests", "7"]
     ),
+    st.sampled_from(["ssh", "board", "board1", "on", "virtual", "time", "destination", "a@b", "hosts.board1.time"]),
     st.sampled_from(["control.latency.max", "streams.control.size", "loads", "links.0.mtu", "hosts.ecu.kind"]),
 )
 GUESTS: dict[str, Any] = {
@@ -177,6 +178,24 @@ GUESTS: dict[str, Any] = {
     "matrix": {"guests.vm1.bridge": ["tap", "user"], "tuning.ecu.guests.vm1.vcpus.fifo": [1, None]},
 }
 """A scenario with guests and their tuning, beside the first one's other keys."""
+
+MACHINES: dict[str, Any] = {
+    "hosts": {
+        "board1": {"kind": "board", "time": "real", "memory": "512MiB", "image": "debian-rt-board", "nics": 1},
+        "board2": {"kind": "ssh", "ssh": {"destination": "admin@192.0.2.7", "port": 22}},
+        "sensor": {"kind": "netns", "on": "board1"},
+        "ecu": {"kind": "netns", "on": "board1"},
+    },
+    "links": [{"ends": ["sensor.eth0", "ecu.eth0"]}, {"ends": ["board1.eth1", "board2.eth1"]}],
+    "guests": {"vm1": {"host": "ecu", "uplink": "eth0"}},
+    "streams": {
+        "control": {"talker": "sensor", "listener": "vm1", "period": "1ms", "size": "64B"},
+        "cable": {"talker": "board2", "listener": "board1", "period": "1ms", "size": "64B"},
+    },
+    "tuning": {"ecu": {"listener": {"cpus": [0]}, "halt_poll": 0}, "board1": {"halt_poll": 0}},
+    "matrix": {"hosts.board1.cpus": [1, 2], "hosts.board2.ssh.port": [22, 2222]},
+}
+"""A scenario on other machines, beside the first one's other keys."""
 
 VALUES = st.recursive(
     SCRAPS,
@@ -213,9 +232,9 @@ def _loads_or_says_why(path: Path) -> None:
         assert cells(loaded)
 
 
-@pytest.mark.parametrize("more", [{}, GUESTS], ids=["hosts", "guests"])
+@pytest.mark.parametrize("more", [{}, GUESTS, MACHINES], ids=["hosts", "guests", "machines"])
 @given(data=st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_mutated_values_load_or_are_scenario_errors(
     tmp_path_factory: pytest.TempPathFactory, more: dict[str, Any], data: st.DataObject
 ) -> None:
@@ -231,7 +250,7 @@ def test_mutated_values_load_or_are_scenario_errors(
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_mutated_text_loads_or_is_scenario_errors(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
@@ -249,9 +268,10 @@ def test_mutated_text_loads_or_is_scenario_errors(
     _loads_or_says_why(path)
 
 
-def test_the_scenario_with_guests_that_is_mutated_is_right_itself(tmp_path: Path) -> None:
-    path = tmp_path / "guests.yaml"
-    path.write_text(yaml.safe_dump(yaml.safe_load(FIRST.read_text()) | GUESTS), encoding="utf-8")
+@pytest.mark.parametrize("more", [GUESTS, MACHINES], ids=["guests", "machines"])
+def test_the_scenario_that_is_mutated_is_right_itself(tmp_path: Path, more: dict[str, Any]) -> None:
+    path = tmp_path / "right.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(FIRST.read_text()) | more), encoding="utf-8")
     assert len(cells(load_scenario(path))) == 4
 
 

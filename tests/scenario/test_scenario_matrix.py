@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from latlab.scenario import Loaded, Problem, cells, runs
+from latlab.scenario.short_names import short_names
 
 With = Callable[..., Loaded]
 Said = Callable[[dict[str, Any]], list[str]]
@@ -72,6 +73,63 @@ def test_slugs_are_file_names_and_unique(with_: With) -> None:
     assert slugs[0] == "loads.same.rate=100Mbit-s,streams.control.launch_time=false"
     assert len({slug.lower() for slug in slugs}) == 9
     assert all("/" not in slug and slug.isprintable() and len(slug) < 200 for slug in slugs)
+
+
+TAP_XDP = "vm1.bridge tap + vm2.bridge xdp"
+
+
+def on(**bridges: str) -> dict[str, Any]:
+    """Guests of these names on one uplink, each with its bridge."""
+    return {name: {"host": "ecu", "uplink": "eth0", "bridge": bridge} for name, bridge in bridges.items()}
+
+
+def test_guests_that_change_their_bridge_together_are_cells_called_after_it(with_: With) -> None:
+    values = [on(vm1=bridge, vm2=bridge) for bridge in ("tap", "macvtap")]
+    found = cells(
+        with_({"guests": on(vm1="tap", vm2="tap"), "matrix.guests": values, "matrix.loads": ["none", "same"]})
+    )
+    assert [cell.slug for cell in found] == [
+        "guests=bridge-tap,loads=none",
+        "guests=bridge-tap,loads=same",
+        "guests=bridge-macvtap,loads=none",
+        "guests=bridge-macvtap,loads=same",
+    ]
+    assert found[2].label == {"guests": "bridge macvtap", "loads": ["none"]}
+    assert {guest.bridge for guest in found[2].scenario.guests.values()} == {"macvtap"}
+
+
+def test_the_place_of_what_a_mapping_sets_is_its_own_line_of_the_matrix(
+    load: Callable[[str], Loaded], base: str
+) -> None:
+    text = (
+        base
+        + "guests: {vm1: {host: ecu}}\nmatrix:\n  guests:\n    - vm1: {host: ecu}\n    - vm1: {host: ecu, vcpus: 2}\n"
+    )
+    found = load(text)
+    lines = [found.where(("guests", "vm1", "vcpus"), cell).split(":")[1] for cell in cells(found)]
+    assert lines == [str(text.splitlines().index(line) + 1) for line in text.splitlines()[-2:]]
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        ([on(vm1="tap", vm2="xdp"), on(vm1="xdp", vm2="tap")], [TAP_XDP, "vm1.bridge xdp + vm2.bridge tap"]),
+        ([on(vm1="tap", vm2="xdp"), on(vm1="xdp", vm2="xdp")], ["vm1.bridge tap", "bridge xdp"]),
+        ([on(vm1="tap"), on(vm1="tap", vm2="tap")], ["vm1", "vm1 + vm2"]),
+        ([on(vm1="tap"), on(vm1="xdp", vm2="xdp")], ["vm1 + bridge tap", "vm1 + vm2 + bridge xdp"]),
+        ([False, {"lead": "300us"}, {"lead": "1ms", "batch": 64}], [False, "lead 300us", "lead 1ms + batch 64"]),
+        ([{"lead": "1ms"}, {"lead": "1ms", "deadline": True}], ["without deadline", "deadline true"]),
+        ([{}, {"lead": "1ms"}], ["without lead", "lead 1ms"]),
+        ([{"lead": "1ms", "batch": None}], ["lead 1ms + batch none"]),
+        ([{}], ["defaults"]),
+        ([[{"mtu": 1500, "queues": 2}], [{"mtu": 9000, "queues": 2}]], ["mtu 1500", "mtu 9000"]),
+        ([{"cpus": [2, 3]}, {"cpus": [2]}], ["cpus 2,3", "cpus 2"]),
+        ([{"a": True}, {"a": "true"}], ["a true", "a true (2)"]),
+        (["64B", 3, None, [1, 2]], ["64B", 3, None, [1, 2]]),
+    ],
+)
+def test_a_mapping_is_called_by_what_tells_it_from_the_others(values: list[object], names: list[object]) -> None:
+    assert short_names(values) == names
 
 
 def test_a_long_label_still_makes_a_file_name(with_: With) -> None:

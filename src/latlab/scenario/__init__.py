@@ -2,7 +2,7 @@
 
 from latlab.scenario.findings import Finding
 from latlab.scenario.guests import BRIDGES, Guest, Ssh
-from latlab.scenario.hosts import Host, LocalHost, NetnsHost
+from latlab.scenario.hosts import BoardHost, Host, LocalHost, NetnsHost, SshHost
 from latlab.scenario.limits import Limit
 from latlab.scenario.links import Link
 from latlab.scenario.load import Loaded, cells, load_scenario
@@ -37,6 +37,7 @@ from latlab.scenario.units import (
 __all__ = [
     "BRIDGES",
     "SCHEMA_FILE",
+    "BoardHost",
     "Cell",
     "Clock",
     "End",
@@ -66,6 +67,7 @@ __all__ = [
     "ScenarioErrors",
     "Segment",
     "Ssh",
+    "SshHost",
     "Stream",
     "TalkerTuning",
     "Threads",

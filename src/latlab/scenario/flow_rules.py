@@ -90,8 +90,9 @@ def stream_has_packets(sketch: Sketch, path: Path, stream: Stream) -> Iterator[F
 
 def _loopback(sketch: Sketch, path: Path, ends: tuple[str, str], expected: str) -> Iterator[Finding]:
     here, there = ends
-    if here != there and sketch.is_existing(here) and sketch.is_existing(there):
-        yield Finding(path, f"IP from {here} to {there}, both local, would go over loopback", expected)
+    both = sketch.sharing(here, there)
+    if both:
+        yield Finding(path, f"IP from {here} to {there}, both {both}, would go over loopback", expected)
 
 
 def _route(sketch: Sketch, path: Path, flow: Stream | LoadBase, ends: tuple[str, str, str]) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ from ipaddress import IPv4Network
 
 from latlab.scenario.findings import Finding, Path, unknown
 from latlab.scenario.guests import Guest
+from latlab.scenario.host_rules import one_user
 from latlab.scenario.network import FIRST_GUEST, INNER, USER_NETWORK, Segment, uplink_of
 from latlab.scenario.parts import End, UnknownError
 from latlab.scenario.sketch import Sketch, known, where_known
@@ -53,7 +54,8 @@ def guest_is_reached(_: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
             (*path, "ssh"), "a guest of latlab's own image needs no ssh", "no ssh, or a kernel, disk or domain"
         )
     if not guest.is_ours and guest.ssh is None:
-        yield Finding((*path, "ssh"), "missing", "how the guest is reached: ssh: {user: root}")
+        wanted = "{destination: HOST}" if guest.domain else "{user: root}"
+        yield Finding((*path, "ssh"), "missing", f"how the guest is reached: ssh: {wanted}")
 
 
 def ssh_leads_there(_: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
@@ -66,8 +68,7 @@ def ssh_leads_there(_: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
     if guest.domain is None and destination is not None and not guest.is_ours:
         what = "the guest has its address from the scenario"
         yield Finding((*path, "ssh", "destination"), what, "no destination: user, port and config are enough")
-    if destination is not None and "@" in destination and guest.ssh.user is not None:
-        yield Finding((*path, "ssh", "user"), "a user beside the one in destination", "one of them")
+    yield from one_user((*path, "ssh"), guest.ssh)
 
 
 def domain_has_its_own(_: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
@@ -76,6 +77,15 @@ def domain_has_its_own(_: Sketch, path: Path, guest: Guest) -> Iterator[Finding]
         for key in _OF_A_DOMAIN:
             if key in guest.model_fields_set:
                 yield Finding((*path, key), "a domain has its own", f"no {key}, or a kernel or disk in place of domain")
+
+
+def own_guest_is_here(sketch: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
+    """Files of one's own, and libvirt, are those of this machine."""
+    machine = sketch.machine_of(guest.host)
+    for key in ("kernel", "disk", "domain"):
+        if machine is not None and getattr(guest, key) is not None:
+            what = f"your own {key} can be used only on this machine, not on {machine}"
+            yield Finding((*path, key), what, "an image in its place, or a host of this machine")
 
 
 def guest_has_its_uplink(sketch: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
@@ -118,7 +128,7 @@ def domains_are_apart(sketch: Sketch) -> Iterator[Finding]:
 
 
 def devices_are_apart(sketch: Sketch) -> Iterator[Finding]:
-    """A card is passed through to one guest."""
+    """A card of a machine is passed through to one guest."""
     yield from _given_once(sketch, "device", "is passed through to")
 
 
@@ -147,10 +157,12 @@ def bridges_have_their_name(sketch: Sketch) -> Iterator[Finding]:
 
 
 def _given_once(sketch: Sketch, key: str, words: str) -> Iterator[Finding]:
-    first: dict[str, str] = {}
-    for name, value in where_known(sketch.guests, lambda _, guest: getattr(guest, key)):
-        if value is not None and first.setdefault(value, name) != name:
-            yield Finding(("guests", name, key), f"{value} {words} {first[value]} already", f"another {key}")
+    first: dict[tuple[str | None, str], str] = {}
+    asked = where_known(sketch.guests, lambda _, guest: (sketch.machine_of(guest.host), getattr(guest, key)))
+    for name, (machine, value) in asked:
+        if value is not None and first.setdefault((machine, value), name) != name:
+            what = f"{value} {words} {first[machine, value]} already"
+            yield Finding(("guests", name, key), what, f"another {key}")
 
 
 def _room(segment: Segment) -> Iterator[Finding]:

@@ -45,18 +45,23 @@ def _whole_mib(size: int) -> int:
 
 
 FilePath = Annotated[str, AfterValidator(_one_path)]
+ImageName = Annotated[str, Field(pattern=_IMAGE)]
 Memory = Annotated[Size, within(SIZE, _MEMORY_MIN), AfterValidator(_whole_mib)]
 """int bytes, a multiple of 2^20: what QEMU's -m takes."""
 
 
 class Ssh(Part):
-    """How a guest that is not ours is reached; keys and host keys are those of the user's ssh configuration."""
+    """How a machine is reached, a host of kind ssh or a guest that is not ours.
+
+    Keys and host keys are those of the user's ssh configuration.
+    """
 
     destination: str | None = Field(
         default=None,
         min_length=1,
         pattern=_DESTINATION,
-        description="host or user@host, as ssh takes it; of a domain only: the others have the scenario's addresses",
+        description="host or user@host, as ssh takes it; of a host of kind ssh its name if not given; of a guest only "
+        "of a domain: the others have the scenario's addresses",
     )
     user: str | None = Field(default=None, pattern=_USER, description="the user there; root if not given")
     port: int = Field(default=22, ge=1, le=65535, description="the port its sshd listens on")
@@ -67,9 +72,8 @@ class Guest(Part):
     """A virtual machine, started for each cell and gone after it, unless it is a libvirt domain that runs already."""
 
     host: Reference = Field(description="the host it runs on")
-    image: str | None = Field(
+    image: ImageName | None = Field(
         default=None,
-        pattern=_IMAGE,
         description=f"an image of `latlab image build`; {DEFAULT_IMAGE} if no kernel, disk or domain is given",
     )
     kernel: FilePath | None = Field(default=None, description="your own kernel, with initrd and append")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from latlab.scenario.parts import Part
+from latlab.scenario.guests import ImageName, Memory, Ssh
+from latlab.scenario.parts import Part, Reference
+
+DEFAULT_BOARD_IMAGE = "debian-rt-board"
 
 
 class LocalHost(Part):
@@ -16,14 +20,67 @@ class LocalHost(Part):
 
 
 class NetnsHost(Part):
-    """A network namespace of this machine, made for the run and removed afterwards."""
+    """A network namespace of a machine, made for the run and removed afterwards."""
 
     kind: Literal["netns"]
+    on: Reference | None = Field(
+        default=None, description="the host of kind ssh or board that it is made on; this machine if not given"
+    )
 
 
-Host = Annotated[LocalHost | NetnsHost, Field(discriminator="kind")]
+class SshHost(Part):
+    """A machine that is reached over ssh, in its own network namespace."""
+
+    kind: Literal["ssh"]
+    ssh: Ssh = Field(default=Ssh(), description="how it is reached")
 
 
-def is_existing(host: LocalHost | NetnsHost) -> bool:
-    """True where the host and its interfaces are there before the run."""
-    return isinstance(host, LocalHost)
+class BoardHost(Part):
+    """A machine that QEMU emulates, with a kernel of its own, in its own network namespace."""
+
+    kind: Literal["board"]
+    image: ImageName = Field(default=DEFAULT_BOARD_IMAGE, description="an image of `latlab image build`")
+    cpus: int = Field(default=1, ge=1, le=16, description="its CPUs")
+    memory: Memory = Field(default=2**30, description="whole MiB, such as 2GiB")
+    time: Literal["real", "virtual"] = Field(
+        default="real", description="real; virtual: its clock counts the instructions that its one CPU executes"
+    )
+    nics: int = Field(
+        default=0, ge=0, le=8, description="emulated network cards, which links name as interfaces that are there"
+    )
+    append: str | None = Field(default=None, description="what to add to the kernel's command line")
+
+
+Host = Annotated[LocalHost | NetnsHost | SshHost | BoardHost, Field(discriminator="kind")]
+
+
+def is_existing(host: Host) -> bool:
+    """True where the host and its interfaces are there before links are made."""
+    return not isinstance(host, NetnsHost)
+
+
+def whereabouts(name: str, host: Host) -> object:
+    """What is the same of two hosts that are one machine by what the scenario says; None: this one, or another host's.
+
+    Two ssh hosts are one machine if the same configuration, destination and port lead there, whoever the user is.
+    """
+    if isinstance(host, SshHost):
+        return host.ssh.config, (host.ssh.destination or name).rpartition("@")[2], host.ssh.port
+    return name if isinstance(host, BoardHost) else None
+
+
+def machines_of(hosts: Mapping[str, Host]) -> dict[str, str]:
+    """Each ssh and board host → the first one that is the same machine, which stands for it."""
+    first: dict[object, str] = {}
+    places = {name: whereabouts(name, host) for name, host in hosts.items()}
+    return {name: first.setdefault(place, name) for name, place in places.items() if place is not None}
+
+
+def machine_of(hosts: Mapping[str, Host], machines: Mapping[str, str], name: str) -> str | None:
+    """The ssh or board host that stands for the machine the host is on; None for this machine.
+
+    machines: what machines_of says of the hosts. KeyError: there is no such host, or it is on none that is a machine.
+    """
+    host = hosts[name]
+    place = host.on if isinstance(host, NetnsHost) else name
+    return None if place is None or isinstance(host, LocalHost) else machines[place]

@@ -15,6 +15,7 @@ from latlab.scenario.matrix import LOADS, Cell, expand
 from latlab.scenario.models import Scenario
 from latlab.scenario.parse import parse
 from latlab.scenario.problems import Problem, ScenarioErrors
+from latlab.scenario.short_names import short_names
 
 BYTES_MAX = 2**20
 
@@ -38,7 +39,7 @@ class Loaded:
         for key, value in (cell.label if cell else {}).items():
             parts = tuple(key.split("."))
             if key != LOADS and tuple(map(str, place))[: len(parts)] == parts:
-                place = ("matrix", key, self.raw["matrix"][key].index(value))
+                place = ("matrix", key, short_names(self.raw["matrix"][key]).index(value))
         return f"{self.path}:{self.document.position(place)[0]}: {show_path(place)}"
 
 

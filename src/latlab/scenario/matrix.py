@@ -21,6 +21,7 @@ from latlab.scenario.parse import Parsed, parse
 from latlab.scenario.parts import Part, UnknownError
 from latlab.scenario.references import MACHINES
 from latlab.scenario.shape import known_keys
+from latlab.scenario.short_names import short_names
 from latlab.scenario.sketch import Sketch
 from latlab.scenario.tuning import Tuning
 
@@ -36,7 +37,8 @@ _NOT_VARIED = ("matrix", "name", "description", "repeat", "seed", "accept")
 class Cell:
     """One combination of values.
 
-    label: matrix key → value chosen; for `loads` the list of names, `["none"]` for no load.
+    label: matrix key → value chosen; for `loads` the list of names, `["none"]` for no load; for a mapping, or a list of
+    them, its short name: what tells it from the other values of the key.
     slug: the label as a name for files, unique in the scenario.
     scenario: with the values put in; its `loads` are the active ones only, and it has no matrix.
     """
@@ -99,19 +101,21 @@ def _every_cell(rest: dict[str, Any], matrix: dict[str, list[Any]]) -> tuple[lis
     cells: list[Cell] = []
     findings: dict[Finding, Finding] = {}
     slugs: set[str] = set()
+    names = {key: short_names(values) for key, values in matrix.items() if key != LOADS}
     for chosen in product(*(range(len(values)) for values in matrix.values())):
-        label = {key: matrix[key][index] for key, index in zip(matrix, chosen, strict=True)}
+        picked = dict(zip(matrix, chosen, strict=True))
         data = rest
-        for key, value in label.items():
-            data = _with(data, key, value)
-        if LOADS in label:
-            label[LOADS] = _names(label[LOADS])
+        for key, index in picked.items():
+            data = _with(data, key, matrix[key][index])
+        label = {
+            key: _names(matrix[key][index]) if key == LOADS else names[key][index] for key, index in picked.items()
+        }
         slug = _unique(_slug(label), slugs)
         parsed = parse(data)
         if parsed.scenario is not None:
             cells.append(Cell(label, slug, parsed.scenario))
         for finding in parsed.findings:
-            path = _cause(finding, dict(zip(matrix, chosen, strict=True)))
+            path = _cause(finding, picked)
             # The same mistake comes back in other cells: it is told of the first one.
             findings.setdefault(_retold(finding, path, ""), _retold(finding, path, f"in cell {slug}"))
     return cells, list(findings.values())
@@ -277,7 +281,7 @@ def _slug(label: dict[str, object]) -> str:
 def _word(key: str, value: object) -> str:
     if key == LOADS:
         return "+".join(_names(value))
-    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    return value.replace(" + ", "+") if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
 def _unique(slug: str, taken: set[str]) -> str:

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 
 from latlab.scenario.findings import shown, wrong
 from latlab.scenario.guests import Guest
-from latlab.scenario.hosts import Host, is_existing
+from latlab.scenario.hosts import Host, is_existing, machine_of, machines_of
 from latlab.scenario.limits import ACCEPT_SCHEMA, Limit, parse_limit
 from latlab.scenario.links import Link
 from latlab.scenario.loads import Load, LoadName
@@ -124,6 +124,18 @@ class Scenario(Part):
     def link_is_created(self, link: Link) -> bool:
         """True where the link is made for the run (as a veth pair); False where it is an existing cable."""
         return not all(is_existing(self.hosts[end.host]) for end in link.ends)
+
+    def machine_of(self, host: str) -> str | None:
+        """The ssh or board host that stands for the machine a host or a guest is on; None for this machine.
+
+        Of several ssh hosts that are one machine, the first stands for it. KeyError: there is no such host or guest.
+        """
+        on = self.guests[host].host if host in self.guests else host
+        return machine_of(self.hosts, machines_of(self.hosts), on)
+
+    def machines(self) -> tuple[str, ...]:
+        """The ssh and board hosts, which stand for the machines beside this one: each machine once."""
+        return tuple(dict.fromkeys(machines_of(self.hosts).values()))
 
     def tuning_of(self, host: str) -> Tuning:
         """How things run on the host, or in the guest: as the scenario says, or the defaults."""

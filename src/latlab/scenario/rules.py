@@ -13,6 +13,7 @@ from typing import Any
 
 from latlab.scenario import flow_rules as flows
 from latlab.scenario import guest_rules as guests
+from latlab.scenario import host_rules as hosts
 from latlab.scenario import tuning_rules as tuning
 from latlab.scenario.findings import Finding, Path
 from latlab.scenario.limits import SMALLEST_N, parse_limit
@@ -48,10 +49,10 @@ def warmup_ends(sketch: Sketch) -> Iterator[Finding]:
 
 
 def ends_are_free(sketch: Sketch) -> Iterator[Finding]:
-    """An interface is one end of one link; all local hosts share this machine's interfaces."""
+    """An interface is one end of one link; hosts of one network namespace share its interfaces."""
     taken: dict[End, int] = {}
     for (index, side), end in sketch.ends.items():
-        interface = End("", end.interface) if sketch.is_existing(end.host) else end
+        interface = End(sketch.namespace_of(end.host), end.interface)
         if interface in taken:
             what = f"{end} is an end already, of links[{taken[interface]}]"
             yield Finding(("links", index, "ends", side), what, "an interface of its own for each end")
@@ -108,9 +109,7 @@ def _listening_ends(sketch: Sketch, stream: Stream) -> list[End]:
 def the_clock_port_is_free(sketch: Sketch) -> Iterator[Finding]:
     """Clock exchanges have their port for themselves."""
     sync = sketch.top.clock.sync
-    foreign = {name for name, domain in where_known(sketch.guests, lambda _, guest: guest.domain) if domain}
-    ends = where_known(sketch.streams, lambda _, stream: {stream.talker, stream.listener})
-    if sync == "exchange" or (sync == "auto" and any(both & foreign for _, both in ends)):
+    if sync == "exchange" or (sync == "auto" and _exchange_clocks(sketch)):
         udp = where_known(sketch.streams, lambda _, stream: stream.transport == "udp" and stream.port == CLOCK_PORT)
         for name, clashes in udp:
             if clashes:
@@ -118,13 +117,24 @@ def the_clock_port_is_free(sketch: Sketch) -> Iterator[Finding]:
                 yield Finding(("streams", name, "port"), what, "another port")
 
 
+def _exchange_clocks(sketch: Sketch) -> bool:
+    """True if a stream joins two whose clocks only exchanges compare: on two machines, or one of them a domain."""
+    foreign = {name for name, domain in where_known(sketch.guests, lambda _, guest: guest.domain) if domain}
+    pairs = [ends for _, ends in where_known(sketch.streams, lambda _, stream: (stream.talker, stream.listener))]
+    if any(foreign & {*pair} for pair in pairs):
+        return True
+    places = where_known(dict(enumerate(pairs)), lambda _, pair: {sketch.machine_of(name) for name in pair})
+    return any(len(machines) > 1 for _, machines in places)
+
+
 def exchanges_have_addresses(sketch: Sketch) -> Iterator[Finding]:
-    """A cable between two local hosts carries no addresses, which a clock exchange needs."""
+    """A cable between two hosts of one network namespace carries no addresses, which a clock exchange needs."""
     if sketch.top.clock.sync == "exchange":
         pairs = where_known(sketch.streams, lambda _, stream: (stream.talker, stream.listener))
         for here, there in {tuple(sorted(pair)): pair for _, pair in pairs}.values():
-            if here != there and sketch.is_existing(here) and sketch.is_existing(there):
-                what = f"{here} and {there} are both local: they share a clock, and their cable has no addresses"
+            both = sketch.sharing(here, there)
+            if both:
+                what = f"{here} and {there} are both {both}: they share a clock, and their cable has no addresses"
                 yield Finding(("clock", "sync"), what, "auto")
 
 
@@ -156,11 +166,18 @@ RULES: tuple[Rule, ...] = (
     warmup_ends,
     ends_are_free,
     subnets_are_apart,
+    each("hosts", hosts.namespace_is_on_a_machine),
+    each("hosts", hosts.host_is_reached),
+    each("hosts", hosts.virtual_time_has_one_cpu),
+    each("hosts", hosts.virtual_time_has_no_company),
+    each("hosts", hosts.board_has_the_cards),
+    each("links", hosts.link_can_be_made),
     each("guests", guests.guest_has_its_name),
     each("guests", guests.guest_has_one_origin),
     each("guests", guests.guest_is_reached),
     each("guests", guests.ssh_leads_there),
     each("guests", guests.domain_has_its_own),
+    each("guests", guests.own_guest_is_here),
     each("guests", guests.guest_has_its_uplink),
     guests.uplinks_have_one_bridge,
     guests.domains_are_apart,
@@ -187,7 +204,7 @@ RULES: tuple[Rule, ...] = (
     each("tuning", tuning.polling_has_a_time),
     each("tuning", tuning.tuned_guests_are_here),
     each("tuning", tuning.guests_have_no_guests),
-    each("tuning", tuning.guests_have_the_cpus),
+    each("tuning", tuning.machines_have_the_cpus),
     each("tuning", tuning.guests_have_the_queues),
     each("tuning", tuning.tuned_interfaces_are_there),
     tuning.halt_poll_is_one,

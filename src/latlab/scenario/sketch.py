@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from latlab.scenario.findings import Path
 from latlab.scenario.guests import Guest
-from latlab.scenario.hosts import Host, is_existing
+from latlab.scenario.hosts import Host, is_existing, machine_of, machines_of, whereabouts
 from latlab.scenario.links import Link
 from latlab.scenario.loads import Load
 from latlab.scenario.models import Scenario
@@ -77,6 +77,40 @@ class Sketch:
     def is_existing(self, host: str) -> bool:
         """True for a host that is known to be there before the run."""
         return host in self.hosts and is_existing(self.hosts[host])
+
+    def is_cable(self, ends: Iterable[End]) -> bool:
+        """True for the ends of a link that is known to be there before the run."""
+        return all(self.is_existing(end.host) for end in ends)
+
+    @cached_property
+    def _machines(self) -> Mapping[str, str]:
+        """What machines_of says of the hosts whose whereabouts are known."""
+        return machines_of({name: self.hosts[name] for name, _ in where_known(self.hosts, whereabouts)})
+
+    def machine_of(self, name: str) -> str | None:
+        """As Scenario.machine_of. UnknownError: it is not known, or there is no such host or guest."""
+        host = name if name in self.hosts or name not in self.guests else self.guests[name].host
+        try:
+            return machine_of(self.hosts, self._machines, host)
+        except KeyError:
+            raise UnknownError(f"the machine of {name} is not known") from None
+
+    def namespace_of(self, host: str) -> str:
+        """What two hosts with the same interfaces have in common: "" those of this machine itself, else a host's name.
+
+        A host of which nothing is known has interfaces of its own.
+        """
+        if self.is_existing(host):
+            with suppress(UnknownError):
+                return self.machine_of(host) or ""
+        return host
+
+    def sharing(self, here: str, there: str) -> str | None:
+        """What two hosts with the same interfaces are both: "local", or "on" a machine; None of any others."""
+        namespace = self.namespace_of(here)
+        if here == there or namespace != self.namespace_of(there):
+            return None
+        return f"on {namespace}" if namespace else "local"
 
 
 def sketch_of(scenario: Scenario) -> Sketch:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from latlab.scenario.findings import Finding, Path, unknown
+from latlab.scenario.hosts import BoardHost
 from latlab.scenario.parts import Cpus, UnknownError
 from latlab.scenario.sketch import Sketch, where_known
 from latlab.scenario.tuning import Tuning
@@ -51,17 +52,18 @@ def guests_have_no_guests(sketch: Sketch, path: Path, tuning: Tuning) -> Iterato
                     yield Finding((*path, key), what, f"{key} in tuning of its host")
 
 
-def guests_have_the_cpus(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
-    """CPUs of a guest are its vCPUs, counted from 0; a domain's are its own affair."""
-    guest = sketch.guests.get(str(path[1]))
-    if guest is None or guest.domain is not None:
+def machines_have_the_cpus(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
+    """CPUs of a guest are its vCPUs, and a board's are its own, counted from 0; of no other does the scenario say."""
+    found = _cpu_count(sketch, str(path[1]))
+    if found is None:
         return
+    count, key = found
     for where, cpus in _cpus(tuning):
-        beyond = [cpu for cpu in cpus if cpu >= guest.vcpus]
+        beyond = [cpu for cpu in cpus if cpu >= count]
         if beyond:
             what = f"{path[1]} has no CPU {', '.join(map(str, beyond))}"
-            there = f"0 to {guest.vcpus - 1}" if guest.vcpus > 1 else "0"
-            yield Finding((*path, *where), what, f"{there}, or more vcpus")
+            there = f"0 to {count - 1}" if count > 1 else "0"
+            yield Finding((*path, *where), what, f"{there}, or more {key}")
 
 
 def guests_have_the_queues(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
@@ -89,12 +91,15 @@ def tuned_interfaces_are_there(sketch: Sketch, path: Path, tuning: Tuning) -> It
 
 
 def halt_poll_is_one(sketch: Sketch) -> Iterator[Finding]:
-    """All hosts are of this machine, which has one KVM."""
-    asked = where_known(sketch.tuning, lambda _, tuning: tuning.halt_poll)
-    given = [(host, time) for host, time in asked if time is not None and host in sketch.names.get("hosts", ())]
-    for host, time in given[1:]:
-        if time != given[0][1]:
-            what = f"{host} is on the machine of {given[0][0]}, which has {format_duration(given[0][1])}"
+    """A machine has one KVM, which all hosts on it share."""
+    first: dict[str | None, tuple[str, int]] = {}
+    asked = where_known(sketch.tuning, lambda host, tuning: (sketch.machine_of(host), tuning.halt_poll))
+    for host, (machine, time) in asked:
+        if time is None or host not in sketch.names.get("hosts", ()):
+            continue
+        other, there = first.setdefault(machine, (host, time))
+        if time != there:
+            what = f"{host} is on the machine of {other}, which has {format_duration(there)}"
             yield Finding(("tuning", host, "halt_poll"), what, "the same for both, or one of them")
 
 
@@ -107,10 +112,24 @@ def _interfaces(sketch: Sketch, machine: str) -> list[str] | None:
     return None
 
 
+def _cpu_count(sketch: Sketch, name: str) -> tuple[int, str] | None:
+    """How many CPUs a guest, or a host on a board, has, and what says so; None where the scenario does not."""
+    if name in sketch.guests:
+        guest = sketch.guests[name]
+        return None if guest.domain is not None else (guest.vcpus, "vcpus")
+    machine = sketch.machine_of(name)
+    board = sketch.hosts[machine] if machine is not None else None
+    return (board.cpus, f"cpus of {machine}") if isinstance(board, BoardHost) else None
+
+
 def _cpus(tuning: Tuning) -> Iterator[tuple[Path, Cpus]]:
     """Where CPUs of the machine itself stand, and which."""
     for path in (("talker", "cpus"), ("listener", "cpus"), ("load", "cpus"), ("isolated",)):
         yield from ((path, cpus) for cpus in _given(tuning, *path))
+    for guests in _given(tuning, "guests"):
+        for name, part in guests.items():
+            for threads in ("vcpus", "emulator", "vhost"):
+                yield from ((("guests", name, threads, "cpus"), cpus) for cpus in _given(part, threads, "cpus"))
     for irq in _given(tuning, "irq"):
         for name, part in irq.items():
             yield from ((("irq", name, "cpus"), cpus) for cpus in _given(part, "cpus"))

@@ -1,0 +1,83 @@
+"""What the hosts must keep: the machine each is on, and how the machines are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from latlab.scenario.findings import Finding, Path, unknown
+from latlab.scenario.guests import Ssh
+from latlab.scenario.hosts import BoardHost, Host, NetnsHost, SshHost
+from latlab.scenario.links import Link
+from latlab.scenario.sketch import Sketch, where_known
+
+
+def namespace_is_on_a_machine(sketch: Sketch, path: Path, host: Host) -> Iterator[Finding]:
+    """A namespace is made on this machine, or on one that is a host itself."""
+    if not isinstance(host, NetnsHost) or host.on is None:
+        return
+    where, on = (*path, "on"), sketch.hosts.get(host.on)
+    if isinstance(on, SshHost | BoardHost):
+        return
+    machines = [name for name, other in sketch.hosts.items() if isinstance(other, SshHost | BoardHost)]
+    if host.on == path[1]:
+        yield Finding(where, f"{host.on} would be made on itself", _one_of(machines))
+    elif host.on not in sketch.names["hosts"]:
+        yield Finding(where, *unknown("host of kind ssh or board", host.on, machines))
+    elif on is not None:
+        yield Finding(where, f"{host.on} is of kind {on.kind}", _one_of(machines))
+
+
+def host_is_reached(_: Sketch, path: Path, host: Host) -> Iterator[Finding]:
+    """A machine is reached as one user."""
+    if isinstance(host, SshHost):
+        yield from one_user((*path, "ssh"), host.ssh)
+
+
+def one_user(path: Path, ssh: Ssh) -> Iterator[Finding]:
+    """The user stands in the destination or beside it. path: of the ssh."""
+    if ssh.destination is not None and "@" in ssh.destination and ssh.user is not None:
+        yield Finding((*path, "user"), "a user beside the one in destination", "one of them")
+
+
+def virtual_time_has_one_cpu(_: Sketch, path: Path, host: Host) -> Iterator[Finding]:
+    """Instructions are counted on one CPU: several would each have a time of its own."""
+    if isinstance(host, BoardHost) and host.time == "virtual" and host.cpus > 1:
+        what = f"virtual time counts the instructions of one CPU, not of {host.cpus}"
+        yield Finding((*path, "cpus"), what, "1, or time: real")
+
+
+def virtual_time_has_no_company(sketch: Sketch, path: Path, host: Host) -> Iterator[Finding]:
+    """Between a clock that counts instructions and any other, no time can be told."""
+    if isinstance(host, BoardHost) and host.time == "virtual":
+        places = where_known(sketch.hosts, lambda name, _: sketch.machine_of(name))
+        others = [name for name, machine in places if machine != path[1]]
+        if others:
+            elsewhere = f"{', '.join(others)} {'is' if len(others) == 1 else 'are'} not on {path[1]}"
+            expected = f"every other host of kind netns with on: {path[1]}, or time: real"
+            yield Finding((*path, "time"), f"a board in virtual time has no company: {elsewhere}", expected)
+
+
+def board_has_the_cards(sketch: Sketch, path: Path, host: Host) -> Iterator[Finding]:
+    """What cables name of a board are its emulated network cards."""
+    if not isinstance(host, BoardHost):
+        return
+    cables = [ends for _, ends in where_known(sketch.links, lambda _, link: link.ends) if sketch.is_cable(ends)]
+    cards = dict.fromkeys(end.interface for ends in cables for end in ends if end.host == path[1])
+    if len(cards) > host.nics:
+        count = f"{host.nics or 'no'} network card{'' if host.nics == 1 else 's'}"
+        what = f"{path[1]} has {count}, and cables at {', '.join(cards)}"
+        yield Finding((*path, "nics"), what, f"{len(cards)} or more")
+
+
+def link_can_be_made(sketch: Sketch, path: Path, link: Link) -> Iterator[Finding]:
+    """A veth pair joins two namespaces of one kernel."""
+    if not sketch.is_cable(link.ends):
+        machines = dict.fromkeys(sketch.machine_of(end.host) for end in link.ends)
+        if len(machines) > 1:
+            here, there = (machine or "this machine" for machine in machines)
+            expected = "existing interfaces of both machines (kinds local, ssh and board), or both hosts on one"
+            yield Finding((*path, "ends"), f"a cable between {here} and {there} cannot be made", expected)
+
+
+def _one_of(machines: list[str]) -> str:
+    return f"a host of kind ssh or board: {' or '.join(machines) or 'there is none'}"

@@ -1,0 +1,73 @@
+"""The scenarios that come with latlab: right as they are, and planned in commands that a shell takes."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from latlab.scenario import cells, load_scenario
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+READY_MADE = sorted(path.name for path in SCENARIOS.glob("*.yaml"))
+LATLAB = Path(sys.executable).with_name("latlab")
+
+
+def test_the_ready_made_scenarios_are_there() -> None:
+    assert {"bridges.yaml", "demo.yaml", "first.yaml"} <= set(READY_MADE)
+
+
+@pytest.mark.parametrize("name", READY_MADE)
+def test_a_ready_made_scenario_is_right_and_says_what_it_is_for(name: str) -> None:
+    loaded = load_scenario(SCENARIOS / name)
+    assert loaded.scenario.description
+    assert len(cells(loaded)) > 1
+
+
+def test_every_command_of_the_bridges_plan_is_one_a_shell_can_parse() -> None:
+    plan = planned("bridges.yaml")
+    assert parse_error(plan) == ""
+    commands = dict.fromkeys(one for script in scripts_of_hosts(plan) for one in commands_of(script))
+    assert any("qemu-system" in one for one in commands)
+    assert [(one, error) for one in commands if (error := parse_error(one))] == []
+
+
+def planned(name: str) -> str:
+    """What `latlab plan` prints of a ready-made scenario."""
+    done = subprocess.run([LATLAB, "plan", SCENARIOS / name], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def scripts_of_hosts(plan: str) -> list[str]:
+    """What a plan has to paste on each host, as often as it comes to one."""
+    return plan.split("\n## on ")[1:]
+
+
+def commands_of(script: str) -> list[str]:
+    """The script's commands, each with all the lines that it goes on in."""
+    commands, begun = [], ""
+    for line in script.split("\n")[1:]:
+        begun += line
+        if not line.endswith("\\") and is_closed(begun):
+            commands.append(begun)
+            begun = ""
+        else:
+            begun += "\n"
+    return [*commands, *filter(None, (begun,))]
+
+
+def is_closed(command: str) -> bool:
+    try:
+        shlex.split(command, comments=True)
+    except ValueError:
+        return False
+    return True
+
+
+def parse_error(script: str) -> str:
+    """What bash says of a script that it does not run; empty where it can parse all of it."""
+    return subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True, check=False).stderr
