@@ -31,7 +31,9 @@ app = typer.Typer(
 )
 
 
-images = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Build, list and remove guest images.")
+images = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Build, list and remove images for guests and boards."
+)
 app.add_typer(images, name="image")
 
 
@@ -48,7 +50,10 @@ RunName = Annotated[
     str | None,
     typer.Argument(metavar="RUN", help="A run folder, or its name in --runs; the newest one if not given."),
 ]
-ImageName = Annotated[str, typer.Argument(metavar="NAME", help="The image's name; debian-cloud if not given.")]
+ImageName = Annotated[
+    str | None,
+    typer.Argument(metavar="NAME", help="The image's name; debian-cloud if not given, with --board debian-rt-board."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Runs = Annotated[Path, typer.Option("--runs", metavar="FOLDER", help="Where run folders are kept.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 4 if the measurement is suspect, too.")]
@@ -218,7 +223,7 @@ def clean(as_json: Json = False) -> None:
 
 @images.command(name="build")
 def image_build(
-    name: ImageName = "debian-cloud",
+    name: ImageName = None,
     flavour: Annotated[
         str | None,
         typer.Option("--flavour", metavar="NAME", help="Debian's kernel, for a name of your own: cloud, standard, rt."),
@@ -227,17 +232,21 @@ def image_build(
         list[str] | None,
         typer.Option("--package", metavar="NAME", help="Take in this Debian package (may be given several times)."),
     ] = None,
+    board: Annotated[
+        bool, typer.Option("--board", help="For a board: a machine in which a whole test bed is made, guests and all.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Build it even if nothing has changed.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it is built.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Build a guest image of Debian packages.
+    """Build an image of Debian packages, for a guest or a board.
 
-    debian-cloud, debian-standard, debian-rt, or one of a name of your own. Nothing is installed on this machine.
+    debian-cloud, debian-standard, debian-rt, debian-rt-board, or one of a name of your own. Nothing is installed on
+    this machine.
     """
     from latlab.image_listing import print_images
     from latlab.lab.agent_binary import find_agent
-    from latlab.lab.images import build_image
+    from latlab.lab.images import BOARD_KIND, build_image
 
     agent, console = find_agent(), _console(stderr=True)
     image = build_image(
@@ -245,6 +254,7 @@ def image_build(
         flavour,
         package or (),
         agent,
+        kind=BOARD_KIND if board else None,
         force=force,
         say=lambda line: console.print(line, highlight=False, markup=False, soft_wrap=True),
     )

@@ -1,4 +1,4 @@
-"""Which guest images there are, as a table."""
+"""Which images there are, as a table."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ def print_images(images: Sequence[Image], agent: Path, console: Console) -> None
         console.print(f"no images in {image_directory()} yet: latlab image build", highlight=False, markup=False)
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("image", "kernel", "packages besides", "size", "built (UTC)", "up to date"):
+    for heading in ("image", "kind", "kernel", "packages besides", "size", "built (UTC)", "up to date"):
         table.add_column(heading, overflow="fold")
     for image in images:
         built = image.built.replace("T", " ").removesuffix("+00:00")
         current = "yes" if image.is_up_to_date(agent) else REBUILD.format(image.name)
         size = f"{image.size / 1e6:.0f} MB"
-        table.add_row(*map(Text, (image.name, image.kernel_version, " ".join(image.extra), size, built, current)))
+        table.add_row(
+            *map(Text, (image.name, image.kind, image.kernel_version, " ".join(image.extra), size, built, current))
+        )
     console.print(table)

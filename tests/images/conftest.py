@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 
 from latlab.lab.agent_binary import find_agent
 from latlab.lab.images import Image, build_image
+
+BOARD = "debian-rt-board"
 
 
 @pytest.fixture(scope="session")
@@ -27,10 +30,24 @@ def image(shared: Path) -> Image:
     return build_image(agent=find_agent())
 
 
+@pytest.fixture(scope="session")
+def board(image: Image) -> Image:
+    """The ready-made image of a board, which has the guests' in it."""
+    return build_image(BOARD, agent=find_agent())
+
+
 @pytest.fixture
 def own(image: Image, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of images of this test's own, with the ready-made image and the fetched packages in it."""
     folder = tmp_path / "cache"
-    shutil.copytree(shared, folder)
+    shutil.copytree(shared, folder, ignore=shutil.ignore_patterns(BOARD), copy_function=_copy)
     monkeypatch.setenv("LATLAB_CACHE", str(folder))
     return folder
+
+
+def _copy(source: str, target: str) -> None:
+    """Nothing; a package is only lent, anything else is copied."""
+    if source.endswith(".deb"):
+        os.symlink(source, target)
+    else:
+        shutil.copy2(source, target)

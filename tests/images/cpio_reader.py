@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import posixpath
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+from latlab.lab.images import Image
+from latlab.lab.images.elf import MAGIC, links
+from latlab.lab.images.recipe import LINKS
 
 
 @dataclass(frozen=True)
@@ -36,3 +42,34 @@ def read(archives: bytes) -> Iterator[Found]:
 
 def _aligned(at: int) -> int:
     return (at + 3) & ~3
+
+
+def at(found: dict[str, Found], path: str) -> Found:
+    """What is at the path, links followed."""
+    for _ in range(40):
+        top, _, rest = path.partition("/")
+        path = f"{LINKS[top]}/{rest}" if top in LINKS else path
+        one = found[path]
+        if not stat.S_ISLNK(one.mode):
+            return one
+        path = posixpath.normpath(posixpath.join("/", posixpath.dirname(path), one.data.decode())).lstrip("/")
+    raise AssertionError(f"{path}: links without end")
+
+
+def modules_dep(found: dict[str, Found], image: Image) -> dict[str, list[str]]:
+    """Module → what is to be loaded before, the last one first; both as paths below the modules' folder."""
+    lines = found[f"usr/lib/modules/{image.kernel_version}/modules.dep"].data.decode().splitlines()
+    return {line.split(":")[0]: line.split(":")[1].split() for line in lines}
+
+
+def dynamic_programs(found: dict[str, Found]) -> set[str]:
+    """The programs that need libraries; each is there, where the loader looks."""
+    programs = [one for one in found.values() if stat.S_ISREG(one.mode) and one.data.startswith(MAGIC)]
+    linked = {one.name: links(one.data) for one in programs if "/modules/" not in one.name}
+    (folder,) = {posixpath.dirname(name) for name in found if posixpath.basename(name) == "libc.so.6"}
+    for name, needs in linked.items():
+        for library in needs.needed:
+            assert at(found, f"{folder}/{library}").data.startswith(MAGIC), f"{name} needs {library}"
+        if needs.interpreter:
+            assert at(found, needs.interpreter.lstrip("/")).mode & 0o111
+    return {name for name, needs in linked.items() if needs.interpreter}

@@ -2,54 +2,22 @@
 
 from __future__ import annotations
 
-import platform
-import subprocess
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
+from booting import Run, booted
 
-from latlab.lab.agent_binary import find_agent
 from latlab.lab.images import Image
 
-PATIENCE_S = "60"
 NEEDS_KVM = {"ptp_kvm"}
-
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture(scope="module")
 def guest(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """Runs a command in a guest that has booted the image."""
-    if platform.machine() != "x86_64":
-        pytest.skip(f"the command line here is for x86_64, and this machine is {platform.machine()}")
-    folder = tmp_path_factory.mktemp("guest")
-    qemu = [
-        *("qemu-system-x86_64", "-machine", "q35", "-accel", "tcg", "-m", "256M"),
-        *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-serial", f"file:{folder}/console"),
-        *("-kernel", str(image.kernel), "-initrd", str(image.initramfs), "-append", image.append),
-        *("-device", "virtio-serial-pci", "-chardev", f"socket,id=port1,path={folder}/port1.sock,server=on,wait=off"),
-        *("-device", "virtserialport,chardev=port1,nr=1,name=latlab.1"),
-        *("-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net"),
-    ]
-
-    def run(*argv: str) -> subprocess.CompletedProcess[str]:
-        command = (str(find_agent()), "in", "--patience", PATIENCE_S, str(folder), *argv)
-        return subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-
-    process = subprocess.Popen(qemu, stdin=subprocess.DEVNULL)
-    try:
-        answer = run("uname", "-r")
-        assert answer.stdout.strip() == image.kernel_version, (answer.stderr, _console(folder))
+    network = ("-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net")
+    with booted(image, tmp_path_factory.mktemp("guest"), *network) as run:
         yield run
-    finally:
-        process.kill()
-        process.wait()
-
-
-def _console(folder: Path) -> str:
-    console = folder / "console"
-    return console.read_text(errors="replace")[-2000:] if console.exists() else ""
 
 
 WORKS = {

@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from latlab.lab.images import lz4
+from latlab.lab.images import lz4, zstd
 from latlab.lab.images.kernel import startable
 
 VMLINUX = b"\x7fELF" + bytes(range(256)) * 40
@@ -23,10 +23,18 @@ def lz4_of_literals(data: bytes) -> bytes:
     return lz4.MAGIC + struct.pack("<I", len(block)) + block
 
 
+def zstd_of_literals(data: bytes) -> bytes:
+    """A frame of Zstandard (RFC 8878) with the size of its contents and one block, which is not compressed."""
+    header = b"\xa0" + struct.pack("<I", len(data))
+    last_raw_block = (len(data) << 3 | 1).to_bytes(3, "little")
+    return zstd.MAGIC + header + last_raw_block + data
+
+
 PAYLOADS = {
     "gzip": gzip.compress(VMLINUX),
     "xz": lzma.compress(VMLINUX, check=lzma.CHECK_CRC32) + struct.pack("<I", len(VMLINUX)),
     "lzma": lzma.compress(VMLINUX, lzma.FORMAT_ALONE) + struct.pack("<I", len(VMLINUX)),
+    "zstd": zstd_of_literals(VMLINUX) + struct.pack("<I", len(VMLINUX)),
     "lz4": lz4_of_literals(VMLINUX) + struct.pack("<I", len(VMLINUX)),
 }
 
@@ -46,7 +54,15 @@ def test_a_payload_of_a_known_compression_is_unpacked(payload: bytes) -> None:
     assert startable(bz_image(payload)) == VMLINUX
 
 
-@pytest.mark.parametrize("payload", [b"\x28\xb5\x2f\xfdzstd", gzip.compress(b"no ELF file")], ids=["zstd", "no kernel"])
+IMPOSSIBLE = {
+    "no kernel": gzip.compress(b"no ELF file"),
+    "an impossible size": zstd_of_literals(VMLINUX) + b"\xff" * 4,
+    "a wrong size": zstd_of_literals(VMLINUX) + struct.pack("<I", len(VMLINUX) - 1),
+    "cut short": zstd_of_literals(VMLINUX)[:-9] + struct.pack("<I", len(VMLINUX)),
+}
+
+
+@pytest.mark.parametrize("payload", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
 def test_what_cannot_be_unpacked_stays_as_it_is(payload: bytes) -> None:
     assert startable(bz_image(payload)) == bz_image(payload)
 

@@ -1,18 +1,23 @@
-"""Guest images: a kernel and an initial file system of Debian's packages, with the agent as first process."""
+"""Images of guests and boards: a kernel and an initial file system of Debian's packages, the agent as first process."""
 
 from latlab.lab.images.build import build_image
-from latlab.lab.images.image import Image
-from latlab.lab.images.recipe import FLAVOURS, READY_MADE
+from latlab.lab.images.image import Image, file_digest
+from latlab.lab.images.kinds import BOARD_KIND, DEFAULTS, GUEST_KIND, READY_MADE
+from latlab.lab.images.recipe import FLAVOURS
 from latlab.lab.images.snapshot import KEEP, keep_newest, part_path, snapshot_path
 from latlab.lab.images.store import clean_images, find_image, image_directory, list_images
 
 __all__ = [
+    "BOARD_KIND",
+    "DEFAULTS",
     "FLAVOURS",
+    "GUEST_KIND",
     "KEEP",
     "READY_MADE",
     "Image",
     "build_image",
     "clean_images",
+    "file_digest",
     "find_image",
     "image_directory",
     "keep_newest",

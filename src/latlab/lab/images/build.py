@@ -1,90 +1,96 @@
-"""Building a guest image: only what changed since the last time is made again."""
+"""Building an image: only what changed since the last time is made again."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from latlab.errors import UsageError
 from latlab.lab.agent_binary import find_agent
-from latlab.lab.images.base import Ingredients, find_ingredients, make_base, with_agent
+from latlab.lab.images.base import Ingredients, Say, agent_archive, find_ingredients, make_base
 from latlab.lab.images.image import (
     BASE,
     DESCRIPTION,
     INITRAMFS,
     KERNEL,
+    NESTED_BASE,
+    NESTED_INITRAMFS,
     Image,
     digest_of,
     folder_name,
     size_of,
     write_description,
 )
-from latlab.lab.images.recipe import FLAVOURS, READY_MADE, command_line, recipe_version
+from latlab.lab.images.kinds import DEFAULTS, GUEST_KIND, Sort, command_line, recipe_version, sort_of
+from latlab.lab.images.nested_image import image_archive
+from latlab.lab.images.packages import to_be_fetched
+from latlab.lab.images.room import room
 from latlab.lab.images.store import find_image, home, locked, packages_directory, remove_superseded
 
-DEFAULT = "debian-cloud"
 BUILDING = ".building-"
-
-Say = Callable[[str], None]
+COPIES = 2
+"""What packages take unpacked stands twice while an image is made: the second time is in the archives."""
 
 
 def build_image(
-    name: str = DEFAULT,
+    name: str | None = None,
     flavour: str | None = None,
     packages: Iterable[str] = (),
     agent: Path | None = None,
     *,
+    kind: str | None = None,
     force: bool = False,
     say: Say = lambda line: None,
 ) -> Image:
     """The image of that name, built unless the same was built before; it is there whole or not at all.
 
-    flavour: one of FLAVOURS; a ready-made image has its own. packages: Debian packages to take in besides. agent: the
-    binary that is the guest's first process; the installed one if not given. force: build it even if nothing changed.
-    say: is told what is going on, a line each time. UsageError: no such flavour. LabError: a package, what
-    should be in one, or the agent is not to be had.
+    name: the ready-made one of the kind if not given. flavour: one of FLAVOURS; a ready-made image has its own.
+    packages: Debian packages to take in besides. agent: the binary that is the machine's first process; the installed
+    one if not given. kind: `guest` or `board`; the ready-made image's own if not given, else `guest`. force: build it
+    even if nothing changed. say: is told what is going on, a line each time. UsageError: no such kind or flavour.
+    LabError: a package, what should be in one, the agent or room is not to be had.
     """
-    folder = home(name)
-    chosen = _flavour(name, flavour)
+    name = name or DEFAULTS[kind or GUEST_KIND]
+    folder, sort = home(name), sort_of(name, flavour, kind)
     binary = agent or find_agent()
     extra = tuple(sorted(set(packages)))
+    nested = _nested_image(binary, say) if sort.recipe.nested else None
     with locked(folder, lambda: say(f"waiting for another build of {name}")):
         remove_superseded(folder)
         data = binary.read_bytes()
-        ingredients = find_ingredients(chosen, extra, packages_directory())
-        inputs = _Inputs(name, chosen, extra, hashlib.sha256(data).hexdigest(), ingredients)
+        ingredients = find_ingredients(sort.recipe, extra, packages_directory())
+        digest = hashlib.sha256(data).hexdigest()
+        inputs = _Inputs(name, sort, extra, digest, ingredients, nested, recipe_version(sort.kind))
         built = find_image(name)
         if built and built.digest == inputs.digest and not force:
             return built
-        with tempfile.TemporaryDirectory(dir=folder, prefix=BUILDING) as scratch:
-            parts = Path(scratch)
-            version = None if force else _taken_over(built, inputs, parts)
-            if version is None:
-                say(f"fetching and unpacking {len(inputs.versions)} packages")
-                version = _made(inputs, parts)
-            say("writing the initial file system")
-            (parts / INITRAMFS).write_bytes(with_agent((parts / BASE).read_bytes(), data, str(binary)))
-            image = _put(inputs, parts, version)
-        remove_superseded(folder)
-    return image
+        try:
+            with tempfile.TemporaryDirectory(dir=folder, prefix=BUILDING) as scratch:
+                last = agent_archive(data, str(binary))
+                return _built(inputs, None if force else built, last, Path(scratch), say)
+        finally:
+            remove_superseded(folder)
 
 
 @dataclass(frozen=True)
 class _Inputs:
-    """All that decides what an image is. agent: digest of the binary."""
+    """All that decides what an image is.
+
+    agent: digest of the binary; nested: the guest image that goes in; recipe: digest of the sources it is made by.
+    """
 
     name: str
-    flavour: str
+    sort: Sort
     extra: tuple[str, ...]
     agent: str
     ingredients: Ingredients
-    recipe: str = field(default_factory=recipe_version)
+    nested: Image | None
+    recipe: str
 
     @property
     def versions(self) -> dict[str, str]:
@@ -92,71 +98,134 @@ class _Inputs:
 
     @cached_property
     def base(self) -> str:
-        """Digest of all but the agent."""
-        parts = {"recipe": self.recipe, "flavour": self.flavour, "extra": self.extra, "packages": self.versions}
+        """Digest of all but the agent and the nested image."""
+        flavour = self.sort.flavour
+        parts = {"recipe": self.recipe, "flavour": flavour, "extra": self.extra, "packages": self.versions}
         return digest_of(parts)
 
     @cached_property
     def digest(self) -> str:
-        return digest_of({"base": self.base, "agent": self.agent})
+        return digest_of({"base": self.base, "agent": self.agent} | self.nested_digest)
 
+    @property
+    def nested_digest(self) -> dict[str, str]:
+        return {"nested_image": self.nested.digest} if self.nested else {}
 
-def _flavour(name: str, flavour: str | None) -> str:
-    """The flavour of an image of that name. UsageError: there is none, or it has another."""
-    usual = READY_MADE.get(name)
-    chosen = flavour or usual
-    if chosen is None:
-        raise UsageError(
-            f"image {name} is none of the ready-made ones, so it needs a flavour",
-            remedy=f"ready-made are {', '.join(READY_MADE)}; flavours are {', '.join(FLAVOURS)}",
+    @property
+    def base_files(self) -> tuple[str, ...]:
+        """The files that are made of packages."""
+        return (KERNEL, BASE, NESTED_BASE) if self.nested else (KERNEL, BASE)
+
+    @property
+    def whole_files(self) -> tuple[str, ...]:
+        """The files that are made of those, the agent and the nested image."""
+        return (INITRAMFS, NESTED_INITRAMFS) if self.nested else (INITRAMFS,)
+
+    @property
+    def needed(self) -> int:
+        """Bytes that building takes, about."""
+        packages = self.ingredients.packages
+        unpacked = sum(package.unpacked_size for package in packages)
+        return (
+            to_be_fetched(packages, packages_directory()) + COPIES * unpacked + (self.nested.size if self.nested else 0)
         )
-    if chosen not in FLAVOURS:
-        raise UsageError(f"there is no flavour {chosen!r}", remedy=f"one of {', '.join(FLAVOURS)}")
-    if usual and chosen != usual:
-        raise UsageError(f"image {name} is of the flavour {usual}, not {chosen}", remedy="give it another name")
-    return chosen
 
 
-def _made(inputs: _Inputs, parts: Path) -> str:
-    """The kernel's version; kernel and base are in the folder, made of packages."""
-    unpacked = parts / "unpacked"
-    unpacked.mkdir()
-    base = make_base(inputs.ingredients, packages_directory(), unpacked)
+@dataclass(frozen=True)
+class _Made:
+    """What is known of files that are made of packages."""
+
+    kernel_version: str
+    lacking: Mapping[str, str]
+
+
+def _nested_image(agent: Path, say: Say) -> Image:
+    """The guest image that goes into a board: as it is, unless it has another agent or would be made in another way."""
+    name = DEFAULTS[GUEST_KIND]
+    image = find_image(name)
+    if image and image.is_up_to_date(agent):
+        return image
+    say(f"building {name} first, for guests nested in the board")
+    return build_image(name, agent=agent, say=say)
+
+
+def _built(inputs: _Inputs, before: Image | None, last: bytes, parts: Path, say: Say) -> Image:
+    """The image, in its place. before: the one that is there, of which what did not change is taken over.
+
+    last: the archive of the agent. parts: a folder in the image's own, to work in.
+    """
+    made = _taken_over(before, inputs, parts)
+    if made is None:
+        with room(home(inputs.name), inputs.needed):
+            say(f"fetching and unpacking {len(inputs.versions)} packages")
+            made = _made(inputs, parts, say)
+    say("writing the initial file system")
+    with room(home(inputs.name), _size_of_whole(inputs, parts)):
+        _write_whole(inputs, parts, last)
+        return _put(inputs, parts, made)
+
+
+def _made(inputs: _Inputs, parts: Path, say: Say) -> _Made:
+    """Kernel and bases are in the folder, made of packages."""
+    with tempfile.TemporaryDirectory(dir=parts) as unpacked:
+        base = make_base(inputs.ingredients, packages_directory(), Path(unpacked), say)
     (parts / KERNEL).write_bytes(base.kernel)
     (parts / BASE).write_bytes(base.archive)
-    return base.kernel_version
+    if base.nested is not None:
+        (parts / NESTED_BASE).write_bytes(base.nested)
+    return _Made(base.kernel_version, base.lacking)
 
 
-def _taken_over(built: Image | None, inputs: _Inputs, parts: Path) -> str | None:
-    """The kernel's version; kernel and base are in the folder, those of the image before. None: they would differ."""
-    if built is None or built.base != inputs.base or not (built.folder / BASE).exists():
+def _taken_over(before: Image | None, inputs: _Inputs, parts: Path) -> _Made | None:
+    """Kernel and bases are in the folder, those of the image before. None: they would differ."""
+    if before is None or before.base != inputs.base:
         return None
-    for part in (KERNEL, BASE):
-        os.link(built.folder / part, parts / part)
-    return built.kernel_version
+    if not all((before.folder / part).exists() for part in inputs.base_files):
+        return None
+    for part in inputs.base_files:
+        os.link(before.folder / part, parts / part)
+    return _Made(before.kernel_version, before.lacking)
 
 
-def _put(inputs: _Inputs, parts: Path, kernel_version: str) -> Image:
+def _size_of_whole(inputs: _Inputs, parts: Path) -> int:
+    """Bytes of the initial file systems, less the agent."""
+    base = (parts / BASE).stat().st_size
+    return base + ((parts / NESTED_BASE).stat().st_size + base + inputs.nested.size if inputs.nested else 0)
+
+
+def _write_whole(inputs: _Inputs, parts: Path, last: bytes) -> None:
+    """Nothing; the initial file systems are in the folder. last: what ends each."""
+    base = (parts / BASE).read_bytes()
+    (parts / INITRAMFS).write_bytes(base + last)
+    if inputs.nested:
+        with (parts / NESTED_INITRAMFS).open("wb") as file:
+            file.writelines((base, (parts / NESTED_BASE).read_bytes(), image_archive(inputs.nested), last))
+
+
+def _put(inputs: _Inputs, parts: Path, made: _Made) -> Image:
     """The image, in its place: first its files, then, at one blow, the word that it is there."""
     folder = home(inputs.name) / folder_name(inputs.digest)
     folder.mkdir(exist_ok=True)
-    for part in (KERNEL, BASE, INITRAMFS):
+    for part in (*inputs.base_files, *inputs.whole_files):
         os.replace(parts / part, folder / part)
     image = Image(
         name=inputs.name,
         kernel=folder / KERNEL,
         initramfs=folder / INITRAMFS,
-        append=command_line(inputs.ingredients.architecture),
-        flavour=inputs.flavour,
-        kernel_version=kernel_version,
+        append=command_line(inputs.sort, inputs.ingredients.architecture),
+        flavour=inputs.sort.flavour,
+        kernel_version=made.kernel_version,
         digest=inputs.digest,
         packages=inputs.versions,
         built=datetime.now(UTC).isoformat(timespec="seconds"),
-        size=size_of(folder),
+        size=size_of(folder, inputs.sort.kind),
         extra=inputs.extra,
         agent=inputs.agent,
         recipe=inputs.recipe,
         base=inputs.base,
+        kind=inputs.sort.kind,
+        lacking=made.lacking,
+        **inputs.nested_digest,
     )
     write_description(image, parts / DESCRIPTION)
     os.replace(parts / DESCRIPTION, home(inputs.name) / DESCRIPTION)

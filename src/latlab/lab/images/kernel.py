@@ -11,7 +11,7 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping
 
-from latlab.lab.images import lz4
+from latlab.lab.images import lz4, zstd
 
 MAGIC = b"HdrS"
 SECTOR = 512
@@ -22,6 +22,7 @@ UNPACKERS: Mapping[bytes, Callable[[bytes], bytes]] = {
     b"\x1f\x8b": lambda payload: zlib.decompressobj(wbits=zlib.MAX_WBITS | 16).decompress(payload),
     b"\xfd7zXZ\0": lambda payload: lzma.LZMADecompressor(lzma.FORMAT_XZ).decompress(payload),
     lz4.MAGIC: lambda payload: lz4.unpack(payload[:-SIZE_AT_END]),
+    zstd.MAGIC: zstd.unpack,
     b"\x5d\0\0": lambda payload: lzma.LZMADecompressor(lzma.FORMAT_ALONE).decompress(payload),
 }
 """How a payload that begins so is unpacked; what follows it is not looked at."""

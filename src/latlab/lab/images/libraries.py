@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from latlab.errors import LabError
 from latlab.lab.images import elf
-from latlab.lab.images.archive import Entry
+from latlab.lab.images.archive import Entry, file
 from latlab.lab.images.tree import Tree, merged
 
 
@@ -26,6 +26,19 @@ def needed_libraries(entries: Mapping[str, Entry], tree: Tree) -> dict[str, Entr
                     if _is_elf(part):
                         waiting.append((place, part))
     return found
+
+
+def command(path: str, tree: Tree) -> tuple[str, ...]:
+    """The beginning of a command line that runs the packages' program at the path where it was unpacked.
+
+    With the packages' own loader and libraries, whatever this machine has. LabError: one is missing.
+    """
+    program = tree.place(path)
+    needed = needed_libraries({path: file(program.read_bytes())}, tree)
+    folders = dict.fromkeys(str(tree.place(library).parent) for library in needed)
+    interpreter = elf.links(program.read_bytes()).interpreter or ""
+    loader = tree.place(merged(interpreter.lstrip("/")))
+    return (str(loader), "--argv0", path, "--library-path", ":".join(folders), str(program))
 
 
 def _paths(name: str, linked: elf.Links, tree: Tree) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,17 +14,23 @@ from latlab.lab.images.tools import printed
 
 UPDATE = "`apt-get update` makes apt's package lists new"
 LIBRARIES = "libs"
+HEADERS = ("linux-headers-", "linux-kbuild-")
 
 
 @dataclass(frozen=True)
 class Package:
-    """A package as apt would install it today. depends: what it needs, the first of alternatives each."""
+    """A package as apt would install it today. depends: what it needs, the first of alternatives each.
+
+    size: bytes to be fetched; unpacked_size: bytes its files take.
+    """
 
     name: str
     version: str
     architecture: str
     section: str
     depends: tuple[str, ...]
+    size: int
+    unpacked_size: int
 
     @property
     def file(self) -> str:
@@ -50,16 +56,30 @@ class Apt:
         wanted = list(dict.fromkeys(names))
         known = {package.name: package for package in self._known(wanted)}
         if unknown := [name for name in wanted if name not in known]:
-            raise LabError(f"apt knows no package {', '.join(unknown)}", where="building an image", remedy=UPDATE)
+            raise _unknown(unknown)
         return [known[name] for name in wanted]
 
-    def kernel(self, meta: str) -> Package:
-        """The package of the kernel that the package `meta` stands for. LabError: apt knows none."""
-        (package,) = self.packages([meta])
-        kernel = next((name for name in package.depends if name.startswith("linux-image-")), None)
+    def kernel(self, *metas: str) -> Package:
+        """The package of the kernel that the first of the packages `metas` that there is stands for.
+
+        LabError: apt knows none of them, or not the kernel.
+        """
+        known = {package.name: package for package in self._known(list(metas))}
+        meta = next((known[name] for name in metas if name in known), None)
+        if meta is None:
+            raise _unknown(metas)
+        kernel = next((name for name in meta.depends if name.startswith("linux-image-")), None)
         if kernel is None:
-            raise LabError(f"{meta} {package.version} names no kernel", where="building an image", remedy=UPDATE)
+            raise LabError(f"{meta.name} {meta.version} names no kernel", where="building an image", remedy=UPDATE)
         return self.packages([kernel])[0]
+
+    def headers(self, kernel: Package) -> list[Package]:
+        """The packages that modules for that kernel are compiled with; none if apt has not all of them."""
+        name = f"linux-headers-{kernel.name.removeprefix('linux-image-').removesuffix('-unsigned')}"
+        own = [package for package in self._known([name]) if package.version == kernel.version]
+        wanted = [one for package in own for one in package.depends if one.startswith(HEADERS)]
+        shared = list(self._known(wanted)) if wanted else []
+        return [*own, *shared] if len(shared) == len(wanted) else []
 
     def libraries_of(self, packages: Iterable[Package]) -> list[Package]:
         """The packages of libraries that these depend on, and those libraries in turn; by name."""
@@ -85,6 +105,8 @@ class Apt:
                 architecture=fields["Architecture"],
                 section=fields.get("Section", ""),
                 depends=tuple(_depends(fields)),
+                size=int(fields["Size"]),
+                unpacked_size=int(fields.get("Installed-Size", 0)) * 1024,
             )
 
     def _show(self, names: list[str]) -> str:
@@ -117,6 +139,19 @@ def fetch(packages: Iterable[Package], cache: Path) -> list[Path]:
 def unpack(file: Path, folder: Path) -> None:
     """Nothing; the package's files are in the folder. LabError: it is no whole package."""
     printed("dpkg", "-x", str(file), str(folder), remedy=f"delete {file}: it is fetched again")
+
+
+def to_be_fetched(packages: Iterable[Package], cache: Path) -> int:
+    """Bytes of the packages that are not in the folder `cache` yet."""
+    return sum(package.size for package in packages if not (cache / package.file).exists())
+
+
+def _unknown(names: Sequence[str]) -> LabError:
+    """What to say of packages of which apt knows none, with where it looked."""
+    archives = printed("apt-get", "indextargets", "--format", "$(SITE) $(RELEASE)", "Created-By: Packages")
+    where = ", ".join(dict.fromkeys(archives.splitlines())) or "no archive: its package lists are empty"
+    what = f"apt knows no package {', '.join(names)}; it looked in {where}"
+    return LabError(what, where="building an image", remedy=UPDATE)
 
 
 def _depends(fields: dict[str, str]) -> Iterator[str]:

@@ -2,15 +2,52 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Programs and what belongs to them.
+
+    programs: those of each Debian package, which bring the libraries they need along. files: what they read besides,
+    or load: patterns of paths, by package. links: path → where it leads.
+    """
+
+    programs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The names of the packages all this is in."""
+        return tuple(dict.fromkeys((*self.programs, *self.files)))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What an image is made of.
+
+    architectures: those of Debian it can be made for. kernels: packages that depend on the newest kernel of a kind; of
+    several the first that there is. command_line: what the kernel is told at least. boot_modules: loaded at boot, after
+    what they depend on. modules: no image is made without. features: modules that a kernel may lack → what an image
+    lacks then. modules_if_there: nobody misses these. nested: programs that start guests in the machine itself; they
+    are in an initial file system of their own. None: guests are not started in it.
+    """
+
+    architectures: tuple[str, ...]
+    kernels: tuple[str, ...]
+    command_line: str
+    parts: Parts
+    boot_modules: tuple[str, ...]
+    modules: tuple[str, ...]
+    modules_if_there: tuple[str, ...]
+    features: Mapping[str, str] = field(default_factory=dict)
+    nested: Parts | None = None
+
 
 FLAVOURS = ("cloud", "standard", "rt")
 """Debian's kernels: small and for virtual machines, the usual one, and PREEMPT_RT."""
-
-READY_MADE = {f"debian-{flavour}": flavour for flavour in FLAVOURS}
-"""The images one need not describe, and the flavour of each."""
 
 _KERNELS = {"cloud": "linux-image-cloud-{}", "standard": "linux-image-{}", "rt": "linux-image-rt-{}"}
 
@@ -114,21 +151,15 @@ CONSOLES: Mapping[str, str] = {"amd64": "ttyS0", "arm64": "ttyAMA0"}
 COMMAND_LINE = "panic=-1 quiet mitigations=off nokaslr cryptomgr.notests=1 apparmor=0 audit=0 net.ifnames=0"
 """Tests and hardening that a guest which lives for one measurement has no use for, and every boot would pay for."""
 
-CONTENT = ("archive", "base", "elf", "kernel", "libraries", "lz4", "modules", "recipe", "tree")
-"""The sources that decide, besides packages and agent, what is in an image."""
 
-
-def kernel_package(flavour: str, architecture: str) -> str:
-    """The Debian package that depends on the newest kernel of that flavour."""
-    return _KERNELS[flavour].format(architecture)
-
-
-def command_line(architecture: str) -> str:
-    """What the kernel of an image is told at least."""
-    return f"console={CONSOLES[architecture]} {COMMAND_LINE}"
-
-
-def recipe_version() -> str:
-    """A digest of the sources an image is made by, in hexadecimal: another one may make other images."""
-    sources = (Path(__file__).with_name(f"{name}.py").read_bytes() for name in CONTENT)
-    return hashlib.sha256(b"\0".join(sources)).hexdigest()
+def guest_recipe(flavour: str) -> Recipe:
+    """What a guest of one of the FLAVOURS is made of."""
+    return Recipe(
+        architectures=tuple(CONSOLES),
+        kernels=(_KERNELS[flavour],),
+        command_line=COMMAND_LINE,
+        parts=Parts(PROGRAMS, FILES),
+        boot_modules=BOOT_MODULES,
+        modules=MODULES,
+        modules_if_there=MODULES_IF_THERE,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from collections.abc import Sequence
@@ -10,10 +11,15 @@ from pathlib import Path
 from latlab.errors import LabError
 
 ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
+NO_ROOM = ("No space left on device", "Disk quota exceeded", "You don't have enough free space", ": Wrote only ")
+"""What tools say when a file system is full; the last is tar's, of a file that just did not fit."""
 
 
 def printed(*argv: str, cwd: Path | None = None, remedy: str = "") -> str:
-    """What the command printed. LabError: it is not here, or it failed, with what it complained of and the remedy."""
+    """What the command printed. LabError: it is not here, or it failed, with what it complained of and the remedy.
+
+    OSError: it had no room to write.
+    """
     try:
         done = subprocess.run(
             argv,
@@ -30,6 +36,8 @@ def printed(*argv: str, cwd: Path | None = None, remedy: str = "") -> str:
             where="building an image",
             remedy="images are made of Debian's packages: build them on Debian, and take the images folder along",
         ) from None
+    if done.returncode and any(words in done.stderr for words in NO_ROOM):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(cwd or ""))
     if done.returncode:
         raise LabError(f"{_name(argv)} failed: {_complaint(done.stderr)}", where="building an image", remedy=remedy)
     return done.stdout

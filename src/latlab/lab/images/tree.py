@@ -40,6 +40,10 @@ class Tree:
             return DIRECTORY
         return file(found.read_bytes(), executable=bool(found.stat().st_mode & 0o100))
 
+    def place(self, path: str) -> Path:
+        """Where on this machine is what is at the path, links followed inside the packages. LabError: nothing is."""
+        return self._found[next(reversed(self.followed(path)))]
+
     def matching(self, pattern: str) -> dict[str, Entry]:
         """What is at the paths that match; `*` stands for any number of folders, too."""
         return {path: self.entry(path) for path in self._found if fnmatchcase(path, pattern)}
