@@ -7,7 +7,7 @@ from math import ceil, isqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from latlab.analysis.statistics import PERCENTILES, Statistics, smallest_n, statistics
@@ -54,7 +54,6 @@ def test_support_is_symmetric_and_no_smaller_sample_has_it(p: Fraction) -> None:
     assert n == 1 or 1 - q ** (n - 1) < Fraction(975, 1000)
 
 
-@settings(deadline=None)
 @given(st.lists(INT64, min_size=1, max_size=400))
 def test_integers_are_those_of_exact_arithmetic_over_all_of_int64(values: list[int]) -> None:
     found, ordered = of(values), sorted(values)
@@ -67,7 +66,6 @@ def test_integers_are_those_of_exact_arithmetic_over_all_of_int64(values: list[i
         assert getattr(found, name) == expected
 
 
-@settings(deadline=None)
 @given(st.integers(-(2**62), 2**62), st.lists(st.integers(-(2**61), 2**61), min_size=1, max_size=300))
 def test_stddev_loses_nothing_to_a_large_common_offset(offset: int, deviations: list[int]) -> None:
     values = [offset + deviation for deviation in deviations]

@@ -280,7 +280,7 @@ keys = st.tuples(st.sampled_from([1, 2, 9]), st.one_of(st.integers(0, 6), st.jus
 stamps = st.integers(-(2**60), 2**60)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     sent_rows=st.lists(st.tuples(keys, stamps, stamps, stamps, st.sampled_from([0, 105]))),
     stamp_rows=st.lists(st.tuples(keys, st.integers(0, 5), stamps)),

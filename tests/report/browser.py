@@ -60,7 +60,7 @@ def opened(page: Path, fragment: str = "", *flags: str) -> str:
     return finished.stdout
 
 
-def acted(page: Path, script: str) -> str:
+def acted(page: Path, script: str, *flags: str) -> str:
     """The document after the page was ready and `script` has run in it, as a reader's hand would act."""
     ours = f"""<script>const waiting = setInterval(async () => {{
       if (document.body.dataset.ready !== "true") return;
@@ -73,7 +73,7 @@ def acted(page: Path, script: str) -> str:
     end = document.index(">", start) + 1
     copy = page.with_name("acted.html")
     copy.write_text(document[:start] + document[end:].replace("</body>", ours), encoding="utf-8")
-    return opened(copy)
+    return opened(copy, "", *flags)
 
 
 def charts(document: str) -> list[Element]:

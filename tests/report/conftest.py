@@ -13,6 +13,7 @@ import pytest
 from matrix_run import write_matrix_run
 from numpy.typing import NDArray
 
+from latlab.analysis.statistics import NAMES
 from latlab.analysis.summary import summarise_cell, with_reasons
 from latlab.analysis.trust import Reason
 from latlab.data.run_folder import RunFolder
@@ -287,6 +288,24 @@ def matrix_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "20261121-205152-bridges-3f9a"
     folder.mkdir()
     write_matrix_run(folder)
+    write_report(folder, formats=())
+    return folder
+
+
+@pytest.fixture(scope="session")
+def slow_matrix_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with figures as wide as they get: of seconds, with every percentile, in cells with long names."""
+    folder = tmp_path_factory.mktemp("runs") / "20261121-205152-bridges-3f9a"
+    folder.mkdir()
+    write_matrix_run(folder)
+    run = RunFolder(folder)
+    result = run.result()
+    for cell in result["cells"]:
+        cell["cell"] = {"guests": "vm1.bridge ovs-afxdp + vm2.bridge macvtap", "loads": ["load-down", "load-up"]}
+        for block in cell["streams"].values():
+            for figures in block["metrics"].values():
+                figures |= dict.fromkeys(NAMES, 1_234_567_890) | {"n": 123_456}
+    run.write_result(result)
     write_report(folder, formats=())
     return folder
 

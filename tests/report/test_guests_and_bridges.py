@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import io
 import re
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from statistics import pstdev
 from typing import Any
@@ -17,7 +19,9 @@ from matrix_run import REPEATS, slug
 from rich.console import Console
 
 from latlab.analysis.metrics import METRICS_BY_NAME, metric_values
+from latlab.data.run_folder import RunFolder
 from latlab.report import repeats
+from latlab.report.html import render
 from latlab.report.result import exit_code, judged_result
 from latlab.report.rows import summaries
 from latlab.report.terminal import print_result
@@ -48,6 +52,18 @@ def edge(begin: str, end: str, source: str, half_ns: int | None = 0) -> dict[str
 @pytest.fixture(scope="module")
 def page(matrix_run: Path) -> str:
     return (matrix_run / "report.html").read_text()
+
+
+@pytest.fixture
+def new_matrix_page(matrix_run: Path, tmp_path: Path) -> Callable[[dict[str, Any]], str]:
+    """The page of another result of the same run."""
+
+    def make(result: dict[str, Any]) -> str:
+        folder = RunFolder(shutil.copytree(matrix_run, tmp_path / matrix_run.name))
+        folder.write_result(result)
+        return render(folder, [], {})
+
+    return make
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])
@@ -101,9 +117,41 @@ def test_a_failed_cell_is_a_failure_whatever_could_not_be_built(matrix: dict[str
 def test_the_clock_stands_beside_the_uncertainty(matrix: dict[str, Any], page: str) -> None:
     title = next(line for line in printed(matrix, 200) if line.startswith("down, sensor → vm1: latency = "))
     assert "µs ± 0.4 (shared page) · " in title
-    assert page.count('<td class="figure">0.4 (shared page)</td>') >= 2 * 27
+    captions = re.findall(r"<caption>(.*?)</caption>", section(page, 'data-for-metric="latency"', "</table>"))
+    assert captions == [
+        "down, sensor → vm1: latency = rx_soft − launch, µs ± 0.4 (shared page) · after warm-up · "
+        "each repetition by itself · functional only"
+    ]
+    assert page.count('<td class="figure">0.4</td>') >= 2 * 27
     matrix["cells"][0]["streams"]["down"]["metrics"]["latency"]["uncertainty_ns"] = None
     assert "µs ± 0.4 (shared page), unknown in some cells · " in printed(matrix, 200)[0]
+
+
+def test_where_rows_have_their_uncertainty_from_several_clocks_each_names_its_own(
+    matrix: dict[str, Any], new_matrix_page: Callable[[dict[str, Any]], str]
+) -> None:
+    for cell in matrix["cells"]:
+        if cell["cell"]["guests.vm1.bridge"] == "xdp":
+            cell["streams"]["down"]["clock"] = "exchange"
+    tables = section(new_matrix_page(matrix), 'data-for-metric="latency"', "</table>")
+    assert "µs ± 0.4 (shared page or exchange) · " in tables
+    assert [tables.count(f'0.4 <span class="quiet">({clock})</span>') for clock in ("shared page", "exchange")] == [
+        18,
+        9,
+    ]
+
+
+def test_a_bound_is_never_rounded_down(matrix: dict[str, Any]) -> None:
+    for ns, text in ((401, "0.5"), (400, "0.4"), (1, "0.1"), (0, "0.0"), (None, "unknown")):
+        for cell in matrix["cells"]:
+            if cell["streams"]:
+                cell["streams"]["down"]["metrics"]["latency"]["uncertainty_ns"] = ns
+        assert {row.uncertainty for row in summaries(matrix, "latency")[0].rows} == {text}
+
+
+def test_what_one_host_s_clock_alone_tells_is_off_by_nothing(matrix: dict[str, Any], page: str) -> None:
+    assert {row.clock for row in summaries(matrix, "delivery")[0].rows} == {"one clock"}
+    assert "delivery = rx_user − rx_soft, µs ± 0.0 (one clock) · " in page
 
 
 def test_the_source_of_a_clock_is_that_of_the_edges_which_join_the_two_hosts() -> None:

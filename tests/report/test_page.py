@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Callable
@@ -269,3 +270,69 @@ def test_the_page_says_what_the_scenario_is_for(new_run: Callable[..., Path]) ->
     folder.write_run(folder.run() | {"description": "A sensor's stream & <its> load"})
     page = write_report(folder, formats=()).read_text()
     assert "<p>A sensor&#39;s stream &amp; &lt;its&gt; load</p>" in page
+
+
+CCDF_POINTS = "document.querySelector('.ccdf[data-stream=up]').dataset.points"
+LEGEND = ".ccdf[data-stream=up] .legend"
+
+
+def test_the_legend_names_each_dimension_once_and_what_its_colour_dash_or_marker_says(matrix_run: Path) -> None:
+    dom = opened(matrix_run / "report.html")
+    legend = re.search(r'<div class="legend">(.*?)</figure>', dom, re.DOTALL)
+    assert legend
+    rows = legend[1].split('role="group"')[1:]
+    said = [re.findall(r"<span class=\"quiet\">(.*?)</span>|</svg>(.*?)</button>", row) for row in rows]
+    assert [["".join(one) for one in row] for row in said] == [
+        ["bridge", "tap", "macvtap", "xdp"],
+        ["loads", "none", "load-down", "load-up"],
+        ["repeat", "1", "2", "3"],
+    ]
+    assert [re.findall(r'class="swatch (.*?)"', row) for row in rows] == [
+        ["line-0", "line-1", "line-2"],
+        *[["any"] * 3] * 2,
+    ]
+    assert re.findall(r'stroke-dasharray="(.*?)"', rows[1]) == ["", "6 2", "2 2"]
+    assert [row.count("<path") for row in rows] == [3, 3, 5]
+
+
+def test_a_value_of_the_legend_hides_every_line_that_has_it_and_shows_them_again(matrix_run: Path) -> None:
+    script = f"""const seen = [];
+      const press = async (text) => {{
+        [...document.querySelectorAll('{LEGEND} button')].find((one) => one.textContent === text).click();
+        await new Promise((done) => setTimeout(done, 50));
+        seen.push({CCDF_POINTS});
+      }};
+      for (const text of ['tap', 'load-up', '2', 'tap', 'load-up', '2']) await press(text);
+      document.body.dataset.seen = seen.join(' ');"""
+    dom = acted(matrix_run / "report.html", script)
+    # 3 bridges, 3 loads and 3 repetitions of 1400 packets each.
+    assert [int(points) / 1400 for points in body(dom)["data-seen"].split()] == [18, 12, 8, 12, 18, 27]
+
+
+WIDTHS = """document.body.dataset.widths = JSON.stringify({
+      page: [document.documentElement.scrollWidth, document.documentElement.clientWidth],
+      boxes: [...document.querySelectorAll('.scroll')].filter((box) => box.offsetParent)
+        .map((box) => [box.scrollWidth, box.clientWidth, box.querySelector('table').className]),
+    });"""
+
+
+def widths(page: Path, window: int) -> dict[str, Any]:
+    """[content, room] of the page and of each box that is shown, in a window of this width."""
+    found: dict[str, Any] = json.loads(
+        html.unescape(body(acted(page, WIDTHS, f"--window-size={window},1000"))["data-widths"])
+    )
+    return found
+
+
+def test_every_column_can_be_read_in_a_window_of_1280_pixels(slow_matrix_run: Path) -> None:
+    found = widths(slow_matrix_run / "report.html", 1280)
+    assert found["page"][0] <= found["page"][1]
+    assert [box[2] for box in found["boxes"]].count("figures") == 2
+    assert [box for box in found["boxes"] if box[0] > box[1]] == []
+
+
+@pytest.mark.parametrize("window", [1024, 720, 500])
+def test_in_a_narrower_window_tables_scroll_in_their_own_boxes(slow_matrix_run: Path, window: int) -> None:
+    found = widths(slow_matrix_run / "report.html", window)
+    assert found["page"][0] <= found["page"][1]
+    assert any(box[0] > box[1] for box in found["boxes"])

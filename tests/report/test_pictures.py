@@ -5,14 +5,17 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib.legend import Legend
 from PIL import Image
 
 from latlab.data.run_folder import RunFolder
-from latlab.report.palette import COLOURS, LOST_COLOUR, look
+from latlab.report.legend import Key
+from latlab.report.palette import COLOURS, LOST_COLOUR
 from latlab.report.pictures import ccdf_figure, series_figure, write_pictures
 from latlab.report.view import View, view
 
@@ -99,6 +102,68 @@ def test_a_stream_s_name_cannot_lead_out_of_the_folder(shared_run: Path, tmp_pat
         assert path.parent == tmp_path / "pictures"
 
 
-def test_cells_beyond_the_colours_and_repeats_still_look_different() -> None:
-    looks = {look(configuration, repeat) for configuration in range(20) for repeat in (1, 2, 3)}
-    assert len(looks) == 60
+def test_the_picture_says_by_how_much_the_clocks_may_make_it_wrong_and_how_many_packets_it_shows(
+    matrix_run: Path, shared_run: Path
+) -> None:
+    def notes(run: Path, stream: str, metric: str) -> set[str]:
+        view_ = shown(run, stream, metric)
+        return {text.get_text() for draw in (series_figure, ccdf_figure) for text in draw(view_, "caption").texts}
+
+    assert "figures in µs, ± 0.4 (shared page) · 1400 packets in each cell" in notes(matrix_run, "up", "latency")
+    assert "figures in µs, ± 0.0 (one clock) · 1400 packets in each cell" in notes(matrix_run, "up", "delivery")
+    counts = sorted(len(trace.value_ns) for trace in shown(shared_run).traces)
+    note = f"figures in µs, ± 0.0 (one kernel) · {counts[0]} to {counts[-1]} packets in each cell"
+    assert note in notes(shared_run, "control", "latency")
+
+
+def test_each_cell_s_own_uncertainty_stands_beside_its_figures(matrix_run: Path) -> None:
+    for metric, ends in (("path", "± 0.4"), ("delivery", "lost 0")):
+        figure = series_figure(shown(matrix_run, "down", metric), "caption")
+        assert all(axes.get_title(loc="right").endswith(ends) for axes in figure.axes[1::2])
+
+
+def test_the_legend_tells_colours_dashes_and_markers_apart_as_the_lines_have_them(matrix_run: Path) -> None:
+    view_ = shown(matrix_run, "up")
+    figure = ccdf_figure(view_, "caption")
+    bridges, loads, repeats = figure.legends
+    assert [text.get_text() for text in bridges.get_texts()] == ["tap", "macvtap", "xdp"]
+    assert [text.get_text() for text in loads.get_texts()] == ["none", "load-down", "load-up"]
+    assert {"bridge", "loads", "repeat"} <= {text.get_text() for text in figure.texts}
+    colours = {text.get_text(): line.get_color() for text, line in entries(bridges)}
+    dashes = {text.get_text(): dash_of(line) for text, line in entries(loads)}
+    markers = {text.get_text(): line.get_marker() for text, line in entries(repeats)}
+    assert [len(set(found.values())) for found in (colours, dashes, markers)] == [3, 3, 3]
+    (axes,) = figure.axes
+    assert len(axes.lines) == 27
+    for line in axes.lines:
+        bridge, load, repeat = (part.rsplit(" ", 1)[1] for part in str(line.get_label()).split(", "))
+        assert line.get_color() == colours[bridge]
+        assert dash_of(line) == dashes[load]
+        assert line.get_marker() == markers[repeat]
+
+
+def dash_of(line: Any) -> tuple[float, ...]:
+    """The lengths of a line's dashes; `get_linestyle` calls every pattern "--"."""
+    return tuple(line._dash_pattern[1] or ())
+
+
+def entries(legend: Legend) -> list[tuple[Any, Any]]:
+    """Each entry's text and line."""
+    return list(zip(legend.get_texts(), legend.get_lines(), strict=True))
+
+
+def test_a_long_legend_goes_on_in_lines_inside_the_picture(matrix_run: Path) -> None:
+    view_ = shown(matrix_run, "down")
+    names = [f"a rather long name of a bridge, number {number}" for number in range(7)]
+    entry = view_.legend[0].entries[0]
+    key = Key("bridge", tuple(replace(entry, text=name) for name in names))
+    figure = ccdf_figure(replace(view_, legend=(key,)), "caption")
+    figure.draw_without_rendering()
+    width = figure.bbox.width
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    assert 0 < box.x0 < box.x1 < width
+    assert 0 < box.y0 < box.y1 < figure.axes[0].get_window_extent().y0
+    places = [text.get_window_extent() for text in legend.get_texts()]
+    read = sorted(zip(places, legend.get_texts(), strict=True), key=lambda one: (-round(one[0].y0), one[0].x0))
+    assert [text.get_text() for _, text in read] == names

@@ -54,7 +54,8 @@ def common_axis(cells: list[NDArray[np.int64]]) -> Axis:
     high = float(max(values.max() for values in filled))
     quantiles = [np.quantile(values, [0.05, 0.5, 0.95]) for values in filled]
     median = float(min(middle for _, middle, _ in quantiles))
-    spread = max(float(max(upper - lower for lower, _, upper in quantiles)), 1.0)
+    # The usual cell's: one cell that is far wider must not flatten the others.
+    spread = max(float(np.median([upper - lower for lower, _, upper in quantiles])), 1.0)
     if low > 0 and high / median > _LONG_TAIL:
         margin = (high / low) ** _MARGIN
         return Axis("log", low / margin, high * margin)

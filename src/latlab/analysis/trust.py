@@ -91,6 +91,14 @@ RULES: Final[tuple[Rule, ...]] = (
         "launch_time out: without one the kernel sends each packet as soon as it is handed over",
     ),
     Rule(
+        "the XDP bridge carried the streams",
+        "the kernel bridge carried the streams in the XDP bridge's place",
+        "untrusted",
+        check.xdp_bridge_carried_the_streams,
+        "the figures are the kernel bridge's: see by `bridge fdb show` whether it knows both ends at their ports, and "
+        "in docs/xdp-bridge.md which frames are left to it",
+    ),
+    Rule(
         "clocks were not stepped",
         "a clock was stepped",
         "untrusted",
@@ -109,8 +117,15 @@ RULES: Final[tuple[Rule, ...]] = (
         "nothing bounds the offset between the two clocks",
         "untrusted",
         check.clock_offset_is_bounded,
-        "hosts on one kernel: clock: {sync: shared}; others: {sync: exchange}. Neither bounds how far a NIC's clock is "
-        "from the system's",
+        "a guest: fewer streams and loads, a CPU for the agents that compare the clocks, or clock: {sync: exchange}; "
+        "hosts on one kernel: {sync: shared}. None bounds how far a NIC's clock is from the system's",
+    ),
+    Rule(
+        "the clocks' offset is bounded throughout",
+        "nothing bounds the offset between the two clocks for a while",
+        "suspect",
+        check.clock_offset_is_bounded_throughout,
+        "fewer streams and loads, or a CPU for the agents that compare the clocks",
     ),
     Rule(
         "the clock bound is small beside the latency",
@@ -140,6 +155,14 @@ RULES: Final[tuple[Rule, ...]] = (
         check.tuning_is_in_force,
         "do what came back asks for, or take the setting out of the scenario; what changes one meanwhile is often the "
         "link's coming up, a driver's reset or another program, such as irqbalance or tuned",
+    ),
+    Rule(
+        "the XDP bridge carried every packet",
+        "the kernel bridge carried packets beside the XDP bridge",
+        "suspect",
+        check.xdp_bridge_carried_every_packet,
+        "XDP redirects from port to port: what goes to or from the VM host itself, and what docs/xdp-bridge.md names, "
+        "is the kernel bridge's; compare such figures with bridge tap's",
     ),
     Rule(
         "timestamps are there",

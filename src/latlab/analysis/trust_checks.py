@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ _KEEP_LAUNCH_TIMES = frozenset({"etf", "taprio"})
 """Qdiscs that send a packet at its launch time (SO_TXTIME): net/sched/sch_etf.c, sch_taprio.c.
 
 fq takes launch times on CLOCK_MONOTONIC only: one on CLOCK_TAI lies beyond its horizon, and it drops the packet."""
+_XDP_COUNTS = re.compile(r"frames redirected (\d+), passed (\d+)")
+"""What the ports of an XDP bridge counted until the cell's end, in the bridge's `detail` (docs/formats.md)."""
 _ONE_WAY = tuple(metric.name for metric in METRICS if metric.crosses_hosts)
 
 
@@ -81,6 +84,24 @@ def launch_times_are_honoured(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(where, " or ".join(sorted(_KEEP_LAUNCH_TIMES)), ", ".join(kinds) or "no qdisc")
 
 
+def xdp_bridge_carried_the_streams(evidence: Evidence) -> Iterator[Broken]:
+    """XDP bridges that left most of the packets to the kernel bridge beside them: the figures are that one's."""
+    for where, arrived, redirected, passed in _across_xdp(evidence):
+        if 2 * redirected < arrived:
+            yield _not_redirected(where, arrived, redirected, passed)
+
+
+def xdp_bridge_carried_every_packet(evidence: Evidence) -> Iterator[Broken]:
+    """XDP bridges that left some of the packets to the kernel bridge, and streams that it has to carry."""
+    for where, arrived, redirected, passed in _across_xdp(evidence):
+        if redirected < arrived <= 2 * redirected:
+            yield _not_redirected(where, arrived, redirected, passed)
+    for bridge in _xdp_bridges(evidence):
+        for stream in evidence.cell["streams"]:
+            if _ends(stream) & set(bridge["guests"]) and bridge["host"] in _ends(stream):
+                yield Broken(f"stream {stream['name']}", "from port to port", f"{bridge['host']} itself is at one end")
+
+
 def clocks_were_not_stepped(evidence: Evidence) -> Iterator[Broken]:
     """Hosts whose REALTIME jumped against MONOTONIC, or TAI against REALTIME, between two readings."""
     for name, clocks in evidence.clocks.items():
@@ -115,14 +136,19 @@ def no_packet_arrived_before_it_left(evidence: Evidence) -> Iterator[Broken]:
 
 
 def clock_offset_is_bounded(evidence: Evidence) -> Iterator[Broken]:
-    """One-way figures between hosts whose clock offset nothing bounds."""
+    """One-way figures between hosts whose clock offset nothing bounds at all."""
+    for where, _, _, figures in _metrics(evidence, *_ONE_WAY):
+        if figures["uncertainty_ns"] is None:
+            yield Broken(where, "a bound of the offset between the two clocks", "none for any packet")
+
+
+def clock_offset_is_bounded_throughout(evidence: Evidence) -> Iterator[Broken]:
+    """More than a small share of a one-way metric's packets at whose time nothing bounds the clocks' offset."""
     for where, _, _, figures in _metrics(evidence, *_ONE_WAY):
         unbounded = figures.get("unbounded", 0)
-        if unbounded:
-            said = f"none for {unbounded} packets, which are in no figure"
-            yield Broken(where, "a bound of the offset between the two clocks", said)
-        elif figures["uncertainty_ns"] is None:
-            yield Broken(where, "a bound of the offset between the two clocks", "none in cell.json")
+        if unbounded > THRESHOLDS.missing_share * (figures["n"] + unbounded) and figures["uncertainty_ns"] is not None:
+            said = f"none for {unbounded} of {figures['n'] + unbounded} packets, which are in no figure"
+            yield Broken(where, f"no bound for {THRESHOLDS.missing_share:.1%} of the packets or fewer", said)
 
 
 def clock_bound_is_small(evidence: Evidence) -> Iterator[Broken]:
@@ -244,6 +270,39 @@ def agents_cpus_are_isolated(evidence: Evidence) -> Iterator[Broken]:
             continue
         if shared := sorted(set(cpus) - set(isolated)):
             yield Broken(_agent(agent), "isolated CPUs only", f"CPUs {', '.join(map(str, shared))} not isolated")
+
+
+def _xdp_bridges(evidence: Evidence) -> list[Mapping[str, Any]]:
+    """Those of a cell that ran to its end: in another the counts may be older than the last packets."""
+    if evidence.cell["status"] != "ok":
+        return []
+    return [bridge for bridge in evidence.cell.get("bridges", []) if bridge["kind"] == "xdp"]
+
+
+def _across_xdp(evidence: Evidence) -> Iterator[tuple[str, int, int, int]]:
+    """(where, packets that arrived, frames redirected, frames passed) of every XDP bridge that streams go across.
+
+    Frames of anything else are among them: fewer redirected than arrived can only be packets that were not.
+    """
+    for bridge in _xdp_bridges(evidence):
+        counts = _XDP_COUNTS.search(bridge["detail"])
+        names = [
+            stream["name"]
+            for stream in evidence.cell["streams"]
+            if _ends(stream) & set(bridge["guests"]) and bridge["host"] not in _ends(stream)
+        ]
+        measured = [evidence.document["streams"][name] for name in names if name in evidence.document["streams"]]
+        if counts and measured:
+            arrived = sum(stream["counts"]["received"] for stream in measured)
+            yield f"bridge xdp on {bridge['host']}, {', '.join(names)}", arrived, int(counts[1]), int(counts[2])
+
+
+def _not_redirected(where: str, arrived: int, redirected: int, passed: int) -> Broken:
+    return Broken(where, f"{arrived} frames redirected, or more", f"{redirected}, and {passed} passed")
+
+
+def _ends(stream: Mapping[str, Any]) -> set[str]:
+    return {stream["talker"], stream["listener"]}
 
 
 def _early_ns(stream: Mapping[str, Any]) -> int:

@@ -26,7 +26,7 @@ def write_report(
     folder = run if isinstance(run, RunFolder) else RunFolder.open(run)
     result = folder.result()
     label, verdict = result["label"] or "no label", f"verdict: {result['verdict']}"
-    caption = " · ".join((label, verdict, result["scenario"], result["run"], "figures in µs"))
+    caption = " · ".join((label, verdict, result["scenario"], result["run"]))
     payloads: dict[tuple[str, str], dict[str, Any]] = {}
     strips: dict[tuple[str, str], Strips] = {}
     wanted = views(result)

@@ -25,7 +25,7 @@ STATISTICS: tuple[tuple[str, str], ...] = (
     ),
     (
         "±",
-        "how far each figure may be off because two hosts' clocks are not one clock; in brackets what compares them",
+        "how far a figure may be off because two hosts' clocks are not one clock; in brackets what compares them",
     ),
     (
         "of each",

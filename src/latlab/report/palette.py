@@ -1,16 +1,16 @@
-"""Which colour and line each cell has: Okabe and Ito's colours, told apart by the colour-blind too.
+"""The colours, dashes and markers of lines, told apart by the colour-blind too, and in print.
 
-Source: M. Okabe, K. Ito, "Color Universal Design", 2008. Configurations differ in colour, and in the
-marker once the colours are used up; repeats of one configuration differ in the dash.
+Sources: M. Okabe, K. Ito, "Color Universal Design", 2008, without its yellow, which white paper swallows; the last is
+wine of P. Tol, "Colour Schemes", SRON/EPS/TN/09-002, 2021, "muted".
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9")
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#1A1A1A", "#882255")
 LOST_COLOUR = "#D55E00"
-DASHES: tuple[tuple[int, ...], ...] = ((), (6, 2), (2, 2), (8, 2, 2, 2))
+DASHES: tuple[tuple[int, ...], ...] = ((), (6, 2), (2, 2), (8, 2, 2, 2), (12, 2, 2, 2, 2, 2))
 MARKERS = ("", "o", "s", "^", "D", "v")
 
 
@@ -21,9 +21,3 @@ class Look:
     colour: int
     dash: tuple[int, ...]
     marker: str
-
-
-def look(configuration: int, repeat: int) -> Look:
-    """The look of a repeat (from 1) of the configuration with this index (from 0)."""
-    group, colour = divmod(configuration, len(COLOURS))
-    return Look(colour, DASHES[(repeat - 1) % len(DASHES)], MARKERS[group % len(MARKERS)])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.histogram import ccdf, histogram
 from latlab.analysis.series import binned
+from latlab.report.legend import Key
 from latlab.report.view import Trace, View
 
 SAMPLE_BUDGET = 2_000_000
@@ -27,6 +28,8 @@ def view_payload(shown: View, *, raw: bool) -> dict[str, Any]:
         "axis": {"kind": axis.kind, "low": axis.low_ns, "high": axis.high_ns, "linear": axis.linear_ns},
         "span": list(shown.span_ns),
         "edges": shown.edges_ns.tolist(),
+        "uncertainty": shown.uncertainty,
+        "legend": [_key_payload(key) for key in shown.legend],
         "traces": [_trace_payload(shown, trace, raw) for trace in shown.traces],
     }
 
@@ -44,6 +47,23 @@ def packed(values: NDArray[np.int64], *, delta: bool) -> dict[str, Any]:
     squeezer = zlib.compressobj(level=6, wbits=-15)
     data = squeezer.compress(planes.tobytes()) + squeezer.flush()
     return {"n": len(stored), "bytes": width, "delta": delta, "data": base64.b64encode(data).decode("ascii")}
+
+
+def _key_payload(key: Key) -> dict[str, Any]:
+    """One dimension of the legend; each of its entries names the cells whose line it shows or hides."""
+    return {
+        "heading": key.heading,
+        "entries": [
+            {
+                "text": one.text,
+                "colour": one.colour,
+                "dash": list(one.dash),
+                "marker": one.marker,
+                "cells": sorted(one.cells),
+            }
+            for one in key.entries
+        ],
+    }
 
 
 def _trace_payload(shown: View, trace: Trace, raw: bool) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,22 +13,31 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
+from matplotlib.textpath import TextPath
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from latlab.analysis.histogram import ccdf, histogram
 from latlab.analysis.series import binned
+from latlab.report.legend import Entry, Key
 from latlab.report.palette import COLOURS, LOST_COLOUR
 from latlab.report.text import short_count
 from latlab.report.view import Trace, View
 
 _WIDTH_IN = 10.0
-_ROW_IN = 1.5
-_HEAD_IN = 0.72
+_PANEL_IN = 1.13
+_TITLE_IN = 0.37  # a panel's name and figures, side by side
+_TITLE_LINE_IN = 0.16  # and as much for a line of their own
+_TITLE_PT = 9.0
+_FIGURES_PT = 8.2
+_HEAD_IN = 0.92
 _FOOT_IN = 0.5
 _LEFT_IN = 0.98  # the axis title, and seven digits beside it
-_LEGEND_COLUMNS = 2
 _LEGEND_LINE_IN = 0.21
+_LEGEND_PT = 8.5
+_LEGEND_HANDLE = 4.0  # a sample's length in type sizes: the longest dash once
+_LEGEND_GAPS = 2.2  # what is free before and behind a text, in type sizes
 _COLUMNS = 1100
 _INK = "#1a1a1a"
 _QUIET = "#5a5a5a"
@@ -72,7 +83,7 @@ _METADATA: dict[str, dict[str, Any]] = {
 def write_pictures(shown: View, folder: Path, *, caption: str, formats: Sequence[str] = ("png",)) -> list[Path]:
     """The files written for one metric of one stream: STREAM-METRIC.png and STREAM-METRIC-ccdf.png.
 
-    caption: stands under each title: label, verdict and run. formats: of png, svg, pdf.
+    caption: stands under each title, what figures may be off by below it. formats: of png, svg, pdf.
     """
     folder.mkdir(parents=True, exist_ok=True)
     stem = re.sub(r"[^\w.-]", "_", f"{shown.stream}-{shown.metric}")
@@ -93,7 +104,10 @@ def series_figure(shown: View, caption: str) -> Figure:
     in it, so that no extreme is lost. Triangles at the upper edge are lost packets.
     """
     count = max(len(shown.traces), 1)
-    height = _HEAD_IN + _FOOT_IN + count * _ROW_IN
+    apart = _LEFT_IN + 0.18 + 0.2
+    beside = all(_name_in(trace) + _figures_in(trace) <= _WIDTH_IN - apart for trace in shown.traces)
+    title_in = _TITLE_IN + (0 if beside else _TITLE_LINE_IN)
+    height = _HEAD_IN + _FOOT_IN + count * (_PANEL_IN + title_in)
     figure = Figure(figsize=(_WIDTH_IN, height))
     grid = figure.add_gridspec(
         count,
@@ -101,9 +115,9 @@ def series_figure(shown: View, caption: str) -> Figure:
         width_ratios=(3.6, 1),
         left=_LEFT_IN / _WIDTH_IN,
         right=1 - 0.18 / _WIDTH_IN,
-        top=1 - (_HEAD_IN + 0.26) / height,
+        top=1 - (_HEAD_IN + title_in) / height,
         bottom=_FOOT_IN / height,
-        hspace=0.34,
+        hspace=title_in / _PANEL_IN,
         wspace=0.05,
     )
     _head(figure, shown, caption, height)
@@ -114,13 +128,17 @@ def series_figure(shown: View, caption: str) -> Figure:
         right = figure.add_subplot(grid[number, 1])
         _series(left, shown, trace)
         _histogram(right, shown, trace, largest)
+        above_pt = 0 if beside else _TITLE_LINE_IN * 72
+        left.set_title(trace.name, loc="left", fontweight="bold", fontsize=_TITLE_PT, color=_INK, pad=4 + above_pt)
+        # Over this panel and the end of the one beside it: there the name has the room it needs.
+        right.set_title(trace.figures, loc="right", color=_QUIET, fontsize=_FIGURES_PT, pad=4)
         last = number == count - 1
         left.tick_params(labelbottom=last)
         right.tick_params(labelbottom=last, labelleft=False)
         if last:
             left.set_xlabel("launch time after the cell's start [s]")
             right.set_xlabel("packets per bin (log)")
-    middle = (_FOOT_IN + height - _HEAD_IN - 0.26) / 2 / height
+    middle = (_FOOT_IN + height - _HEAD_IN - title_in) / 2 / height
     figure.text(0.1 / _WIDTH_IN, middle, f"{shown.label} [µs]", rotation=90, va="center", ha="left", color=_INK)
     if any(len(trace.lost_sequence) for trace in shown.traces):
         lost = Line2D([], [], linestyle="none", marker="v", markersize=5, color=LOST_COLOUR, label="lost packet")
@@ -136,11 +154,13 @@ def series_figure(shown: View, caption: str) -> Figure:
 
 def ccdf_figure(shown: View, caption: str) -> Figure:
     """A figure with all cells' CCDFs, log-log: the share of packets at or above each value."""
+    width = _WIDTH_IN * 0.8
     # The legend is below: no corner of the axes is free of tails.
-    legend = _LEGEND_LINE_IN * -(-len(shown.traces) // _LEGEND_COLUMNS)
-    height = 5.6 + legend
-    figure = Figure(figsize=(_WIDTH_IN * 0.8, height))
-    axes = figure.add_axes((0.165, (0.59 + legend) / height, 0.81, 4.28 / height))
+    legend = _legend(shown.legend, width)
+    below = _LEGEND_LINE_IN * sum(len(key.rows) for key in legend) + (0.12 if legend else 0)
+    height = _HEAD_IN + 0.14 + 4.28 + 0.59 + below
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_axes((0.165, (0.59 + below) / height, 0.81, 4.28 / height))
     _head(figure, shown, caption, height)
     for trace in shown.traces:
         tail = ccdf(trace.value_ns)
@@ -149,12 +169,12 @@ def ccdf_figure(shown: View, caption: str) -> Figure:
             tail.share,
             drawstyle="steps-pre",
             color=COLOURS[trace.look.colour],
-            linestyle=(0, trace.look.dash) if trace.look.dash else "solid",
+            linestyle=_linestyle(trace.look.dash),
             linewidth=1.5,
             marker=trace.look.marker,
             markevery=0.1,
             markersize=4,
-            label=f"{trace.name}  (n {len(trace.value_ns)})",
+            label=trace.name,
         )
     _value_axis(axes, shown, "x")
     axes.set_yscale("log")
@@ -165,14 +185,7 @@ def ccdf_figure(shown: View, caption: str) -> Figure:
     axes.yaxis.set_major_formatter(FuncFormatter(_share_text))
     axes.set_xlabel(f"{shown.label} [µs]")
     axes.set_ylabel("share of packets at or above")
-    figure.legend(
-        loc="lower left",
-        bbox_to_anchor=(0.155, 0.06 / height),
-        ncol=_LEGEND_COLUMNS,
-        frameon=False,
-        fontsize=8.5,
-        handlelength=2.8,
-    )
+    _draw_legend(figure, legend, below)
     return figure
 
 
@@ -210,8 +223,6 @@ def _series(axes: Axes, shown: View, trace: Trace) -> None:
             clip_on=False,
             gid="lost",
         )
-    axes.set_title(trace.name, loc="left", fontweight="bold", color=_INK, pad=4)
-    axes.set_title(trace.figures, loc="right", color=_QUIET, fontsize=8.2, pad=4)
 
 
 def _histogram(axes: Axes, shown: View, trace: Trace, largest: int) -> None:
@@ -226,7 +237,7 @@ def _histogram(axes: Axes, shown: View, trace: Trace, largest: int) -> None:
         color=COLOURS[trace.look.colour],
     )
     axes.set_xscale("log")
-    axes.set_xlim(0.5, largest * 1.6)
+    axes.set_xlim(0.5, max(1, largest) * 1.6)
     axes.xaxis.set_major_locator(LogLocator(numticks=8))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda count, _: short_count(count)))
@@ -268,6 +279,102 @@ def _head(figure: Figure, shown: View, caption: str, height: float) -> None:
         va="top",
     )
     figure.text(left, 1 - 0.41 / height, caption, fontsize=8.8, color=_QUIET, va="top")
+    figure.text(left, 1 - 0.60 / height, _accuracy(shown), fontsize=8.8, color=_QUIET, va="top")
+
+
+def _accuracy(shown: View) -> str:
+    """What figures may be off by, and of how many packets they are."""
+    counts = sorted({len(trace.value_ns) for trace in shown.traces})
+    packets = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1]))) if counts else "no"
+    clocks = f", ± {shown.uncertainty}" if shown.uncertainty else ""
+    return f"figures in µs{clocks} · {packets} packets in each cell"
+
+
+@dataclass(frozen=True)
+class _LegendKey:
+    """One key of the legend, laid out. rows: its entries, line by line; left: where its samples begin, of the width."""
+
+    heading: str
+    rows: tuple[tuple[Entry, ...], ...]
+    left: float
+
+
+def _legend(keys: Sequence[Key], width: float) -> tuple[_LegendKey, ...]:
+    """The keys in as many columns each as fit a figure of this width in inches."""
+    headings_in = max((_text_in(key.heading) for key in keys), default=0.0)
+    left = max(0.165, (0.3 + headings_in) / width)
+    return tuple(_LegendKey(key.heading, _lines(key.entries, (0.98 - left) * width), left) for key in keys)
+
+
+def _lines(entries: tuple[Entry, ...], room_in: float) -> tuple[tuple[Entry, ...], ...]:
+    """The entries line by line, as many beside each other as there is room for."""
+    sample_in = _LEGEND_PT * (_LEGEND_HANDLE + _LEGEND_GAPS) / 72
+    for columns in range(len(entries), 0, -1):
+        widest_in = (max(_text_in(one.text) for one in entries[column::columns]) for column in range(columns))
+        if columns == 1 or sum(sample_in + text_in for text_in in widest_in) <= room_in:
+            break
+    return tuple(entries[at : at + columns] for at in range(0, len(entries), columns))
+
+
+def _name_in(trace: Trace) -> float:
+    return _text_in(trace.name, _TITLE_PT, "bold")
+
+
+def _figures_in(trace: Trace) -> float:
+    return _text_in(trace.figures, _FIGURES_PT)
+
+
+def _text_in(text: str, size_pt: float = _LEGEND_PT, weight: str = "normal") -> float:
+    """How wide the text is in inches."""
+    if not text.strip():
+        return 0.0
+    return float(TextPath((0, 0), text, size=size_pt, prop=FontProperties(weight=weight)).get_extents().width) / 72
+
+
+def _draw_legend(figure: Figure, keys: Sequence[_LegendKey], below_in: float) -> None:
+    """The keys below the axes, the first one highest: what colour, dash and marker say."""
+    width, height = figure.get_size_inches()
+    top = below_in
+    for key in keys:
+        # matplotlib fills column by column; the entries are read line by line.
+        columns = itertools.zip_longest(*key.rows)
+        entries = [entry for column in columns for entry in column if entry]
+        figure.legend(
+            handles=[_sample(entry) for entry in entries],
+            loc="upper left",
+            bbox_to_anchor=(key.left, top / height),
+            ncol=len(key.rows[0]),
+            frameon=False,
+            borderpad=0,
+            borderaxespad=0,
+            labelspacing=_LEGEND_LINE_IN * 72 / _LEGEND_PT - 1,
+            handlelength=_LEGEND_HANDLE,
+            handletextpad=0.8,
+            columnspacing=_LEGEND_GAPS - 0.8,
+            fontsize=_LEGEND_PT,
+        )
+        figure.text(
+            key.left - 0.12 / width, top / height, key.heading, fontsize=_LEGEND_PT, color=_QUIET, ha="right", va="top"
+        )
+        top -= _LEGEND_LINE_IN * len(key.rows)
+
+
+def _sample(entry: Entry) -> Line2D:
+    """What a line with this value looks like; grey where lines of any colour have it."""
+    return Line2D(
+        [],
+        [],
+        color=_QUIET if entry.colour is None else COLOURS[entry.colour],
+        linestyle=_linestyle(entry.dash),
+        linewidth=1.5,
+        marker=entry.marker,
+        markersize=4,
+        label=entry.text,
+    )
+
+
+def _linestyle(dash: tuple[int, ...]) -> Any:
+    return (0, dash) if dash else "solid"
 
 
 def _share_text(share: float, _: object = None) -> str:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from latlab.analysis.counts import counted
+from latlab.analysis.metrics import METRICS_BY_NAME
 from latlab.report.places import cell_name, dimension_keys, dimension_text, short_headings
-from latlab.report.text import microseconds, whole
+from latlab.report.testbed import ONE_CLOCK
+from latlab.report.text import bound, microseconds, whole
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,10 @@ UNUSUAL_COUNTS = (
 
 @dataclass(frozen=True)
 class Row:
-    """One cell's repeat and stream. `statistics` is None where it has no such timestamps; `clock`: as in the result."""
+    """One cell's repeat and stream. `statistics` is None where it has no such timestamps.
+
+    clock: where the figures' ± is known from, as in the result: one clock where both timestamps are one host's.
+    """
 
     dimensions: tuple[str, ...]
     slug: str
@@ -71,9 +76,8 @@ class Row:
 
     @property
     def uncertainty(self) -> str:
-        """By how many µs, ±, the clocks may make it wrong, and where that is known from; "unknown" without a bound."""
-        bound = self.statistics["uncertainty_ns"] if self.statistics else None
-        return "unknown" if bound is None else sourced(microseconds(bound), self.clock)
+        """By how many µs, ±, the clocks may make it wrong; "unknown" without a bound."""
+        return bound(self.statistics["uncertainty_ns"]) if self.statistics else ""
 
 
 @dataclass(frozen=True)
@@ -110,14 +114,12 @@ class Summary:
     @property
     def uncertainty(self) -> str:
         """The largest ± of any row, with where it is known from; empty without rows."""
-        shown = [row for row in self.rows if row.statistics]
-        bounds = [row.statistics["uncertainty_ns"] for row in shown if row.statistics]
-        known = [bound for bound in bounds if bound is not None]
-        if not known:
-            return "unknown" if bounds else ""
-        sources = dict.fromkeys(row.clock for row in shown if row.clock)
-        largest = sourced(microseconds(max(known)), " or ".join(sources))
-        return largest if len(known) == len(bounds) else f"{largest}, unknown in some cells"
+        return largest_uncertainty(self.rows)
+
+    @property
+    def clocks(self) -> tuple[str, ...]:
+        """Where the rows' ± are known from."""
+        return _clocks(self.rows)
 
     def labels(self, row: Row) -> tuple[str, ...]:
         """The leading columns of one row, as many as there are headings."""
@@ -133,22 +135,40 @@ def summaries(result: Mapping[str, Any], metric: str) -> tuple[Summary, ...]:
     one. Cells of which nothing was measured are in none.
     """
     names = stream_names(result)
-    cells = [cell for cell in ordered_cells(result) if cell["streams"]]
     keys = dimension_keys(result)
     several = any(cell["repeat"] > 1 for cell in result["cells"])
     repeat = ("repeat",) if several else ()
-    if len(names) > 1 and len({cell["slug"] for cell in cells}) > 1:
+    if len(names) > 1 and len({cell["slug"] for cell in result["cells"] if cell["streams"]}) > 1:
         headings = (*short_headings(keys), *repeat)
         tables = [
-            Summary(metric, stream_title(result, name), headings, rows, False, several)
+            Summary(metric, stream_title(result, name), headings, stream_rows(result, name, metric), False, several)
             for name in names
-            for rows in [tuple(_row(cell, name, metric, keys) for cell in cells if name in cell["streams"])]
         ]
     else:
         headings = (*short_headings(keys), *(("stream",) if len(names) > 1 else ()), *repeat)
-        rows = tuple(_row(cell, name, metric, keys) for name in names for cell in cells if name in cell["streams"])
+        rows = tuple(row for name in names for row in stream_rows(result, name, metric))
         tables = [Summary(metric, "", headings, rows, len(names) > 1, several)]
     return tuple(table for table in tables if any(row.statistics for row in table.rows))
+
+
+def stream_rows(result: Mapping[str, Any], stream: str, metric: str) -> tuple[Row, ...]:
+    """The rows of one stream and metric, in the order of the matrix: of every cell that has the stream."""
+    keys = dimension_keys(result)
+    return tuple(_row(cell, stream, metric, keys) for cell in ordered_cells(result) if stream in cell["streams"])
+
+
+def largest_uncertainty(rows: Sequence[Row]) -> str:
+    """The largest ± of these rows in µs, with where it is known from; empty where none has figures."""
+    bounds = [row.statistics["uncertainty_ns"] for row in rows if row.statistics]
+    known = [ns for ns in bounds if ns is not None]
+    if not known:
+        return bound(None) if bounds else ""
+    largest = sourced(bound(max(known)), " or ".join(_clocks(rows)))
+    return largest if len(known) == len(bounds) else f"{largest}, unknown in some cells"
+
+
+def _clocks(rows: Sequence[Row]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(row.clock for row in rows if row.statistics and row.clock))
 
 
 def stream_title(result: Mapping[str, Any], name: str) -> str:
@@ -254,6 +274,7 @@ def difference(end: str, begin: str) -> str:
 
 def _row(cell: Mapping[str, Any], stream: str, metric: str, keys: Sequence[str]) -> Row:
     block = cell["streams"][stream]
+    known = METRICS_BY_NAME.get(metric)
     return Row(
         tuple(dimension_text(cell["cell"][key]) if key in cell["cell"] else "" for key in keys),
         cell["slug"],
@@ -262,6 +283,6 @@ def _row(cell: Mapping[str, Any], stream: str, metric: str, keys: Sequence[str])
         cell["status"],
         cell.get("verdict") or "",
         cell.get("label") or "no label",
-        block.get("clock"),
+        block.get("clock") if known is None or known.crosses_hosts else ONE_CLOCK,
         block["metrics"].get(metric),
     )

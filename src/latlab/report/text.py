@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from latlab.analysis.words import duration
 
 _RATE_STEPS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -12,6 +14,11 @@ def microseconds(ns: float | None) -> str:
     if ns is None:
         return ""
     return f"{ns / 1000:.1f}"
+
+
+def bound(ns: int | None) -> str:
+    """What a figure may be off, ±, as microseconds with one decimal, never rounded down; "unknown" without a bound."""
+    return "unknown" if ns is None else microseconds(ceil(ns / 100) * 100)
 
 
 def whole(value: float | None) -> str:

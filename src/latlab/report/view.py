@@ -15,8 +15,10 @@ from latlab.analysis.losses import lost_sequences
 from latlab.analysis.metrics import METRICS, METRICS_BY_NAME, metric_values
 from latlab.data.run_folder import CellFolder, RunFolder
 from latlab.report import rows
-from latlab.report.palette import Look, look
-from latlab.report.places import cell_title
+from latlab.report.legend import Key, Looks
+from latlab.report.palette import Look
+from latlab.report.places import cell_name
+from latlab.report.text import bound
 
 _BINS = 80
 _FIRST_METRICS = ("latency", "latency_user")
@@ -45,19 +47,29 @@ class Trace:
 
     @property
     def figures(self) -> str:
-        """The figures a reader looks for first, in µs; those that the sample cannot support are left out."""
+        """The figures a reader looks for first, in µs; those that the sample cannot support are left out.
+
+        Behind them what the clocks may make them wrong by, unless both timestamps are of one clock.
+        """
         shown = (column for column in rows.COLUMNS if column.key in _HEADLINE)
-        return "   ".join(f"{column.heading} {text}" for column in shown if (text := column.text(self.statistics)))
+        figures = [f"{column.heading} {text}" for column in shown if (text := column.text(self.statistics))]
+        uncertainty_ns = self.statistics["uncertainty_ns"]
+        return "   ".join([*figures, *([] if uncertainty_ns == 0 else [f"± {bound(uncertainty_ns)}"])])
 
 
 @dataclass(frozen=True)
 class View:
-    """One metric of one stream. `span_ns`, `axis` and `edges_ns` are common: cells compare by eye."""
+    """One metric of one stream. `span_ns`, `axis` and `edges_ns` are common: cells compare by eye.
+
+    uncertainty: the largest ± of any cell in µs, with where it is known from. legend: what the cells' looks say.
+    """
 
     stream: str
     metric: str
     title: str
     label: str
+    uncertainty: str
+    legend: tuple[Key, ...]
     traces: tuple[Trace, ...]
     axis: Axis
     span_ns: tuple[int, int]
@@ -76,18 +88,11 @@ def views(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def view(folder: RunFolder, result: Mapping[str, Any], stream: str, metric: str) -> View:
     """The traces of every cell that has this stream and metric, in the order of the summary table."""
-    configurations = list(dict.fromkeys(cell["slug"] for cell in rows.ordered_cells(result)))
-    several = any(cell["repeat"] > 1 for cell in result["cells"])
+    looks = Looks(result)
+    cells = _cells_with(result, stream, metric)
     traces = tuple(
-        _trace(
-            folder.cell(cell["slug"], cell["repeat"]),
-            stream,
-            metric,
-            cell,
-            configurations.index(cell["slug"]),
-            several,
-        )
-        for cell in _cells_with(result, stream, metric)
+        _trace(folder.cell(cell["slug"], cell["repeat"]), stream, metric, cell, looks.of(cell), cell_name(result, cell))
+        for cell in cells
     )
     axis = common_axis([trace.value_ns for trace in traces])
     ends = [trace.at_ns(trace.sequence[[0, -1]]) for trace in traces if len(trace.sequence)]
@@ -100,6 +105,8 @@ def view(folder: RunFolder, result: Mapping[str, Any], stream: str, metric: str)
         metric=metric,
         title=METRICS_BY_NAME[metric].title,
         label=f"{metric} = {label}",
+        uncertainty=rows.largest_uncertainty(rows.stream_rows(result, stream, metric)),
+        legend=looks.legend(cells),
         traces=traces,
         axis=axis,
         span_ns=span,
@@ -114,24 +121,16 @@ def _cells_with(result: Mapping[str, Any], stream: str, metric: str) -> list[Map
     return [cell for cell in rows.ordered_cells(result) if metric in cell["streams"].get(stream, {}).get("metrics", {})]
 
 
-def _trace(
-    folder: CellFolder,
-    stream: str,
-    metric: str,
-    outcome: Mapping[str, Any],
-    configuration: int,
-    several: bool,
-) -> Trace:
+def _trace(folder: CellFolder, stream: str, metric: str, outcome: Mapping[str, Any], look: Look, name: str) -> Trace:
     described = next(one for one in folder.cell()["streams"] if one["name"] == stream)
     of_stream = pl.col("stream") == described["stream"]
     packets = pl.scan_parquet(folder.packets_path).filter(of_stream).collect()
     values = metric_values(packets, METRICS_BY_NAME[metric], described["period_ns"])
-    title = cell_title(outcome)
     return Trace(
-        name=f"{title}, repeat {outcome['repeat']}" if several else title,
+        name=name,
         slug=outcome["slug"],
         repeat=outcome["repeat"],
-        look=look(configuration, outcome["repeat"]),
+        look=look,
         statistics=outcome["streams"][stream]["metrics"][metric],
         sequence=np.empty(0, np.int64) if values is None else values.sequence.astype(np.int64),
         value_ns=np.empty(0, np.int64) if values is None else values.value_ns,

@@ -82,9 +82,9 @@ const told = (element, points) => element.setAttribute("data-points", String(poi
 /** A uPlot in the element's .plot, as wide as that is from now on. */
 function mounted(element, options, data, height) {
   const plot = element.querySelector(".plot");
-  const chart = new uPlot(options(Math.max(plot.clientWidth, 200)), data, plot);
+  const chart = new uPlot(options(Math.max(plot.clientWidth, 120)), data, plot);
   new ResizeObserver(() => {
-    const width = Math.max(plot.clientWidth, 200);
+    const width = Math.max(plot.clientWidth, 120);
     if (width !== chart.width) chart.setSize({ width, height: height() });
   }).observe(plot);
   return chart;

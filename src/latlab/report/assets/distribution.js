@@ -53,18 +53,14 @@ function histogramChart(element, group, trace, isLast) {
   group.follow(() => chart.setScale("x", { min: group.value[0], max: group.value[1] }), chart);
 }
 
+/** The markers around 0, 0, one unit to each side, as SVG paths. */
 const MARKS = {
-  o: (path, x, y, size) => path.arc(x, y, size, 0, 2 * Math.PI),
-  s: (path, x, y, size) => path.rect(x - size, y - size, 2 * size, 2 * size),
-  "^": (path, x, y, size) => polygon(path, [[x, y - size], [x + size, y + size], [x - size, y + size]]),
-  D: (path, x, y, size) => polygon(path, [[x, y - size], [x + size, y], [x, y + size], [x - size, y]]),
-  v: (path, x, y, size) => polygon(path, [[x, y + size], [x + size, y - size], [x - size, y - size]]),
+  o: "M-1 0a1 1 0 1 0 2 0a1 1 0 1 0 -2 0z",
+  s: "M-1 -1h2v2h-2z",
+  "^": "M0 -1L1 1H-1z",
+  D: "M0 -1L1 0L0 1L-1 0z",
+  v: "M0 1L1 -1H-1z",
 };
-
-function polygon(path, corners) {
-  corners.forEach(([x, y], number) => (number ? path.lineTo(x, y) : path.moveTo(x, y)));
-  path.closePath();
-}
 
 /** The share of packets at or above each value, every cell in one chart. */
 function ccdfChart(element, group, traces, hidden) {
@@ -74,6 +70,7 @@ function ccdfChart(element, group, traces, hidden) {
   const stairs = (trace) => (u, index) => {
     const path = new Path2D();
     const marks = new Path2D();
+    const mark = MARKS[trace.marker] && new Path2D(MARKS[trace.marker]);
     const x = (value) => u.valToPos(value, "x", true);
     const y = (share) => u.valToPos(share, "y", true);
     const size = 3.5 * devicePixelRatio;
@@ -83,7 +80,7 @@ function ccdfChart(element, group, traces, hidden) {
       if (at === 0) path.moveTo(x(value), y(share));
       else path.lineTo(x(trace.ccdfValue[at - 1]), y(share));
       path.lineTo(x(value), y(share));
-      if (MARKS[trace.marker] && at % every === 0) MARKS[trace.marker](marks, x(value), y(share), size);
+      if (mark && at % every === 0) marks.addPath(mark, new DOMMatrix([size, 0, 0, size, x(value), y(share)]));
     });
     drawnOf.set(trace.cell, trace.n);
     told(element, traces.reduce((sum, one) => sum + (hidden.has(one.cell) ? 0 : drawnOf.get(one.cell) || 0), 0));
@@ -91,6 +88,7 @@ function ccdfChart(element, group, traces, hidden) {
   };
   const options = (width) => ({
     ...common(width, height()),
+    padding: [8, 22, 0, 0], // half of the last tick's label hangs over
     scales: {
       x: valueScale(group),
       y: { distr: 3, log: 10, auto: false, range: () => [0.7 / most, 1.3] },

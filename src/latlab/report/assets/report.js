@@ -84,21 +84,47 @@ function toolbar(group) {
   return made("div", { class: "toolbar", role: "group", "aria-label": "Zoom" }, ...buttons);
 }
 
-/** The legend of the CCDF: a button a cell that shows or hides its line. */
-function legend(traces, hidden, chart) {
-  const buttons = traces.map((trace, number) => {
-    const swatch = made("span", { class: `swatch line-${trace.colour} dash-${trace.dash.length}-${trace.dash[0] || 0}` });
-    const button = made("button", { type: "button", "aria-pressed": "true" }, swatch, `${trace.title} (n ${trace.n})`);
-    button.addEventListener("click", () => {
-      const show = hidden.delete(trace.cell);
-      if (!show) hidden.add(trace.cell);
-      button.setAttribute("aria-pressed", String(show));
+/** A line as the CCDF draws it; grey where lines of any colour are meant. */
+function swatch({ colour, dash, marker }) {
+  const drawn = (tag, attributes, ...children) => {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    element.append(...children);
+    return element;
+  };
+  const line = drawn("path", { d: "M0 5H40", "stroke-dasharray": dash.join(" ") });
+  const mark = MARKS[marker] ? [drawn("path", { d: MARKS[marker], transform: "translate(20 5) scale(3.5)" })] : [];
+  const tone = colour === null ? "any" : `line-${colour}`;
+  return drawn("svg", { class: `swatch ${tone}`, width: 40, height: 10, "aria-hidden": "true" }, line, ...mark);
+}
+
+/** The legend of the CCDF: what colour, dash and marker say, a button a value that shows or hides all lines with it. */
+function legend(keys, traces, hidden, chart) {
+  const off = new Set();
+  const redraw = () => {
+    traces.forEach((trace, number) => {
+      const show = ![...off].some((entry) => entry.cells.includes(trace.cell));
+      if (show === !hidden.has(trace.cell)) return;
+      if (show) hidden.delete(trace.cell);
+      else hidden.add(trace.cell);
       chart.setSeries(number + 1, { show });
-      chart.redraw(true);
     });
-    return button;
+    chart.redraw(true);
+  };
+  const rows = keys.map((key) => {
+    const buttons = key.entries.map((entry) => {
+      const button = made("button", { type: "button", "aria-pressed": "true" }, swatch(entry), entry.text);
+      button.addEventListener("click", () => {
+        if (!off.delete(entry)) off.add(entry);
+        button.setAttribute("aria-pressed", String(!off.has(entry)));
+        redraw();
+      });
+      return button;
+    });
+    const name = key.heading || "cell";
+    return made("div", { role: "group", "aria-label": `Shown by ${name}` }, made("span", { class: "quiet" }, name), ...buttons);
   });
-  return made("div", { class: "legend", role: "group", "aria-label": "Cells shown" }, ...buttons);
+  return made("div", { class: "legend" }, ...rows);
 }
 
 async function drawView(view, place) {
@@ -110,7 +136,7 @@ async function drawView(view, place) {
     ? "This page would be too large with every packet of this metric: series show min, max and count in fixed bins. The packets themselves are in packets.parquet."
     : "Zoomed out, each column spans the smallest to the largest value in it; zoomed in, each dot is a packet.";
   place.replaceChildren(
-    made("p", { class: "axes" }, made("b", {}, `${view.label}, µs`), `. ${note} Drag to zoom, all cells together; double-click resets. `, made("span", { class: "lost-key" }, "▼"), " lost packet."),
+    made("p", { class: "axes" }, made("b", {}, `${view.label}, µs`), `${view.uncertainty ? ` ± ${view.uncertainty}` : ""}. ${note} Drag to zoom, all cells together; double-click resets. `, made("span", { class: "lost-key" }, "▼"), " lost packet."),
     toolbar(group),
   );
   const rows = made("div", { class: "rows" });
@@ -126,7 +152,7 @@ async function drawView(view, place) {
   const ccdf = chartElement("ccdf", view, "all", "Share of packets at or above a value (CCDF)", "all cells, log scale");
   place.append(ccdf);
   const hidden = new Set();
-  ccdf.append(legend(traces, hidden, ccdfChart(ccdf, group, traces, hidden)));
+  ccdf.append(legend(view.legend, traces, hidden, ccdfChart(ccdf, group, traces, hidden)));
   place.onkeydown = (event) => {
     const act = { "+": [0.5, 0], "-": [2, 0], ArrowLeft: [1, -0.25], ArrowRight: [1, 0.25] }[event.key];
     if (event.key === "0" || event.key === "Escape") group.reset();
