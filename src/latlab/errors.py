@@ -53,6 +53,10 @@ class LabError(LatlabError):
     exit_code = EXIT_LAB
 
 
+class UnreachedError(LabError):
+    """A host was not reached, so nothing was done there."""
+
+
 def system_error(error: OSError) -> LabError:
     """What the system refused, as a failure a person can act on."""
     return LabError(

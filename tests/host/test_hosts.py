@@ -76,7 +76,7 @@ def test_a_ctrl_c_at_the_terminal_does_not_reach_what_was_started() -> None:
 @pytest.mark.parametrize("host", [HERE, NetnsHost("sensor", "latlab-t1-sensor")], ids=lambda host: host.kind)
 def test_a_host_is_the_same_after_its_description(host: Host) -> None:
     again = host_from(host.describe())
-    assert (type(again), again.name, again.prefix()) == (type(host), host.name, host.prefix())
+    assert (type(again), again.name, again.command(("true",))) == (type(host), host.name, host.command(("true",)))
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ __all__ = ["KINDS", "MACHINE", "Completed", "GuestHost", "Host", "LocalHost", "N
 def host_from(description: Mapping[str, object]) -> Host:
     """The host that `Host.describe` described; LabError for a kind or a field this version does not know."""
     fields = dict(description)
+    if isinstance(machine := fields.get("machine"), Mapping):
+        fields["machine"] = host_from(machine)
     make = KINDS.get(str(fields.pop("kind", None)))
     try:
         if make is not None:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from latlab.errors import LabError
+from latlab.errors import LabError, UnreachedError
 from latlab.host.tools import install_remedy
 
 STDERR_LINES = 5
@@ -36,13 +36,11 @@ class Host(ABC):
     files_are_here = True
     scratch = "/run"
     """Whether its files are this machine's: if not, recordings are made in `scratch` there and have to be fetched."""
+    fleeting = False
+    """Whether all that is changed there is gone with it, so that nothing has to be undone."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-
-    @abstractmethod
-    def prefix(self) -> tuple[str, ...]:
-        """The arguments that, put before a command, make it run here."""
 
     @abstractmethod
     def describe(self) -> dict[str, object]:
@@ -58,9 +56,21 @@ class Host(ABC):
         """The host whose process table and file system this one shares; itself, unless it lies on another."""
         return self
 
+    @abstractmethod
     def command(self, argv: Sequence[str]) -> tuple[str, ...]:
-        """The whole command: run on this machine, it runs argv there."""
-        return (*self.prefix(), *argv)
+        """The whole command: run on the machine the lab runs on, it runs argv there."""
+
+    def lasting(self, argv: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
+        """The same for a process that is ended by signals: it gets them, and ends there when this command ends here.
+
+        env: what is added to its environment there, where this machine's is not inherited.
+        """
+        return self.command(argv)
+
+    @property
+    def ways(self) -> Sequence[Host]:
+        """The machines on which a process of this host leaves traces: those it is reached by, then its own."""
+        return (self.machine,)
 
     def command_line(self, argv: Sequence[str]) -> str:
         """The whole command as one would paste it into a shell on this machine."""
@@ -74,16 +84,20 @@ class Host(ABC):
         stdin: int | None = asyncio.subprocess.PIPE,
         stdout: int | None = asyncio.subprocess.PIPE,
         stderr: int | None = asyncio.subprocess.PIPE,
+        lasting: bool = True,
     ) -> asyncio.subprocess.Process:
         """The started process, leader of a session of its own; LabError when the program is missing.
 
         Its own session keeps a Ctrl-C at the terminal from it: the lab decides when and how it ends. Its pid
-        is also its process group. env is added to the environment it inherits.
+        is also its process group. env is added to the environment it inherits. lasting: as of `lasting`; a command that
+        ends by itself needs none of it.
         """
+        env = env or {}
+        command = self.lasting(argv, env) if lasting else self.command(argv)
         try:
             return await asyncio.create_subprocess_exec(
-                *self.command(argv),
-                env={**os.environ, **(env or {})},
+                *command,
+                env={**os.environ, **env},
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
@@ -101,15 +115,18 @@ class Host(ABC):
         argv: Sequence[str],
         *,
         input: bytes | None = None,
+        output: int = asyncio.subprocess.PIPE,
         timeout_s: float = 30,
         check: bool = True,
     ) -> Completed:
         """The ended command. LabError when it is missing, takes too long, or ends with another status than 0.
 
-        check=False returns any exit status. Whoever cancels this takes the command down with it.
+        output: a file descriptor that gets what it prints, which is then not in Completed. check=False returns any exit
+        status. UnreachedError: the host was not reached, whatever check says. Whoever cancels
+        this takes the command down with it.
         """
         stdin = asyncio.subprocess.DEVNULL if input is None else asyncio.subprocess.PIPE
-        process = await self.spawn(argv, stdin=stdin)
+        process = await self.spawn(argv, stdin=stdin, stdout=output, lasting=False)
         try:
             stdout, stderr = await asyncio.wait_for(process.communicate(input), timeout_s)
         except TimeoutError:
@@ -120,12 +137,18 @@ class Host(ABC):
         completed = Completed(
             tuple(argv),
             process.returncode or 0,
-            stdout.decode(errors="replace"),
+            (stdout or b"").decode(errors="replace"),
             stderr.decode(errors="replace"),
         )
+        if failure := self.unreached(completed):
+            raise failure
         if check and completed.returncode != 0:
             raise self._failed(completed)
         return completed
+
+    def unreached(self, completed: Completed) -> UnreachedError | None:
+        """Why the command was not run, where that is because the host was not reached; None where it was."""
+        return None
 
     def _failed(self, completed: Completed) -> LabError:
         lines = [line for line in completed.stderr.strip().splitlines() if line.strip()]

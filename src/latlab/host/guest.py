@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from latlab.host.base import Host
+from collections.abc import Mapping, Sequence
+
+from latlab.errors import UnreachedError
+from latlab.host.base import Completed, Host
 from latlab.host.local import LocalHost
 
 GUEST_AGENT = "/usr/bin/latlab-agent"
@@ -18,20 +21,27 @@ class GuestHost(Host):
     kind = "guest"
     agent = GUEST_AGENT
     files_are_here = False
+    fleeting = True
 
-    def __init__(self, name: str, directory: str, relay: str) -> None:
+    def __init__(self, name: str, directory: str, relay: str, machine: Host | None = None) -> None:
         super().__init__(name)
         self.directory = directory
         self.relay = relay
-        self._machine = LocalHost(f"{name}'s host")
+        self._machine = machine or LocalHost(f"{name}'s host")
 
-    def prefix(self) -> tuple[str, ...]:
-        """`latlab-agent in DIRECTORY`."""
-        return (self.relay, "in", self.directory)
+    def command(self, argv: Sequence[str]) -> tuple[str, ...]:
+        """`latlab-agent in DIRECTORY …`, on the machine the guest runs on."""
+        return self._machine.command(self._inside(argv))
+
+    def lasting(self, argv: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
+        """The same, as the machine has it; the guest's own processes need no marks, as they die with the guest."""
+        return self._machine.lasting(self._inside(argv), env)
 
     def describe(self) -> dict[str, object]:
-        """`{"kind": "guest", "name": …, "directory": …, "relay": …}`."""
-        return {"kind": self.kind, "name": self.name, "directory": self.directory, "relay": self.relay}
+        """`{"kind": "guest", "name": …, "directory": …, "relay": …}`; and `machine` where that is not this one."""
+        own: dict[str, object] = {"kind": self.kind, "name": self.name}
+        own |= {"directory": self.directory, "relay": self.relay}
+        return own if isinstance(self._machine, LocalHost) else own | {"machine": self._machine.describe()}
 
     @property
     def shared_kernel(self) -> str:
@@ -42,3 +52,15 @@ class GuestHost(Host):
     def machine(self) -> Host:
         """The machine on which the relay runs: ending that ends the command."""
         return self._machine
+
+    def unreached(self, completed: Completed) -> UnreachedError | None:
+        """As the machine tells it."""
+        return self._machine.unreached(completed)
+
+    @property
+    def ways(self) -> Sequence[Host]:
+        """The machine's own."""
+        return self._machine.ways
+
+    def _inside(self, argv: Sequence[str]) -> tuple[str, ...]:
+        return (self.relay, "in", self.directory, *argv)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from latlab.host.base import Host
@@ -14,9 +15,9 @@ class LocalHost(Host):
 
     kind = "local"
 
-    def prefix(self) -> tuple[str, ...]:
-        """Nothing: a command runs here as it stands."""
-        return ()
+    def command(self, argv: Sequence[str]) -> tuple[str, ...]:
+        """The command as it stands."""
+        return tuple(argv)
 
     def describe(self) -> dict[str, object]:
         """`{"kind": "local", "name": …}`."""

@@ -1,35 +1,60 @@
-"""A network namespace of this machine: its own interfaces, the machine's everything else."""
+"""A network namespace of a machine: its own interfaces, the machine's everything else."""
 
 from __future__ import annotations
 
-from latlab.host.base import Host
+from collections.abc import Mapping, Sequence
+
+from latlab.errors import UnreachedError
+from latlab.host.base import Completed, Host
 from latlab.host.local import LocalHost
 
 MACHINE = "this machine"
-"""The name of the machine under the namespaces. No host of a scenario can be called so: it has a space."""
+"""The name of the machine the lab runs on. No host of a scenario can be called so: it has a space."""
 
 
 class NetnsHost(Host):
-    """A named network namespace (`ip netns`) of the machine the lab runs on."""
+    """A named network namespace (`ip netns`) of a machine: this one, or another host of the scenario."""
 
     kind = "netns"
 
-    def __init__(self, name: str, namespace: str) -> None:
+    def __init__(self, name: str, namespace: str, machine: Host | None = None) -> None:
         super().__init__(name)
         self.namespace = namespace
-        self._machine = LocalHost(MACHINE)
+        self._machine = machine or LocalHost(MACHINE)
+        self.agent = self._machine.agent
+        self.files_are_here = self._machine.files_are_here
+        self.scratch = self._machine.scratch
+        self.fleeting = self._machine.fleeting
 
-    def prefix(self) -> tuple[str, ...]:
-        """`ip netns exec NAMESPACE`, which replaces itself with the command: the pid is the command's own."""
-        return ("ip", "netns", "exec", self.namespace)
+    def inside(self, argv: Sequence[str]) -> tuple[str, ...]:
+        """`ip netns exec NAMESPACE …`, which replaces itself with the command: the pid is the command's own."""
+        return ("ip", "netns", "exec", self.namespace, *argv)
+
+    def command(self, argv: Sequence[str]) -> tuple[str, ...]:
+        """The machine's own command, in the namespace."""
+        return self._machine.command(self.inside(argv))
+
+    def lasting(self, argv: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
+        """The machine's own, in the namespace."""
+        return self._machine.lasting(self.inside(argv), env)
+
+    def unreached(self, completed: Completed) -> UnreachedError | None:
+        """As the machine tells it."""
+        return self._machine.unreached(completed)
+
+    @property
+    def ways(self) -> Sequence[Host]:
+        """The machine's own."""
+        return self._machine.ways
 
     def describe(self) -> dict[str, object]:
-        """`{"kind": "netns", "name": …, "namespace": …}`."""
-        return {"kind": self.kind, "name": self.name, "namespace": self.namespace}
+        """`{"kind": "netns", "name": …, "namespace": …}`, and the machine where it is another than this one."""
+        own: dict[str, object] = {"kind": self.kind, "name": self.name, "namespace": self.namespace}
+        return own if isinstance(self._machine, LocalHost) else own | {"machine": self._machine.describe()}
 
     @property
     def shared_kernel(self) -> str:
-        """The boot id of the machine's kernel."""
+        """The machine's kernel."""
         return self._machine.shared_kernel
 
     @property

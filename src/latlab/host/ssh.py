@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from latlab.errors import LabError
+from latlab.errors import UnreachedError
 from latlab.host.base import STDERR_LINES, Completed, Host
 from latlab.host.local import LocalHost
 
@@ -32,7 +32,9 @@ class SshHost(Host):
 
     agent: the path of latlab-agent there. scratch: the folder there for recordings. options: further arguments of ssh.
     through: what is put before ssh, such as `ip netns exec NAMESPACE`. control: the socket of a connection that is kept
-    open by `keep_open`; while there is none, each command makes a connection of its own.
+    open by `keep_open`; while there is none, each command makes a connection of its own. relay: this machine's agent,
+    which runs lasting processes there; without one ssh itself does. outlives: it is there after the run, with what a
+    run that was killed has left.
     """
 
     kind = "ssh"
@@ -49,6 +51,8 @@ class SshHost(Host):
         through: Sequence[str] = (),
         control: str | None = None,
         scratch: str = "/tmp",
+        relay: str = "",
+        outlives: bool = False,
     ) -> None:
         super().__init__(name)
         self.destination = destination
@@ -59,6 +63,8 @@ class SshHost(Host):
         self.through = tuple(through)
         self.control = control
         self.scratch = scratch
+        self.relay = relay
+        self.outlives = outlives
         self._machine = LocalHost(f"the way to {name}")
 
     def prefix(self) -> tuple[str, ...]:
@@ -76,21 +82,25 @@ class SshHost(Host):
         """ssh joins its arguments with spaces and gives them to a shell there: they are quoted once for it."""
         return (*self.prefix(), shlex.join(argv))
 
-    async def run(
-        self,
-        argv: Sequence[str],
-        *,
-        input: bytes | None = None,
-        timeout_s: float = 30,
-        check: bool = True,
-    ) -> Completed:
-        """The ended command, as of every host. LabError also when ssh itself has failed, whatever check says."""
-        completed = await super().run(argv, input=input, timeout_s=timeout_s, check=False)
-        if completed.returncode == SSH_FAILED and (failure := self._own_failure(completed.stderr)):
-            raise failure
-        if check and completed.returncode != 0:
-            raise self._failed(completed)
-        return completed
+    def lasting(self, argv: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
+        """`latlab-agent over --by "ssh … latlab-agent serve -" …`; ssh itself passes no signals on."""
+        if not self.relay:
+            return self.command(argv)
+        marked = ("env", *(f"{name}={value}" for name, value in env.items())) if env else ()
+        by = shlex.join(self.command((self.agent or "latlab-agent", "serve", "-")))
+        return (self.relay, "over", "--by", by, *marked, *argv)
+
+    def unreached(self, completed: Completed) -> UnreachedError | None:
+        """ssh's own failure, by its own words."""
+        if completed.returncode != SSH_FAILED:
+            return None
+        for pattern, remedy in FAULTS:
+            if re.search(pattern, completed.stderr):
+                lines = [line.strip() for line in completed.stderr.splitlines() if line.strip()]
+                by_hand = shlex.join((*self.prefix(), "true"))
+                what = f"ssh to {self.destination} failed: {'; '.join(lines[-STDERR_LINES:])}"
+                return UnreachedError(what, where=self.name, remedy=f"{remedy}; `{by_hand}` has to work")
+        return None
 
     def describe(self) -> dict[str, object]:
         """`{"kind": "ssh", "name": …, "destination": …, "port": …, …}`: its fields."""
@@ -105,6 +115,8 @@ class SshHost(Host):
             "through": list(self.through),
             "control": self.control,
             "scratch": self.scratch,
+            "relay": self.relay,
+            "outlives": self.outlives,
         }
 
     @property
@@ -117,17 +129,12 @@ class SshHost(Host):
         """This machine, on which the ssh client runs: with it ends what it started there."""
         return self._machine
 
+    @property
+    def ways(self) -> Sequence[Host]:
+        """This machine, and the one it leads to where that outlives the run."""
+        return (self._machine, self) if self.outlives else (self._machine,)
+
     def _arguments(self) -> tuple[str, ...]:
         config = ("-F", self.config) if self.config else ()
         options = (word for option in OPTIONS for word in ("-o", option))
         return (*config, *options, "-p", str(self.port), *self.options)
-
-    def _own_failure(self, stderr: str) -> LabError | None:
-        """Why ssh failed, by its own words; None when they are not its own."""
-        for pattern, remedy in FAULTS:
-            if re.search(pattern, stderr):
-                said = "; ".join([line.strip() for line in stderr.splitlines() if line.strip()][-STDERR_LINES:])
-                by_hand = shlex.join((*self.prefix(), "true"))
-                what = f"ssh to {self.destination} failed: {said}"
-                return LabError(what, where=self.name, remedy=f"{remedy}; `{by_hand}` has to work")
-        return None

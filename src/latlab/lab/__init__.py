@@ -12,6 +12,7 @@ from latlab.lab.guests import guest_steps
 from latlab.lab.guests.over_ssh import ssh_host
 from latlab.lab.guests.steps import folder_steps
 from latlab.lab.links import link_steps
+from latlab.lab.machines import machine_hosts
 from latlab.lab.namespaces import namespace_name, namespace_steps
 from latlab.lab.service import Service
 from latlab.lab.site import Site
@@ -28,23 +29,23 @@ MAKERS: tuple[Callable[[Scenario, Site], Iterable[Step | Service]], ...] = (
     guest_tuning,
 )
 
-HOST_KINDS: dict[str, Callable[[str, str], Host]] = {
-    "local": lambda name, tag: LocalHost(name),
-    "netns": lambda name, tag: NetnsHost(name, namespace_name(tag, name)),
-}
-
 
 def test_bed_steps(scenario: Scenario, site: Site) -> list[Step | Service]:
-    """All steps and services of the scenario's test bed, in the order to apply them."""
+    """All steps and services of the scenario's test bed, in the order to apply them: after `machine_steps`."""
     return [step for maker in MAKERS for step in maker(scenario, site)]
 
 
 def make_hosts(scenario: Scenario, site: Site) -> dict[str, Host]:
-    """The scenario's hosts and guests by name, and the machine they all lie on as MACHINE."""
-    hosts: dict[str, Host] = {MACHINE: LocalHost(MACHINE)}
+    """The scenario's hosts and guests by name, and the machine the lab runs on as MACHINE."""
+    machines: dict[str, Host] = {MACHINE: LocalHost(MACHINE), **machine_hosts(scenario, site)}
+    hosts = dict(machines)
     for name, host in scenario.hosts.items():
-        hosts[name] = HOST_KINDS[host.kind](name, site.tag)
+        if host.kind == "local":
+            hosts[name] = LocalHost(name)
+        elif host.kind == "netns":
+            hosts[name] = NetnsHost(name, namespace_name(site.tag, name), machines[host.on or MACHINE])
     for name, guest in scenario.guests.items():
-        ours = GuestHost(name, site.guest_state(name), site.agent)
+        there = site.on(scenario.machine_of(name))
+        ours = GuestHost(name, there.guest_state(name), there.agent, machines[there.name])
         hosts[name] = ours if guest.is_ours else ssh_host(scenario, site, name)
     return hosts

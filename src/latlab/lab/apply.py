@@ -190,7 +190,7 @@ class TestBed:
         if result.ok and step.lasting:
             self._lasting.append(step)
         if not result.ok and not step.optional and step.check:
-            read = host.command_line(step.check.argv)
+            read = self.hosts[step.check.at or step.host].command_line(step.check.argv)
             differs = f"expected {result.expected!r}, actual {result.actual!r}"
             raise LabError(f"{step.title}: `{read}` {differs}", where=step.host, remedy=BY_HAND)
 
@@ -202,10 +202,10 @@ class TestBed:
                 where=step.host,
                 remedy="`latlab clean`, or remove by hand what another program left",
             )
-        if step.undo:
+        if step.undo and not host.fleeting:
             before = step.before
             values = before.read((await host.run(before.argv)).stdout) if before else {}
-            self._journal.record(host, step.title, fill(step.undo, values), step.present)
+            self._journal.record(host, step.title, fill(step.undo, values), step.present, step.rescue)
         return (await host.run(step.do)).stderr.strip() if step.do else ""
 
     async def _checked(
@@ -220,7 +220,8 @@ class TestBed:
         expected = check.expected if check else None
         try:
             # What has failed will not come to be.
-            actual = await read_back(host, replace(check, within_ms=0) if why else check) if check else None
+            asked = self.hosts[check.at] if check and check.at else host
+            actual = await read_back(asked, replace(check, within_ms=0) if why else check) if check else None
         except LabError as error:
             if not step.optional:
                 raise

@@ -22,8 +22,7 @@ from latlab.lab.bridges.ovs_switch import SWITCHD, switch_version
 from latlab.lab.bridges.table import BRIDGES
 from latlab.lab.bridges.vfio import GROUPS
 from latlab.lab.finding import Finding
-from latlab.lab.guests.qemu import qemu_program, qemu_version
-from latlab.lab.guests.unavailable import OLDEST_QEMU
+from latlab.lab.guests.qemu import OLDEST_QEMU, qemu_program, qemu_version
 from latlab.lab.images import list_images
 from latlab.lab.machine import Machine
 from latlab.lab.namespaces import namespace_name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-_LINK, _GUEST, _INNER = 0x02, 0x06, 0x0A
+_LINK, _GUEST, _INNER, _BOARD = 0x02, 0x06, 0x0A, 0x0E
 """First octets: unicast, locally administered (IEEE 802, 8.2.2), one for each sort of thing."""
 
 
@@ -16,6 +16,14 @@ def hardware_address(tag: str, link: int, end: int) -> str:
 def guest_address(tag: str, guest: int) -> str:
     """The address of a guest's network card; guest is its place in the scenario."""
     return _address(_GUEST, tag, guest >> 8, guest)
+
+
+def board_address(board: int, card: int) -> str:
+    """The address of a board's network card, the same in every run, so that a snapshot serves them all.
+
+    board: its place among the scenario's hosts.
+    """
+    return _address(_BOARD, "board", board, card)
 
 
 def inner_address(tag: str, segment: int) -> str:

@@ -23,13 +23,14 @@ FORMAT = "latlab.journal/1"
 
 @dataclass(frozen=True)
 class UndoRecord:
-    """A command that takes a step back; present as in Step."""
+    """A command that takes a step back; present as in Step. rescue: the folder there and the one here, as in Step."""
 
     n: int
     host: dict[str, Any]
     title: str
     undo: Argv
     present: Argv | None
+    rescue: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -82,13 +83,15 @@ class Journal:
             _sync_directory(folder)
         return journal
 
-    def record(self, host: Host, title: str, undo: Argv, present: Argv | None) -> int:
+    def record(
+        self, host: Host, title: str, undo: Argv, present: Argv | None, rescue: tuple[str, str] | None = None
+    ) -> int:
         """The number of the new record; it is on disk when this returns."""
-        return self._add(UndoRecord(self._next(), host.describe(), title, undo, present))
+        return self._add(UndoRecord(self._next(), host.describe(), title, undo, present, rescue))
 
     def record_process(self, host: Host, title: str, mark: str) -> int:
         """The number of the record of a process that is about to begin with that mark; it is on disk."""
-        return self._add(ProcessRecord(self._next(), host.machine.describe(), title, mark))
+        return self._add(ProcessRecord(self._next(), host.ways[-1].describe(), title, mark))
 
     def undone(self, n: int) -> None:
         """Nothing; record n is settled, on disk."""
@@ -185,8 +188,10 @@ def _read(path: Path, descriptor: int) -> tuple[list[Record], set[int]]:
 def _record(fields: dict[str, Any]) -> Record:
     if "mark" in fields:
         return ProcessRecord(**fields)
-    present = fields.pop("present")
-    return UndoRecord(undo=tuple(fields.pop("undo")), present=present and tuple(present), **fields)
+    present, rescue = fields.pop("present"), fields.pop("rescue", None)
+    return UndoRecord(
+        undo=tuple(fields.pop("undo")), present=present and tuple(present), rescue=rescue and tuple(rescue), **fields
+    )
 
 
 def _create_locked(path: Path) -> int:

@@ -7,9 +7,9 @@ wrong place. Our mark on it is the hardware address, which that same command set
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
-from latlab.host import MACHINE
 from latlab.lab.bridges.base import Neighbour
 from latlab.lab.bridges.joints import neighbours
 from latlab.lab.bridges.table import BRIDGES
@@ -27,9 +27,9 @@ def link_steps(scenario: Scenario, site: Site) -> list[Step]:
     steps: list[Step] = []
     for number, link in enumerate(scenario.links):
         if scenario.link_is_created(link):
-            steps += _veth(scenario, link, number, site.tag)
+            steps += _veth(scenario, link, number, site)
         else:
-            steps += [_cable(end) for end in link.ends]
+            steps += [step for end in link.ends for step in _cable(scenario, link, end, site)]
     return steps
 
 
@@ -38,95 +38,134 @@ def link_mark(tag: str, link: int) -> str:
     return f"latlab-{tag}-{link}"
 
 
-def _veth(scenario: Scenario, link: Link, number: int, tag: str) -> list[Step]:
-    left, right = link.ends
-    addresses = [hardware_address(tag, number, end) for end in (0, 1)]
-    queues = ("numtxqueues", str(link.queues), "numrxqueues", str(link.queues))
-    names = [(end.interface, *_in_namespace(scenario, end, tag)) for end in (left, right)]
-    halves = [
-        (*name, *queues, "mtu", str(link.mtu), "address", address)
-        for name, address in zip(names, addresses, strict=True)
-    ]
-    inside = _exec(scenario, left, tag)
-    steps = [
-        Step(
-            host=MACHINE,
-            title=f"lay the link {left} to {right}",
-            do=("ip", "link", "add", "name", *halves[0], "type", "veth", "peer", "name", *halves[1]),
-            undo=(*_ip(scenario, left, tag), "link", "del", "dev", left.interface),
-            present=(*inside, "grep", "-qx", addresses[0], f"/sys/class/net/{left.interface}/address"),
-        )
-    ]
-    for end in (left, right):
-        if scenario.hosts[end.host].kind == "local":
-            steps += _marked(end, link_mark(tag, number))
-    for end in (left, right):
-        steps += _addressed(scenario, end, tag)
-    for end in (left, right):
-        if not is_bridged(scenario, end):
-            found = neighbours(scenario, tag, scenario.segment_of(end), end)
-            steps += [_neighbour(scenario, end, neighbour, tag) for neighbour in found]
-    steps += [_is_up(scenario, end, tag) for end in (left, right)]
-    return steps
-
-
-def _marked(end: End, mark: str) -> list[Step]:
-    named = Step(
-        host=MACHINE,
-        title=f"mark {end} as ours",
-        do=("ip", "link", "property", "add", "dev", end.interface, "altname", mark),
-    )
-    return [named, ipv6_off(MACHINE, end.interface)]
-
-
-def _addressed(scenario: Scenario, end: End, tag: str) -> list[Step]:
-    ip, address = _ip(scenario, end, tag), str(scenario.address(end))
-    addressed = Step(
-        host=MACHINE,
-        title=f"give {end} its address",
-        do=(*ip, "addr", "add", address, "dev", end.interface),
-        check=_address_check(ip, end, address),
-    )
-    up = Step(
-        host=MACHINE,
-        title=f"bring {end} up",
-        do=(*ip, "link", "set", "dev", end.interface, "up"),
-    )
-    return [up] if is_bridged(scenario, end) else [addressed, up]
-
-
 def is_bridged(scenario: Scenario, end: End) -> bool:
     """True for an interface that becomes the port of a bridge: the host's address is then on the bridge."""
     guests = scenario.segment_of(end).guests_at(end).values()
     return any(BRIDGES[guest.bridge].takes_uplink for guest in guests)
 
 
-def _neighbour(scenario: Scenario, end: End, peer: Neighbour, tag: str) -> Step:
-    ip, address, hardware = _ip(scenario, end, tag), str(peer.address.ip), peer.mac
+@dataclass(frozen=True)
+class _Half:
+    """One end of a veth, as its machine reaches it. machine: the machine's host; namespace: None in its own."""
+
+    end: End
+    machine: str
+    namespace: str | None
+
+    @property
+    def ip(self) -> Argv:
+        return ("ip", "-n", self.namespace) if self.namespace else ("ip",)
+
+    @property
+    def inside(self) -> Argv:
+        return ("ip", "netns", "exec", self.namespace) if self.namespace else ()
+
+    @property
+    def name(self) -> Argv:
+        return (self.end.interface, *(("netns", self.namespace) if self.namespace else ()))
+
+
+def _veth(scenario: Scenario, link: Link, number: int, site: Site) -> list[Step]:
+    left, right = halves = [_half(scenario, end, site) for end in link.ends]
+    addresses = [hardware_address(site.tag, number, end) for end in (0, 1)]
+    queues = ("numtxqueues", str(link.queues), "numrxqueues", str(link.queues))
+    options = [(*queues, "mtu", str(link.mtu), "address", address) for address in addresses]
+    steps = [
+        Step(
+            host=left.machine,
+            title=f"lay the link {left.end} to {right.end}",
+            do=(
+                *("ip", "link", "add", "name", *left.name, *options[0]),
+                *("type", "veth", "peer", "name", *right.name, *options[1]),
+            ),
+            undo=(*left.ip, "link", "del", "dev", left.end.interface),
+            present=(*left.inside, "grep", "-qx", addresses[0], f"/sys/class/net/{left.end.interface}/address"),
+        )
+    ]
+    for half in halves:
+        if half.namespace is None:
+            steps += _marked(half, link_mark(site.tag, number))
+    for half in halves:
+        steps += _addressed(scenario, half)
+    for half in halves:
+        if not is_bridged(scenario, half.end):
+            found = neighbours(scenario, site.tag, scenario.segment_of(half.end), half.end)
+            steps += [_neighbour(half, neighbour) for neighbour in found]
+    return [*steps, *(_is_up(half) for half in halves)]
+
+
+def _half(scenario: Scenario, end: End, site: Site) -> _Half:
+    namespace = namespace_name(site.tag, end.host) if scenario.hosts[end.host].kind == "netns" else None
+    return _Half(end, site.on(scenario.machine_of(end.host)).name, namespace)
+
+
+def _marked(half: _Half, mark: str) -> list[Step]:
+    named = Step(
+        host=half.machine,
+        title=f"mark {half.end} as ours",
+        do=("ip", "link", "property", "add", "dev", half.end.interface, "altname", mark),
+    )
+    return [named, ipv6_off(half.machine, half.end.interface)]
+
+
+def _addressed(scenario: Scenario, half: _Half) -> list[Step]:
+    end, address = half.end, str(scenario.address(half.end))
+    addressed = Step(
+        host=half.machine,
+        title=f"give {end} its address",
+        do=(*half.ip, "addr", "add", address, "dev", end.interface),
+        check=_address_check(half.ip, end, address),
+    )
+    up = Step(
+        host=half.machine,
+        title=f"bring {end} up",
+        do=(*half.ip, "link", "set", "dev", end.interface, "up"),
+    )
+    return [up] if is_bridged(scenario, end) else [addressed, up]
+
+
+def _neighbour(half: _Half, peer: Neighbour) -> Step:
+    end, address, hardware = half.end, str(peer.address.ip), peer.mac
     return Step(
-        host=MACHINE,
+        host=half.machine,
         title=f"tell {end} the hardware address of {peer.end}, so that no ARP gets between the packets",
-        do=(*ip, "neigh", "replace", address, "lladdr", hardware, "dev", end.interface, "nud", "permanent"),
+        do=(*half.ip, "neigh", "replace", address, "lladdr", hardware, "dev", end.interface, "nud", "permanent"),
         check=Check(
-            (*ip, "-j", "neigh", "show", address, "dev", end.interface),
+            (*half.ip, "-j", "neigh", "show", address, "dev", end.interface),
             expected=f"{hardware} PERMANENT",
             read=_neighbour_state,
         ),
     )
 
 
-def _is_up(scenario: Scenario, end: End, tag: str) -> Step:
+def _is_up(half: _Half) -> Step:
     return Step(
-        host=MACHINE,
-        title=f"wait until {end} is up",
+        host=half.machine,
+        title=f"wait until {half.end} is up",
         do=(),
-        check=_state_check(_ip(scenario, end, tag), end),
+        check=_state_check(half.ip, half.end),
     )
 
 
-def _cable(end: End) -> Step:
-    # Between two interfaces of one machine only raw frames take the cable: it needs no addresses.
-    return Step(host=end.host, title=f"{end} is up", do=(), check=_state_check(("ip",), end))
+def _cable(scenario: Scenario, link: Link, end: End, site: Site) -> list[Step]:
+    """An emulated board's card is ours to set up. Else nothing is changed: between machines it has its address already;
+    within one only raw frames take the cable."""
+    half = _half(scenario, end, site)
+    if scenario.hosts[end.host].kind == "board":
+        return [*_addressed(scenario, half), _is_up(half)]
+    is_up = Step(host=end.host, title=f"{end} is up", do=(), check=_state_check(("ip",), end))
+    machines = {scenario.machine_of(one.host) for one in link.ends}
+    if len(machines) == 1 or is_bridged(scenario, end):
+        return [is_up]
+    address = str(scenario.address(end))
+    has_address = Step(
+        host=end.host,
+        title=f"{end} has the address {address}: `ip addr add {address} dev {end.interface}`, or give the link the "
+        "`subnet` that it has",
+        do=(),
+        check=_address_check(("ip",), end, address),
+    )
+    return [is_up, has_address]
 
 
 def _state_check(ip: Argv, end: End) -> Check:
@@ -154,22 +193,3 @@ def _addresses(output: str) -> list[str]:
 def _neighbour_state(output: str) -> str:
     entry = json.loads(output)[0]
     return f"{entry['lladdr']} {' '.join(entry['state'])}"
-
-
-def _namespace(scenario: Scenario, end: End, tag: str) -> str | None:
-    return namespace_name(tag, end.host) if scenario.hosts[end.host].kind == "netns" else None
-
-
-def _in_namespace(scenario: Scenario, end: End, tag: str) -> Argv:
-    namespace = _namespace(scenario, end, tag)
-    return ("netns", namespace) if namespace else ()
-
-
-def _ip(scenario: Scenario, end: End, tag: str) -> Argv:
-    namespace = _namespace(scenario, end, tag)
-    return ("ip", "-n", namespace) if namespace else ("ip",)
-
-
-def _exec(scenario: Scenario, end: End, tag: str) -> Argv:
-    namespace = _namespace(scenario, end, tag)
-    return ("ip", "netns", "exec", namespace) if namespace else ()

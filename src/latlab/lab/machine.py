@@ -13,6 +13,9 @@ from functools import cache
 from ipaddress import IPv4Address
 from pathlib import Path
 
+from latlab.errors import LabError
+from latlab.host import Host
+
 CAPABILITIES = {  # include/uapi/linux/capability.h
     "CAP_NET_ADMIN": 12,
     "CAP_NET_RAW": 13,
@@ -22,6 +25,12 @@ CAPABILITIES = {  # include/uapi/linux/capability.h
 }
 
 
+ASSUMED_CPUS = 1024
+SECTION = "----\n"
+LOOK = """\
+cat /proc/self/status; echo ----; cat /sys/devices/system/cpu/online; echo ----; ls /sys/class/net; echo ----; uname -m
+echo ----; cat /proc/net/udp; tail -n +2 /proc/net/udp6 2>/dev/null; :
+"""
 ANY = "*"
 UDP_TABLES = (Path("/proc/net/udp"), Path("/proc/net/udp6"))
 
@@ -34,7 +43,7 @@ class Machine:
     read: a file's text, None where it cannot be read. exists: whether a path is there.
     architecture: as uname(2) names it. say: what a command
     that changes nothing prints, None if it fails. list: the names in a folder, in order; none where there is no
-    folder. link: the last name of where a symbolic link leads; None where there is no link.
+    folder. link: the last name of where a symbolic link leads; None where there is no link. seen: somebody has looked.
     """
 
     capabilities: frozenset[str]
@@ -48,6 +57,7 @@ class Machine:
     say: Callable[[tuple[str, ...]], str | None] = field(default=lambda argv: None)
     list: Callable[[str], tuple[str, ...]] = field(default=lambda path: ())
     link: Callable[[str], str | None] = field(default=lambda path: None)
+    seen: bool = True
 
     @property
     def kvm(self) -> str | None:
@@ -69,6 +79,47 @@ class Machine:
         return self.exists("/dev/vhost-net")
 
 
+def assumed_machine() -> Machine:
+    """One that nobody has looked at: it has everything, and no interface that is in the way."""
+    return Machine(
+        capabilities=frozenset(CAPABILITIES),
+        cpus=frozenset(range(ASSUMED_CPUS)),
+        interfaces=frozenset(),
+        has_tool=lambda tool: True,
+        exists=lambda path: True,
+        seen=False,
+    )
+
+
+def machine_at(host: Host) -> Machine:
+    """The host's machine as it is now. LabError: it cannot be looked at.
+
+    What is the same for every scenario is read at once, the rest as it is asked for.
+    """
+    said = _printed(host.command(("sh", "-c", LOOK)))
+    if said is None:
+        by_hand = host.command_line(("true",))
+        raise LabError("it cannot be looked at", where=host.name, remedy=f"`{by_hand}` has to work")
+    status, cpus, interfaces, architecture, sockets = said.split(SECTION)
+
+    def ask(*argv: str) -> str | None:
+        return _said(host.command(argv))
+
+    return Machine(
+        capabilities=effective_capabilities(status),
+        cpus=parse_cpu_list(cpus),
+        interfaces=frozenset(interfaces.split()),
+        has_tool=lambda tool: ask("sh", "-c", 'command -v "$0"', tool) is not None,
+        architecture=architecture.strip(),
+        say=lambda argv: ask(*argv),
+        read=lambda path: ask("cat", path),
+        exists=lambda path: ask("test", "-e", path) is not None,
+        list=lambda path: tuple(sorted((ask("ls", path) or "").split())),
+        link=lambda path: (ask("readlink", path) or "").strip().rpartition("/")[2] or None,
+        udp=frozenset(parse_sockets(sockets)),
+    )
+
+
 def read_machine() -> Machine:
     """This machine as it is now."""
     return Machine(
@@ -88,6 +139,10 @@ def read_machine() -> Machine:
 
 @cache
 def _said(argv: tuple[str, ...]) -> str | None:
+    return _printed(argv)
+
+
+def _printed(argv: tuple[str, ...]) -> str | None:
     try:
         done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):

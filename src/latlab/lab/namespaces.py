@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from latlab.host import MACHINE
 from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
 from latlab.scenario import Scenario
@@ -18,21 +17,25 @@ def namespace_name(tag: str, host: str) -> str:
 
 def namespace_steps(scenario: Scenario, site: Site) -> list[Step]:
     """The steps that make each namespace, in the order of the scenario's hosts."""
-    names = [name for name, host in scenario.hosts.items() if host.kind == "netns"]
-    return [step for name in names for step in _steps(name, namespace_name(site.tag, name))]
+    return [
+        step
+        for name, host in scenario.hosts.items()
+        if host.kind == "netns"
+        for step in _steps(name, namespace_name(site.tag, name), site.on(scenario.machine_of(name)).name)
+    ]
 
 
-def _steps(host: str, namespace: str) -> list[Step]:
+def _steps(host: str, namespace: str, machine: str) -> list[Step]:
     return [
         Step(
-            host=MACHINE,
+            host=machine,
             title=f"make {host}'s namespace",
             do=("ip", "netns", "add", namespace),
             undo=("sh", "-c", REMOVE, namespace),
             present=("test", "-e", f"/run/netns/{namespace}"),
         ),
         Step(
-            host=MACHINE,
+            host=machine,
             title=f"bring {host}'s loopback up",
             do=("ip", "-n", namespace, "link", "set", "lo", "up"),
         ),

@@ -41,7 +41,7 @@ def bridge_devices(scenario: Scenario, site: Site) -> dict[End, str]:
     """The interface of each bridge that has its host's address, by the end of the scenario it stands for."""
     found: dict[End, str] = {}
     for joint in joints(scenario, site.tag):
-        device = BRIDGES[joint.kind].device(joint, site)
+        device = BRIDGES[joint.kind].device(joint, site.on(scenario.machine_of(joint.host)))
         if device:
             found[joint.end] = device
     return found

@@ -13,6 +13,7 @@ from latlab.host import Host
 from latlab.lab import make_hosts, test_bed_steps
 from latlab.lab.loads.base import LoadPlan
 from latlab.lab.loads.table import LOADS
+from latlab.lab.machines import machine_steps
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Argv, Step
@@ -90,7 +91,8 @@ class _Bed:
 
     def __init__(self, scenario: Scenario, site: Site) -> None:
         self._hosts: Mapping[str, Host] = make_hosts(scenario, site)
-        self._steps = {self._text(step): step for step in test_bed_steps(scenario, site)}
+        steps = (*machine_steps(scenario, site), *test_bed_steps(scenario, site))
+        self._steps = {self._text(step): step for step in steps}
         self.keys = list(self._steps)
         self.has_services = any(isinstance(step, Service) for step in self._steps.values())
 
@@ -113,9 +115,13 @@ class _Bed:
 
     def _undo(self, step: Step | Service) -> list[str]:
         if isinstance(step, Service):
-            return [f'kill "${_variable(step)}"; wait "${_variable(step)}" || true  # {step.title}']
+            name = _variable(step)
+            told = f'; kill "$TELLS_{name}"; rm {shlex.quote(_told(step))}' if step.spec is not None else ""
+            return [f'kill "$PID_{name}"; wait "$PID_{name}" || true{told}  # {step.title}']
+        if step.undo is None or self._hosts[step.host].fleeting:
+            return []
         anyway = " || true" if step.optional else ""
-        return [f"{self._line(step.host, step.undo)}{anyway}  # {step.title}"] if step.undo else []
+        return [f"{self._line(step.host, step.undo)}{anyway}  # {step.title}"]
 
     def command(self, command: Command) -> str:
         """A command that runs in the background while it is measured, its note above it.
@@ -143,18 +149,26 @@ class _Bed:
         if step.do:
             lines.append(f"{self._line(step.host, step.do)}{anyway}")
         if step.check:
-            lines.append(f"{self._line(step.host, step.check.argv)}{anyway}  # expect: {step.check.expected}")
+            read = self._line(step.check.at or step.host, step.check.argv)
+            lines.append(f"{read}{anyway}  # expect: {step.check.expected}")
         return "\n".join(lines)
 
     def _service(self, service: Service) -> list[str]:
         """It runs in the background, its pid in a variable, until it is undone."""
-        line = f"{self._line(service.host, service.argv)} >>{shlex.quote(service.log)} 2>&1"
+        line, name = f"{self._line(service.host, service.argv)} >>{shlex.quote(service.log)} 2>&1", _variable(service)
+        lines = []
         if service.spec is not None:
-            line = f"{{ echo {shlex.quote(json.dumps(service.spec))}; exec sleep infinity; }} | {line}"
-        lines = [f"{line} & {_variable(service)}=$!"]
+            # A named pipe, so that who tells it and who is told are two processes, each with a pid to end it by.
+            pipe, spec = shlex.quote(_told(service)), shlex.quote(json.dumps(service.spec))
+            lines.append(f"mkfifo {pipe}; {{ echo {spec}; exec sleep infinity; }} >{pipe} & TELLS_{name}=$!")
+            line += f" <{pipe}"
+        lines.append(f"{line} & PID_{name}=$!")
         if service.ready:
-            read = self._line(service.host, service.ready.argv)
-            lines.append(f"until {read}; do sleep 0.1; done  # expect: {service.ready.expected}")
+            read = self._line(service.ready.at or service.host, service.ready.argv)
+            seconds = max(1, service.ready.within_ms // 1000)
+            lines.append(
+                f"for second in $(seq {seconds}); do {read} && break; sleep 1; done  # expect: {service.ready.expected}"
+            )
         return lines
 
     def _line(self, host: str, argv: Argv) -> str:
@@ -192,8 +206,13 @@ def _folded(argv: Sequence[str]) -> str:
 
 
 def _variable(service: Service) -> str:
-    """The shell variable that holds a service's pid."""
-    return "PID_" + re.sub(r"[^A-Za-z0-9]+", "_", service.title).strip("_")
+    """The end of the name of a shell variable that holds a pid of a service."""
+    return re.sub(r"[^A-Za-z0-9]+", "_", service.title).strip("_")
+
+
+def _told(service: Service) -> str:
+    """The named pipe through which a service is told its spec."""
+    return f"{service.log.removesuffix('.log')}.told"
 
 
 def _heading(title: str) -> str:

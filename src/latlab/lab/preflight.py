@@ -95,7 +95,7 @@ def _interfaces(scenario: Scenario, machine: Machine, where: Where) -> Problems:
 def _cpus(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     """CPUs that the tuning names."""
     for host, tuning in scenario.tuning.items():
-        for place, cpus in _named_cpus(tuning) if host in scenario.hosts else ():
+        for place, cpus in _named_cpus(tuning) if host in _here(scenario) else ():
             missing = sorted(set(cpus or ()) - machine.cpus)
             if missing:
                 yield UsageError(
@@ -125,7 +125,10 @@ def _privilege(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     """What the kernel allows only to root, or to those it gave the capability."""
     # Every agent makes room for timestamps in its sockets beyond the usual limit (SO_RCVBUFFORCE).
     needed = {"CAP_NET_ADMIN"}
-    if scenario.guests or any(host.kind == "netns" for host in scenario.hosts.values()):
+    here = _here(scenario)
+    if here & {guest.host for guest in scenario.guests.values()} or any(
+        scenario.hosts[name].kind == "netns" for name in here
+    ):
         needed |= {"CAP_SYS_ADMIN"}
     if any(stream.transport == "ethernet" for stream in scenario.streams.values()):
         needed |= {"CAP_NET_RAW"}
@@ -144,6 +147,8 @@ def _privilege(scenario: Scenario, machine: Machine, where: Where) -> Problems:
 def _tools(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     """The programs that the steps and the loads call."""
     needed: dict[str, Path] = {"ip": ()}
+    if any(host.kind == "ssh" for host in scenario.hosts.values()):
+        needed |= {"ssh": ()}
     if scenario.guests or any(scenario.link_is_created(link) for link in scenario.links):
         needed |= {"sysctl": (), "grep": ()}
     if scenario.guests:
@@ -151,13 +156,13 @@ def _tools(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     for name, load in scenario.loads.items():
         tools = set(LOADS[load.kind].tools)
         tools |= {"ss", "setpriv"} if tools else set()
-        for host in {load.from_, load.to} & set(scenario.hosts) if tools else ():
+        for host in {load.from_, load.to} & _here(scenario) if tools else ():
             tuning = scenario.tuning_of(host).load
             tools |= {"chrt"} if tuning.fifo else set()
             tools |= {"taskset"} if tuning.cpus else set()
-        here = {load.from_, load.to} & set(scenario.hosts)
+        here = {load.from_, load.to} & _here(scenario)
         needed = dict.fromkeys(tools if here else (), ("loads", name)) | needed
-    for host in set(scenario.tuning) & set(scenario.hosts):
+    for host in set(scenario.tuning) & _here(scenario):
         tuned = scenario.tuning[host]
         threads = [part for guest in tuned.guests.values() for _, part in guest]
         tools = {"taskset"} if any(part.cpus for part in threads) else set()
@@ -201,23 +206,28 @@ def exchanges_clocks(scenario: Scenario, stream: Stream) -> bool:
 
 
 def _images(scenario: Scenario, machine: Machine, where: Where) -> Problems:
-    """The images that guests of ours start from."""
-    built = images_by_name() if scenario.guests else {}
-    for name, guest in scenario.guests.items():
-        if not guest.is_ours:
-            continue
-        if guest.image_name not in built:
+    """The images that boards and guests of ours start from."""
+    needed = {("guests", name): guest.image_name for name, guest in scenario.guests.items() if guest.is_ours}
+    needed |= {("hosts", name): host.image for name, host in scenario.hosts.items() if host.kind == "board"}
+    built = images_by_name() if needed else {}
+    for place, image in needed.items():
+        if image not in built:
             yield LabError(
-                f"there is no image {guest.image_name}",
-                where=where(("guests", name)),
-                remedy=f"`latlab image build {guest.image_name}`; those built: {', '.join(built) or 'none'}",
+                f"there is no image {image}",
+                where=where(place),
+                remedy=f"`latlab image build {image}`; those built: {', '.join(built) or 'none'}",
             )
-        elif not is_current(built[guest.image_name]):
+        elif not is_current(built[image]):
             yield LabError(
-                f"the image {guest.image_name} has another agent than this latlab",
-                where=where(("guests", name)),
-                remedy=f"`latlab image build {guest.image_name}`: it takes some seconds, and fetches nothing",
+                f"the image {image} has another agent than this latlab",
+                where=where(place),
+                remedy=f"`latlab image build {image}`: it takes some seconds, and fetches nothing",
             )
+
+
+def _here(scenario: Scenario) -> set[str]:
+    """The hosts on this machine."""
+    return {name for name in scenario.hosts if scenario.machine_of(name) is None}
 
 
 def _agent(scenario: Scenario, machine: Machine, where: Where) -> Problems:

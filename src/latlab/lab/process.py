@@ -24,31 +24,35 @@ LOOK = "0"  # the signal that is none
 
 
 async def end_process(host: Host, mark: str) -> bool:
-    """Whether any process of the host's machine carried the mark; all that did have been told to end, and are gone.
+    """Whether any process carried the mark, of the host's own or on the way to it; all that did are gone.
 
-    LabError when even SIGKILL fails.
+    LabError when even SIGKILL fails, or a machine is not reached.
     """
-    if not await _carried(host, mark, LOOK):
+    return any([await _end_on(machine, mark) for machine in host.ways])
+
+
+async def _end_on(machine: Host, mark: str) -> bool:
+    if not await _carried(machine, mark, LOOK):
         return False
     for signal, again, polls in (("TERM", LOOK, TERM_POLLS), ("KILL", "KILL", KILL_POLLS)):
-        await _signal(host, mark, signal)
+        await _signal(machine, mark, signal)
         for _ in range(polls):
-            if not await _carried(host, mark, again):
+            if not await _carried(machine, mark, again):
                 return True
             await asyncio.sleep(POLL_S)
-    left = ", ".join(await _signal(host, mark, LOOK))
-    raise LabError(f"process {left} did not end, not even by SIGKILL", where=host.name)
+    left = ", ".join(await _signal(machine, mark, LOOK))
+    raise LabError(f"process {left} did not end, not even by SIGKILL", where=machine.name)
 
 
-async def _carried(host: Host, mark: str, signal: str) -> bool:
+async def _carried(machine: Host, mark: str, signal: str) -> bool:
     """Whether any process carries the mark; it has been sent the signal."""
-    if await _signal(host, mark, signal):
+    if await _signal(machine, mark, signal):
         return True
     # One that is just becoming another program (execve) has no environment for an instant.
     await asyncio.sleep(POLL_S)
-    return bool(await _signal(host, mark, signal))
+    return bool(await _signal(machine, mark, signal))
 
 
-async def _signal(host: Host, mark: str, signal: str) -> list[str]:
+async def _signal(machine: Host, mark: str, signal: str) -> list[str]:
     """The pids of the processes that carry the mark and have been sent the signal."""
-    return (await host.machine.run(("sh", "-c", SIGNAL, f"{MARK}={mark}", signal))).stdout.split()
+    return (await machine.run(("sh", "-c", SIGNAL, f"{MARK}={mark}", signal))).stdout.split()

@@ -28,8 +28,9 @@ PANIC = "Kernel panic - not syncing: "
 class RunningService:
     """One service on its host; whatever it writes goes to its log."""
 
-    def __init__(self, host: Host, service: Service, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, host: Host, asked: Host, service: Service, process: asyncio.subprocess.Process) -> None:
         self._host = host
+        self._asked = asked
         self._service = service
         self._process = process
 
@@ -42,7 +43,8 @@ class RunningService:
             process, n = await bed.spawn(
                 host, service.title, service.argv, stdout=output.fileno(), stderr=output.fileno()
             )
-        running = cls(host, service, process)
+        asked = bed.hosts[service.ready.at] if service.ready and service.ready.at else host
+        running = cls(host, asked, service, process)
         if service.spec is not None:
             assert process.stdin
             with contextlib.suppress(ConnectionError):
@@ -53,7 +55,7 @@ class RunningService:
         """What its check read at last; None without a check, or when it ended before that."""
         if self._service.ready is None:
             return None
-        reading = asyncio.ensure_future(read_back(self._host, self._service.ready))
+        reading = asyncio.ensure_future(read_back(self._asked, self._service.ready))
         ended = asyncio.ensure_future(self._process.wait())
         try:
             await asyncio.wait((reading, ended), return_when=asyncio.FIRST_COMPLETED)
@@ -87,7 +89,7 @@ class RunningService:
         panic = panic_of(Path(self._service.console)) if self._service.console else None
         cause = f": its kernel panicked: {panic}" if panic else ""
         return LabError(
-            f"{self._service.title}: `{self._service.argv[0]}` {how}{cause}{self._last_words()}",
+            f"{self._service.title}: `{self._service.program}` {how}{cause}{self._last_words()}",
             where=self._host.name,
             remedy=self._remedy(),
         )
@@ -97,7 +99,7 @@ class RunningService:
         check = self._service.ready
         if self.ended() or check is None:
             return self.failure()
-        read = self._host.command_line(check.argv)
+        read = self._asked.command_line(check.argv)
         within = f"within {check.within_ms / 1000:g} s"
         return LabError(
             f"{self._service.title}: `{read}` expected {check.expected!r} {within}, actual {actual!r}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import dropwhile
+from pathlib import Path
 from typing import Any
 
 from latlab.lab.step import Argv, Check
@@ -28,3 +30,16 @@ class Service:
     spec: Mapping[str, Any] | None = None
     passing: bool = False
     carries: str | None = None
+
+    @property
+    def program(self) -> str:
+        """The name of the program that it is, whatever the command begins with."""
+        return Path(_program(self.argv)).name
+
+
+def _program(argv: Argv) -> str:
+    """The program that `env` becomes, or a shell, which is called after it: sh -c SCRIPT PROGRAM; else what begins."""
+    if argv[0] == "env":
+        begun = tuple(dropwhile(lambda word: "=" in word, argv[1:]))
+        return _program(begun) if begun else argv[0]
+    return argv[3] if argv[:2] == ("sh", "-c") and len(argv) > 3 else argv[0]

@@ -34,13 +34,14 @@ class Check:
     """What must be read back after a step.
 
     read takes the actual value out of argv's output. within_ms is how long it may take to become the expected
-    one: 0 means at once.
+    one: 0 means at once. at: the host that is asked, where it is another than the step's.
     """
 
     argv: Argv
     expected: str
     read: Callable[[str], str] = stripped
     within_ms: int = 0
+    at: str | None = None
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class Step:
     optional: what cannot be done here is a finding, and the run goes on. Its undo must do no harm where nothing was
     done, as a command that fails may have done half.
     lasting: its check is read again at the end.
+    rescue: a folder there and one here: before the undo, the files of the first are copied to the second.
     """
 
     host: str
@@ -65,6 +67,7 @@ class Step:
     check: Check | None = None
     optional: bool = False
     lasting: bool = False
+    rescue: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)

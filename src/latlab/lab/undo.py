@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
-from latlab.errors import LabError
+from latlab.errors import LabError, UnreachedError
 from latlab.host import Host, host_from
 from latlab.lab.journal import Journal, ProcessRecord, Record, stale_journals
 from latlab.lab.process import end_process
+from latlab.lab.rescue import rescue
 
 HostOf = Callable[[Record], Host]
 End = Callable[[Host, ProcessRecord], Awaitable[bool]]
@@ -28,25 +31,41 @@ async def undo_journal(
 ) -> tuple[list[str], list[LabError]]:
     """What was undone, in words, and what could not be: a failure does not keep the rest from it.
 
-    end: how a journalled process is ended.
+    end: how a journalled process is ended. A machine that is not reached is asked once, and no more: one UnreachedError
+    tells how much is left there.
     """
     words: list[str] = []
     failures: list[LabError] = []
+    unreached: dict[str, UnreachedError] = {}
+    left: Counter[str] = Counter()
     for record in journal.pending():
         try:
             host = host_of(record)
+            machine = host.ways[-1].name
+            left[machine] += 1
+            if machine in unreached:
+                continue
             if await _undo(record, host, end):
                 words.append(f"{host.name}: {record.title}")
             journal.undone(record.n)
+            left[machine] -= 1
+        except UnreachedError as error:
+            unreached[machine] = error
         except LabError as error:
             failures.append(error)
-    return words, failures
+    return words, failures + [_left(error, left[machine]) for machine, error in unreached.items()]
 
 
-async def clean_stale() -> list[str]:
+def _left(error: UnreachedError, count: int) -> UnreachedError:
+    what = f"{error.what}; {count} change{'s' if count > 1 else ''} to be undone there"
+    return UnreachedError(what, where=error.where, remedy=error.remedy)
+
+
+async def clean_stale(*, leave_unreached: bool = False) -> list[str]:
     """What dead runs had left and is now undone, in words; empty when nothing was left.
 
-    Living runs are not touched. LabError lists all that could not be undone; it stays in its journal.
+    Living runs are not touched. LabError lists all that could not be undone; it stays in its journal. leave_unreached:
+    what is left on a machine that is not reached is no failure, and among the words.
     """
     words: list[str] = []
     failures: list[LabError] = []
@@ -56,7 +75,9 @@ async def clean_stale() -> list[str]:
         finally:
             journal.close()
         words += [f"run {journal.run}: {line}" for line in undone]
-        failures += failed
+        gone = [failure for failure in failed if leave_unreached and isinstance(failure, UnreachedError)]
+        words += [f"run {journal.run}: {failure}" for failure in gone]
+        failures += [failure for failure in failed if failure not in gone]
     raise_together("clean-up is not complete", failures)
     return words
 
@@ -76,5 +97,8 @@ async def _undo(record: Record, host: Host, end: End) -> bool:
         return await end(host, record)
     if record.present is not None and (await host.run(record.present, check=False)).returncode != 0:
         return False
+    if record.rescue:
+        there, here = record.rescue
+        await rescue(host, there, Path(here))
     await host.run(record.undo)
     return True

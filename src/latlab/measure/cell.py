@@ -24,12 +24,14 @@ from latlab.lab.guests.start import start_conditions
 from latlab.lab.guests.unavailable import summed_up, unavailable
 from latlab.lab.loads import plan_loads
 from latlab.lab.loads.runner import LoadRunner
+from latlab.lab.machines import machine_steps, planned_sites, seen_sites
 from latlab.lab.places import find_places
 from latlab.lab.site import Site
 from latlab.lab.timestamping import hardware_stamps_step, parse_timestamping
 from latlab.measure.agent import Agent
 from latlab.measure.clocks import ClockWatch
 from latlab.measure.events import Listener, Phase
+from latlab.measure.kvm_clock import Facts
 from latlab.measure.recordings import Recordings
 from latlab.measure.specs import Bed, listen_spec, listeners, stream_entries, talk_spec, talkers
 from latlab.scenario import End, Run, Scenario
@@ -97,6 +99,10 @@ class Outcome:
             "rechecks": self.rechecks,
         }
 
+    def refuse(self, reasons: list[LabError]) -> None:
+        """Nothing; the cell cannot be built, for these reasons."""
+        self.status, self.label, self.reason = "unavailable", None, summed_up(reasons).as_dict()
+
     def fail(self, error: LatlabError) -> None:
         """Nothing; the cell has failed, and why. The first reason stays."""
         if self.reason is None:
@@ -111,9 +117,10 @@ async def run_cell(run: Run, order: int, site: Site, folder: CellFolder, listene
     disk.
     """
     outcome = Outcome(run, order)
-    if reasons := unavailable(run.cell.scenario, site):
-        outcome.status, outcome.label = "unavailable", None
-        outcome.reason = summed_up(reasons).as_dict()
+    scenario = run.cell.scenario
+    site = replace(site, others=planned_sites(scenario, site))
+    if reasons := unavailable(scenario, site):
+        outcome.refuse(reasons)
         _write(outcome, folder)
         return outcome.as_dict()
     interrupted = False
@@ -155,12 +162,18 @@ def _write(outcome: Outcome, folder: CellFolder) -> None:
 
 async def _on_test_bed(outcome: Outcome, site: Site, folder: CellFolder, listener: Listener) -> None:
     scenario = outcome.run.cell.scenario
-    site = replace(site, logs=str(folder.logs_path), **start_conditions(scenario, site))
-    outcome.bridges, outcome.guests = described_bridges(scenario, site), described_guests(scenario, site)
+    site = replace(site, logs=str(folder.logs_path), recordings=str(folder.path))
     hosts = make_hosts(scenario, site)
     listener(Phase("setting up"))
     async with TestBed(f"{folder.path.parents[2].name}-{outcome.order}", hosts) as bed:
         try:
+            if site.others:
+                await bed.apply(list(machine_steps(scenario, site)))
+                site = replace(site, others=await asyncio.to_thread(seen_sites, scenario, site, hosts))
+                if reasons := unavailable(scenario, site):
+                    return outcome.refuse(reasons)
+            site = replace(site, **start_conditions(scenario, site))
+            outcome.bridges, outcome.guests = described_bridges(scenario, site), described_guests(scenario, site)
             await bed.apply(test_bed_steps(scenario, site))
             outcome.bridges = described_bridges(scenario, site)
             outcome.guests = await described_guests_running(scenario, site)
@@ -220,7 +233,7 @@ class _Cell:
         """Listeners first, then talkers, clocks and loads; the streams last, when all else goes on."""
         scenario, outcome = self._scenario, self._outcome
         at = await self._look_at_interfaces()
-        await self._facts("before")
+        facts = await self._facts("before")
         for host in listeners(scenario):
             recording = self._recordings.prefix(self._bed.hosts[host], self._folder.prefix("listen", host))
             spec = listen_spec(scenario, host, at, outcome.run_id, recording)
@@ -229,7 +242,7 @@ class _Cell:
             recording = self._recordings.prefix(self._bed.hosts[host], self._folder.prefix("talk", host))
             spec = talk_spec(scenario, host, at, outcome.run_id, recording)
             await self._agent(self._talking, host, "talk", spec)
-        await self._clocks.start(self._bed, outcome.run_id, self._folder)
+        await self._clocks.start(self._bed, outcome.run_id, self._folder, facts)
         outcome.agents.extend(self._clocks.agents)
         if scenario.loads:
             self._listener(Phase("loading"))
@@ -295,8 +308,8 @@ class _Cell:
         if failure:
             raise failure
 
-    async def _facts(self, when: str) -> None:
-        """Nothing; every host's facts are in facts-`when`.json."""
+    async def _facts(self, when: str) -> Facts:
+        """Every host's and guest's facts, which are in facts-`when`.json."""
         facts = {}
         for name, host in self._bed.hosts.items():
             if name not in self._scenario.hosts and name not in self._scenario.guests:
@@ -308,6 +321,7 @@ class _Cell:
         if any(is_emulated(found) for found in facts.values()):
             self._outcome.label = LABEL_EMULATED
         self._folder.write_facts(when, facts)
+        return facts
 
     def _devices(self, host: str) -> list[str]:
         """The host's interfaces that packets pass: its ends of links, and the bridges they are ports of."""

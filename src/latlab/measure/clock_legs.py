@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,17 +11,21 @@ from latlab.errors import LabError
 from latlab.host import Host
 from latlab.lab.guests.qemu import CLOCK_PAGE
 from latlab.lab.site import Site
-from latlab.measure.specs import CLOCK_PERIOD_NS, PAGE_PERIOD_NS, clock_specs, page_specs
+from latlab.measure.specs import CLOCK_PERIOD_NS, PAGE_PERIOD_NS, PTP_PERIOD_NS, clock_specs, page_specs, ptp_spec
 from latlab.scenario import Route, Scenario
 
 SPARE_NS = 60_000_000_000
 
-Source = Literal["one kernel", "shared page", "exchange"]
+Source = Literal["one kernel", "shared page", "ptp_kvm", "exchange"]
 
 
 @dataclass(frozen=True)
 class Leg:
-    """Two hosts whose clocks are compared directly. Of a shared page, `here` writes it and `there` reads it."""
+    """Two hosts whose clocks are compared directly.
+
+    Between a guest and its host, `here` is the host, which shows its clock on a shared page or is shown by KVM, and
+    `there` is the guest, which reads it.
+    """
 
     here: str
     there: str
@@ -29,51 +33,77 @@ class Leg:
 
     @property
     def recorder(self) -> str:
-        """The host that records the comparison: who asks, or who reads the page."""
+        """The host that records the comparison: who asks, or who reads the other's clock."""
         return self.here if self.source == "exchange" else self.there
 
 
 Told = tuple[str, Mapping[str, Any]]
 """A host, and what its agent is told."""
+TaiOffset = Callable[[str], int | str]
+"""A host's TAI − UTC, s; in a plan, what it is."""
 
 
-def needed_legs(scenario: Scenario, hosts: Mapping[str, Host]) -> list[Leg]:
-    """Every leg that is needed, once, whichever way it is gone. LabError: sync is shared, and a pair shares none."""
+def needed_legs(scenario: Scenario, hosts: Mapping[str, Host], with_kvm_clock: Collection[str]) -> list[Leg]:
+    """Every leg that is needed, once, whichever way it is gone. LabError: sync is shared, and a pair shares none.
+
+    with_kvm_clock: the guests that have KVM's PTP clock.
+    """
     sync = scenario.clock.sync
     kernels = {name: hosts[name].shared_kernel for name in (*scenario.hosts, *scenario.guests)}
-    pages = {name: guest.host for name, guest in scenario.guests.items() if guest.domain is None}
+    guests = guest_legs(scenario, with_kvm_clock)
     found: dict[frozenset[str], Leg] = {}
     for talker, listener in _routes(scenario):
-        legs = joining_legs(talker, listener, kernels, pages, always_exchange=sync == "exchange")
+        legs = joining_legs(talker, listener, kernels, guests, always_exchange=sync == "exchange")
         if legs is None and sync == "shared":
-            raise LabError(
-                f"{talker} and {listener} run different kernels and share no page, so they share no clock",
-                where="clock.sync",
-                remedy="say `clock: {sync: auto}`",
-            )
+            raise _nothing_shared(talker, listener, [name for name in scenario.guests if name not in guests])
         for leg in legs if legs is not None else [Leg(talker, listener, "exchange")]:
             found.setdefault(frozenset((leg.here, leg.there)), leg)
     return list(found.values())
 
 
-def leg_specs(scenario: Scenario, site: Site, leg: Leg, run_id: str, recording: Path | str) -> tuple[Told, Told]:
-    """Who answers and who asks on a leg that is measured, in the order to start them, each with what it is told."""
+def guest_legs(scenario: Scenario, with_kvm_clock: Collection[str]) -> dict[str, Leg]:
+    """Guest → the leg that joins it and its host: over a page, which all have that latlab starts, else by KVM's clock.
+
+    A guest that has neither is not in it. Host and guest have to look at a page at the same time, each on a CPU of its
+    own, which an emulated board does not give them.
+    """
+    legs: dict[str, Leg] = {}
+    for name, guest in scenario.guests.items():
+        machine = scenario.machine_of(name)
+        nested = machine is not None and scenario.hosts[machine].kind == "board"
+        if guest.domain is None and not nested:
+            legs[name] = Leg(guest.host, name, "shared page")
+        elif name in with_kvm_clock:
+            legs[name] = Leg(guest.host, name, "ptp_kvm")
+    return legs
+
+
+def leg_specs(
+    scenario: Scenario, site: Site, leg: Leg, run_id: str, recording: Path | str, tai_offset_s: TaiOffset
+) -> tuple[Told, ...]:
+    """Whose agents compare the clocks of a leg that is measured, each with what it is told, in the order to start them.
+
+    The last one asks, and records.
+    """
     needed_ns = scenario.duration + SPARE_NS
     if leg.source == "exchange":
         route, count = _routes(scenario)[leg.here, leg.there], needed_ns // CLOCK_PERIOD_NS
         asks, answers = clock_specs(route, run_id, recording, count)
         return (leg.there, answers), (leg.here, asks)
+    if leg.source == "ptp_kvm":
+        count = needed_ns // PTP_PERIOD_NS
+        return ((leg.there, ptp_spec(run_id, recording, count, tai_offset_s(leg.here))),)
     page = f"{site.guest_state(leg.there)}/{CLOCK_PAGE}"
     writes, reads = page_specs(page, run_id, recording, needed_ns // PAGE_PERIOD_NS)
     return (leg.here, writes), (leg.there, reads)
 
 
 def joining_legs(
-    talker: str, listener: str, kernels: Mapping[str, str], pages: Mapping[str, str], *, always_exchange: bool
+    talker: str, listener: str, kernels: Mapping[str, str], guests: Mapping[str, Leg], *, always_exchange: bool
 ) -> Sequence[Leg] | None:
     """The shortest chain from the talker to the listener; None where only an exchange could join them.
 
-    kernels: host → the kernel it runs on. pages: guest → the host that shares a page with it.
+    kernels: host → the kernel it runs on. guests: guest → the leg that joins it and its host.
     """
     if always_exchange:
         return [Leg(talker, listener, "exchange")]
@@ -81,22 +111,33 @@ def joining_legs(
     queue = [talker]
     while queue and listener not in chains:
         here = queue.pop(0)
-        for leg, there in _from(here, kernels, pages, last=listener):
+        for leg, there in _from(here, kernels, guests, last=listener):
             if there not in chains:
                 chains[there] = (*chains[here], leg)
                 queue.append(there)
     return chains.get(listener)
 
 
-def _from(here: str, kernels: Mapping[str, str], pages: Mapping[str, str], last: str) -> list[tuple[Leg, str]]:
+def _from(here: str, kernels: Mapping[str, str], guests: Mapping[str, Leg], last: str) -> list[tuple[Leg, str]]:
     same = [name for name, kernel in kernels.items() if kernel == kernels[here] and name != here]
     # The listener itself first: hosts on one kernel need nobody between them.
     same.sort(key=lambda name: name != last)
     found = [(Leg(here, name, "one kernel"), name) for name in same]
-    found += [(Leg(here, guest, "shared page"), guest) for guest, host in pages.items() if host == here]
-    if here in pages:
-        found.append((Leg(pages[here], here, "shared page"), pages[here]))
+    found += [(leg, leg.there) for leg in guests.values() if leg.here == here]
+    if here in guests:
+        found.append((guests[here], guests[here].here))
     return found
+
+
+def _nothing_shared(talker: str, listener: str, domains: Sequence[str]) -> LabError:
+    """domains: the guests that are joined to their host by nothing."""
+    alone = [name for name in (talker, listener) if name in domains]
+    load = f", or `modprobe ptp_kvm` in {' and '.join(alone)}: a guest of KVM has the clock then" if alone else ""
+    return LabError(
+        f"{talker} and {listener} run different kernels, and neither a page nor KVM's PTP clock joins them",
+        where="clock.sync",
+        remedy=f"say `clock: {{sync: auto}}`{load}",
+    )
 
 
 def _routes(scenario: Scenario) -> dict[tuple[str, str], Route]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from latlab.data.run_folder import CellFolder
@@ -12,7 +13,8 @@ from latlab.lab.apply import TestBed
 from latlab.lab.places import Places
 from latlab.lab.site import Site
 from latlab.measure.agent import Agent
-from latlab.measure.clock_legs import Leg, leg_specs, needed_legs
+from latlab.measure.clock_legs import Leg, Told, leg_specs, needed_legs
+from latlab.measure.kvm_clock import Facts, tai_offset_s, with_kvm_clock
 from latlab.measure.recordings import Recordings
 from latlab.scenario import Scenario
 
@@ -22,9 +24,10 @@ NS = 1e-9
 class ClockWatch:
     """The clocks of every pair of hosts between which a stream runs.
 
-    Hosts on one kernel share their clocks, and the offset is 0. A guest of ours and its host compare theirs over a page
-    of memory they share. Two hosts that no chain of these joins exchange timestamps over the network (sync: auto), or
-    are refused (sync: shared); with sync: exchange they always do. All of it goes on through the whole cell.
+    Hosts on one kernel share their clocks, and the offset is 0. A guest that latlab starts and its host compare theirs
+    over a page of memory they share; any other reads its host's as KVM shows it, if it has that clock. Two hosts that
+    no chain of these joins exchange timestamps over the network (sync: auto), or are refused (sync: shared); with
+    sync: exchange they always do. All of it goes on through the whole cell.
     """
 
     def __init__(
@@ -35,28 +38,28 @@ class ClockWatch:
         self._hosts = hosts
         self._places = places
         self._recordings = recordings
-        self._legs = needed_legs(scenario, hosts)
-        self._running: dict[Leg, tuple[Agent, Agent]] = {}
+        self._legs: list[Leg] = []
+        self._running: dict[Leg, tuple[Agent, ...]] = {}
 
     @property
     def agents(self) -> list[Agent]:
         """The agents that compare clocks."""
-        return [agent for pair in self._running.values() for agent in pair]
+        return [agent for comparing in self._running.values() for agent in comparing]
 
-    async def start(self, bed: TestBed, run_id: str, folder: CellFolder) -> None:
-        """Nothing; clocks are compared from now on. LabError: two hosts share no clock and nothing may compare them."""
+    async def start(self, bed: TestBed, run_id: str, folder: CellFolder, facts: Facts) -> None:
+        """Nothing; clocks are compared from now on. LabError: two hosts share no clock and nothing may compare them.
+
+        facts: of every host and guest, as they are now.
+        """
+        self._legs = needed_legs(self._scenario, self._hosts, with_kvm_clock(facts))
+        offsets = partial(tai_offset_s, facts)
         for leg in self._legs:
             if leg.source == "one kernel":
                 continue
             recorder, local = self._hosts[leg.recorder], folder.clock_prefix(leg.here, leg.there)
-            answers, asks = leg_specs(self._scenario, self._site, leg, run_id, self._recordings.prefix(recorder, local))
-            waiting = await self._agent(bed, *answers)
-            try:
-                asking = await self._agent(bed, *asks)
-            except BaseException:
-                await waiting.kill(bed)
-                raise
-            self._running[leg] = (asking, waiting)
+            recording = self._recordings.prefix(recorder, local)
+            told = leg_specs(self._scenario, self._site, leg, run_id, recording, offsets)
+            self._running[leg] = await self._comparing(bed, told)
             await self._recordings.follow(recorder, "clock", local)
 
     def known(self) -> list[dict[str, Any]]:
@@ -73,13 +76,15 @@ class ClockWatch:
         And the first failure: a leg that failed has no entry, and keeps none from the others.
         """
         entries, failure = self.known(), None
-        for leg, (asking, waiting) in self._running.items():
+        for leg, (asking, *waiting) in self._running.items():
             try:
                 said = await asking.stop(bed)
-                await waiting.stop(bed)
+                for agent in waiting:
+                    await agent.stop(bed)
             except LabError as error:
                 failure = failure or error
-                await waiting.kill(bed)
+                for agent in waiting:
+                    await agent.kill(bed)
                 continue
             entry = {"from": leg.here, "to": leg.there, "source": leg.source}
             if interval := offset_interval(said):
@@ -92,8 +97,17 @@ class ClockWatch:
         for agent in self.agents:
             await agent.kill(bed)
 
-    async def _agent(self, bed: TestBed, name: str, spec: Mapping[str, Any]) -> Agent:
-        return await Agent.start(bed, self._hosts[name], self._places.agent(name), "clock", spec)
+    async def _comparing(self, bed: TestBed, told: Iterable[Told]) -> tuple[Agent, ...]:
+        """The agents of a leg, all ready, the one that asks first."""
+        agents: list[Agent] = []
+        try:
+            for name, spec in told:
+                agents.append(await Agent.start(bed, self._hosts[name], self._places.agent(name), "clock", spec))
+        except BaseException:
+            for agent in agents:
+                await agent.kill(bed)
+            raise
+        return tuple(reversed(agents))
 
 
 def offset_interval(done: Mapping[str, Any]) -> tuple[int, int] | None:

@@ -30,6 +30,7 @@ from latlab.lab.undo import clean_stale
 from latlab.measure.cell import load_duration_ns, run_cell
 from latlab.measure.clock_legs import leg_specs, needed_legs
 from latlab.measure.events import CellEnded, CellStarted, Cleaned, Listener, RunStarted, ignore
+from latlab.measure.kvm_clock import planned_with_kvm_clock
 from latlab.measure.room import check_room
 from latlab.measure.specs import Bed, listen_spec, listeners, talk_spec, talkers
 from latlab.scenario import Cell, Loaded, Run, cells, runs
@@ -63,7 +64,7 @@ async def run(loaded: Loaded, root: Path, listener: Listener = ignore) -> RunFol
     returned says `interrupted`. UsageError, LabError: nothing was run, and nothing is changed.
     """
     found = check(loaded, root)
-    undone = await clean_stale()
+    undone = await clean_stale(leave_unreached=True)
     if undone:
         listener(Cleaned(tuple(undone)))
     # A journal that cannot be written is told now, while nothing has begun.
@@ -156,10 +157,10 @@ def _planned(cell: Cell) -> PlannedCell:
         Command(host, (places.agent(host), "talk"), "talks", spec, started=True, seconds=seconds)
         for host, spec in talking.items()
     ]
-    for leg in needed_legs(scenario, hosts):
+    for leg in needed_legs(scenario, hosts, planned_with_kvm_clock(scenario, site.machine, hosts)):
         if leg.source != "one kernel":
             recording = f"clock-{leg.here}-{leg.there}"
-            told = leg_specs(scenario, site, leg, ANY_RUN, recording)
+            told = leg_specs(scenario, site, leg, ANY_RUN, recording, "TAI offset of {}".format)
             agents += [
                 Command(host, (places.agent(host), "clock"), "compares clocks", spec, seconds=seconds)
                 for host, spec in told

@@ -17,6 +17,9 @@ PAGE_PERIOD_NS = 50_000_000
 PAGE_BURST_NS = 300_000
 """How long the host's clock is shown at a time: a guest that is scheduled meanwhile reads it many times."""
 
+PTP_PERIOD_NS = 50_000_000
+"""As often as a page is looked at: each time the guest's CPU is away from the guest for some microseconds."""
+
 Spec = dict[str, Any]
 
 
@@ -121,6 +124,23 @@ def page_specs(page: str, run_id: str, recording: Path | str, count: int) -> tup
         "realtime": realtime,
     }
     return writer, reader
+
+
+def ptp_spec(run_id: str, recording: Path | str, count: int, host_tai_offset_s: int | str) -> Spec:
+    """The spec of `latlab-agent clock` in a guest that reads its host's clock as KVM shows it.
+
+    host_tai_offset_s: TAI − UTC on the host, as KVM shows UTC.
+    """
+    return {
+        "role": "ptp",
+        "run_id": run_id,
+        "device": "auto",
+        "host_tai_offset_s": host_tai_offset_s,
+        "period_ns": PTP_PERIOD_NS,
+        "count": count,
+        "recording": str(recording),
+        "realtime": {"lock_memory": False},
+    }
 
 
 def stream_entries(scenario: Scenario) -> list[dict[str, Any]]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lab_machine import run, scenario
+from lab_machine import dump, run, scenario
 
 from latlab.lab import make_hosts
 from latlab.lab.apply import TestBed
@@ -20,8 +22,9 @@ from latlab.lab.links import link_steps
 from latlab.lab.machine import Machine, read_machine
 from latlab.lab.namespaces import namespace_steps
 from latlab.lab.service import Service
-from latlab.lab.site import Site
+from latlab.lab.site import STATE, Site
 from latlab.lab.step import Step
+from latlab.lab.undo import clean_stale
 from latlab.scenario import Scenario
 
 TAG = "b1d6"
@@ -70,6 +73,14 @@ def site_of(logs: Path, machine: Machine | None = None) -> Site:
     return Site(TAG, machine=machine or read_machine(), logs=str(logs))
 
 
+def real_site(kind: str, logs: Path, machine: Machine | None = None) -> Site:
+    """Here, or on the machine given, where such a bridge can be made: `make test` has installed what that takes."""
+    site = site_of(logs, machine)
+    missing = BRIDGES[kind].lacking(joint_of(with_guest(kind)), site)
+    assert missing is None, f"{missing.what}: {missing.remedy}"
+    return site
+
+
 def bridge_steps(made: Scenario, site: Site) -> list[Step | Service]:
     """Everything up to the guests."""
     joint = joint_of(made)
@@ -98,6 +109,29 @@ async def comes_back(bed: TestBed, made: Scenario, host: str, size: int = 1024) 
     (port,) = joint_of(made).ports
     argv = (sys.executable, str(ECHO), str(port.address.ip), str(size))
     return (await bed.hosts[host].run(argv)).stdout.strip()
+
+
+async def reaches_its_guest(bed: TestBed, made: Scenario) -> None:
+    """Nothing; the only guest has answered the host beyond the cable, and its own."""
+    await plug_in(bed, made)
+    for host in ("sensor", "ecu"):
+        assert await comes_back(bed, made, host) == "came back", host
+
+
+async def killed(bed: TestBed, *, with_switch: bool) -> list[str]:
+    """What was undone in words, after the lab was killed, and the daemons of its switch with it or not."""
+    if with_switch:
+        for pid in switch_pids(bed).values():
+            os.kill(pid, signal.SIGKILL)
+    bed._journal.close()
+    return await clean_stale()
+
+
+def assert_no_trace(before: Mapping[str, Any], journals: Path) -> None:
+    """Nothing; interfaces are as they were (`dump`), and neither folder nor journal is left."""
+    assert dump() == before
+    assert not Path(STATE, TAG).exists()
+    assert list(journals.iterdir()) == []
 
 
 def switch_pids(bed: TestBed) -> Mapping[str, int]:

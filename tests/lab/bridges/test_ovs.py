@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +12,14 @@ import pytest
 from bridge_bed import (
     CAPTURED,
     TAG,
+    assert_no_trace,
     build,
-    comes_back,
     joint_of,
+    killed,
     lay_cable,
     on_a_cable,
-    plug_in,
-    site_of,
+    reaches_its_guest,
+    real_site,
     switch_pids,
     with_guest,
 )
@@ -28,7 +27,7 @@ from lab_machine import alive, dump, run
 
 from latlab.errors import LabError
 from latlab.lab.bridges.base import CHECKSUM_OFFLOADS_OFF
-from latlab.lab.bridges.ovs import MODULE, OvsBridge, datapath
+from latlab.lab.bridges.ovs import MODULE, OvsBridge
 from latlab.lab.bridges.ovs_switch import (
     KERNEL,
     TOOLS,
@@ -43,8 +42,7 @@ from latlab.lab.bridges.ovs_switch import (
     switch_version,
 )
 from latlab.lab.machine import Machine
-from latlab.lab.site import STATE, Site
-from latlab.lab.undo import clean_stale
+from latlab.lab.site import Site
 
 VERSION = (CAPTURED / "version.txt").read_text()
 real = pytest.mark.real
@@ -66,10 +64,7 @@ def switch_on(*paths: str, interfaces: tuple[str, ...] = (), version: str = VERS
 @pytest.fixture
 def here(tmp_path: Path, machine: None) -> Site:
     """This machine, in a network of its own, with Open vSwitch."""
-    site = site_of(tmp_path)
-    if missing := OvsBridge().lacking(joint_of(with_guest("ovs")), site):
-        pytest.skip(missing.what)
-    return site
+    return real_site("ovs", tmp_path)
 
 
 @real
@@ -78,9 +73,7 @@ def test_packets_pass_between_the_cable_the_host_and_the_guest(here: Site) -> No
 
     async def session() -> None:
         async with await build(made, here) as bed:
-            await plug_in(bed, made)
-            assert await comes_back(bed, made, "sensor") == "came back"
-            assert await comes_back(bed, made, "ecu") == "came back"
+            await reaches_its_guest(bed, made)
 
     asyncio.run(session())
 
@@ -98,25 +91,19 @@ def test_a_switch_is_undone_without_a_trace(here: Site, journals: Path) -> None:
     asyncio.run(session())
     assert len(pids) == 2
     assert not any(alive(pid) for pid in pids)
-    assert dump() == before
-    assert not Path(STATE, TAG).exists()
-    assert list(journals.iterdir()) == []
+    assert_no_trace(before, journals)
 
 
 @real
-@pytest.mark.parametrize("dead", ["the lab", "the switch too"])
-def test_a_killed_lab_leaves_a_cable_of_others_as_it_was(dead: str, here: Site, journals: Path) -> None:
+@pytest.mark.parametrize("with_switch", [False, True], ids=["the lab", "the switch too"])
+def test_a_killed_lab_leaves_a_cable_of_others_as_it_was(with_switch: bool, here: Site, journals: Path) -> None:
     lay_cable()
     before = json.loads(run("ip", "-j", "link"))
 
     async def session() -> list[str]:
         bed = await build(on_a_cable("ovs"), here)
         assert promiscuous(run("ip", "-j", "link", "show", "near")) == {"before": "on"}
-        if dead != "the lab":
-            for pid in switch_pids(bed).values():
-                os.kill(pid, signal.SIGKILL)
-        bed._journal.close()
-        return await clean_stale()
+        return await killed(bed, with_switch=with_switch)
 
     assert "ecu: make the bridge in the userspace datapath" in "\n".join(asyncio.run(session()))
     assert json.loads(run("ip", "-j", "link")) == before
@@ -153,7 +140,7 @@ def test_the_kernel_carries_where_it_can_and_nobody_elses_switch_is_there(
     paths: tuple[str, ...], interfaces: tuple[str, ...], local: bool, expected: str
 ) -> None:
     joint, site = replace(joint_of(with_guest("ovs")), local=local), switch_on(*paths, interfaces=interfaces)
-    assert datapath(joint, site) == expected
+    assert OvsBridge().datapath(joint, site) == expected
     assert ("userspace" in OvsBridge().detail(joint, site)) == (expected == USER_SPACE)
     whole = OvsBridge().plug(joint, joint.ports[0], site).device
     assert whole == (CHECKSUM_OFFLOADS_OFF if expected == USER_SPACE else ())

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,24 +11,23 @@ import pytest
 from bridge_bed import (
     CAPTURED,
     TAG,
+    assert_no_trace,
     build,
-    comes_back,
     joint_of,
+    killed,
     lay_cable,
     on_a_cable,
-    plug_in,
-    site_of,
-    switch_pids,
+    reaches_its_guest,
+    real_site,
     with_guest,
 )
 from lab_machine import dump, run
 
-from latlab.lab.bridges.ovs_afxdp import DPDK_BUILD, LIBRARIES, POOLS, OvsAfxdp, dpdk_build
+from latlab.lab.bridges.ovs_afxdp import DPDK_BUILD, LIBRARIES, POOLS, OvsAfxdp, dpdk_build, xdp_mode
 from latlab.lab.bridges.ovs_switch import TOOLS
 from latlab.lab.machine import Machine, read_machine
-from latlab.lab.site import STATE, Site
+from latlab.lab.site import Site
 from latlab.lab.step import Argv
-from latlab.lab.undo import clean_stale
 
 real = pytest.mark.real
 AFXDP = OvsAfxdp()
@@ -70,21 +68,14 @@ def without_dpdk(machine: Machine) -> Machine:
 @pytest.fixture
 def taps(tmp_path: Path, machine: None) -> Site:
     """This machine in a network of its own, with AF_XDP but no DPDK."""
-    site = site_of(tmp_path, without_dpdk(read_machine()))
-    if missing := AFXDP.lacking(joint_of(with_guest("ovs-afxdp")), site):
-        pytest.skip(missing.what)
-    return site
+    return real_site("ovs-afxdp", tmp_path, without_dpdk(read_machine()))
 
 
 @pytest.fixture
 def vhost_user(tmp_path: Path, machine: None) -> Site:
     """This machine in a network of its own, with AF_XDP and DPDK."""
-    site = site_of(tmp_path)
-    joint = joint_of(with_guest("ovs-afxdp"))
-    if missing := AFXDP.lacking(joint, site):
-        pytest.skip(missing.what)
-    if not dpdk_build(site):
-        pytest.skip(AFXDP.detail(joint, site))
+    site = real_site("ovs-afxdp", tmp_path)
+    assert dpdk_build(site), AFXDP.detail(joint_of(with_guest("ovs-afxdp")), site)
     return site
 
 
@@ -94,10 +85,8 @@ def test_packets_pass_between_the_cable_the_host_and_the_guest(taps: Site) -> No
 
     async def session() -> None:
         async with await build(made, taps) as bed:
-            await plug_in(bed, made)
             assert "xdp" in (await bed.hosts["ecu"].run(("ip", "link", "show", "dev", "nic"))).stdout
-            assert await comes_back(bed, made, "sensor") == "came back"
-            assert await comes_back(bed, made, "ecu") == "came back"
+            await reaches_its_guest(bed, made)
 
     asyncio.run(session())
 
@@ -112,9 +101,26 @@ def test_a_switch_with_vhost_user_is_made_and_undone_without_a_trace(vhost_user:
             assert {"nic: a port", f"ll{TAG}v0: a port", "has afxdp-nonpmd, dpdkvhostuserclient, internal"} <= read
 
     asyncio.run(session())
-    assert dump() == before
-    assert not Path(STATE, TAG).exists()
-    assert list(journals.iterdir()) == []
+    assert_no_trace(before, journals)
+
+
+@real
+@pytest.mark.parametrize("mode", ["native", "generic"])
+def test_the_xdp_mode_that_is_told_is_the_one_in_force(mode: str, taps: Site) -> None:
+    lay_cable()
+    if mode == "generic":  # a macvlan has no XDP of its own
+        run("ip", "link", "set", "near", "name", "carrier")
+        run("ip", "link", "add", "near", "link", "carrier", "up", "type", "macvlan", "mode", "bridge")
+    made = on_a_cable("ovs-afxdp")
+    joint = joint_of(made)
+    before = AFXDP.detail(joint, taps)
+
+    async def session() -> str:
+        async with await build(made, taps):
+            assert AFXDP.detail(joint, taps) == f"{before}; near {mode}"
+            return run("ovs-appctl", f"--target={taps.state}/ovs0/vswitchd.ctl", "dpif/show")
+
+    assert re.findall(r"near .*xdp-mode-in-use=([\w-]+)", asyncio.run(session())) == [mode]
 
 
 @real
@@ -125,15 +131,11 @@ def test_a_killed_switch_leaves_no_program_on_a_cable_of_others(taps: Site, jour
     async def session() -> None:
         bed = await build(on_a_cable("ovs-afxdp"), taps)
         assert "prog/xdp" in run("ip", "link", "show", "dev", "near")
-        for pid in switch_pids(bed).values():
-            os.kill(pid, signal.SIGKILL)
-        bed._journal.close()
-        await clean_stale()
+        await killed(bed, with_switch=True)
 
     asyncio.run(session())
     assert "prog/xdp" not in run("ip", "link", "show", "dev", "near")
-    assert dump() == before
-    assert list(journals.iterdir()) == []
+    assert_no_trace(before, journals)
 
 
 @pytest.mark.parametrize(
@@ -171,6 +173,15 @@ def test_how_the_guest_is_plugged_in_is_told(site: Site, form: str, words: str) 
     assert AFXDP.plug(joint, joint.ports[0], site).form == form
     assert words in AFXDP.detail(joint, site)
     assert bool(AFXDP.after_guests(joint, site)) == (form == "vhost-user")
+
+
+def test_the_xdp_mode_is_the_last_that_the_switch_told_of_this_port() -> None:
+    log = (CAPTURED / "afxdp-log.txt").read_text()
+    assert xdp_mode("near", log) == "generic"
+    assert xdp_mode("nic", log) == "native"
+    assert xdp_mode("near", log.partition("near: generic")[0]) == "native"
+    assert xdp_mode("ear", log) is None
+    assert xdp_mode("near", "") is None
 
 
 def test_a_guest_on_vhost_user_shares_all_of_its_memory() -> None:

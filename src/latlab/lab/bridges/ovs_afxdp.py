@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from latlab.lab.bridges.base import CHECKSUM_OFFLOADS_OFF, Bridge, Joint, Lacking, Plug, Port, lacking_vhost
-from latlab.lab.bridges.kernel import tap_device, tap_plug, tap_steps
-from latlab.lab.bridges.offloads import whole_frames
-from latlab.lab.bridges.ovs_switch import (
-    SWITCHD,
-    USER_SPACE,
-    Entry,
-    Switch,
-    lacking_switch,
-    switch_device,
-    tap_ports,
-    uplink_flags,
-)
+from latlab.lab.bridges.base import CHECKSUM_OFFLOADS_OFF, Joint, Lacking, Plug, Port, lacking_vhost
+from latlab.lab.bridges.ovs import OvsBridge
+from latlab.lab.bridges.ovs_switch import SWITCHD, USER_SPACE, Entry, Switch, lacking_switch, switch_log
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Step
@@ -39,7 +29,7 @@ MIB = 2**20
 LIBRARIES = 'ldd "$(command -v "$0")"'
 
 
-class OvsAfxdp(Bridge):
+class OvsAfxdp(OvsBridge):
     """The uplink is an AF_XDP port of a bridge in user space; each guest's memory is the switch's as well."""
 
     name = "ovs-afxdp"
@@ -64,28 +54,20 @@ class OvsAfxdp(Bridge):
         return None if dpdk_build(site) else lacking_vhost(joint, site)
 
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
-        """The switch, its bridge, the AF_XDP uplink and each guest's port in it, and every known address in its FDB."""
-        switch = self._switch(joint, site)
-        steps: list[Step | Service] = [*uplink_flags(joint), *_uplink_program(joint), *whole_frames(joint)]
-        if not dpdk_build(site):
-            for port in joint.ports:
-                steps += tap_steps(joint, port, site)
-        uplink = (f"options:n_rxq={_queues(joint, site)}", "options:xdp-mode=best-effort")
-        entries = [Entry(joint.uplink or "", AF_XDP, uplink), *(_entry(port, site) for port in joint.ports)]
-        steps += [*switch.before_ports(), *map(switch.port, entries)]
-        return [*steps, *switch.after_ports(self._ports(joint, site))]
+        """The uplink free of programs; then as any Open vSwitch."""
+        return [*_uplink_program(joint), *super().before_guests(joint, site)]
 
     def after_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
         """Each guest and the switch have agreed on the rings they share."""
         if not dpdk_build(site):
             return ()
         switch = self._switch(joint, site)
-        return [switch.link_is_up(_vhost_port(port, site), port.guest) for port in joint.ports]
+        return [switch.link_is_up(entry.device, guest) for guest, entry in self._guest_entries(joint, site).items()]
 
     def plug(self, joint: Joint, port: Port, site: Site) -> Plug:
         """vhost-user, over memory that the switch maps; or the guest's tap. The guest computes every checksum."""
         if not dpdk_build(site):
-            return tap_plug(port, site, CHECKSUM_OFFLOADS_OFF)
+            return super().plug(joint, port, site)
         queues = f",queues={port.wants.queues}" if port.wants.queues > 1 else ""
         backend = f"memory-backend-memfd,id=mem,size={port.wants.memory // MIB}M,share=on"
         # QEMU 7.2 without KVM ends by SIGSEGV where vhost-user has interrupts by message (MSI-X).
@@ -101,33 +83,41 @@ class OvsAfxdp(Bridge):
             memory=("-object", backend),
         )
 
-    def device(self, joint: Joint, site: Site) -> str | None:
-        """The bridge's own interface."""
-        return switch_device(joint, site)
-
     def detail(self, joint: Joint, site: Site) -> str:
-        """How the guests are plugged in, and what would make it vhost-user."""
-        if not dpdk_build(site):
-            missing = NO_POOLS if site.machine.exists(DPDK_BUILD) else NO_DPDK
-            return f"userspace datapath, AF_XDP uplink, taps; {missing}"
-        return f"userspace datapath, AF_XDP uplink, vhost-user, {'huge' if _huge(joint, site) else 'ordinary'} pages"
+        """How the guests are plugged in, and what would make it vhost-user; once it runs, the uplink's XDP mode."""
+        log = site.logged(switch_log(joint))
+        mode = xdp_mode(joint.uplink or "", log)
+        return "; ".join(filter(None, (self._making(joint, site), mode and f"{joint.uplink} {mode}")))
 
     def carries_in_kernel(self, joint: Joint, site: Site) -> str:
         """The switch itself, through vhost-user; else as with any tap."""
         return "Open vSwitch (vhost-user)" if dpdk_build(site) else super().carries_in_kernel(joint, site)
 
-    def _switch(self, joint: Joint, site: Site) -> Switch:
-        build = dpdk_build(site)
-        detail = self.detail(joint, site)
-        if not build:
-            return Switch(joint, site, USER_SPACE, detail, needs=(AF_XDP, "internal", "system"))
-        settings = _dpdk_settings(joint, site)
-        return Switch(joint, site, USER_SPACE, detail, build, settings, (AF_XDP, VHOST_USER, "internal"))
+    def datapath(self, joint: Joint, site: Site) -> str:
+        """USER_SPACE: the kernel's has no AF_XDP ports."""
+        return USER_SPACE
 
-    def _ports(self, joint: Joint, site: Site) -> dict[str, str]:
+    def _making(self, joint: Joint, site: Site) -> str:
         if not dpdk_build(site):
-            return tap_ports(joint, site)
-        return {port.guest: _vhost_port(port, site) for port in joint.ports}
+            missing = NO_POOLS if site.machine.exists(DPDK_BUILD) else NO_DPDK
+            return f"userspace datapath, AF_XDP uplink, taps; {missing}"
+        return f"userspace datapath, AF_XDP uplink, vhost-user, {'huge' if _huge(joint, site) else 'ordinary'} pages"
+
+    def _switch(self, joint: Joint, site: Site) -> Switch:
+        build, making = dpdk_build(site), self._making(joint, site)
+        if not build:
+            return Switch(joint, site, USER_SPACE, making, needs=(AF_XDP, "internal", "system"))
+        settings = _dpdk_settings(joint, site)
+        return Switch(joint, site, USER_SPACE, making, build, settings, (AF_XDP, VHOST_USER, "internal"))
+
+    def _uplink_entries(self, joint: Joint, site: Site) -> list[Entry]:
+        options = (f"options:n_rxq={_queues(joint, site)}", "options:xdp-mode=best-effort")
+        return [Entry(entry.device, AF_XDP, options) for entry in super()._uplink_entries(joint, site)]
+
+    def _guest_entries(self, joint: Joint, site: Site) -> Mapping[str, Entry]:
+        if not dpdk_build(site):
+            return super()._guest_entries(joint, site)
+        return {port.guest: _vhost_entry(port, site) for port in joint.ports}
 
 
 def dpdk_build(site: Site) -> str | None:
@@ -138,10 +128,19 @@ def dpdk_build(site: Site) -> str | None:
     return SWITCHD if re.search(r"^DPDK ", said, re.MULTILINE) else None
 
 
-def _entry(port: Port, site: Site) -> Entry:
-    if not dpdk_build(site):
-        return Entry(tap_device(port, site))
-    return Entry(_vhost_port(port, site), VHOST_USER, (f"options:vhost-server-path={_socket(port, site)}",))
+def xdp_mode(device: str, log: str) -> str | None:
+    """The XDP mode of an AF_XDP port: `native-with-zerocopy`, `native` or `generic`; None before it has one.
+
+    log: what ovs-vswitchd wrote. Each time it sets the port up it says which mode that came to; where else it tells
+    the mode in force, `ovs-appctl dpif/show` or the port's status, is another place in each of its versions.
+    """
+    said = re.findall(rf"\|{re.escape(device)}: (\S+) XDP mode will be in use", log)
+    return said[-1] if said else None
+
+
+def _vhost_entry(port: Port, site: Site) -> Entry:
+    device = site.device(f"v{port.number}")
+    return Entry(device, VHOST_USER, (f"options:vhost-server-path={_socket(port, site)}",))
 
 
 def _dpdk_settings(joint: Joint, site: Site) -> tuple[str, ...]:
@@ -191,10 +190,6 @@ def _uplink_program(joint: Joint) -> list[Step]:
 
 
 NO_PROGRAM = 'ip link set dev "$1" xdp off; ip link set dev "$1" xdpgeneric off'
-
-
-def _vhost_port(port: Port, site: Site) -> str:
-    return site.device(f"v{port.number}")
 
 
 def _socket(port: Port, site: Site) -> str:

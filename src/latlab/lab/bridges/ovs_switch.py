@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from latlab.lab.bridges.base import Joint, Lacking, lacking_tools
-from latlab.lab.bridges.kernel import host_address, no_ipv6, tap_device, up
+from latlab.lab.bridges.kernel import host_address, no_ipv6, up
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Argv, Before, Check, Step
@@ -149,7 +149,7 @@ class Switch:
                 host=host,
                 title=f"run switch {number}",
                 argv=self._own(self.program, self._database, f"--unixctl={self._control}"),
-                log=self.site.log(f"ovs-vswitchd-{number}"),
+                log=self.site.log(switch_log(self.joint)),
                 ready=Check(
                     self._vsctl("--format=json", "--columns=iface_types", "list", "Open_vSwitch"),
                     expected="has " + ", ".join(self.needs),
@@ -233,9 +233,9 @@ def switch_device(joint: Joint, site: Site) -> str:
     return site.device(f"o{joint.number}")
 
 
-def tap_ports(joint: Joint, site: Site) -> dict[str, str]:
-    """guest → its port, where all are plugged in by taps."""
-    return {port.guest: tap_device(port, site) for port in joint.ports}
+def switch_log(joint: Joint) -> str:
+    """The name of what ovs-vswitchd writes, among the services' logs."""
+    return f"ovs-vswitchd-{joint.number}"
 
 
 def lacking_switch(joint: Joint, site: Site, datapath: str) -> Lacking | None:

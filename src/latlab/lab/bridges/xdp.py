@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from latlab.host import MACHINE
 from latlab.lab.bridges.base import CHECKSUM_OFFLOADS_OFF, Joint, Lacking, Plug, Port, lacking_tools
 from latlab.lab.bridges.kernel import TapBridge, bridge_device, tap_device, tap_plug
 from latlab.lab.bridges.offloads import whole_frames
@@ -18,6 +19,14 @@ from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
 
 READY_MS = 10_000
+# The agent tells its counts once a second. As long as it has told none, as at set-up, there is nothing to wait for.
+COUNTED_ANEW = """
+told=$(grep -c progress "$1") || told=
+for again in $(seq 100); do
+  [ "$(grep -c progress "$1")" = "$told" ] || { echo told; break; }
+  sleep 0.05
+done
+"""
 
 
 class XdpBridge(TapBridge):
@@ -36,7 +45,7 @@ class XdpBridge(TapBridge):
         return super().lacking(joint, site) or lacking_tools(site, "ethtool")
 
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
-        """The kernel bridge; whole frames from the uplink; then the programs on every port."""
+        """The kernel bridge; whole frames from the uplink; then the programs on every port, and what they count."""
         ports = [*([joint.uplink] if joint.uplink else ()), *(tap_device(port, site) for port in joint.ports)]
         log = site.log(f"xdp-bridge-{joint.number}")
         service = Service(
@@ -56,13 +65,24 @@ class XdpBridge(TapBridge):
                     "timer_slack_ns": None,
                 },
             },
-            ready=Check(("grep", "-c", '"event":"ready"', log), expected="1", within_ms=READY_MS),
+            ready=Check(("grep", "-c", '"event":"ready"', log), expected="1", within_ms=READY_MS, at=MACHINE),
         )
-        return [*super().before_guests(joint, site), *whole_frames(joint), service]
+        counted = Step(
+            host=MACHINE,
+            title="have the XDP bridge tell its counts, at the end once more",
+            do=(),
+            check=Check(("sh", "-c", COUNTED_ANEW, "sh", log), expected="told"),
+            lasting=True,
+        )
+        return [*super().before_guests(joint, site), *whole_frames(joint), service, counted]
 
     def detail(self, joint: Joint, site: Site) -> str:
-        """In which mode each port's program runs, native in the driver or generic above it, and its counts so far."""
-        log = site.machine.read(site.log(f"xdp-bridge-{joint.number}")) or ""
+        """In which mode each port's program runs, native in the driver or generic above it, and what all have counted.
+
+        docs/formats.md has the words of the counts: the trust rules read them. The last step of a cell has made them
+        those of its end.
+        """
+        log = site.logged(f"xdp-bridge-{joint.number}")
         said: dict[str, list[dict[str, Any]]] = {}
         for line in log.splitlines():
             with contextlib.suppress(ValueError, LookupError, TypeError):

@@ -21,14 +21,15 @@ from latlab.scenario import Scenario
 def guest_steps(scenario: Scenario, site: Site) -> Iterator[Step | Service]:
     """Every bridge, then every guest, then what a bridge does once its guests run, then each way is tried."""
     found = joints(scenario, site.tag)
+    places = {joint.number: site.on(scenario.machine_of(joint.host)) for joint in found}
     for joint in found:
-        yield from BRIDGES[joint.kind].before_guests(joint, site)
+        yield from BRIDGES[joint.kind].before_guests(joint, places[joint.number])
     for joint in found:
         for port in joint.ports:
-            yield from _running(scenario, joint, port, site)
-            yield from configure_guest(scenario, port, joint, site)
+            yield from _running(scenario, joint, port, places[joint.number])
+            yield from configure_guest(scenario, port, joint, places[joint.number])
     for joint in found:
-        yield from BRIDGES[joint.kind].after_guests(joint, site)
+        yield from BRIDGES[joint.kind].after_guests(joint, places[joint.number])
     yield from reach_steps(scenario, site)
 
 

@@ -22,7 +22,7 @@ def described_bridges(scenario: Scenario, site: Site) -> list[dict[str, Any]]:
             "host": joint.host,
             "uplink": joint.uplink,
             "guests": [port.guest for port in joint.ports],
-            "detail": "; ".join(filter(None, _details(joint, site))),
+            "detail": "; ".join(filter(None, _details(joint, site.on(scenario.machine_of(joint.host))))),
         }
         for joint in joints(scenario, site.tag)
     ]
@@ -30,27 +30,32 @@ def described_bridges(scenario: Scenario, site: Site) -> list[dict[str, Any]]:
 
 def described_guests(scenario: Scenario, site: Site) -> list[dict[str, Any]]:
     """The `guests` of cell.json."""
-    return [
-        {
-            "name": name,
-            "host": guest.host,
-            "image": _origin(guest),
-            "kernel": site.images[guest.image_name].kernel_version if guest.is_ours else None,
-            "acceleration": None if guest.domain else acceleration(guest, site.machine),
-            "vcpus": None if guest.domain else guest.vcpus,
-            "memory": None if guest.domain else guest.memory,
-            "started": "snapshot" if name in site.snapshots else "running" if guest.domain else "boot",
-        }
-        for name, guest in scenario.guests.items()
-    ]
+    return [_described(name, guest, site.on(scenario.machine_of(name))) for name, guest in scenario.guests.items()]
+
+
+def _described(name: str, guest: Guest, site: Site) -> dict[str, Any]:
+    return {
+        "name": name,
+        "host": guest.host,
+        "image": _origin(guest),
+        "kernel": site.images[guest.image_name].kernel_version if guest.is_ours else None,
+        "acceleration": None if guest.domain else acceleration(guest, site.machine),
+        "vcpus": None if guest.domain else guest.vcpus,
+        "memory": None if guest.domain else guest.memory,
+        "started": "snapshot" if name in site.snapshots else "running" if guest.domain else "boot",
+    }
 
 
 async def described_guests_running(scenario: Scenario, site: Site) -> list[dict[str, Any]]:
-    """The same once the guests run, with `vcpu_threads`: vCPU → the id of its thread on the host, as QMP tells them."""
+    """The same once the guests run, with `vcpu_threads`: vCPU → the id of its thread on the host, as QMP tells them.
+
+    A guest's monitor on another machine is not asked.
+    """
     found = described_guests(scenario, site)
     for guest in found:
-        if scenario.guests[guest["name"]].domain is None:
-            threads = await vcpu_threads(f"{site.guest_state(guest['name'])}/{MONITOR}")
+        name = guest["name"]
+        if scenario.guests[name].domain is None and scenario.machine_of(name) is None:
+            threads = await vcpu_threads(f"{site.guest_state(name)}/{MONITOR}")
             guest["vcpu_threads"] = {str(cpu): thread for cpu, thread in sorted(threads.items())}
     return found
 

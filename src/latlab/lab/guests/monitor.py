@@ -18,6 +18,7 @@ from qemu.qmp import ConnectError, QMPClient, QMPError
 from latlab.errors import LabError
 from latlab.lab.images.snapshot import keep_newest, part_path
 
+MONITOR_MODULE = "latlab.lab.guests.monitor"
 POLL_S = 0.02
 WITHIN_S = 60.0
 

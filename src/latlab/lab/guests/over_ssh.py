@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import shlex
-import sys
 import zlib
 from collections.abc import Callable, Iterator
-from functools import cache
-from pathlib import Path
 
 from latlab.errors import LabError
-from latlab.host import MACHINE, SshHost
+from latlab.host import SshHost
 from latlab.host.tools import install_remedy
 from latlab.lab.bridges.base import Port
-from latlab.lab.guests.agent_copy import agent_copy
 from latlab.lab.namespaces import namespace_name
 from latlab.lab.service import Service
 from latlab.lab.site import Site
+from latlab.lab.ssh_steps import agent_put, reached
 from latlab.lab.step import Check, Step
 from latlab.scenario import Guest, Scenario
 
@@ -27,15 +22,8 @@ HERE = "127.0.0.1"
 FIRST_PORT, PORTS = 20_000, 9_000
 """Below the ports that the kernel gives away by itself (ip_local_port_range)."""
 
-CONNECTED_MS = 20_000
 DRIVER_MS = 10_000
 """A network card that is plugged in while a guest runs is there once its driver has found it."""
-
-TOOLS = ("cat", "date", "gzip", "ip", "ping", "sha256sum", "sysctl", "tail")
-"""The programs that latlab runs in a guest."""
-
-MISSING = 'for tool; do command -v "$tool" >/dev/null || echo "$tool"; done'
-COPY = 'agent=$1; shift; "$0" -m latlab.lab.guests.agent_copy "$agent" | "$@"'
 
 
 def ssh_host(scenario: Scenario, site: Site, name: str) -> SshHost:
@@ -86,16 +74,7 @@ def connect_steps(host: SshHost, guest: Guest, site: Site) -> Iterator[Step | Se
     """
     name, folder = host.name, host.scratch
     stays = guest.domain is not None
-    yield Step(name, f"{name} lets root in", (), check=Check(("id", "-u"), expected="0"))
-    yield Service(
-        host=guest.host,
-        title=f"keep a connection to {name} open",
-        argv=host.keep_open(),
-        log=site.log(f"{name}-ssh"),
-        ready=Check(("stat", "-c", "%F", host.control or ""), expected="socket", within_ms=CONNECTED_MS),
-    )
-    programs = Check(("sh", "-c", MISSING, "sh", *TOOLS), expected="none is missing", read=_missing)
-    yield Step(name, f"{name} has the programs that are run there", (), check=programs)
+    yield from reached(host, guest.host, site)
     yield Step(
         host=name,
         title=f"make the folder of this run's files in {name}",
@@ -103,14 +82,7 @@ def connect_steps(host: SshHost, guest: Guest, site: Site) -> Iterator[Step | Se
         undo=("rm", "-r", folder) if stays else None,
         present=("test", "-e", folder) if stays else None,
     )
-    assert host.agent
-    put = f"gzip -dc >{shlex.quote(host.agent)} && chmod 755 {shlex.quote(host.agent)}"
-    yield Step(
-        host=MACHINE,
-        title=f"copy the agent to {name}",
-        do=("sh", "-c", COPY, sys.executable, site.agent, *host.prefix(), put),
-        check=Check(host.command(("sha256sum", host.agent)), expected=_digest(site.agent), read=_first_word),
-    )
+    yield agent_put(host, site)
 
 
 def interface_step(port: Port) -> Step:
@@ -144,22 +116,3 @@ def lacking(scenario: Scenario, site: Site, name: str) -> Iterator[LabError]:
         if load.kind != "flood" and name in (load.from_, load.to):
             what = f"{load.kind} is ended by signals, which ssh does not pass on to {name}"
             yield LabError(what, where=f"loads.{load_name}", remedy="kind: flood")
-
-
-def _missing(output: str) -> str:
-    return ", ".join(output.split()) + " missing" if output.strip() else "none is missing"
-
-
-def _first_word(output: str) -> str:
-    return output.split()[0]
-
-
-def _digest(agent: str) -> str:
-    """SHA-256 of what is copied; in a plan for a machine that has no agent, what it would be."""
-    path = Path(agent)
-    return _digest_at(path, path.stat().st_mtime_ns) if path.exists() else f"SHA256-OF-{path.name}"
-
-
-@cache
-def _digest_at(path: Path, _mtime_ns: int) -> str:
-    return hashlib.sha256(agent_copy(path)).hexdigest()

@@ -8,6 +8,7 @@ from latlab.errors import LatlabError
 from latlab.lab.agent_binary import AGENT, find_agent
 from latlab.lab.guests.origin import images_by_name, unbuilt_image
 from latlab.lab.guests.start import start_conditions
+from latlab.lab.machines import planned_sites
 from latlab.lab.site import Site
 from latlab.scenario import Scenario
 
@@ -23,6 +24,8 @@ def planned_site(scenario: Scenario) -> Site:
         agent = AGENT
     built = images_by_name()
     needed = {guest.image_name for guest in scenario.guests.values() if guest.is_ours}
+    needed |= {host.image for host in scenario.hosts.values() if host.kind == "board"}
     images = {name: built.get(name) or unbuilt_image(name) for name in sorted(needed)}
     site = Site(TAG, agent=agent, images=images)
+    site = replace(site, others=planned_sites(scenario, site))
     return replace(site, inward=start_conditions(scenario, site)["inward"])

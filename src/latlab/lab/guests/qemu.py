@@ -21,6 +21,7 @@ CLOCK_PAGE = "clock"
 CLOCK_PAGE_SIZE = "1M"
 MONITOR = "qmp.sock"
 MIB = 2**20
+OLDEST_QEMU = (7, 2)
 
 PROGRAMS = {"x86_64": "qemu-system-x86_64", "aarch64": "qemu-system-aarch64"}
 MACHINES = {"x86_64": "q35", "aarch64": "virt"}
@@ -29,9 +30,12 @@ CONSOLES = {"x86_64": "ttyS0", "aarch64": "ttyAMA0"}
 
 def acceleration(guest: Guest, machine: Machine) -> str:
     """`kvm` or `tcg`: what the guest runs with here."""
-    if guest.acceleration == "auto":
-        return "tcg" if machine.kvm else "kvm"
-    return guest.acceleration
+    return acceleration_here(machine) if guest.acceleration == "auto" else guest.acceleration
+
+
+def acceleration_here(machine: Machine) -> str:
+    """`kvm` where it works, else `tcg`."""
+    return "tcg" if machine.kvm else "kvm"
 
 
 def qemu_program(machine: Machine) -> str:
@@ -44,6 +48,17 @@ def qemu_version(machine: Machine) -> tuple[int, ...] | None:
     said = machine.say((qemu_program(machine), "--version")) or ""
     found = re.search(r"version (\d+)\.(\d+)(?:\.(\d+))?", said)
     return tuple(int(part) for part in found.groups() if part) if found else None
+
+
+def qemu_lacking(machine: Machine) -> str | None:
+    """What is wrong with the machine's QEMU; None when it serves."""
+    program = qemu_program(machine)
+    if not machine.has_tool(program):
+        return f"{program} is missing"
+    version = qemu_version(machine)
+    if version is None:
+        return f"`{program} --version` does not say its version"
+    return f"QEMU {'.'.join(map(str, version))} is too old" if version < OLDEST_QEMU else None
 
 
 def qemu_argv(port: Port, plug: Plug, image: Image, site: Site, console: str, incoming: Path | None = None) -> Argv:
@@ -62,7 +77,7 @@ def qemu_argv(port: Port, plug: Plug, image: Image, site: Site, console: str, in
         *("-qmp", f"unix:{folder}/{MONITOR},server=on,wait=off"),
         *("-kernel", str(image.kernel), "-initrd", str(image.initramfs)),
         *("-append", command_line(port, image)),
-        *_serial_ports(folder),
+        *serial_ports(folder),
         *clock_page(folder),
         *_network(port, plug),
         *plug.more,
@@ -82,9 +97,9 @@ def with_descriptors(plug: Plug, argv: Argv) -> Argv:
         return argv
     opened = " ".join(f'{number}<>"${{{place}}}"' for place, (number, _) in enumerate(plug.fds, start=1))
     nodes = [node for _, node in plug.fds]
-    # A shell opens them and becomes QEMU.
+    # A shell opens them and becomes QEMU, by whose name it is called.
     script = f'f() {{ exec {opened}; }}; f "$@"; shift {len(nodes)}; exec "$@"'
-    return ("sh", "-c", script, "sh", *nodes, *argv)
+    return ("sh", "-c", script, argv[0], *nodes, *argv)
 
 
 def snapshot_key(port: Port, plug: Plug, image: Image, machine: Machine) -> str:
@@ -109,7 +124,8 @@ def machine_options(guest: Guest, plug: Plug, machine: Machine) -> Iterator[str]
     yield from plug.memory
 
 
-def _serial_ports(folder: str) -> Iterator[str]:
+def serial_ports(folder: str) -> Iterator[str]:
+    """The arguments of the ports by which our agent is spoken to."""
     yield from ("-device", "virtio-serial-pci")
     for n in range(1, PORTS + 1):
         yield from ("-chardev", f"socket,id=port{n},path={folder}/port{n}.sock,server=on,wait=off")
@@ -141,6 +157,7 @@ def network_card(port: Port, plug: Plug, mac: str) -> str:
 FIRST_MAC = "02:00:00:00:00:01"
 """The card's own; the guest gets the one of this run by `ip link set address`, so that a snapshot serves every run."""
 
-CARD = ("ctrl_vlan=off",)
-"""With ctrl_vlan QEMU keeps from the guest what is tagged with a VLAN that it has no interface for (receive_filter in
-hw/net/virtio-net.c); vhost-net and real cards let it in."""
+CARD = ("ctrl_vlan=off", "romfile=")
+"""No guest starts from the network: QEMU need not have the firmware for it. With ctrl_vlan QEMU keeps from the guest what
+is tagged with a VLAN that it has no interface for (receive_filter in hw/net/virtio-net.c); vhost-net and real cards let
+it in."""

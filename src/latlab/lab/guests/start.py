@@ -25,10 +25,12 @@ def _snapshots(scenario: Scenario, site: Site) -> dict[str, Path]:
     found = {}
     for joint in joints(scenario, site.tag):
         for port in joint.ports:
-            if port.wants.is_ours and port.wants.snapshot and joint.kind != "vfio":
-                image = site.images[port.wants.image_name]
-                plug = BRIDGES[joint.kind].plug(joint, port, site)
-                found[port.guest] = snapshot_path(image, snapshot_key(port, plug, image, site.machine))
+            there = site.on(scenario.machine_of(joint.host))
+            # On another machine a guest is booted each time: a snapshot there would outlive the run.
+            if there.is_here and port.wants.is_ours and port.wants.snapshot and joint.kind != "vfio":
+                image = there.images[port.wants.image_name]
+                plug = BRIDGES[joint.kind].plug(joint, port, there)
+                found[port.guest] = snapshot_path(image, snapshot_key(port, plug, image, there.machine))
     return found
 
 

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from latlab.host import MACHINE
 from latlab.lab.bridges.base import Joint, Neighbour, Plug, Port
 from latlab.lab.bridges.joints import neighbours
 from latlab.lab.guests.qemu import MONITOR, qemu_argv
@@ -23,6 +22,9 @@ BOOT_MS = (BOOT_S + 5) * 1000
 LOAD_DRIVERS = "cat /sys/bus/pci/devices/*/modalias | xargs -n 1 modprobe -q; true"
 """Our images have no udev: what is on the bus beside QEMU's own devices is looked for once."""
 
+KVM_CLOCK = ("sh", "-c", "modprobe -q ptp_kvm; true")
+"""Where no page joins the clocks of guest and host."""
+
 SET_CLOCK = 'exec "$0" in "$1" date -u -s "@$(date +%s)"'
 
 
@@ -30,15 +32,17 @@ def folder_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
     """The folders of the run's sockets, pages and nodes."""
     if not scenario.guests:
         return
-    yield Step(
-        host=MACHINE,
-        title="make the folder of the run's sockets",
-        do=("mkdir", "-p", "-m", "700", site.state),
-        undo=("rm", "-r", site.state),
-        present=("test", "-d", site.state),
-    )
-    for name in scenario.guests:
-        yield Step(MACHINE, f"make {name}'s folder", ("mkdir", "-p", site.guest_state(name)))
+    places = {name: site.on(scenario.machine_of(name)) for name in scenario.guests}
+    for place in {place.name: place for place in places.values()}.values():
+        yield Step(
+            host=place.name,
+            title="make the folder of the run's sockets",
+            do=("mkdir", "-p", "-m", "700", place.state),
+            undo=("rm", "-r", place.state),
+            present=("test", "-d", place.state),
+        )
+    for name, place in places.items():
+        yield Step(place.name, f"make {name}'s folder", ("mkdir", "-p", place.guest_state(name)))
 
 
 def start_guest(port: Port, plug: Plug, host: str, site: Site) -> Iterator[Step | Service]:
@@ -51,13 +55,13 @@ def start_guest(port: Port, plug: Plug, host: str, site: Site) -> Iterator[Step 
     if snapshot and not snapshot.exists():
         yield _qemu(port, plug, host, site, None, f"boot {port.guest} for its snapshot", passing=True)
         yield Step(
-            host=MACHINE,
+            host=site.name,
             title=f"keep {port.guest} as it is now to start from, here and ever after",
             do=(sys.executable, "-m", "latlab.lab.guests.monitor", "snapshot", f"{folder}/{MONITOR}", str(snapshot)),
         )
     yield _qemu(port, plug, host, site, snapshot, f"start {port.guest}")
     yield Step(
-        host=MACHINE,
+        host=site.name,
         title=f"set {port.guest}'s clock, to the second",
         do=("sh", "-c", SET_CLOCK, site.agent, folder),
     )
@@ -67,12 +71,13 @@ def _qemu(
     port: Port, plug: Plug, host: str, site: Site, snapshot: Path | None, title: str, *, passing: bool = False
 ) -> Service:
     image = site.images[port.wants.image_name]
-    console = f"{site.logs}/{port.guest}.console"
+    console = f"{site.logs}/{port.guest}.console" if site.is_here else None
     answers = (site.agent, "in", "--patience", str(BOOT_S), site.guest_state(port.guest), "echo", "answers")
     return Service(
         host=host,
         title=title,
-        argv=qemu_argv(port, plug, image, site, console, snapshot),
+        # What a guest on another machine prints comes here as its QEMU's own output.
+        argv=qemu_argv(port, plug, image, site, console or "/dev/stdout", snapshot),
         log=site.log(port.guest),
         console=console,
         ready=Check(answers, expected="answers", within_ms=BOOT_MS),
@@ -87,6 +92,8 @@ def configure_guest(scenario: Scenario, port: Port, joint: Joint, site: Site) ->
     translated = joint.kind == "user"
     if joint.kind == "vfio":
         yield Step(port.guest, f"load the driver of {port.guest}'s network card", ("sh", "-c", LOAD_DRIVERS))
+    if not site.is_here:
+        yield Step(port.guest, f"load the driver of KVM's PTP clock in {port.guest}, if there is KVM", KVM_CLOCK)
     address = () if translated else ("address", port.mac)
     yield ipv6_off(port.guest, device)
     # One command for all of it: each takes a while in a guest that is emulated.

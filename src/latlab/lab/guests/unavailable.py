@@ -11,15 +11,19 @@ from latlab.lab.bridges.table import BRIDGES
 from latlab.lab.guests.libvirt import domain_lacking
 from latlab.lab.guests.own import own_lacking
 from latlab.lab.guests.planned import planned_site
-from latlab.lab.guests.qemu import qemu_program, qemu_version
+from latlab.lab.guests.qemu import OLDEST_QEMU, qemu_lacking
+from latlab.lab.machines import machines_lacking
 from latlab.lab.site import Site
 from latlab.scenario import Route, Scenario
 
-OLDEST_QEMU = (7, 2)
-
 
 def unavailable(scenario: Scenario, site: Site) -> list[LabError]:
-    """Every reason why the cell cannot be built here; empty when it can. Reads only."""
+    """Every reason why the cell cannot be built here; empty when it can. Reads only.
+
+    As long as nobody has looked at the other machines, only what keeps them from being used is told.
+    """
+    if not all(place.machine.seen for place in site.others.values()):
+        return list(machines_lacking(scenario, site))
     return [
         reason for check in (_bridges, _ways, _guests, own_lacking, domain_lacking) for reason in check(scenario, site)
     ]
@@ -39,7 +43,7 @@ def summed_up(reasons: list[LabError]) -> LabError:
 
 def _bridges(scenario: Scenario, site: Site) -> Iterator[LabError]:
     for joint in joints(scenario, site.tag):
-        if lacking := BRIDGES[joint.kind].lacking(joint, site):
+        if lacking := BRIDGES[joint.kind].lacking(joint, site.on(scenario.machine_of(joint.host))):
             yield LabError(lacking.what, where=_at(joint), remedy=lacking.remedy)
 
 
@@ -71,23 +75,12 @@ def _ways(scenario: Scenario, site: Site) -> Iterator[LabError]:
 def _guests(scenario: Scenario, site: Site) -> Iterator[LabError]:
     """What a guest itself asks of the machine."""
     for name, guest in scenario.guests.items():
-        where = f"guests.{name}"
-        if guest.acceleration == "kvm" and site.machine.kvm:
-            yield LabError(site.machine.kvm, where=f"{where}.acceleration", remedy="acceleration: auto")
-        if not guest.domain and (what := _qemu(site)):
+        where, machine = f"guests.{name}", site.on(scenario.machine_of(name)).machine
+        if guest.acceleration == "kvm" and machine.kvm:
+            yield LabError(machine.kvm, where=f"{where}.acceleration", remedy="acceleration: auto")
+        if not guest.domain and (what := qemu_lacking(machine)):
             remedy = f"QEMU {'.'.join(map(str, OLDEST_QEMU))} or newer: `sudo apt install qemu-system-x86`"
             yield LabError(what, where=where, remedy=remedy)
-
-
-def _qemu(site: Site) -> str | None:
-    """What is wrong with this machine's QEMU; None when it serves."""
-    program = qemu_program(site.machine)
-    if not site.machine.has_tool(program):
-        return f"{program} is missing"
-    version = qemu_version(site.machine)
-    if version is None:
-        return f"`{program} --version` does not say its version"
-    return f"QEMU {'.'.join(map(str, version))} is too old" if version < OLDEST_QEMU else None
 
 
 def _both_guests(route: Route) -> bool:

@@ -1,6 +1,6 @@
 """The agent as it is copied into a guest: without what is there for debuggers only.
 
-python -m latlab.lab.guests.agent_copy AGENT    writes it, compressed, to standard output
+python -m latlab.lab.agent_copy AGENT    writes it, compressed, to standard output
 """
 
 from __future__ import annotations

@@ -1,0 +1,109 @@
+"""A machine that QEMU emulates, with a kernel and tools of its own: it is started for each cell, and gone after it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from latlab.errors import LabError
+from latlab.host import MACHINE, GuestHost
+from latlab.host.guest import GUEST_AGENT
+from latlab.lab.guests.monitor import MONITOR_MODULE
+from latlab.lab.guests.qemu import MONITOR, qemu_lacking
+from latlab.lab.images import Image, snapshot_path
+from latlab.lab.machines.base import MachineKind
+from latlab.lab.machines.board_qemu import board_argv, board_key
+from latlab.lab.service import Service
+from latlab.lab.site import Site
+from latlab.lab.step import Check, Step
+from latlab.scenario import BoardHost, Scenario
+
+BOOT_S = 240
+"""Plain emulation on a busy machine boots a whole kernel slowly."""
+NESTED = "/usr/share/latlab/images"
+"""Where an image of a board has the images of its guests."""
+LOAD = """\
+modprobe -a tun vhost_net bridge veth macvtap 8021q openvswitch vfio-pci
+grep -q svm /proc/cpuinfo && { modprobe -q constant_tsc; modprobe -q kvm_amd; } || modprobe -q kvm_intel; :
+"""
+"""KVM needs a CPU with virtualisation: QEMU's emulated one has AMD's. The RT kernel wants a constant TSC for it."""
+SET_CLOCK = 'exec "$0" in "$1" date -u -s "@$(date +%s)"'
+
+
+class BoardMachine(MachineKind):
+    """A host of kind board."""
+
+    def host(self, scenario: Scenario, name: str, site: Site) -> GuestHost:
+        """Its first process is our agent, which is spoken to as in a guest of ours."""
+        return GuestHost(name, folder(site, name), site.agent)
+
+    def lacking(self, scenario: Scenario, name: str, site: Site) -> Iterator[LabError]:
+        """QEMU, and the board's image."""
+        if what := qemu_lacking(site.machine):
+            remedy = "QEMU 7.2 or newer: `sudo apt install qemu-system-x86`"
+            yield LabError(what, where=f"hosts.{name}", remedy=remedy)
+        if _wanted(scenario, name).time == "virtual":
+            yield LabError("virtual time is not in this version", where=f"hosts.{name}.time", remedy="time: real")
+
+    def steps(self, scenario: Scenario, name: str, site: Site) -> Iterator[Step | Service]:
+        """It runs and answers, from a snapshot of its first boot, and its clock tells the time to the second."""
+        image = _image(scenario, name, site)
+        snapshot = snapshot_path(image, board_key(scenario, name, image, site.machine) + LOAD)
+        yield Step(MACHINE, f"make the folder of {name}'s ports", ("mkdir", "-p", folder(site, name)))
+        if not snapshot.exists():
+            yield _qemu(scenario, name, site, None, f"boot {name} for its snapshot", passing=True)
+            # In a snapshot they cost no cell anything.
+            yield Step(name, f"load what bridges and guests on {name} need", ("sh", "-c", LOAD))
+            keep = (sys.executable, "-m", MONITOR_MODULE, "snapshot", f"{folder(site, name)}/{MONITOR}", str(snapshot))
+            yield Step(MACHINE, f"keep {name} as it is now to start from, here and ever after", keep)
+        yield _qemu(scenario, name, site, snapshot, f"start {name}")
+        yield Step(
+            host=MACHINE,
+            title=f"set {name}'s clock, to the second",
+            do=("sh", "-c", SET_CLOCK, site.agent, folder(site, name)),
+        )
+
+    def site(self, scenario: Scenario, name: str, site: Site) -> Site:
+        """The agent and the guests' images are those of the board's image."""
+        images = {key: _nested(image) for key, image in site.images.items() if image.kind == "guest"}
+        return Site(site.tag, name=name, machine=site.machine, agent=GUEST_AGENT, images=images)
+
+
+def folder(site: Site, name: str) -> str:
+    """Where the board's ports and its monitor are, on this machine."""
+    return f"{site.ways}/{name}"
+
+
+def _qemu(
+    scenario: Scenario, name: str, site: Site, snapshot: Path | None, title: str, *, passing: bool = False
+) -> Service:
+    image, at = _image(scenario, name, site), folder(site, name)
+    console = f"{site.logs}/{name}.console"
+    answers = (site.agent, "in", "--patience", str(BOOT_S), at, "echo", "answers")
+    return Service(
+        host=MACHINE,
+        title=title,
+        argv=board_argv(scenario, name, image, site, at, console, snapshot),
+        log=site.log(name),
+        console=console,
+        ready=Check(answers, expected="answers", within_ms=(BOOT_S + 5) * 1000),
+        passing=passing,
+        carries=name,
+    )
+
+
+def _wanted(scenario: Scenario, name: str) -> BoardHost:
+    wanted = scenario.hosts[name]
+    assert isinstance(wanted, BoardHost)
+    return wanted
+
+
+def _image(scenario: Scenario, name: str, site: Site) -> Image:
+    return site.images[_wanted(scenario, name).image]
+
+
+def _nested(image: Image) -> Image:
+    at = Path(NESTED) / image.name
+    return replace(image, kernel=at / image.kernel.name, initramfs=at / image.initramfs.name)

@@ -1,0 +1,80 @@
+"""Whole runs on boards that QEMU emulates: their own kernel, namespaces and guests on them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from conftest import BoardPlace
+from latlab_command import cells_of
+
+PACKETS = 200
+
+
+def test_namespaces_on_a_board_are_measured_with_its_kernel(place: BoardPlace) -> None:
+    before = place.trace()
+    ended = place.latlab("run", place.board_scenario())
+    assert ended.status == 0, ended.err + ended.out
+    (cell,) = cells_of(place.only_run()).values()
+    assert received(cell) == [PACKETS]
+    assert cell["label"] == "functional only"
+    (facts,) = place.only_run().glob("cells/*/*/facts-before.json")
+    assert "PREEMPT_RT" in facts.read_text()
+    assert place.trace() == before
+
+
+def test_a_guest_nested_in_a_board_is_measured_through_vhost(place: BoardPlace) -> None:
+    path = place.board_scenario(
+        guests={"vm1": {"host": "ecu", "uplink": "eth0", "bridge": "tap", "acceleration": "kvm", "vhost": "on"}},
+        streams={"control": {"talker": "sensor", "listener": "vm1", "period": "20ms", "size": "64B"}},
+    )
+    ended = place.latlab("run", path)
+    assert ended.status == 0, ended.err + ended.out
+    (cell,) = cells_of(place.only_run()).values()
+    assert received(cell) == [50]
+    (bridge,) = cell["bridges"]
+    assert "vhost-net" in bridge["detail"]
+    assert {clock["source"] for clock in cell["clocks"]} == {"one kernel", "ptp_kvm"}
+
+
+def test_a_board_that_is_killed_fails_its_cell_with_its_last_words_and_the_others_go_on(place: BoardPlace) -> None:
+    before = place.trace()
+    lab = place.start("run", place.board_scenario(duration="6s", repeat=2), "--verbose")
+    lab.until("measuring")
+    os.kill(board_pid(place), signal.SIGKILL)
+    ended = lab.ended()
+    assert ended.status == 3
+    first, second = sorted(cells_of(place.only_run()).values(), key=lambda cell: cell["order"])
+    assert (first["status"], second["status"]) == ("failed", "ok")
+    assert "start board1" in first["reason"]["what"]
+    assert "the last lines of its console" in first["reason"]["what"]
+    assert place.trace() == before
+
+
+def test_a_killed_lab_leaves_no_board_running(place: BoardPlace) -> None:
+    before = place.trace()
+    lab = place.start("run", place.board_scenario(duration="20s"), "--verbose")
+    lab.until("measuring")
+    pid = board_pid(place)
+    lab.signal(signal.SIGKILL)
+    lab.ended()
+    assert place.latlab("clean").status == 0
+    assert not Path(f"/proc/{pid}").exists()
+    assert place.trace() == before
+
+
+def received(cell: dict[str, object]) -> list[int]:
+    """The packets of each stream that arrived, as the listeners counted them."""
+    return [
+        stream["received"]
+        for agent in cell["agents"]  # type: ignore[attr-defined]
+        if agent["verb"] == "listen"
+        for stream in agent["done"]["streams"]
+    ]
+
+
+def board_pid(place: BoardPlace) -> int:
+    """The board's QEMU."""
+    (pid,) = Path("/run/latlab").glob("*-ways/board1/pid")
+    return int(pid.read_text())

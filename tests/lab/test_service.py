@@ -1,0 +1,89 @@
+"""A service that ends is told by the program that it is, not by what its command begins with."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from latlab import lab
+from latlab.errors import LabError
+from latlab.host import MACHINE, LocalHost
+from latlab.lab.apply import TestBed
+from latlab.lab.bridges.base import Plug
+from latlab.lab.guests.planned import planned_site
+from latlab.lab.guests.qemu import with_descriptors
+from latlab.lab.service import Service
+from latlab.lab.step import Argv, Check
+from latlab.scenario import Scenario, parse
+
+ON_A_NODE = Plug(netdev=None, fds=((5, "/dev/null"),))
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("false",),
+        ("/bin/false", "--for=nothing"),
+        ("env", "FOLDER=/run/x", "false", "A=B"),
+        with_descriptors(ON_A_NODE, ("false",)),
+        ("env", "FOLDER=/run/x", *with_descriptors(ON_A_NODE, ("false",))),
+    ],
+    ids=["itself", "with its folder", "by env", "by a shell", "by both"],
+)
+def test_what_has_ended_is_called_by_its_own_name(argv: Argv, tmp_path: Path) -> None:
+    async def session() -> None:
+        async with TestBed("t1", {MACHINE: LocalHost(MACHINE)}) as bed:
+            await bed.apply([Service(MACHINE, "serve", argv, str(tmp_path / "log"), ready=Check(("true",), "ready"))])
+
+    with pytest.raises(LabError, match="serve: `false` ended with status 1"):
+        asyncio.run(session())
+
+
+def test_a_shell_that_cannot_become_it_is_called_by_its_name_and_says_so(tmp_path: Path) -> None:
+    argv = with_descriptors(Plug(netdev=None, fds=((5, "/nowhere/tap"),)), ("qemu-system-x86_64",))
+
+    async def session() -> None:
+        async with TestBed("t1", {MACHINE: LocalHost(MACHINE)}) as bed:
+            await bed.apply([Service(MACHINE, "start vm1", argv, str(tmp_path / "log"), ready=Check(("true",), "x"))])
+
+    with pytest.raises(
+        LabError, match=r"start vm1: `qemu-system-x86_64` ended(.|\n)*qemu-system-x86_64: .*/nowhere/tap"
+    ):
+        asyncio.run(session())
+
+
+def guest_behind(bridge: str) -> Scenario:
+    """A guest of ours joined to a namespace's cable by this bridge."""
+    found = parse(
+        {
+            "name": "one",
+            "hosts": {"sensor": {"kind": "netns"}, "ecu": {"kind": "netns"}},
+            "links": [{"ends": ["sensor.eth0", "ecu.eth0"]}],
+            "guests": {"vm1": {"host": "ecu", "uplink": "eth0", "bridge": bridge}},
+            "streams": {"down": {"talker": "sensor", "listener": "vm1", "period": "1ms", "size": "64B"}},
+            "duration": "1s",
+        }
+    )
+    assert found.scenario is not None, found.findings
+    return found.scenario
+
+
+@pytest.mark.parametrize(
+    ("bridge", "programs"),
+    [
+        ("tap", ["qemu-system"]),
+        ("macvtap", ["qemu-system"]),
+        ("xdp", ["latlab-agent", "qemu-system"]),
+        ("ovs", ["ovsdb-server", "ovs-vswitchd", "qemu-system"]),
+        ("ovs-afxdp", ["ovsdb-server", "ovs-vswitchd", "qemu-system"]),
+    ],
+)
+def test_every_service_of_a_bridge_and_its_guest_has_its_program_s_name(bridge: str, programs: list[str]) -> None:
+    scenario = guest_behind(bridge)
+    steps = lab.test_bed_steps(scenario, planned_site(scenario))
+    found = [step.program for step in steps if isinstance(step, Service)]
+    assert len(found) == len(programs)
+    # QEMU's name ends in an architecture, and the switch's may in the package that it is of.
+    assert all(name.startswith(program) for name, program in zip(found, programs, strict=True)), found

@@ -1,0 +1,160 @@
+"""Whole runs on machines that are reached over a real sshd."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+from conftest import Bench
+from latlab_command import cells_of
+from own_boards import CABLE
+
+STREAMS = 2
+PACKETS = 250
+GUEST_PACKETS = 100
+
+
+def test_streams_between_two_machines_are_counted_exactly_and_nothing_but_the_agent_stays(bench: Bench) -> None:
+    before = bench.traces()
+    ended = bench.latlab("run", bench.scenario())
+    assert ended.status == 0, ended.err
+    (cell,) = cells_of(bench.place.only_run()).values()
+    received = [
+        entry["received"] for agent in cell["agents"] if agent["verb"] == "listen" for entry in agent["done"]["streams"]
+    ]
+    assert received == [PACKETS] * STREAMS
+    assert [clock["source"] for clock in cell["clocks"]] == ["exchange"]
+    assert bench.traces() == before
+    (agent,) = bench.boards["board1"].inside("ls", "/var/lib/latlab/agents").split()
+    assert agent.startswith("latlab-agent-")
+
+
+def test_the_agent_is_copied_once(bench: Bench) -> None:
+    path = bench.scenario()
+    assert bench.latlab("run", path).status == 0
+    look = ("stat", "-c", "%i %Z %n", "/var/lib/latlab/agents/")
+    first = [board.inside(*look) for board in bench.boards.values()]
+    assert bench.latlab("run", path).status == 0
+    assert [board.inside(*look) for board in bench.boards.values()] == first
+
+
+def test_namespaces_on_a_machine_are_hosts_with_loads_beside_the_stream(bench: Bench) -> None:
+    before = bench.traces()
+    hosts = read_hosts(bench) | {"sensor": {"kind": "netns", "on": "board1"}, "ecu": {"kind": "netns", "on": "board1"}}
+    path = bench.scenario(
+        hosts=hosts,
+        links=[{"ends": ["sensor.eth0", "ecu.eth0"]}],
+        streams={"control": {"talker": "sensor", "listener": "ecu", "period": "2ms", "size": "64B"}},
+        loads={
+            "ours": {"kind": "flood", "from": "sensor", "to": "ecu", "rate": "5Mbit/s", "size": "500B"},
+            "theirs": {"kind": "iperf3", "from": "ecu", "to": "sensor", "rate": "5Mbit/s"},
+        },
+    )
+    ended = bench.latlab("run", path)
+    assert ended.status == 0, ended.err
+    (cell,) = cells_of(bench.place.only_run()).values()
+    assert [clock["source"] for clock in cell["clocks"]] == ["one kernel"]
+    assert [load["received_bps"] > 0 for load in cell["loads"]] == [True, True]
+    assert bench.traces() == before
+
+
+def test_a_guest_on_a_machine_is_measured_through_a_bridge_there(bench: Bench, cache: Path) -> None:
+    before = bench.traces()
+    path = bench.scenario(
+        guests={"vm1": {"host": "board2", "bridge": "xdp", "uplink": CABLE}},
+        streams={"control": {"talker": "board1", "listener": "vm1", "period": "5ms", "size": "64B"}},
+    )
+    ended = bench.latlab("run", path, LATLAB_CACHE=str(cache))
+    assert ended.status == 0, ended.err + ended.out
+    run = bench.place.only_run()
+    (cell,) = cells_of(run).values()
+    (listener,) = (agent for agent in cell["agents"] if agent["host"] == "vm1" and agent["verb"] == "listen")
+    assert [stream["received"] for stream in listener["done"]["streams"]] == [GUEST_PACKETS]
+    assert cell["label"] == "functional only"
+    (bridge,) = cell["bridges"]
+    assert "redirected" in bridge["detail"]
+    (log,) = run.glob("cells/*/*/logs/vm1.log")
+    assert "latlab-agent: init: serving" in log.read_text()
+    assert bench.traces() == before
+
+
+def test_a_connection_that_is_cut_fails_its_cell_and_the_recordings_are_fetched(bench: Bench) -> None:
+    before = bench.traces()
+    lab = bench.start("run", bench.scenario(duration="6s", repeat=2), "--verbose")
+    lab.until("measuring")
+    bench.boards["board2"].cut_connections()
+    ended = lab.ended()
+    assert ended.status == 3
+    run = bench.place.only_run()
+    first, second = sorted(cells_of(run).values(), key=lambda cell: cell["order"])
+    assert (first["status"], second["status"]) == ("failed", "ok")
+    assert "board2" in first["reason"]["what"] + first["reason"]["where"]
+    assert "connection" in first["reason"]["what"]
+    (recording,) = run.glob(f"cells/all/r{first['repeat']}/listener-board2.received.arrow")
+    assert recording.stat().st_size > 0
+    assert bench.traces() == before
+
+
+def test_a_machine_that_is_lost_keeps_its_recordings_until_it_is_reached_again(bench: Bench) -> None:
+    before = bench.traces()
+    lab = bench.start("run", bench.scenario(duration="8s"), "--verbose")
+    lab.until("measuring")
+    board = bench.boards["board2"]
+    board.lose()
+    ended = lab.ended()
+    assert ended.status == 3
+    assert "to be undone there" in ended.out + ended.err
+    cleaned = bench.latlab("clean")
+    assert cleaned.status == 3
+    assert "board2" in cleaned.err
+    run = bench.place.only_run()
+    (path,) = run.glob("cells/*/*/listener-board2.received.arrow")
+    short = path.stat().st_size
+    board.find_again()
+    again = bench.latlab("clean")
+    assert again.status == 0, again.err
+    assert path.stat().st_size > short
+    assert bench.latlab("report", run.name, "--json").document["cells"]
+    assert bench.traces() == before
+
+
+def test_a_killed_lab_leaves_nothing_running_and_clean_undoes_the_rest(bench: Bench) -> None:
+    before = bench.traces()
+    lab = bench.start("run", bench.scenario(duration="20s"), "--verbose")
+    lab.until("measuring")
+    lab.signal(signal.SIGKILL)
+    lab.ended()
+    assert bench.latlab("clean").status == 0
+    assert bench.traces() == before
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "says"),
+    [
+        ("key", "put your public key into its authorized_keys"),
+        ("known_hosts", "put its host key into your known_hosts"),
+    ],
+)
+def test_a_machine_that_lets_nobody_in_is_one_clear_error(bench: Bench, spoilt: str, says: str) -> None:
+    (bench.place.folder / "boards" / spoilt).write_text("")
+    ended = bench.latlab("run", bench.scenario())
+    assert ended.status == 3
+    (cell,) = cells_of(bench.place.only_run()).values()
+    assert says in cell["reason"]["remedy"]
+    assert cell["reason"]["where"] == "board1"
+
+
+def test_a_plan_shows_every_command_and_asks_no_machine(bench: Bench) -> None:
+    path = bench.scenario()
+    for board in bench.boards.values():
+        board.lose()
+    ended = bench.latlab("plan", path)
+    assert ended.status == 0, ended.err
+    assert "ssh -T" in ended.out
+    assert "copy the agent to board1" in ended.out
+
+
+def read_hosts(bench: Bench) -> dict[str, dict[str, object]]:
+    config = str(bench.place.folder / "boards" / "config")
+    return {"board1": {"kind": "ssh", "ssh": {"config": config}}}
