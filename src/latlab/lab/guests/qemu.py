@@ -158,6 +158,6 @@ FIRST_MAC = "02:00:00:00:00:01"
 """The card's own; the guest gets the one of this run by `ip link set address`, so that a snapshot serves every run."""
 
 CARD = ("ctrl_vlan=off", "romfile=")
-"""No guest starts from the network: QEMU need not have the firmware for it. With ctrl_vlan QEMU keeps from the guest what
-is tagged with a VLAN that it has no interface for (receive_filter in hw/net/virtio-net.c); vhost-net and real cards let
-it in."""
+"""No guest starts from the network: QEMU need not have the firmware for it. With ctrl_vlan QEMU keeps from the guest
+what is tagged with a VLAN that it has no interface for (receive_filter in hw/net/virtio-net.c); vhost-net and real cards
+let it in."""
