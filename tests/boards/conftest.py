@@ -7,43 +7,20 @@ import platform
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import pytest
-import yaml
 
 sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("lab", "whole")]
 
+from board_place import BoardPlace
 from lab_machine import private_network, run
-from latlab_command import Place
 
 from latlab.lab.agent_binary import find_agent
 from latlab.lab.images import build_image
 from latlab.lab.site import STATE
 
 BOARD = "debian-rt-board"
-
-
-class BoardPlace(Place):
-    """A place whose scenarios are made on one board, two namespaces on it with a link between them."""
-
-    def board_scenario(self, **parts: Any) -> Path:
-        """A file: one stream over the link; parts of it replaced."""
-        whole: dict[str, Any] = {
-            "name": "on-a-board",
-            "hosts": {
-                "board1": {"kind": "board", "cpus": 2},
-                "sensor": {"kind": "netns", "on": "board1"},
-                "ecu": {"kind": "netns", "on": "board1"},
-            },
-            "links": [{"ends": ["sensor.eth0", "ecu.eth0"]}],
-            "streams": {"control": {"talker": "sensor", "listener": "ecu", "period": "5ms", "size": "64B"}},
-            "duration": "1s",
-        }
-        path = self.folder / "board.yaml"
-        path.write_text(yaml.safe_dump(whole | parts))
-        return path
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from conftest import Bench
 from latlab_command import cells_of
 from own_boards import CABLE
+from ssh_bench import Bench
 
 STREAMS = 2
 PACKETS = 250

@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from conftest import BoardPlace
+from board_place import BoardPlace
 from latlab_command import cells_of
 
 PACKETS = 200
