@@ -159,5 +159,5 @@ FIRST_MAC = "02:00:00:00:00:01"
 
 CARD = ("ctrl_vlan=off", "romfile=")
 """No guest starts from the network: QEMU need not have the firmware for it. With ctrl_vlan QEMU keeps from the guest
-what is tagged with a VLAN that it has no interface for (receive_filter in hw/net/virtio-net.c); vhost-net and real cards
-let it in."""
+what is tagged with a VLAN it has no interface for (receive_filter in hw/net/virtio-net.c); vhost-net and real cards let
+it in."""
