@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import signal
+import subprocess
 from pathlib import Path
 
 from board_place import BoardPlace
+from lab_machine import alive
 from latlab_command import cells_of
+
+from latlab.lab.agent_binary import find_agent
 
 PACKETS = 200
 
@@ -38,16 +41,19 @@ def test_a_guest_nested_in_a_board_is_measured_through_vhost(place: BoardPlace) 
     assert {clock["source"] for clock in cell["clocks"]} == {"one kernel", "ptp_kvm"}
 
 
-def test_a_board_that_is_killed_fails_its_cell_with_its_last_words_and_the_others_go_on(place: BoardPlace) -> None:
+def test_a_board_whose_kernel_panics_fails_its_cell_with_its_last_words_and_the_others_go_on(place: BoardPlace) -> None:
     before = place.trace()
     lab = place.start("run", place.board_scenario(duration="6s", repeat=2), "--verbose")
     lab.until("measuring")
-    os.kill(board_pid(place), signal.SIGKILL)
+    (ports,) = Path("/run/latlab").glob("*-ways/board1")
+    crash = ("sh", "-c", "echo c >/proc/sysrq-trigger")
+    subprocess.run((find_agent(), "in", ports, *crash), capture_output=True, check=False)
     ended = lab.ended()
     assert ended.status == 3
     first, second = sorted(cells_of(place.only_run()).values(), key=lambda cell: cell["order"])
     assert (first["status"], second["status"]) == ("failed", "ok")
     assert "start board1" in first["reason"]["what"]
+    assert "its kernel panicked" in first["reason"]["what"]
     assert "the last lines of its console" in first["reason"]["what"]
     assert place.trace() == before
 
@@ -60,7 +66,7 @@ def test_a_killed_lab_leaves_no_board_running(place: BoardPlace) -> None:
     lab.signal(signal.SIGKILL)
     lab.ended()
     assert place.latlab("clean").status == 0
-    assert not Path(f"/proc/{pid}").exists()
+    assert not alive(pid)
     assert place.trace() == before
 
 
