@@ -197,8 +197,8 @@ BROKEN: list[tuple[str, str, Evidence, str, str]] = [
     ),
     ("the clocks' offset is bounded", "untrusted", evidence(clocks=[]), "control.latency", "none"),
     (
-        "the clocks' offset is bounded throughout",
-        "suspect",
+        "the clocks' offset is bounded",
+        "untrusted",
         bounded(None, *[0] * 9),
         "control.latency",
         "none for 1 of 10 packets, which are in no figure",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -55,6 +56,18 @@ def test_a_board_whose_kernel_panics_fails_its_cell_with_its_last_words_and_the_
     assert "start board1" in first["reason"]["what"]
     assert "its kernel panicked" in first["reason"]["what"]
     assert "the last lines of its console" in first["reason"]["what"]
+    assert place.trace() == before
+
+
+def test_a_board_that_is_killed_fails_its_cell_and_the_others_go_on(place: BoardPlace) -> None:
+    before = place.trace()
+    lab = place.start("run", place.board_scenario(duration="6s", repeat=2), "--verbose")
+    lab.until("measuring")
+    os.kill(board_pid(place), signal.SIGKILL)
+    assert lab.ended().status == 3
+    first, second = sorted(cells_of(place.only_run()).values(), key=lambda cell: cell["order"])
+    assert (first["status"], second["status"]) == ("failed", "ok")
+    assert "start board1: `qemu-system-x86_64` was ended by signal 9" in first["reason"]["what"]
     assert place.trace() == before
 
 

@@ -121,13 +121,6 @@ RULES: Final[tuple[Rule, ...]] = (
         "hosts on one kernel: {sync: shared}. None bounds how far a NIC's clock is from the system's",
     ),
     Rule(
-        "the clocks' offset is bounded throughout",
-        "nothing bounds the offset between the two clocks for a while",
-        "suspect",
-        check.clock_offset_is_bounded_throughout,
-        "fewer streams and loads, or a CPU for the agents that compare the clocks",
-    ),
-    Rule(
         "the clock bound is small beside the latency",
         "the clocks' bound is large beside the latency",
         "suspect",
