@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from guest_runs import MEASURED, TWO_HOSTS, GuestRun, guest_run, image_cache, order_of
+from guest_runs import TWO_HOSTS, GuestRun, guest_run, image_cache, order_of
 from lab_machine import private_network
 from latlab_command import Place, read
 
@@ -40,7 +40,7 @@ def run(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def test_every_repetition_of_every_cell_is_measured(run: GuestRun) -> None:
-    assert run.ended.status in MEASURED, run
+    assert run.ended.status == 0, run
     assert {key: cell["status"] for key, cell in run.cells.items()} == {
         f"{slug}/r{number}": "ok" for slug in SLUGS for number in range(1, REPEAT + 1)
     }
