@@ -40,7 +40,8 @@ pub fn write(
     }
     ready(found, None)?;
     // A burst says nothing to a guest whose CPU it runs on: the two must run at the same time. Where that CPU is, only the
-    // lab's tuning could tell; so each burst takes the next of the CPUs this thread may use.
+    // lab's tuning could tell; so each half of a burst takes the next of the CPUs this thread may use: at least one of two
+    // halves is elsewhere.
     let cpus = sys::thread::affinity().unwrap_or_default();
     let (mut bursts, mut missed, mut head, mut due) = (0, 0, 0, began);
     loop {
@@ -52,11 +53,13 @@ pub fn write(
         missed += late as u64;
         due += (late + 1) * every_ns;
         words.store(page::NEXT_BURST_AT, due as u64);
-        if cpus.len() > 1 {
-            // Refused, it runs where it is.
-            let _ = sys::thread::set_affinity(&[cpus[bursts as usize % cpus.len()]]);
+        for half in [2 * bursts, 2 * bursts + 1] {
+            if cpus.len() > 1 {
+                // Refused, it runs where it is.
+                let _ = sys::thread::set_affinity(&[cpus[half as usize % cpus.len()]]);
+            }
+            head = burst(&words, head, burst_ns / 2);
         }
-        head = burst(&words, head, burst_ns);
         bursts += 1;
     }
     // A page that says nothing more is no page: the next run's reader must not wait for it.
