@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import socket
 import struct
 import threading
 import time
@@ -11,19 +12,25 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-IDENTITY, RUN_ID, BEGAN, NEXT_BURST, EVERY, BURST, HEAD, RING = 0, 1, 2, 3, 4, 5, 8, 16
+IDENTITY, RUN_ID, BEGAN, BURST, HEAD, LOOKING, KNOCK, ANSWERS, RING = 0, 1, 2, 3, 8, 16, 17, 24, 152
+ANSWER_SLOTS = 64
 SLOTS = 1 << 15
 FILE_BYTES = 1 << 20
 BURST_NS = 2_000_000
-EVERY_NS = 20_000_000
+SO_TIMESTAMPING = 37
+RX_SOFTWARE, SOFTWARE = 1 << 3, 1 << 4
 
 Clock = Callable[[int], int]
+Address = tuple[str, int]
 
 
 class OwnPage:
-    """Shows `clock(CLOCK_TAI)` in bursts, by a thread on some of the CPUs, while the context lasts."""
+    """Shows `clock(CLOCK_TAI)` after each knock, by a thread on some of the CPUs, while the context lasts.
 
-    def __init__(self, path: Path, run_id: str, clock: Clock, cpus: list[int]) -> None:
+    knocks: where they come to, and from.
+    """
+
+    def __init__(self, path: Path, run_id: str, clock: Clock, cpus: list[int], knocks: tuple[Address, Address]) -> None:
         path.write_bytes(bytes(FILE_BYTES))
         with path.open("r+b") as file:
             self._memory = mmap.mmap(file.fileno(), FILE_BYTES)
@@ -32,6 +39,11 @@ class OwnPage:
         self._cpus = cpus
         self._over = threading.Event()
         self._barrier = threading.Lock()
+        self._knocks = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._knocks.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, RX_SOFTWARE | SOFTWARE)
+        self._knocks.settimeout(0.05)
+        self._knocks.bind(knocks[0])
+        self._knocks.connect(knocks[1])
         self._thread = threading.Thread(target=self._write)
 
     def __enter__(self) -> OwnPage:
@@ -41,30 +53,49 @@ class OwnPage:
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
         self._over.set()
         self._thread.join()
+        self._knocks.close()
         self._memory.close()
 
     def _write(self) -> None:
         os.sched_setaffinity(0, self._cpus)  # of this thread alone
-        now, store = self._now, self._store
-        began = now()
-        for word, value in ((RUN_ID, self._run_id), (BEGAN, began), (EVERY, EVERY_NS), (BURST, BURST_NS)):
-            store(word, value)
-        store(IDENTITY, int.from_bytes(b"LATLPAG1", "little"))
-        head, due = 0, began
+        for word, value in ((RUN_ID, self._run_id), (BEGAN, self._now()), (BURST, BURST_NS)):
+            self._store(word, value)
+        self._store(IDENTITY, int.from_bytes(b"LATLPAG2", "little"))
+        head = 0
         while not self._over.is_set():
-            due += EVERY_NS
-            store(NEXT_BURST, due)
-            end = now() + BURST_NS
-            while (stored := now()) < end:
-                head += 1
-                store(RING + head % SLOTS, stored)
-                store(HEAD, head)
-                with self._barrier:  # taking a lock is a full barrier: the head is visible before the clock is read
-                    pass
-            self._over.wait(max(0, due - now()) / 1e9)
+            try:
+                (byte,), control, _, _ = self._knocks.recvmsg(16, 256)
+            except (TimeoutError, ConnectionRefusedError):
+                continue
+            self._answer(byte, control)
+            head = self._burst(head)
+
+    def _answer(self, byte: int, control: list[tuple[int, int, bytes]]) -> None:
+        seconds, nanoseconds = struct.unpack_from("<qq", control[0][2])
+        came_real = seconds * 1_000_000_000 + nanoseconds
+        tai_offset = round((time.clock_gettime_ns(time.CLOCK_TAI) - time.time_ns()) / 1e9) * 1_000_000_000
+        last = self._load(KNOCK)
+        number = last - (last - byte) % 256
+        at = ANSWERS + 2 * (number % ANSWER_SLOTS)
+        self._store(at + 1, self._clock(came_real + tai_offset))
+        self._store(at, number)
+
+    def _burst(self, head: int) -> int:
+        end = self._now() + BURST_NS
+        while self._load(LOOKING) and (stored := self._now()) < end:
+            head += 1
+            self._store(RING + head % SLOTS, stored)
+            self._store(HEAD, head)
+            with self._barrier:  # taking a lock is a full barrier: the head is visible before the clock is read
+                pass
+        return head
 
     def _now(self) -> int:
         return self._clock(time.clock_gettime_ns(time.CLOCK_TAI))
+
+    def _load(self, word: int) -> int:
+        (value,) = struct.unpack_from("<Q", self._memory, word * 8)
+        return int(value)
 
     def _store(self, word: int, value: int) -> None:
         struct.pack_into("<Q", self._memory, word * 8, value)

@@ -84,6 +84,11 @@ def test_idle_nothing_is_lost_doubled_or_reordered_and_every_timestamp_is_there(
         assert packets["tx_hard_tai_ns"].null_count() == packets["rx_hard_tai_ns"].null_count() == PACKETS
 
 
+def test_half_of_all_packets_and_more_have_their_clocks_bounded_to_a_microsecond(run: GuestRun) -> None:
+    bounds = pl.concat([run.packets(slug_of(bridge))["clock_bound_ns"] for bridge in TITLES])
+    assert bounds.null_count() == 0 and bounds.median() <= 1_000, bounds.describe()
+
+
 @pytest.mark.parametrize("bridge", TITLES)
 def test_the_cell_says_which_bridge_it_was_and_what_carried_its_packets(run: GuestRun, bridge: str) -> None:
     (found,) = cell_of(run, bridge)["bridges"]

@@ -9,6 +9,7 @@ pub mod errqueue;
 pub mod ethtool;
 pub mod first;
 pub mod hypervisor;
+pub mod io_port;
 pub mod local;
 pub mod log;
 mod message;

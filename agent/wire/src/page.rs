@@ -10,29 +10,44 @@
 //! Neither assumes anything of delays: a host or a guest that is stopped anywhere in between only widens its own looks. So a
 //! look is an exchange as the network's are ([`crate::envelope`]), host asking: t1 = h_k, t2 = g₁, t3 = g₀, t4 = h_{k+2}.
 //!
-//! The host writes in short bursts and sleeps between them; the page says when the next one begins.
+//! Such a look needs both to run at the same moment, each on a CPU of its own, which nothing can promise. So the guest knocks
+//! first: it writes a byte to a port of its machine, and the virtual machine's monitor sends it on as a datagram before the
+//! guest goes on. The host's kernel stamps the datagram as it arrives (h), whoever runs. The guest reads its clock before (g₀)
+//! and after (g₁): θ ≤ g₁ − h and θ ≥ g₀ − h. The host answers with h on the page, whenever it comes to it; and a knock wakes
+//! it to write for a while, so that the guest may look as well. Looks bound the offset narrowly, knocks always.
+//!
 //! All words are 64 bits in the machine's own byte order: a guest runs on its host's processor.
 
 use crate::record::Exchange;
 
 /// Value of the word [`IDENTITY_AT`]: name and version. Set last, so that a page that has it is whole.
-pub const IDENTITY: u64 = u64::from_ne_bytes(*b"LATLPAG1");
+pub const IDENTITY: u64 = u64::from_ne_bytes(*b"LATLPAG2");
 /// Where the page's identity is.
 pub const IDENTITY_AT: usize = 0;
 /// Where the run's id is.
 pub const RUN_ID_AT: usize = 1;
 /// Where the writer's own beginning is, host's CLOCK_TAI ns: another writer's entries are told apart by it.
 pub const BEGAN_AT: usize = 2;
-/// Where the beginning of the burst after the last one is, host's CLOCK_TAI ns.
-pub const NEXT_BURST_AT: usize = 3;
-/// Where the time from burst to burst is, ns.
-pub const EVERY_AT: usize = 4;
-/// Where the length of a burst is, ns.
-pub const BURST_AT: usize = 5;
+/// Where the greatest length of a burst is, ns.
+pub const BURST_AT: usize = 3;
 /// Where the number of the last entry is; the first entry is number 1. On a cache line of its own.
 pub const HEAD_AT: usize = 8;
-const RING_AT: usize = 16;
+/// Where the guest says, with another value than 0, that it looks. On a cache line of the guest's own.
+pub const LOOKING_AT: usize = 16;
+/// Where the guest says the number of its last knock, before it knocks; the first is number 1.
+pub const KNOCK_AT: usize = 17;
+const ANSWERS_AT: usize = 24;
+const ANSWERS: u64 = 64;
+const RING_AT: usize = ANSWERS_AT + 2 * ANSWERS as usize;
 const SLOTS: u64 = 1 << 15;
+/// Knocks at a time: one of them may be held up.
+pub const KNOCKS: u64 = 3;
+/// Least time from one time to the next, ns.
+pub const KNOCK_PERIOD_NS: i64 = 10_000_000;
+/// Oldest knock that is answered, ns. A knock is told by one byte: it is the last whose number ends so, if the guest has knocked
+/// less than 256 times since. It has by then: at most [`KNOCKS`] in half a [`KNOCK_PERIOD_NS`].
+pub const KNOCK_AGE_NS: i64 = 250_000_000;
+const _: () = assert!(KNOCK_AGE_NS / (KNOCK_PERIOD_NS / 2) * (KNOCKS as i64) < 256);
 
 /// Words of a page.
 pub const WORDS: usize = RING_AT + SLOTS as usize;
@@ -42,6 +57,16 @@ pub const FILE_BYTES: u64 = 1 << 20;
 /// Where entry `number` is, until it is overwritten.
 pub fn entry_at(number: u64) -> usize {
     RING_AT + (number % SLOTS) as usize
+}
+
+/// Where the answer to knock `number` is: its number, stored last, and in the word after it when it came, host's CLOCK_TAI ns.
+pub fn answer_at(number: u64) -> usize {
+    ANSWERS_AT + 2 * (number % ANSWERS) as usize
+}
+
+/// The number of the knock that `byte` tells of, where `last` is the guest's last; None if there was none.
+pub fn knock_number(byte: u8, last: u64) -> Option<u64> {
+    last.checked_sub((last as u8).wrapping_sub(byte).into()).filter(|&number| number > 0)
 }
 
 /// Whether an entry that was read before `head` was seen to be `head` was still itself then: the entry that takes its place
@@ -79,6 +104,12 @@ impl Look {
     }
 }
 
+/// A knock as an exchange: the guest's clock before and after it, and when it came to the host.
+pub fn knock(before_tai_ns: i64, came_tai_ns: i64, after_tai_ns: i64) -> Exchange {
+    let (t1_tai_ns, t4_tai_ns) = (came_tai_ns, came_tai_ns);
+    Exchange { sequence: 0, t1_tai_ns, t2_tai_ns: after_tai_ns, t3_tai_ns: before_tai_ns, t4_tai_ns }
+}
+
 /// The exchange that bounds the offset best from above and, if it is another, the one that does from below. Every one of them
 /// is true by itself, so any choice is sound; within a burst the others add nothing.
 pub fn tightest(exchanges: &[Exchange]) -> impl Iterator<Item = Exchange> {
@@ -98,6 +129,23 @@ mod tests {
         assert!(!still_there(5, 5 + SLOTS - 1) && !still_there(5, 4));
         assert_eq!(entry_at(5), entry_at(5 + SLOTS));
         assert!(WORDS as u64 * 8 <= FILE_BYTES);
+    }
+
+    #[test]
+    fn a_byte_tells_the_last_knock_that_ends_so() {
+        assert_eq!(knock_number(7, 7), Some(7));
+        assert_eq!(knock_number(255, 256), Some(255));
+        assert_eq!(knock_number(1, 256), Some(1));
+        assert_eq!(knock_number(0, 256), Some(256));
+        assert_eq!(knock_number(9, 8), None, "a byte of nobody's");
+        assert_eq!(knock_number(0, 0), None);
+        assert_eq!(answer_at(1), answer_at(1 + ANSWERS));
+    }
+
+    #[test]
+    fn a_knock_holds_the_offset_between_the_clocks_around_it() {
+        let exchange = knock(1_000, 400, 1_010);
+        assert_eq!((exchange.t2_tai_ns - exchange.t1_tai_ns, exchange.t3_tai_ns - exchange.t4_tai_ns), (610, 600));
     }
 
     #[test]

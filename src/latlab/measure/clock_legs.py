@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from latlab.errors import LabError
 from latlab.host import Host
-from latlab.lab.guests.qemu import CLOCK_PAGE
+from latlab.lab.guests.qemu import CLOCK_PAGE, knock_address
 from latlab.lab.site import Site
 from latlab.measure.specs import CLOCK_PERIOD_NS, PAGE_PERIOD_NS, PTP_PERIOD_NS, clock_specs, page_specs, ptp_spec
 from latlab.scenario import Route, Scenario
@@ -93,8 +93,9 @@ def leg_specs(
     if leg.source == "ptp_kvm":
         count = needed_ns // PTP_PERIOD_NS
         return ((leg.there, ptp_spec(run_id, recording, count, tai_offset_s(leg.here))),)
-    page = f"{site.guest_state(leg.there)}/{CLOCK_PAGE}"
-    writes, reads = page_specs(page, run_id, recording, needed_ns // PAGE_PERIOD_NS)
+    folder = site.guest_state(leg.there)
+    page, address = f"{folder}/{CLOCK_PAGE}", knock_address(folder)
+    writes, reads = page_specs(page, address, run_id, recording, needed_ns // PAGE_PERIOD_NS)
     return (leg.here, writes), (leg.there, reads)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from latlab.lab.guests.qemu import KNOCK_IO_PORT, KNOCK_PORTS
 from latlab.lab.places import Places
 from latlab.scenario import Route, Scenario
 from latlab.scenario.streams import CLOCK_PORT
@@ -14,8 +15,8 @@ from latlab.scenario.tuning import Realtime
 
 CLOCK_PERIOD_NS = 10_000_000
 PAGE_PERIOD_NS = 50_000_000
-PAGE_BURST_NS = 300_000
-"""How long the host's clock is shown at a time: a guest that is scheduled meanwhile reads it many times."""
+PAGE_BURST_NS = 500_000
+"""How long the host's clock is shown after a knock, at most: it ends as soon as the guest has seen enough."""
 
 PTP_PERIOD_NS = 50_000_000
 """As often as a page is looked at: each time the guest's CPU is away from the guest for some microseconds."""
@@ -104,21 +105,28 @@ def clock_specs(route: Route, run_id: str, recording: Path | str, count: int) ->
     return initiator, responder
 
 
-def page_specs(page: str, run_id: str, recording: Path | str, count: int) -> tuple[Spec, Spec]:
-    """The specs of `latlab-agent clock` over a shared page: the writer's on the VM host, the reader's in the guest."""
+def page_specs(page: str, address: str, run_id: str, recording: Path | str, count: int) -> tuple[Spec, Spec]:
+    """The specs of `latlab-agent clock` over a shared page: the writer's on the VM host, the reader's in the guest.
+
+    address: where on the VM host's loopback the guest's knocks come to.
+    """
     realtime = {"lock_memory": False}
+    to, source = KNOCK_PORTS
     writer = {
         "role": "page-writer",
         "run_id": run_id,
         "page": page,
+        "listen": f"{address}:{to}",
+        "peer": f"{address}:{source}",
         "burst_ns": PAGE_BURST_NS,
-        "every_ns": PAGE_PERIOD_NS,
         "realtime": realtime,
     }
     reader = {
         "role": "page-reader",
         "run_id": run_id,
         "device": "auto",
+        "knock": {"port": KNOCK_IO_PORT},
+        "period_ns": PAGE_PERIOD_NS,
         "count": count,
         "recording": str(recording),
         "realtime": realtime,

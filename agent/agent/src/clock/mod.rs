@@ -31,11 +31,13 @@ pub fn run() -> Result<(), Failure> {
             let comparison = Comparison { run_id, count, recording: &recording, found, session: &session };
             exchange::initiate(&comparison, source, peer, period_ns.max(1))
         }
-        Clock::PageWriter { run_id, page, burst_ns, every_ns, .. } => {
-            page_writer::write(run_id, &page, burst_ns, every_ns, found, &session)
+        Clock::PageWriter { run_id, page, listen, peer, burst_ns, .. } => {
+            let page = page_writer::Page { path: &page, listen, peer, burst_ns };
+            page_writer::write(run_id, &page, found, &session)
         }
-        Clock::PageReader { run_id, device, count, recording, .. } => {
-            page_reader::read(&Comparison { run_id, count, recording: &recording, found, session: &session }, &device)
+        Clock::PageReader { run_id, device, knock, period_ns, count, recording, .. } => {
+            let comparison = Comparison { run_id, count, recording: &recording, found, session: &session };
+            page_reader::read(&comparison, &device, knock, period_ns)
         }
         Clock::Ptp { run_id, device, host_tai_offset_s, period_ns, count, recording, .. } => {
             let comparison = Comparison { run_id, count, recording: &recording, found, session: &session };
@@ -58,9 +60,19 @@ struct Comparison<'a> {
 impl Comparison<'_> {
     /// Its log; the lab has been told that all is set up. `local`: the socket's address, where there is one.
     fn begin(&self, local: Option<String>) -> Result<Log, Failure> {
-        let log = Log::new(self.recording, self.run_id)?;
-        ready(self.found.clone(), local)?;
+        let log = self.log()?;
+        self.ready(local)?;
         Ok(log)
+    }
+
+    /// Its log.
+    fn log(&self) -> Result<Log, Failure> {
+        Log::new(self.recording, self.run_id)
+    }
+
+    /// Tells the lab that all is set up; `local`: the socket's address, where there is one.
+    fn ready(&self, local: Option<String>) -> Result<(), Failure> {
+        ready(self.found.clone(), local)
     }
 
     /// The number of each question or reading and when it is due, CLOCK_TAI ns, not before it is: one every `period_ns`,

@@ -1,94 +1,102 @@
-//! Looking at the host's clock on a page of shared memory: the role `page-reader`.
+//! Knocking, and looking at the host's clock on a page of shared memory: the role `page-reader`.
 //!
 //! Both sides must see the same memory. An emulated guest's loads are the emulator's own. KVM on x86 gives a guest's mapping
 //! of the host's memory the host's type, write-back, unless a device whose DMA bypasses the caches is passed through; mappings
 //! of two types then agree on processors that snoop themselves (Intel SDM vol. 3, "Programming the PAT"). Elsewhere a guest's
 //! mapping of a PCI device's memory is not coherent with the host's cache, and the device is refused.
 
-use super::{Comparison, sleep_until};
-use crate::session::{Session, failed};
+use super::Comparison;
+use super::log::Log;
+use crate::session::failed;
 use std::fs::File;
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use sys::clock::{sleep_until_tai, tai_ns};
+use sys::io_port::IoPort;
 use sys::order::settle;
 use sys::shared::SharedWords;
 use wire::event::Failure;
 use wire::page::{self, Look};
 use wire::record::Exchange;
+use wire::spec::Knock;
 
-/// Looks in a burst. More hardly tighten the bound, and the guest has other things to do.
+/// Looks at a time. More hardly tighten the bound, and the guest has other things to do.
 const LOOKS: usize = 64;
-/// How long before a burst the reader wakes, at least and at most: a virtual machine's timers are late, an emulated one's by a
-/// millisecond. It learns which: a burst that was missed doubles the lead, one that was met takes a little off it.
-const LEAD_NS: (i64, i64) = (50_000, 2_000_000);
-/// How often it asks for a page that is not there yet.
-const ABSENT_NS: i64 = 5_000_000;
-/// Bursts missed one after another until it no longer believes its idea of the offset.
-const LOST_TRACK: u64 = 50;
-/// How long a look for a burst that has already begun goes on: entries follow each other within far less.
-const GLANCE_NS: i64 = 20_000;
-/// Looks between two questions whether the lab wants it to stop, while it spins.
-const BETWEEN_STOPS: u32 = 256;
+/// How long it looks for the host to begin writing, after a knock. A host that has no CPU to spare will come later, and looking
+/// on would only take another.
+const SPIN_NS: i64 = 600_000;
+/// How long the lab is kept waiting for the first answer: the streams are to begin with clocks that are compared.
+const FIRST_NS: i64 = 1_000_000_000;
+/// How long the last knocks' answers are waited for, and how often they are looked for.
+const LAST_NS: i64 = 20_000_000;
+const BETWEEN_NS: i64 = 1_000_000;
 
+/// What QEMU's debug console reads as (hw/char/debugcon.c).
+const DEBUG_CONSOLE: u8 = 0xe9;
 const PCI_DEVICES: &str = "/sys/bus/pci/devices";
 /// QEMU's inter-VM shared memory device (docs/specs/ivshmem-spec.rst): vendor and device.
 const SHARED_MEMORY: (&str, &str) = ("0x1af4", "0x1110");
 
-/// Looks at the page in `count` bursts or until stopped, and says what the looks prove.
+/// Knocks and looks every `period_ns`, `count` times or until stopped, and says what that proves.
 ///
 /// # Errors
-/// There is no page, or the recording failed.
-pub fn read(comparison: &Comparison, device: &str) -> Result<(), Failure> {
-    let &Comparison { run_id, count, session, .. } = comparison;
+/// There is no page, nothing to knock at, or the recording failed.
+pub fn read(comparison: &Comparison, device: &str, knock: Knock, period_ns: i64) -> Result<(), Failure> {
     let path = if device == "auto" { find_device(Path::new(PCI_DEVICES))? } else { device.into() };
-    let mut reader = Reader { words: open(&path)?, run_id, lead_ns: LEAD_NS.0, session };
-    let mut log = comparison.begin(None)?;
-    let (mut bursts, mut lost, mut lost_in_a_row, mut track) = (0, 0, 0, None);
-    while bursts < count && !session.stopped() {
-        let burst = match track {
-            None => reader.wait_for_any(),
-            Some(next) => reader.wait_for(next),
-        };
-        if session.stopped() {
-            break;
-        }
-        match burst.map(|begun| reader.burst(begun)) {
-            Some(rows) if !rows.is_empty() => {
-                (bursts, lost_in_a_row) = (bursts + 1, 0);
-                reader.lead_ns = (reader.lead_ns - reader.lead_ns / 32).max(LEAD_NS.0);
-                track = page::tightest(&rows).last().map(|row| reader.next(&row));
-                for row in page::tightest(&rows) {
-                    log.push(Exchange { sequence: log.rows(), ..row });
-                }
+    let mut reader =
+        Reader { words: open(&path)?, run_id: comparison.run_id, knocker: Knocker::new(knock)?, knocked: Vec::new() };
+    let mut log = comparison.log()?;
+    let (began, mut told, mut lost) = (tai_ns(), false, 0);
+    let (mut looks, mut knocked) = (Vec::new(), None::<Instant>);
+    for _ in comparison.rounds(period_ns) {
+        if let Some(knocked) = knocked {
+            // Those that are overdue are left out: the host could not tell so many knocks apart.
+            if knocked.elapsed() < Duration::from_nanos(period_ns as u64) / 2 {
+                continue;
             }
-            _ => {
-                (bursts, lost, lost_in_a_row) = (bursts + 1, lost + 1, lost_in_a_row + 1);
-                reader.lead_ns = (reader.lead_ns * 2).min(LEAD_NS.1);
-                track = track.filter(|_| lost_in_a_row < LOST_TRACK).map(|missed| reader.after(missed));
-            }
+            lost += keep(&mut log, &reader.answers(), &looks);
         }
-        log.progress();
+        if !told && (log.rows() > 0 || tai_ns() > began + FIRST_NS) {
+            comparison.ready(None)?;
+            told = true;
+        }
+        knocked = Some(Instant::now());
+        looks = reader.round();
     }
+    let end = tai_ns() + LAST_NS;
+    while reader.unanswered() && tai_ns() < end {
+        sleep_until_tai(tai_ns() + BETWEEN_NS);
+    }
+    lost += keep(&mut log, &reader.answers(), &looks);
     log.finish(lost)
 }
 
-/// The next burst, as far as is known.
-#[derive(Clone, Copy)]
-struct Next {
-    /// Its beginning as the page says it, host's clock.
-    host_tai_ns: i64,
-    /// The same on this guest's clock.
-    due_tai_ns: i64,
+/// Records what bounds the offset best, of a time's knocks and of its looks, in this order: 1 if there is nothing.
+fn keep(log: &mut Log, knocks: &[Exchange], looks: &[Exchange]) -> u64 {
+    for row in page::tightest(knocks).chain(page::tightest(looks)) {
+        log.push(Exchange { sequence: log.rows(), ..row });
+    }
+    log.progress();
+    u64::from(knocks.is_empty() && looks.is_empty())
 }
 
-struct Reader<'a> {
+/// A knock that may still be answered: its number, and the guest's CLOCK_TAI before and after it.
+#[derive(Clone, Copy)]
+struct Knocked {
+    number: u64,
+    before_tai_ns: i64,
+    after_tai_ns: i64,
+}
+
+struct Reader {
     words: SharedWords,
     run_id: u64,
-    lead_ns: i64,
-    session: &'a Session,
+    knocker: Knocker,
+    knocked: Vec<Knocked>,
 }
 
-impl Reader<'_> {
+impl Reader {
     fn word(&self, at: usize) -> i64 {
         self.words.load(at) as i64
     }
@@ -99,57 +107,61 @@ impl Reader<'_> {
         (known && self.words.load(page::RUN_ID_AT) == self.run_id).then(|| self.words.load(page::BEGAN_AT))
     }
 
-    fn look(&self) -> Look {
-        let before_tai_ns = tai_ns();
-        settle();
-        let head = self.words.load(page::HEAD_AT);
-        settle();
-        Look { before_tai_ns, head, after_tai_ns: tai_ns() }
-    }
-
-    /// A look in a burst, whenever the page's writer comes to one; None if the session is over.
-    fn wait_for_any(&self) -> Option<Look> {
-        while self.writer().is_none() {
-            if self.session.stopped() {
-                return None;
-            }
-            sleep_until_tai(tai_ns() + ABSENT_NS);
+    /// Knocks, and looks: the looks' exchanges, none if the host wrote nothing meanwhile.
+    fn round(&mut self) -> Vec<Exchange> {
+        self.knocked.clear();
+        let Some(writer) = self.writer() else { return Vec::new() };
+        self.words.store(page::LOOKING_AT, 1);
+        for _ in 0..page::KNOCKS {
+            self.knock();
         }
-        self.spin(i64::MAX)
+        let rows = self.spin(tai_ns() + SPIN_NS).map(|begun| self.exchanges(begun)).unwrap_or_default();
+        self.words.store(page::LOOKING_AT, 0);
+        // Entries of two writers prove nothing together.
+        if self.writer() == Some(writer) { rows } else { Vec::new() }
     }
 
-    /// A look in the `next` burst; None if there was none.
-    fn wait_for(&self, next: Next) -> Option<Look> {
-        sleep_until(next.due_tai_ns - self.lead_ns, self.session);
-        self.writer()?;
-        // The page tells of the burst after as soon as one begins.
-        let begun = self.word(page::NEXT_BURST_AT) != next.host_tai_ns;
-        let late = next.due_tai_ns + self.word(page::BURST_AT) + self.lead_ns;
-        self.spin(if begun { tai_ns() + GLANCE_NS } else { late })
+    fn knock(&mut self) {
+        let number = self.words.load(page::KNOCK_AT) + 1;
+        self.words.store(page::KNOCK_AT, number);
+        settle();
+        let before_tai_ns = tai_ns();
+        self.knocker.knock(number as u8);
+        self.knocked.push(Knocked { number, before_tai_ns, after_tai_ns: tai_ns() });
+    }
+
+    /// When a knock came, host's CLOCK_TAI ns; None as long as it is not answered.
+    fn answer(&self, number: u64) -> Option<i64> {
+        let at = page::answer_at(number);
+        (self.words.load(at) == number).then(|| self.word(at + 1))
+    }
+
+    fn unanswered(&self) -> bool {
+        self.knocked.iter().any(|knocked| self.answer(knocked.number).is_none())
+    }
+
+    /// The exchanges of the last knocks, as far as they were answered.
+    fn answers(&self) -> Vec<Exchange> {
+        let exchange = |k: &Knocked| Some(page::knock(k.before_tai_ns, self.answer(k.number)?, k.after_tai_ns));
+        self.knocked.iter().filter_map(exchange).collect()
     }
 
     /// The first look at another entry than now; None if `end` came first.
     fn spin(&self, end: i64) -> Option<Look> {
         let first = self.look().head;
         loop {
-            for _ in 0..BETWEEN_STOPS {
-                let look = self.look();
-                if look.head != first {
-                    return Some(look);
-                }
-                if look.after_tai_ns > end {
-                    return None;
-                }
+            let look = self.look();
+            if look.head != first {
+                return Some(look);
             }
-            if self.session.stopped() {
+            if look.after_tai_ns > end {
                 return None;
             }
         }
     }
 
-    /// The exchanges of a burst that has `begun`; empty if its writer went away or overwrote what was needed.
-    fn burst(&self, begun: Look) -> Vec<Exchange> {
-        let Some(writer) = self.writer() else { return Vec::new() };
+    /// The exchanges of a burst that has `begun`; none if the host stopped writing, or overwrote what was needed.
+    fn exchanges(&self, begun: Look) -> Vec<Exchange> {
         let mut looks = [begun; LOOKS];
         for look in &mut looks[1..] {
             *look = self.look();
@@ -157,9 +169,15 @@ impl Reader<'_> {
         // The last looks' later entries are still to come; what does not come by the end of the burst is left out.
         let end = begun.after_tai_ns + self.word(page::BURST_AT);
         while self.words.load(page::HEAD_AT) < looks[LOOKS - 1].later_entry() && tai_ns() < end {}
-        let rows = looks.iter().filter_map(|look| self.exchange(look)).collect();
-        // Entries of two writers prove nothing together.
-        if self.writer() == Some(writer) { rows } else { Vec::new() }
+        looks.iter().filter_map(|look| self.exchange(look)).collect()
+    }
+
+    fn look(&self) -> Look {
+        let before_tai_ns = tai_ns();
+        settle();
+        let head = self.words.load(page::HEAD_AT);
+        settle();
+        Look { before_tai_ns, head, after_tai_ns: tai_ns() }
     }
 
     fn exchange(&self, look: &Look) -> Option<Exchange> {
@@ -172,19 +190,46 @@ impl Reader<'_> {
         let whole = look.head > 0 && page::still_there(look.head, self.words.load(page::HEAD_AT));
         whole.then(|| look.exchange(entry, after))
     }
+}
 
-    /// The next burst, as far as `row` tells the offset.
-    fn next(&self, row: &Exchange) -> Next {
-        let (above, below) = (row.t2_tai_ns - row.t1_tai_ns, row.t3_tai_ns - row.t4_tai_ns);
-        let host_tai_ns = self.word(page::NEXT_BURST_AT);
-        Next { host_tai_ns, due_tai_ns: host_tai_ns + below + (above - below) / 2 }
+/// What it knocks at.
+enum Knocker {
+    Port(IoPort),
+    Datagrams(UdpSocket),
+}
+
+impl Knocker {
+    fn new(knock: Knock) -> Result<Self, Failure> {
+        match knock {
+            Knock::Port(port) => Self::port(port),
+            Knock::Datagram { from, to } => {
+                let opened = UdpSocket::bind(from).and_then(|socket| socket.connect(to).map(|()| socket));
+                opened.map(Self::Datagrams).map_err(|error| Failure {
+                    what: error.to_string(),
+                    place: from.to_string(),
+                    remedy: "name an address of this host's and a free port".into(),
+                    errno: error.raw_os_error(),
+                })
+            }
+        }
     }
 
-    /// The burst after one that was missed.
-    fn after(&self, missed: Next) -> Next {
-        let told = self.word(page::NEXT_BURST_AT);
-        let host_tai_ns = if told > missed.host_tai_ns { told } else { missed.host_tai_ns + self.word(page::EVERY_AT) };
-        Next { host_tai_ns, due_tai_ns: missed.due_tai_ns + host_tai_ns - missed.host_tai_ns }
+    fn port(number: u16) -> Result<Self, Failure> {
+        let place = format!("the I/O port {number:#x}");
+        let port = IoPort::open(number).map_err(|error| failed(error, &place, "run as root, without lockdown"))?;
+        if port.read() != DEBUG_CONSOLE {
+            let remedy = "give the guest an `isa-debugcon` device there, or exchange timestamps over the network";
+            return Err(Failure { what: "nothing to knock at".into(), place, remedy: remedy.into(), errno: None });
+        }
+        Ok(Self::Port(port))
+    }
+
+    fn knock(&self, byte: u8) {
+        match self {
+            Self::Port(port) => port.write(byte),
+            // Refused, it is not answered either.
+            Self::Datagrams(socket) => drop(socket.send(&[byte])),
+        }
     }
 }
 
@@ -237,7 +282,7 @@ fn open(path: &Path) -> Result<SharedWords, Failure> {
     if length < page::WORDS as u64 * 8 {
         return Err(failure(format!("the page has {length} bytes, expected {}", page::FILE_BYTES), None));
     }
-    SharedWords::map(&file, page::WORDS, false).map_err(|error| failed(error, &place, "run as root"))
+    SharedWords::map(&file, page::WORDS, true).map_err(|error| failed(error, &place, "run as root"))
 }
 
 #[cfg(test)]

@@ -1,84 +1,142 @@
 //! Showing this host's clock to its guests on a page of shared memory: the role `page-writer`.
 
-use super::{ready, sleep_until};
+use super::ready;
 use crate::session::{Session, emit, failed};
 use std::fs::File;
+use std::net::SocketAddr;
 use sys::clock::tai_ns;
 use sys::order::settle;
+use sys::receive::{Buffer, Wait};
 use sys::shared::SharedWords;
+use sys::socket::{Socket, Timestamping};
 use wire::event::{Done, Event, Failure, RealtimeFound};
 use wire::page;
 
-/// Shows CLOCK_TAI in a burst of `burst_ns` every `every_ns` until stopped. `done` says how many bursts there were, and how
-/// many of those due were left out because the thread came too late.
+/// How long it stays on a CPU in a burst: a look takes a guest less than a microsecond, an emulated one three.
+const TURN_NS: i64 = 100_000;
+const RECEIVE_TIMEOUT_MS: i64 = 50;
+const NS_PER_S: i64 = 1_000_000_000;
+
+/// Where a page is and who knocks for it.
+pub struct Page<'a> {
+    /// Its file; made if there is none.
+    pub path: &'a str,
+    /// Where knocks come to.
+    pub listen: SocketAddr,
+    /// Where they come from.
+    pub peer: SocketAddr,
+    /// How long CLOCK_TAI is shown after a knock, at most, ns.
+    pub burst_ns: i64,
+}
+
+/// Answers knocks, and shows CLOCK_TAI after each, until stopped. `done` says how many knocks were answered, and how many were
+/// not, because they had no stamp or were too old.
 ///
 /// # Errors
-/// The page cannot be had.
-pub fn write(
-    run_id: u64,
-    path: &str,
-    burst_ns: i64,
-    every_ns: i64,
-    found: RealtimeFound,
-    session: &Session,
-) -> Result<(), Failure> {
-    let (_held, words) = open(path)?;
-    let began = tai_ns();
+/// The page or the socket cannot be had.
+pub fn write(run_id: u64, page: &Page, found: RealtimeFound, session: &Session) -> Result<(), Failure> {
+    let (_held, words) = open(page.path)?;
+    let trouble = |error| failed(error, &page.listen.to_string(), "end what else uses this address, or bring `lo` up");
+    let mut knocks = Knocks { socket: listen(page).map_err(trouble)?, buffer: Buffer::default(), words: &words };
     // Whoever still looks at an earlier writer's page finds none from here on.
     words.store(page::IDENTITY_AT, 0);
     settle();
     for (at, value) in [
         (page::HEAD_AT, 0),
+        (page::LOOKING_AT, 0),
         (page::RUN_ID_AT, run_id),
-        (page::BEGAN_AT, began as u64),
-        (page::NEXT_BURST_AT, began as u64),
-        (page::EVERY_AT, every_ns as u64),
-        (page::BURST_AT, burst_ns as u64),
+        (page::BEGAN_AT, tai_ns() as u64),
+        (page::BURST_AT, page.burst_ns as u64),
         (page::IDENTITY_AT, page::IDENTITY),
     ] {
         words.store(at, value);
     }
     ready(found, None)?;
-    // A burst says nothing to a guest whose CPU it runs on: the two must run at the same time. Where that CPU is, only the
-    // lab's tuning could tell; so each half of a burst takes the next of the CPUs this thread may use: at least one of two
-    // halves is elsewhere.
     let cpus = sys::thread::affinity().unwrap_or_default();
-    let (mut bursts, mut missed, mut head, mut due) = (0, 0, 0, began);
-    loop {
-        sleep_until(due, session);
-        if session.stopped() {
-            break;
+    let mut turns = cpus.iter().cycle().copied();
+    let (mut answered, mut lost, mut head) = (0, 0, 0);
+    while !session.stopped() {
+        let mut wait = Wait::Block;
+        while let Some(known) = knocks.answer(wait).map_err(trouble)? {
+            (answered, lost) = if known { (answered + 1, lost) } else { (answered, lost + 1) };
+            head = burst(&words, head, page.burst_ns, &mut turns);
+            wait = Wait::Never;
         }
-        let late = (tai_ns() - due).max(0) / every_ns;
-        missed += late as u64;
-        due += (late + 1) * every_ns;
-        words.store(page::NEXT_BURST_AT, due as u64);
-        for half in [2 * bursts, 2 * bursts + 1] {
-            if cpus.len() > 1 {
-                // Refused, it runs where it is.
-                let _ = sys::thread::set_affinity(&[cpus[half as usize % cpus.len()]]);
-            }
-            head = burst(&words, head, burst_ns / 2);
-        }
-        bursts += 1;
     }
     // A page that says nothing more is no page: the next run's reader must not wait for it.
     words.store(page::IDENTITY_AT, 0);
-    emit(&Event::Done(Done::Clock { exchanges: bursts, lost: missed, bound: None, windows: Vec::new() }));
+    emit(&Event::Done(Done::Clock { exchanges: answered, lost, bound: None, windows: Vec::new() }));
     Ok(())
 }
 
-/// The last entry's number, after entries from `head` + 1 on for `burst_ns`. Nothing here may be reordered: the proof in
-/// [`page`] needs the entry before the head, and the head visible before the clock is read again.
-fn burst(words: &SharedWords, mut head: u64, burst_ns: i64) -> u64 {
+struct Knocks<'a> {
+    socket: Socket,
+    buffer: Buffer,
+    words: &'a SharedWords,
+}
+
+impl Knocks<'_> {
+    /// Answers the next knock: whether it could be; None if there was none.
+    fn answer(&mut self, wait: Wait) -> Result<Option<bool>, sys::Error> {
+        let packet = match self.buffer.receive(&self.socket, wait) {
+            Ok(Some(packet)) => packet,
+            // An ICMP answer to nothing of ours: whoever knocks is not there yet, or not any more.
+            Ok(None) | Err(sys::Error { errno: 111, .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let last = self.words.load(page::KNOCK_AT);
+        let (&[byte], Some(real_ns)) = (packet.bytes, packet.software_ns) else { return Ok(Some(false)) };
+        let Ok(offset_s) = sys::clock::tai_offset_s() else { return Ok(Some(false)) };
+        let came = real_ns + i64::from(offset_s) * NS_PER_S;
+        let Some(number) = page::knock_number(byte, last).filter(|_| tai_ns() - came < page::KNOCK_AGE_NS) else {
+            return Ok(Some(false));
+        };
+        // The number last: a guest that sees it sees what belongs to it.
+        let at = page::answer_at(number);
+        self.words.store(at, 0);
+        settle();
+        self.words.store(at + 1, came as u64);
+        self.words.store(at, number);
+        Ok(Some(true))
+    }
+}
+
+fn listen(page: &Page) -> Result<Socket, sys::Error> {
+    let socket = Socket::udp(page.listen, None)?;
+    socket.set_timestamping(Timestamping { rx_software: true, ..Timestamping::default() })?;
+    socket.set_receive_timeout_ms(RECEIVE_TIMEOUT_MS)?;
+    socket.connect(page.peer)?;
+    Ok(socket)
+}
+
+/// The last entry's number, after entries from `head` + 1 on until the guest has seen enough, `burst_ns` at most.
+///
+/// They say nothing to a guest whose CPU this thread is on, and where that is only the lab's tuning could tell. So it goes
+/// from one of its CPUs to the next until it has found one beside the guest's.
+fn burst(words: &SharedWords, mut head: u64, burst_ns: i64, cpus: &mut impl Iterator<Item = usize>) -> u64 {
     let end = tai_ns() + burst_ns;
+    while words.load(page::LOOKING_AT) != 0 && tai_ns() < end {
+        head = entries(words, head, end.min(tai_ns() + TURN_NS));
+        if words.load(page::LOOKING_AT) != 0
+            && let Some(cpu) = cpus.next()
+        {
+            // Refused, it runs where it is.
+            let _ = sys::thread::set_affinity(&[cpu]);
+        }
+    }
+    head
+}
+
+/// The last entry's number, after entries from `head` + 1 on until `end` or until the guest has seen enough. Nothing here may
+/// be reordered: the proof in [`page`] needs the entry before the head, and the head visible before the clock is read again.
+fn entries(words: &SharedWords, mut head: u64, end: i64) -> u64 {
     loop {
         let now = tai_ns();
         head += 1;
         words.store(page::entry_at(head), now as u64);
         words.store(page::HEAD_AT, head);
         settle();
-        if now >= end {
+        if now >= end || words.load(page::LOOKING_AT) == 0 {
             return head;
         }
     }

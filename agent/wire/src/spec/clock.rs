@@ -1,6 +1,7 @@
 //! What `clock` is asked for.
 
 use super::{Realtime, Wrong, hexadecimal, wrong};
+use crate::page::KNOCK_PERIOD_NS;
 use serde::Deserialize;
 use std::net::SocketAddr;
 
@@ -45,21 +46,27 @@ pub enum Clock {
         run_id: u64,
         /// The file that is the page; made if there is none.
         page: String,
-        /// How long the clock is shown without a pause, ns.
+        /// Where knocks come to: an address of this host's and a port.
+        listen: SocketAddr,
+        /// Where they come from: others' are not answered.
+        peer: SocketAddr,
+        /// How long the clock is shown after a knock, at most, ns.
         burst_ns: i64,
-        /// From the beginning of one burst to the next, ns.
-        every_ns: i64,
         /// How the thread runs.
         realtime: Realtime,
     },
-    /// Looks at a page in `count` bursts and bounds the offset.
+    /// Knocks and looks at a page `count` times and bounds the offset.
     PageReader {
         /// Sixteen hexadecimal digits.
         #[serde(deserialize_with = "hexadecimal")]
         run_id: u64,
         /// The page's file, or `auto`: the first shared-memory device on the PCI bus.
         device: String,
-        /// Bursts in all; stopped earlier by the lab, it reports what it has.
+        /// How it knocks.
+        knock: Knock,
+        /// Time from one time to the next, ns.
+        period_ns: i64,
+        /// Times in all; stopped earlier by the lab, it reports what it has.
         count: u64,
         /// Recordings are written to this path and `.exchanges.arrow`.
         recording: String,
@@ -86,6 +93,21 @@ pub enum Clock {
     },
 }
 
+/// How a page's reader gets its host's attention.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Knock {
+    /// A byte written to this port of the machine, which its monitor sends on (QEMU's isa-debugcon).
+    Port(u16),
+    /// A datagram of its own, where both are on one host.
+    Datagram {
+        /// Local address and port.
+        from: SocketAddr,
+        /// Where the writer listens.
+        to: SocketAddr,
+    },
+}
+
 impl Clock {
     /// How the thread runs.
     pub fn realtime(&self) -> &Realtime {
@@ -99,12 +121,12 @@ impl Clock {
     }
 
     /// # Errors
-    /// The page's bursts leave no pause between them, or none is asked for.
+    /// A page is shown for no time, or is knocked for more often than a byte can tell.
     pub fn check(&self) -> Result<(), Wrong> {
         match self {
             Self::PageWriter { burst_ns, .. } if *burst_ns < 1 => wrong("burst_ns", "expected at least 1"),
-            Self::PageWriter { burst_ns, every_ns, .. } if every_ns <= burst_ns => {
-                wrong("every_ns", format!("{every_ns}; expected more than burst_ns, {burst_ns}"))
+            Self::PageReader { period_ns, .. } if *period_ns < KNOCK_PERIOD_NS => {
+                wrong("period_ns", format!("{period_ns}; expected at least {KNOCK_PERIOD_NS}"))
             }
             _ => Ok(()),
         }

@@ -7,7 +7,7 @@ mod listen;
 mod talk;
 
 pub use bridge::{Bridge, MAX_PORTS, XdpMode};
-pub use clock::Clock;
+pub use clock::{Clock, Knock};
 pub use flood::Flood;
 pub use listen::{Listen, ListenStream, ListenTransport, Mode};
 pub use talk::{KeyChoice, LaunchClock, LaunchTime, MAX_BATCH, Mac, Stamps, Talk, TalkStream, TalkTransport};

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shlex
 from collections.abc import Iterator
@@ -19,6 +20,10 @@ PORTS = 16
 
 CLOCK_PAGE = "clock"
 CLOCK_PAGE_SIZE = "1M"
+KNOCK_IO_PORT = 0x4E0
+"""Where a guest knocks: a port of its machine that nothing else of QEMU's is at (`info mtree` of q35)."""
+KNOCK_PORTS = (1021, 1022)
+"""UDP ports on the host's loopback that knocks come to and from. Below 1024: only root may pretend to be either end."""
 MONITOR = "qmp.sock"
 MIB = 2**20
 OLDEST_QEMU = (7, 2)
@@ -78,7 +83,7 @@ def qemu_argv(port: Port, plug: Plug, image: Image, site: Site, console: str, in
         *("-kernel", str(image.kernel), "-initrd", str(image.initramfs)),
         *("-append", command_line(port, image)),
         *serial_ports(folder),
-        *clock_page(folder),
+        *clock_page(folder, site.machine),
         *_network(port, plug),
         *plug.more,
         *(("-incoming", f"exec:cat {shlex.quote(str(incoming))}") if incoming else ()),
@@ -108,7 +113,7 @@ def snapshot_key(port: Port, plug: Plug, image: Image, machine: Machine) -> str:
     accelerated = acceleration(wants, machine)
     parts = (
         *(image.digest, qemu_version(machine), accelerated, wants.vcpus, wants.memory, wants.queues, wants.append),
-        *(plug.form, *CARD, *plug.device, *plug.machine, port.guest),
+        *(plug.form, *CARD, *plug.device, *plug.machine, port.guest, KNOCK_IO_PORT),
     )
     return "\n".join(map(str, parts))
 
@@ -132,10 +137,23 @@ def serial_ports(folder: str) -> Iterator[str]:
         yield from ("-device", f"virtserialport,chardev=port{n},nr={n},name=latlab.{n}")
 
 
-def clock_page(folder: str) -> Iterator[str]:
-    """The arguments of the page of memory that guest and host share to compare their clocks."""
+def clock_page(folder: str, machine: Machine) -> Iterator[str]:
+    """The arguments of the page of memory by which guest and host compare their clocks, and of what the guest knocks at.
+
+    A byte written to the I/O port is sent as a datagram before the guest's next instruction (hw/char/debugcon.c).
+    """
     backend = f"memory-backend-file,id=clock,share=on,mem-path={folder}/{CLOCK_PAGE},size={CLOCK_PAGE_SIZE}"
     yield from ("-object", backend, "-device", "ivshmem-plain,memdev=clock,master=on")
+    if machine.architecture == "x86_64":
+        address, (to, source) = knock_address(folder), KNOCK_PORTS
+        yield from ("-chardev", f"udp,id=knock,host={address},port={to},localaddr={address},localport={source}")
+        yield from ("-device", f"isa-debugcon,iobase={KNOCK_IO_PORT:#x},chardev=knock")
+
+
+def knock_address(folder: str) -> str:
+    """The loopback address of the guest with this folder: guests on one host have each their own."""
+    first, second, third = hashlib.sha256(folder.encode()).digest()[:3]
+    return f"127.{1 + first % 254}.{second}.{1 + third % 254}"
 
 
 def _network(port: Port, plug: Plug) -> Iterator[str]:
