@@ -138,7 +138,7 @@ def serial_ports(folder: str) -> Iterator[str]:
 
 
 def clock_page(folder: str, machine: Machine) -> Iterator[str]:
-    """The arguments of the page of memory by which guest and host compare their clocks, and of what the guest knocks at.
+    """The arguments of the page of memory by which guest and host compare clocks, and of what the guest knocks at.
 
     A byte written to the I/O port is sent as a datagram before the guest's next instruction (hw/char/debugcon.c).
     """
