@@ -58,6 +58,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document inst
 Runs = Annotated[Path, typer.Option("--runs", metavar="FOLDER", help="Where run folders are kept.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 4 if the measurement is suspect, too.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Tell each cell's phases, a line each.")]
+CheckRepeat = Annotated[
+    bool,
+    typer.Option("--check-repeat", help="Measure each cell twice, and tell by how much its packets differ at most."),
+]
 Metrics = Annotated[
     list[str] | None,
     typer.Option("--metric", metavar="NAME", help="Show this metric's table (may be given several times)."),
@@ -149,6 +153,7 @@ def run(
     metric: Metrics = None,
     picture: Formats = None,
     verbose: Verbose = False,
+    check_repeat: CheckRepeat = False,
 ) -> None:
     """Run a scenario and report.
 
@@ -162,7 +167,7 @@ def run(
     loaded = load_scenario(scenario)
     # With --json the document has standard output to itself.
     with RunConsole(make_console(stderr=as_json), verbose=verbose) as console:
-        folder = asyncio.run(measure.run(loaded, runs, console.show))
+        folder = asyncio.run(measure.run(loaded, runs, console.show, check_repeat=check_repeat))
     raise typer.Exit(_report(folder, as_json=as_json, strict=strict, metrics=metric, formats=picture))
 
 

@@ -14,6 +14,7 @@ mod outbox;
 mod realtime;
 mod recording;
 mod session;
+mod shared_memory;
 mod tables;
 mod talk;
 
@@ -82,6 +83,8 @@ enum Verb {
         /// The port, such as /dev/vport1p1; - is standard input and output.
         device: PathBuf,
     },
+    /// Run what the host asks for in its turns, as init does on a board in virtual time.
+    Turns,
 }
 
 fn main() -> ExitCode {
@@ -99,6 +102,7 @@ fn main() -> ExitCode {
         Verb::Over { patience, by, words } => return inside::run_over(&by, &words, patience),
         Verb::Init => return init::run(),
         Verb::Serve { device } => return init::serve::run(&device),
+        Verb::Turns => return init::turns::run(),
     };
     if let Err(failure) = result {
         session::emit(&Event::Error(failure));

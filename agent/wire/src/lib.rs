@@ -17,4 +17,5 @@ pub mod record;
 pub mod schedule;
 pub mod sequence;
 pub mod spec;
+pub mod turns;
 pub mod windows;

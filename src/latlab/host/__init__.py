@@ -9,16 +9,32 @@ from latlab.host.base import Completed, Host
 from latlab.host.guest import GuestHost
 from latlab.host.local import LocalHost
 from latlab.host.netns import MACHINE, NetnsHost
+from latlab.host.process import Process, signal_group
 from latlab.host.ssh import SshHost
+from latlab.host.turns import TurnsHost
 
 KINDS: dict[str, Callable[..., Host]] = {
     LocalHost.kind: LocalHost,
     NetnsHost.kind: NetnsHost,
     GuestHost.kind: GuestHost,
     SshHost.kind: SshHost,
+    TurnsHost.kind: TurnsHost,
 }
 
-__all__ = ["KINDS", "MACHINE", "Completed", "GuestHost", "Host", "LocalHost", "NetnsHost", "SshHost", "host_from"]
+__all__ = [
+    "KINDS",
+    "MACHINE",
+    "Completed",
+    "GuestHost",
+    "Host",
+    "LocalHost",
+    "NetnsHost",
+    "Process",
+    "SshHost",
+    "TurnsHost",
+    "host_from",
+    "signal_group",
+]
 
 
 def host_from(description: Mapping[str, object]) -> Host:

@@ -7,12 +7,18 @@ import contextlib
 import os
 import shlex
 import signal
+import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from latlab.errors import LabError, UnreachedError
+from latlab.host.process import Process, signal_group
 from latlab.host.tools import install_remedy
+
+if TYPE_CHECKING:
+    from latlab.host.turns import Turns
 
 STDERR_LINES = 5
 
@@ -38,6 +44,8 @@ class Host(ABC):
     """Whether its files are this machine's: if not, recordings are made in `scratch` there and have to be fetched."""
     fleeting = False
     """Whether all that is changed there is gone with it, so that nothing has to be undone."""
+    patience = 1.0
+    """By how much longer than usual it is waited for what is done there."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -68,13 +76,23 @@ class Host(ABC):
         return self.command(argv)
 
     @property
+    def turns(self) -> Turns | None:
+        """How it is spoken to, where it is a machine in virtual time or on one; None elsewhere."""
+        return None if self.machine is self else self.machine.turns
+
+    def waiting(self) -> contextlib.AbstractContextManager[None]:
+        """Within, something is waited for that happens there: a machine in virtual time runs only then."""
+        return self.turns.waiting() if self.turns else contextlib.nullcontext()
+
+    @property
     def ways(self) -> Sequence[Host]:
         """The machines on which a process of this host leaves traces: those it is reached by, then its own."""
         return (self.machine,)
 
     def command_line(self, argv: Sequence[str]) -> str:
-        """The whole command as one would paste it into a shell on this machine."""
-        return shlex.join(self.command(argv))
+        """The whole command as one would paste it into a shell on this machine; or there, in virtual time."""
+        command = shlex.join(self.command(argv))
+        return f"{self.turns.name}: {command}" if self.turns else command
 
     async def spawn(
         self,
@@ -85,13 +103,15 @@ class Host(ABC):
         stdout: int | None = asyncio.subprocess.PIPE,
         stderr: int | None = asyncio.subprocess.PIPE,
         lasting: bool = True,
-    ) -> asyncio.subprocess.Process:
+    ) -> Process:
         """The started process, leader of a session of its own; LabError when the program is missing.
 
         Its own session keeps a Ctrl-C at the terminal from it: the lab decides when and how it ends. Its pid
         is also its process group. env is added to the environment it inherits. lasting: as of `lasting`; a command that
         ends by itself needs none of it.
         """
+        if self.turns:
+            return self.turns.start(self.command(argv), stdin, stdout, stderr)
         env = env or {}
         command = self.lasting(argv, env) if lasting else self.command(argv)
         try:
@@ -126,6 +146,7 @@ class Host(ABC):
         this takes the command down with it.
         """
         stdin = asyncio.subprocess.DEVNULL if input is None else asyncio.subprocess.PIPE
+        timeout_s *= self.patience
         process = await self.spawn(argv, stdin=stdin, stdout=output, lasting=False)
         try:
             stdout, stderr = await asyncio.wait_for(process.communicate(input), timeout_s)
@@ -146,6 +167,19 @@ class Host(ABC):
             raise self._failed(completed)
         return completed
 
+    def ask(self, argv: Sequence[str], *, timeout_s: float = 10) -> str | None:
+        """What the command writes, once it has ended well; None otherwise. It blocks: for looking at a machine."""
+        command = self.command(argv)
+        if self.turns:
+            return self.turns.ask(command, timeout_s * self.patience)
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return done.stdout if done.returncode == 0 else None
+
     def unreached(self, completed: Completed) -> UnreachedError | None:
         """Why the command was not run, where that is because the host was not reached; None where it was."""
         return None
@@ -162,7 +196,6 @@ class Host(ABC):
         )
 
 
-async def _kill_group(process: asyncio.subprocess.Process) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+async def _kill_group(process: Process) -> None:
+    signal_group(process, signal.SIGKILL)
     await process.wait()

@@ -28,6 +28,7 @@ class GuestHost(Host):
         self.directory = directory
         self.relay = relay
         self._machine = machine or LocalHost(f"{name}'s host")
+        self.patience = self._machine.patience
 
     def command(self, argv: Sequence[str]) -> tuple[str, ...]:
         """`latlab-agent in DIRECTORY …`, on the machine the guest runs on."""

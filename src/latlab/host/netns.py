@@ -25,6 +25,7 @@ class NetnsHost(Host):
         self.files_are_here = self._machine.files_are_here
         self.scratch = self._machine.scratch
         self.fleeting = self._machine.fleeting
+        self.patience = self._machine.patience
 
     def inside(self, argv: Sequence[str]) -> tuple[str, ...]:
         """`ip netns exec NAMESPACE …`, which replaces itself with the command: the pid is the command's own."""

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from latlab.errors import LabError, after_that
-from latlab.host import Host, host_from
+from latlab.host import Host, Process, host_from
 from latlab.lab.journal import Journal, ProcessRecord, Record
 from latlab.lab.process import MARK, end_process
 from latlab.lab.read_back import read_back
@@ -79,7 +79,7 @@ class TestBed:
         *,
         stdout: int | None = asyncio.subprocess.PIPE,
         stderr: int | None = asyncio.subprocess.PIPE,
-    ) -> tuple[asyncio.subprocess.Process, int]:
+    ) -> tuple[Process, int]:
         """The process, as from Host.spawn, and the number under which it is journalled: `settle` it once it has ended.
 
         It was in the journal, by a mark of its own, before it began: however the lab ends, clean-up finds it, and

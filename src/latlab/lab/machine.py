@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 from latlab.errors import LabError
-from latlab.host import Host
+from latlab.host import MACHINE, Host, LocalHost
 
 CAPABILITIES = {  # include/uapi/linux/capability.h
     "CAP_NET_ADMIN": 12,
@@ -96,14 +95,15 @@ def machine_at(host: Host) -> Machine:
 
     What is the same for every scenario is read at once, the rest as it is asked for.
     """
-    said = _printed(host.command(("sh", "-c", LOOK)))
+    said = host.ask(("sh", "-c", LOOK))
     if said is None:
         by_hand = host.command_line(("true",))
         raise LabError("it cannot be looked at", where=host.name, remedy=f"`{by_hand}` has to work")
     status, cpus, interfaces, architecture, sockets = said.split(SECTION)
 
+    @cache
     def ask(*argv: str) -> str | None:
-        return _said(host.command(argv))
+        return host.ask(argv)
 
     return Machine(
         capabilities=effective_capabilities(status),
@@ -139,15 +139,7 @@ def read_machine() -> Machine:
 
 @cache
 def _said(argv: tuple[str, ...]) -> str | None:
-    return _printed(argv)
-
-
-def _printed(argv: tuple[str, ...]) -> str | None:
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None
+    return LocalHost(MACHINE).ask(argv)
 
 
 def _text(path: str) -> str | None:

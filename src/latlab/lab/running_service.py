@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from latlab.errors import LabError
-from latlab.host import Host
+from latlab.host import Host, Process, signal_group
 from latlab.lab.read_back import read_back
 from latlab.lab.service import Service
 
@@ -28,7 +28,7 @@ PANIC = "Kernel panic - not syncing: "
 class RunningService:
     """One service on its host; whatever it writes goes to its log."""
 
-    def __init__(self, host: Host, asked: Host, service: Service, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, host: Host, asked: Host, service: Service, process: Process) -> None:
         self._host = host
         self._asked = asked
         self._service = service
@@ -123,8 +123,7 @@ class RunningService:
         return True
 
     def _signal(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, number)
+        signal_group(self._process, number)
 
     def _remedy(self) -> str:
         said = " and ".join(filter(None, (self._service.console, self._service.log)))

@@ -22,7 +22,7 @@ class Site:
     machine's agent. logs: the folder for what services write, here. recordings: the cell's folder, here. images: the
     built images by name, as they are there. snapshots: guest → the snapshot it starts from. inward: guest → protocol
     and port of all that is sent to it, which user NAT has to let through. others: the same for every other machine, by
-    its host's name.
+    its host's name. lab: the tag of what is made on this machine, where it is another than the test bed's.
     """
 
     tag: str
@@ -35,6 +35,7 @@ class Site:
     snapshots: Mapping[str, Path] = field(default_factory=dict)
     inward: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
     others: Mapping[str, Site] = field(default_factory=dict)
+    lab: str = ""
 
     def on(self, machine: str | None) -> Site:
         """The cell's place on the machine of that name, as Scenario.machine_of has it; None: on this one."""
@@ -56,7 +57,7 @@ class Site:
     @property
     def ways(self) -> str:
         """The folder, on this machine, of what leads to the others."""
-        return f"{STATE}/{self.tag}-ways"
+        return f"{STATE}/{self.lab or self.tag}-ways"
 
     def guest_state(self, guest: str) -> str:
         """A guest's own folder in it."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import signal
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, TypeVar
 
 from latlab.errors import LabError
-from latlab.host import Host
+from latlab.host import Host, Process, signal_group
 from latlab.lab.apply import TestBed
 from latlab.measure.events import Listener, Packets, ignore
 
@@ -26,9 +25,7 @@ STDERR_LINES = 5
 class Agent:
     """`latlab-agent VERB` on a host of a test bed. Every failure is a LabError naming host and verb."""
 
-    def __init__(
-        self, host: Host, verb: str, process: asyncio.subprocess.Process, record: int, listener: Listener
-    ) -> None:
+    def __init__(self, host: Host, verb: str, process: Process, record: int, listener: Listener) -> None:
         loop = asyncio.get_running_loop()
         self.host = host
         self.verb = verb
@@ -86,8 +83,7 @@ class Agent:
     async def kill(self, bed: TestBed) -> None:
         """Nothing; the process is gone, if it was not already."""
         if self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            signal_group(self._process, signal.SIGKILL)
             await self._process.wait()
         await self._reading
         bed.settle(self._record)
@@ -104,8 +100,10 @@ class Agent:
         }
 
     async def _within(self, awaited: asyncio.Future[T], seconds: float, fault: str) -> T:
+        seconds *= self.host.patience
         try:
-            return await asyncio.wait_for(asyncio.shield(awaited), seconds)
+            with self.host.waiting():
+                return await asyncio.wait_for(asyncio.shield(awaited), seconds)
         except TimeoutError:
             raise LabError(
                 f"`latlab-agent {self.verb}` {fault} within {seconds:g} s{self._last_words()}",

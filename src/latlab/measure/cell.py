@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import hashlib
 import json
 import secrets
 from collections.abc import Coroutine, Mapping
@@ -25,6 +27,7 @@ from latlab.lab.guests.unavailable import summed_up, unavailable
 from latlab.lab.loads import plan_loads
 from latlab.lab.loads.runner import LoadRunner
 from latlab.lab.machines import machine_steps, planned_sites, seen_sites
+from latlab.lab.machines.board_qemu import INSTRUCTIONS_PER_NS
 from latlab.lab.places import find_places
 from latlab.lab.site import Site
 from latlab.lab.timestamping import hardware_stamps_step, parse_timestamping
@@ -40,6 +43,9 @@ from latlab.scenario.network import INNER
 CELL_FORMAT = "latlab.cell/1"
 LABEL = "measured"
 LABEL_EMULATED = "functional only"
+LABEL_VIRTUAL = "virtual time"
+SAME_TAG = "0000"
+"""Marks what is made on a board in virtual time, which has it to itself: two runs are to be alike to the last name."""
 EMULATORS = ("TCGTCGTCGTCG",)
 """CPUID signatures of plain emulation (QEMU's TCG): its figures say nothing about speed."""
 START_LEAD_NS = 200_000_000  # enough for every talker to have heard of the start before it comes
@@ -60,6 +66,7 @@ class Outcome:
     status: str = "running"
     reason: dict[str, str] | None = None
     label: str | None = LABEL
+    instructions_per_ns: int | None = None
     start_tai_ns: int = 0
     starts_tai_ns: dict[str, int] = field(default_factory=dict)
     agents: list[Agent] = field(default_factory=list)
@@ -82,6 +89,7 @@ class Outcome:
             "status": self.status,
             "reason": self.reason,
             "label": self.label,
+            "instructions_per_ns": self.instructions_per_ns,
             "run_id": self.run_id,
             "start_tai_ns": self.start_tai_ns,
             "warmup_ns": scenario.warmup,
@@ -98,6 +106,11 @@ class Outcome:
             "steps": self.steps,
             "rechecks": self.rechecks,
         }
+
+    def is_emulated(self) -> None:
+        """Nothing; its figures say nothing about speed: with a clock of its own they say at least what differs."""
+        if self.instructions_per_ns is None:
+            self.label = LABEL_EMULATED
 
     def refuse(self, reasons: list[LabError]) -> None:
         """Nothing; the cell cannot be built, for these reasons."""
@@ -118,6 +131,10 @@ async def run_cell(run: Run, order: int, site: Site, folder: CellFolder, listene
     """
     outcome = Outcome(run, order)
     scenario = run.cell.scenario
+    if scenario.in_virtual_time:
+        outcome.label, outcome.instructions_per_ns = LABEL_VIRTUAL, INSTRUCTIONS_PER_NS
+        outcome.run_id = hashlib.sha256(run.cell.slug.encode()).hexdigest()[:16]
+        site = replace(site, tag=SAME_TAG, lab=site.tag)
     site = replace(site, others=planned_sites(scenario, site))
     if reasons := unavailable(scenario, site):
         outcome.refuse(reasons)
@@ -169,7 +186,7 @@ async def _on_test_bed(outcome: Outcome, site: Site, folder: CellFolder, listene
         try:
             if site.others:
                 await bed.apply(list(machine_steps(scenario, site)))
-                site = replace(site, others=await asyncio.to_thread(seen_sites, scenario, site, hosts))
+                site = replace(site, others=await _seen(scenario, site, hosts))
                 if reasons := unavailable(scenario, site):
                     return outcome.refuse(reasons)
             site = replace(site, **start_conditions(scenario, site))
@@ -178,11 +195,18 @@ async def _on_test_bed(outcome: Outcome, site: Site, folder: CellFolder, listene
             outcome.bridges = described_bridges(scenario, site)
             outcome.guests = await described_guests_running(scenario, site)
             if any(guest["acceleration"] == "tcg" for guest in outcome.guests):
-                outcome.label = LABEL_EMULATED
+                outcome.is_emulated()
             await _Cell(outcome, bed, site, folder, listener).measure()
         finally:
             outcome.steps = [asdict(result) for result in bed.results]
             listener(Phase("tearing down"))
+
+
+async def _seen(scenario: Scenario, site: Site, hosts: Mapping[str, Host]) -> dict[str, Site]:
+    """The places on other machines as they are. In virtual time nobody else is waited for meanwhile."""
+    if scenario.in_virtual_time:
+        return seen_sites(scenario, site, hosts)
+    return await asyncio.to_thread(seen_sites, scenario, site, hosts)
 
 
 class _Cell:
@@ -211,7 +235,7 @@ class _Cell:
         try:
             await self._start()
             await self._watch()
-            await asyncio.sleep(self._scenario.settle / SECOND_NS)
+            await self._settle()
         except LabError as error:
             failure = await self._bed.cause_of(error)
         except BaseException as error:
@@ -247,7 +271,8 @@ class _Cell:
         if scenario.loads:
             self._listener(Phase("loading"))
         await self._loads.start()
-        outcome.starts_tai_ns = {agent.host.name: _now_tai_ns(agent) + START_LEAD_NS for agent in self._talking}
+        for agent in self._talking:
+            outcome.starts_tai_ns[agent.host.name] = await _now_tai_ns(agent) + START_LEAD_NS
         outcome.start_tai_ns = outcome.starts_tai_ns[self._talking[0].host.name]
         self._listener(Phase("measuring"))
         for agent in self._talking:
@@ -272,10 +297,14 @@ class _Cell:
         running = {agent.done for agent in (*self._talking, *self._listening)}
         talking = {agent.done for agent in self._talking}
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + (START_LEAD_NS + self._scenario.duration) / SECOND_NS + SPARE_S
+        needed_s = (START_LEAD_NS + self._scenario.duration) / SECOND_NS + SPARE_S
+        deadline = loop.time() + needed_s * max(agent.host.patience for agent in self._talking)
         while not all(future.done() for future in talking):
             pending = {future for future in running if not future.done()}
-            ended, _ = await asyncio.wait(pending, timeout=WATCH_S, return_when=asyncio.FIRST_COMPLETED)
+            with contextlib.ExitStack() as waiting:
+                for agent in self._talking:
+                    waiting.enter_context(agent.host.waiting())
+                ended, _ = await asyncio.wait(pending, timeout=WATCH_S, return_when=asyncio.FIRST_COMPLETED)
             for future in ended:
                 future.result()
             if failure := self._bed.failure() or self._loads.failure():
@@ -289,6 +318,12 @@ class _Cell:
                 )
         for future in talking:
             future.result()
+
+    async def _settle(self) -> None:
+        """Nothing; packets that are still on their way have had their time, on the clock of whoever receives them."""
+        settle_s = self._scenario.settle / SECOND_NS
+        host = self._listening[0].host
+        await (host.run(("sleep", f"{settle_s:g}")) if host.turns else asyncio.sleep(settle_s))
 
     async def _stop_agents(self, agents: list[Agent]) -> None:
         await _all_of_these(*(agent.stop(self._bed) for agent in agents), bed=self._bed)
@@ -319,7 +354,7 @@ class _Cell:
             options = [option for device in self._devices(name) for option in ("--interface", device)]
             facts[name] = json.loads((await host.run((self._places.agent(name), "facts", *options))).stdout)
         if any(is_emulated(found) for found in facts.values()):
-            self._outcome.label = LABEL_EMULATED
+            self._outcome.is_emulated()
         self._folder.write_facts(when, facts)
         return facts
 
@@ -366,8 +401,14 @@ def is_emulated(facts: Mapping[str, Any]) -> bool:
     return hypervisor.get("signature") in EMULATORS
 
 
-def _now_tai_ns(talker: Agent) -> int:
-    """The talker's CLOCK_TAI now: what it read when it was ready, and the time gone by since."""
+async def _now_tai_ns(talker: Agent) -> int:
+    """The talker's CLOCK_TAI now: what it read when it was ready, and the time gone by since.
+
+    In virtual time that is not this machine's to tell: it is at most the end of the second that the host is in.
+    """
+    if talker.host.turns:
+        utc_s = int((await talker.host.run(("date", "+%s"))).stdout) + 1
+        return (utc_s + int(talker.ready.result()["tai_offset_s"])) * SECOND_NS
     return talker.tai_ns + int((asyncio.get_running_loop().time() - talker.ready_at) * SECOND_NS)
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
 from dataclasses import dataclass
 from pathlib import Path
 
 from latlab.data.run_folder import CellFolder
 from latlab.errors import LabError
-from latlab.host import Host
+from latlab.host import Host, Process, signal_group
 from latlab.lab.apply import TestBed
 
 TABLES = {"talk": ("sent", "stamps", "clocks"), "listen": ("received", "clocks"), "clock": ("exchanges",)}
@@ -25,7 +24,7 @@ class _Following:
     host: Host
     there: str
     here: Path
-    process: asyncio.subprocess.Process
+    process: Process
     record: int
 
 
@@ -86,8 +85,7 @@ class Recordings:
         if one.process.returncode is None:
             # The relay passes SIGTERM on, and ends when the guest says that the copying has ended.
             for number in (signal.SIGTERM, signal.SIGKILL):
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(one.process.pid, number)
+                signal_group(one.process, number)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(one.process.wait(), STOP_S)
         self._bed.settle(one.record)
@@ -102,7 +100,7 @@ class Recordings:
             try:
                 _, said = await asyncio.wait_for(process.communicate(), FETCH_S)
             except TimeoutError:
-                os.killpg(process.pid, signal.SIGKILL)
+                signal_group(process, signal.SIGKILL)
                 _, said = await process.communicate()
             self._bed.settle(record)
             if process.returncode != 0:

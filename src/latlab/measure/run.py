@@ -41,14 +41,14 @@ ANY_RUN = "0" * 16
 """The run id in a plan: a run has a random one."""
 
 
-def check(loaded: Loaded, root: Path) -> list[Cell]:
+def check(loaded: Loaded, root: Path, repeat: int) -> list[Cell]:
     """The scenario's cells. UsageError, LabError: all that would keep them from running here; nothing is changed.
 
-    root: where the run's folder is to be.
+    root: where the run's folder is to be. repeat: how often each is to be measured.
     """
     found = cells(loaded)
     raise_problems(preflight_cells(loaded))
-    check_room(found, loaded.scenario.repeat, root)
+    check_room(found, repeat, root)
     return found
 
 
@@ -57,20 +57,23 @@ def plan(loaded: Loaded) -> str:
     return plan_text([_planned(cell) for cell in cells(loaded)], [str(one) for one in image_problems(loaded)])
 
 
-async def run(loaded: Loaded, root: Path, listener: Listener = ignore) -> RunFolder:
+async def run(loaded: Loaded, root: Path, listener: Listener = ignore, *, check_repeat: bool = False) -> RunFolder:
     """The run's folder, with every cell that could be run in it. A cell that failed leaves the others' results whole.
+
+    check_repeat: every cell is measured twice at least, and the result says what its repetitions differ by.
 
     SIGINT and SIGTERM end the run in order: the cell's recordings are finished, the test bed is undone, and the folder
     returned says `interrupted`. UsageError, LabError: nothing was run, and nothing is changed.
     """
-    found = check(loaded, root)
+    repeat = max(loaded.scenario.repeat, 2 if check_repeat else 1)
+    found = check(loaded, root, repeat)
     undone = await clean_stale(leave_unreached=True)
     if undone:
         listener(Cleaned(tuple(undone)))
     # A journal that cannot be written is told now, while nothing has begun.
     Journal.create(f"try-{secrets.token_hex(4)}").close()
     seed = loaded.scenario.seed if loaded.scenario.seed is not None else random.SystemRandom().randrange(2**32)
-    order = runs(found, loaded.scenario.repeat, seed)
+    order = runs(found, repeat, seed)
     folder = RunFolder.create(root, loaded.scenario.name)
     folder.scenario_path.write_text(loaded.text, encoding="utf-8")
     with folder.alive():
@@ -81,6 +84,7 @@ async def run(loaded: Loaded, root: Path, listener: Listener = ignore) -> RunFol
             "name": loaded.scenario.name,
             "description": loaded.scenario.description,
             "seed": seed,
+            "check_repeat": check_repeat,
             "order": [{"slug": one.cell.slug, "repeat": one.repeat} for one in order],
             "versions": {"latlab": latlab.__version__, "python": platform.python_version()},
             "started": _now(),

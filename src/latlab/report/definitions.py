@@ -42,7 +42,7 @@ LABELS: tuple[tuple[str, str], ...] = (
     ("functional only", "on plain emulation: shows that it works, never how fast"),
     (
         "virtual time",
-        "reproducible instruction counting: compares configurations, says nothing of real speed",
+        "the clock counts instructions: reproducible, compares configurations, says nothing about this machine's speed",
     ),
 )
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from latlab.analysis.accept import evaluate
+from latlab.analysis.alike import largest_difference
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.summary import result_document, summarise_cell, with_reasons
 from latlab.analysis.trust import judge
@@ -46,8 +48,24 @@ def make_result(folder: RunFolder) -> dict[str, Any]:
         key=lambda document: (slugs.index(document["slug"]) if document["slug"] in slugs else -1, document["repeat"])
     )
     result = judged_result(folder.run(), documents, limits)
+    if folder.run().get("check_repeat"):
+        result["repeats"] = list(_differences(folder))
     folder.write_result(result)
     return result
+
+
+def _differences(folder: RunFolder) -> Iterator[dict[str, Any]]:
+    """Of each cell that was measured more than once, what its repetitions differ by at most (docs/formats.md)."""
+    measured: dict[str, list[CellFolder]] = {}
+    for cell in sorted(folder.cells(), key=lambda cell: cell.repeat):
+        if is_joined(cell):
+            measured.setdefault(cell.slug, []).append(cell)
+    for slug, repetitions in measured.items():
+        if len(repetitions) > 1:
+            found = asdict(largest_difference([cell.packets() for cell in repetitions]))
+            names = {stream["stream"]: stream["name"] for stream in repetitions[0].cell()["streams"]}
+            found["stream"] = names.get(found["stream"])
+            yield {"slug": slug, "repetitions": len(repetitions)} | found
 
 
 def judged_result(

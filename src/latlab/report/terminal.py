@@ -39,6 +39,7 @@ def print_result(result: Mapping[str, Any], console: Console, metrics: Sequence[
         *remark_lines(result),
         *load_tables(result),
         *accept_tables(result),
+        *alike_tables(result),
         verdict(result),
     ):
         console.print(part)
@@ -126,6 +127,21 @@ def accept_tables(result: Mapping[str, Any]) -> list[RenderableType]:
     kept = Text(f"{len(result['accept']) - len(broken)} of {len(result['accept'])} limits kept")
     tables: list[RenderableType] = [table] if broken else []
     return [*tables, kept] if result["accept"] else tables
+
+
+def alike_tables(result: Mapping[str, Any]) -> list[RenderableType]:
+    """A table of what the repetitions of each cell differ by at most, packet by packet, where that was asked for."""
+    table = _table("Largest difference between a cell's repetitions")
+    for heading in ("cell", "of packet", "timestamp"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("ns", "packets", "timestamps in one only"):
+        table.add_column(heading, justify="right")
+    for entry in result.get("repeats", []):
+        packet = "" if entry["sequence"] is None else f"{entry['stream']} {entry['sequence']}"
+        numbers = (entry["largest_ns"], entry["packets"], entry["only_in_one"])
+        figures = ("" if number is None else f"{number}" for number in numbers)
+        table.add_row(*_texts(entry["slug"], packet, entry["timestamp"] or "", *figures))
+    return [table] if table.row_count else []
 
 
 def verdict(result: Mapping[str, Any]) -> RenderableType:

@@ -65,7 +65,20 @@ def clock_source(clocks: Sequence[Mapping[str, Any]], talker: str, listener: str
 
 
 def label_reasons(result: Mapping[str, Any]) -> list[str]:
-    """Why figures are functional only, a sentence for each that is; none where no cell has that label."""
+    """Why figures say nothing about speed, a sentence for each label that says so; none where all were measured."""
+    return [*_virtual(result), *_functional(result)]
+
+
+def _virtual(result: Mapping[str, Any]) -> list[str]:
+    counts = sorted({cell.get("instructions_per_ns") or 0 for cell in result["cells"]} - {0})
+    return [
+        "virtual time: reproducible, compares configurations, says nothing about this machine's speed; "
+        f"the clock counts instructions, {count:g} a nanosecond"
+        for count in counts
+    ]
+
+
+def _functional(result: Mapping[str, Any]) -> list[str]:
     cells = [cell for cell in result["cells"] if cell.get("label") == FUNCTIONAL]
     if not cells:
         return []

@@ -137,6 +137,11 @@ class Scenario(Part):
         """The ssh and board hosts, which stand for the machines beside this one: each machine once."""
         return tuple(dict.fromkeys(machines_of(self.hosts).values()))
 
+    @property
+    def in_virtual_time(self) -> bool:
+        """Whether all of it happens on a board whose clock counts instructions: such a board has no company."""
+        return any(host.kind == "board" and host.time == "virtual" for host in self.hosts.values())
+
     def tuning_of(self, host: str) -> Tuning:
         """How things run on the host, or in the guest: as the scenario says, or the defaults."""
         return self.tuning.get(host, Tuning())

@@ -1,16 +1,12 @@
 //! Knocking, and looking at the host's clock on a page of shared memory: the role `page-reader`.
-//!
-//! Both sides must see the same memory. An emulated guest's loads are the emulator's own. KVM on x86 gives a guest's mapping
-//! of the host's memory the host's type, write-back, unless a device whose DMA bypasses the caches is passed through; mappings
-//! of two types then agree on processors that snoop themselves (Intel SDM vol. 3, "Programming the PAT"). Elsewhere a guest's
-//! mapping of a PCI device's memory is not coherent with the host's cache, and the device is refused.
 
 use super::Comparison;
 use super::log::Log;
 use crate::session::failed;
+use crate::shared_memory;
 use std::fs::File;
 use std::net::UdpSocket;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use sys::clock::{sleep_until_tai, tai_ns};
 use sys::io_port::IoPort;
@@ -34,16 +30,12 @@ const BETWEEN_NS: i64 = 1_000_000;
 
 /// What QEMU's debug console reads as (hw/char/debugcon.c).
 const DEBUG_CONSOLE: u8 = 0xe9;
-const PCI_DEVICES: &str = "/sys/bus/pci/devices";
-/// QEMU's inter-VM shared memory device (docs/specs/ivshmem-spec.rst): vendor and device.
-const SHARED_MEMORY: (&str, &str) = ("0x1af4", "0x1110");
-
 /// Knocks and looks every `period_ns`, `count` times or until stopped, and says what that proves.
 ///
 /// # Errors
 /// There is no page, nothing to knock at, or the recording failed.
 pub fn read(comparison: &Comparison, device: &str, knock: Knock, period_ns: i64) -> Result<(), Failure> {
-    let path = if device == "auto" { find_device(Path::new(PCI_DEVICES))? } else { device.into() };
+    let path = if device == "auto" { shared_memory::find()? } else { device.into() };
     let mut reader =
         Reader { words: open(&path)?, run_id: comparison.run_id, knocker: Knocker::new(knock)?, knocked: Vec::new() };
     let mut log = comparison.log()?;
@@ -233,40 +225,6 @@ impl Knocker {
     }
 }
 
-/// The memory of the first shared-memory device among `devices`, ready to be mapped.
-fn find_device(devices: &Path) -> Result<PathBuf, Failure> {
-    let failure = |what: String, place: &Path, remedy: &str| Failure {
-        what,
-        place: place.to_string_lossy().into_owned(),
-        remedy: remedy.into(),
-        errno: None,
-    };
-    if !cfg!(target_arch = "x86_64") {
-        let what = format!("a device's memory is not coherent with the host's on {}", std::env::consts::ARCH);
-        return Err(failure(what, devices, "exchange timestamps over the network instead"));
-    }
-    let is = |path: &Path, name: &str, value: &str| {
-        std::fs::read_to_string(path.join(name)).is_ok_and(|read| read.trim() == value)
-    };
-    let mut found: Vec<PathBuf> = std::fs::read_dir(devices)
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| entry.ok().map(|e| e.path()))
-        .filter(|path| is(path, "vendor", SHARED_MEMORY.0) && is(path, "device", SHARED_MEMORY.1))
-        .collect();
-    found.sort();
-    let Some(device) = found.into_iter().next() else {
-        let what = format!("there is no shared-memory device ({}:{})", SHARED_MEMORY.0, SHARED_MEMORY.1);
-        return Err(failure(what, devices, "give the guest an ivshmem-plain device"));
-    };
-    // Without a driver nobody has told the device yet to answer at its addresses.
-    if is(&device, "enable", "0") {
-        std::fs::write(device.join("enable"), "1")
-            .map_err(|error| failure(format!("cannot be enabled: {error}"), &device, "run as root"))?;
-    }
-    Ok(device.join("resource2"))
-}
-
 fn open(path: &Path) -> Result<SharedWords, Failure> {
     let place = path.to_string_lossy().into_owned();
     let failure = |what: String, errno: Option<i32>| Failure {
@@ -283,42 +241,4 @@ fn open(path: &Path) -> Result<SharedWords, Failure> {
         return Err(failure(format!("the page has {length} bytes, expected {}", page::FILE_BYTES), None));
     }
     SharedWords::map(&file, page::WORDS, true).map_err(|error| failed(error, &place, "run as root"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn devices(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("latlab-pci-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).unwrap();
-        folder
-    }
-
-    fn add(devices: &Path, address: &str, vendor: &str, device: &str) -> PathBuf {
-        let path = devices.join(address);
-        std::fs::create_dir_all(&path).unwrap();
-        for (name, value) in [("vendor", vendor), ("device", device), ("enable", "0")] {
-            std::fs::write(path.join(name), format!("{value}\n")).unwrap();
-        }
-        path
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[test]
-    fn the_first_shared_memory_device_is_found_and_enabled() {
-        let devices = devices("found");
-        add(&devices, "0000:00:01.0", "0x1af4", "0x1041");
-        let ours = add(&devices, "0000:00:02.0", "0x1af4", "0x1110");
-        add(&devices, "0000:00:03.0", "0x1af4", "0x1110");
-        assert_eq!(find_device(&devices).unwrap(), ours.join("resource2"));
-        assert_eq!(std::fs::read_to_string(ours.join("enable")).unwrap(), "1");
-    }
-
-    #[test]
-    fn without_a_device_the_error_says_what_the_guest_lacks() {
-        let failure = find_device(&devices("none")).unwrap_err();
-        assert!(!failure.what.is_empty() && !failure.remedy.is_empty());
-    }
 }

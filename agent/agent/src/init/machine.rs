@@ -65,6 +65,11 @@ pub fn prepare() -> Vec<String> {
     modules.chain(named).chain([first::loopback_up()]).filter_map(Result::err).map(|error| error.to_string()).collect()
 }
 
+/// Whether the word is on the kernel's command line.
+pub fn is_asked_for(word: &str) -> bool {
+    std::fs::read_to_string("/proc/cmdline").unwrap_or_default().split_whitespace().any(|said| said == word)
+}
+
 /// Path and parameters of each module listed.
 fn modules(listed: &str) -> impl Iterator<Item = (&str, &str)> {
     let lines = listed.lines().map(str::trim).filter(|line| !line.is_empty());

@@ -4,8 +4,10 @@ mod machine;
 mod ports;
 mod program;
 pub mod serve;
+pub mod turns;
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -58,6 +60,9 @@ fn live() -> Result<std::convert::Infallible, String> {
     machine::mount_all()?;
     let mut events = sys::first::device_events().map_err(told)?;
     machine::prepare().iter().for_each(|problem| say(problem));
+    if machine::is_asked_for(turns::ASKED) {
+        return take_turns(&mut signals);
+    }
     let started = Instant::now();
     let mut servers: BTreeMap<u32, PathBuf> = BTreeMap::new();
     let mut announced = 0;
@@ -91,11 +96,30 @@ fn live() -> Result<std::convert::Infallible, String> {
     }
 }
 
+/// Takes turns with the host, by a process of its own.
+fn take_turns(signals: &mut Signals) -> Result<std::convert::Infallible, String> {
+    let taking = start(&["turns".as_ref()]).map_err(|error| format!("nobody can take turns with the host: {error}"))?;
+    loop {
+        let wanted = [Wanted { fd: signals.as_fd(), read: true, write: false }];
+        wait(&wanted, None).map_err(|error| error.to_string())?;
+        while signals.caught().is_some() {}
+        while let Some(gone) = reap() {
+            if gone == taking {
+                return Err("who took turns with the host has ended".into());
+            }
+        }
+    }
+}
+
 /// The process id of a server of the port.
 fn start_server(device: &std::path::Path) -> Result<u32, String> {
+    start(&["serve".as_ref(), device.as_os_str()])
+        .map_err(|error| format!("no server of {} can be started: {error}", device.display()))
+}
+
+/// The process id of this program, started with these words.
+fn start(words: &[&OsStr]) -> std::io::Result<u32> {
     let mut command = Command::new("/proc/self/exe");
-    command.arg("serve").arg(device).env_clear().envs(ENVIRONMENT).current_dir("/").stdin(Stdio::null());
-    let server =
-        command.spawn().map_err(|error| format!("no server of {} can be started: {error}", device.display()))?;
-    Ok(server.id())
+    command.args(words).env_clear().envs(ENVIRONMENT).current_dir("/").stdin(Stdio::null());
+    command.spawn().map(|child| child.id())
 }

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import signal
 from typing import Any
 
 from latlab.errors import LabError
-from latlab.host import Host
+from latlab.host import Host, Process, signal_group
 from latlab.lab.apply import TestBed
 from latlab.lab.loads.base import LoadProcess, Output
 
@@ -29,9 +28,7 @@ SIGNALS = {"interrupt": signal.SIGINT, "terminate": signal.SIGTERM}
 class RunningProcess:
     """A load's process, journalled while it lives. load is the load's name, for errors."""
 
-    def __init__(
-        self, load: str, plan: LoadProcess, host: Host, process: asyncio.subprocess.Process, record: int
-    ) -> None:
+    def __init__(self, load: str, plan: LoadProcess, host: Host, process: Process, record: int) -> None:
         self.plan = plan
         self.host = host
         self._load = load
@@ -91,9 +88,11 @@ class RunningProcess:
 
     async def output(self, bed: TestBed, within_s: float = END_S) -> Output:
         """All it wrote, once it has ended by what it was told; LabError when it does not end in time."""
+        within_s *= self.host.patience
         try:
-            await asyncio.wait_for(asyncio.shield(self._reading), within_s)
-            await asyncio.wait_for(self._process.wait(), within_s)
+            with self.host.waiting():
+                await asyncio.wait_for(asyncio.shield(self._reading), within_s)
+                await asyncio.wait_for(self._process.wait(), within_s)
         except TimeoutError:
             await self.kill(bed)
             raise LabError(
@@ -117,8 +116,7 @@ class RunningProcess:
     def _signal(self, number: signal.Signals) -> None:
         if self.ended():
             return  # its number may be another process's by now
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, number)
+        signal_group(self._process, number)
 
     def _say(self, message: Any) -> None:
         assert self._process.stdin
@@ -134,8 +132,10 @@ class RunningProcess:
 
     async def _first(self, awaited: asyncio.Future[Any]) -> Any:
         """The result of awaited; LabError when the process ends or READY_S go by before it."""
+        within_s = READY_S * self.host.patience
         try:
-            await asyncio.wait({awaited, self._reading}, timeout=READY_S, return_when=asyncio.FIRST_COMPLETED)
+            with self.host.waiting():
+                await asyncio.wait({awaited, self._reading}, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
             if awaited.done():
                 return awaited.result()
         finally:
@@ -143,7 +143,7 @@ class RunningProcess:
         if self._reading.done():
             await self._process.wait()
             raise LabError(f"load {self._load}: `{self.command()}` ended before it was ready")
-        raise LabError(f"load {self._load}: `{self.command()}` was not ready within {READY_S:g} s")
+        raise LabError(f"load {self._load}: `{self.command()}` was not ready within {within_s:g} s")
 
     async def _listens(self, port: int) -> None:
         # A connection would be taken for the client: the socket table is asked instead.

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from latlab.errors import LabError
-from latlab.host import MACHINE, GuestHost
+from latlab.host import MACHINE, GuestHost, Host, TurnsHost
 from latlab.host.guest import GUEST_AGENT
+from latlab.host.turns import IDENTITY, MAILBOX, MAILBOX_BYTES
 from latlab.lab.guests.monitor import MONITOR_MODULE
 from latlab.lab.guests.qemu import MONITOR, qemu_lacking
 from latlab.lab.images import Image, snapshot_path
@@ -29,14 +30,19 @@ modprobe -a tun vhost_net bridge veth macvtap 8021q openvswitch vfio-pci
 grep -q svm /proc/cpuinfo && { modprobe -q constant_tsc; modprobe -q kvm_amd; } || modprobe -q kvm_intel; :
 """
 """KVM needs a CPU with virtualisation: QEMU's emulated one has AMD's. The RT kernel wants a constant TSC for it."""
+REFINED = "sleep 3"
+"""A board in virtual time has its clock's rate refined in its first seconds: before they are over no two are alike."""
+ANSWERS = ("echo", "answers")
 SET_CLOCK = 'exec "$0" in "$1" date -u -s "@$(date +%s)"'
 
 
 class BoardMachine(MachineKind):
     """A host of kind board."""
 
-    def host(self, scenario: Scenario, name: str, site: Site) -> GuestHost:
-        """Its first process is our agent, which is spoken to as in a guest of ours."""
+    def host(self, scenario: Scenario, name: str, site: Site) -> Host:
+        """Its first process is our agent, which is spoken to as in a guest of ours, or in turns."""
+        if _is_virtual(scenario, name):
+            return TurnsHost(name, folder(site, name))
         return GuestHost(name, folder(site, name), site.agent)
 
     def lacking(self, scenario: Scenario, name: str, site: Site) -> Iterator[LabError]:
@@ -44,26 +50,31 @@ class BoardMachine(MachineKind):
         if what := qemu_lacking(site.machine):
             remedy = "QEMU 7.2 or newer: `sudo apt install qemu-system-x86`"
             yield LabError(what, where=f"hosts.{name}", remedy=remedy)
-        if _wanted(scenario, name).time == "virtual":
-            yield LabError("virtual time is not in this version", where=f"hosts.{name}.time", remedy="time: real")
 
     def steps(self, scenario: Scenario, name: str, site: Site) -> Iterator[Step | Service]:
         """It runs and answers, from a snapshot of its first boot, and its clock tells the time to the second."""
         image = _image(scenario, name, site)
-        snapshot = snapshot_path(image, board_key(scenario, name, image, site.machine) + LOAD)
+        virtual = _is_virtual(scenario, name)
+        load = LOAD + (REFINED if virtual else "")
+        snapshot = snapshot_path(image, board_key(scenario, name, image, site.machine) + load)
         yield Step(MACHINE, f"make the folder of {name}'s ports", ("mkdir", "-p", folder(site, name)))
+        if virtual:
+            mailbox = f"{folder(site, name)}/{MAILBOX}"
+            made = f"printf {IDENTITY.decode()} >{mailbox} && truncate -s {MAILBOX_BYTES} {mailbox}"
+            yield Step(MACHINE, f"make the memory by which the lab and {name} take turns", ("sh", "-c", made))
         if not snapshot.exists():
             yield _qemu(scenario, name, site, None, f"boot {name} for its snapshot", passing=True)
             # In a snapshot they cost no cell anything.
-            yield Step(name, f"load what bridges and guests on {name} need", ("sh", "-c", LOAD))
+            yield Step(name, f"load what bridges and guests on {name} need", ("sh", "-c", load))
             keep = (sys.executable, "-m", MONITOR_MODULE, "snapshot", f"{folder(site, name)}/{MONITOR}", str(snapshot))
             yield Step(MACHINE, f"keep {name} as it is now to start from, here and ever after", keep)
         yield _qemu(scenario, name, site, snapshot, f"start {name}")
-        yield Step(
-            host=MACHINE,
-            title=f"set {name}'s clock, to the second",
-            do=("sh", "-c", SET_CLOCK, site.agent, folder(site, name)),
-        )
+        if not virtual:
+            yield Step(
+                host=MACHINE,
+                title=f"set {name}'s clock, to the second",
+                do=("sh", "-c", SET_CLOCK, site.agent, folder(site, name)),
+            )
 
     def site(self, scenario: Scenario, name: str, site: Site) -> Site:
         """The agent and the guests' images are those of the board's image."""
@@ -81,17 +92,23 @@ def _qemu(
 ) -> Service:
     image, at = _image(scenario, name, site), folder(site, name)
     console = f"{site.logs}/{name}.console"
-    answers = (site.agent, "in", "--patience", str(BOOT_S), at, "echo", "answers")
+    ready = Check((site.agent, "in", "--patience", str(BOOT_S), at, *ANSWERS), "answers", within_ms=(BOOT_S + 5) * 1000)
+    if _is_virtual(scenario, name):
+        ready = Check(ANSWERS, "answers", at=name)
     return Service(
         host=MACHINE,
         title=title,
         argv=board_argv(scenario, name, image, site, at, console, snapshot),
         log=site.log(name),
         console=console,
-        ready=Check(answers, expected="answers", within_ms=(BOOT_S + 5) * 1000),
+        ready=ready,
         passing=passing,
         carries=name,
     )
+
+
+def _is_virtual(scenario: Scenario, name: str) -> bool:
+    return _wanted(scenario, name).time == "virtual"
 
 
 def _wanted(scenario: Scenario, name: str) -> BoardHost:

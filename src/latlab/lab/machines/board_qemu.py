@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from latlab.host.turns import MAILBOX, MAILBOX_BYTES
+from latlab.host.turns import MONITOR as TURNS_MONITOR
 from latlab.lab.guests.qemu import (
     MACHINES,
     MIB,
@@ -21,6 +23,14 @@ from latlab.lab.machine import Machine
 from latlab.lab.site import Site
 from latlab.lab.step import Argv
 from latlab.scenario import BoardHost, End, Scenario
+
+VIRTUAL_TIME = (
+    *("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"),
+    *("-cpu", "max,-rdrand,-rdseed", "-seed", "1", "-rtc", "base=2025-01-01T00:00:00,clock=vm"),
+)
+"""A nanosecond is an instruction, and an idle CPU's time goes by at once; nothing is random, and the date is always the
+same (QEMU: docs/devel/tcg-icount.rst)."""
+INSTRUCTIONS_PER_NS = 1
 
 IGB_SINCE = (8, 0)
 """The first QEMU with Intel's igb (hw/net/igb.c): a clock of its own (PHC), and queues."""
@@ -43,7 +53,7 @@ def board_argv(
         *("-qmp", f"unix:{folder}/{MONITOR},server=on,wait=off"),
         *("-kernel", str(image.kernel), "-initrd", str(_initramfs(scenario, name, image))),
         *("-append", _command_line(_board(scenario, name), name, image)),
-        *serial_ports(folder),
+        *(_turns(folder) if _is_virtual(scenario, name) else serial_ports(folder)),
         *_cards(scenario, name, site),
         *(("-incoming", f"exec:cat {shlex.quote(str(incoming))}") if incoming else ()),
     )
@@ -54,7 +64,7 @@ def board_key(scenario: Scenario, name: str, image: Image, machine: Machine) -> 
     board = _board(scenario, name)
     parts = (
         *(image.digest, qemu_version(machine), acceleration_here(machine), board.cpus, board.memory, board.nics),
-        *(_card(machine), board.append, name, _initramfs(scenario, name, image).name),
+        *(_card(machine), board.append, name, _initramfs(scenario, name, image).name, board.time),
     )
     return "\n".join(map(str, parts))
 
@@ -66,15 +76,31 @@ def _initramfs(scenario: Scenario, name: str, image: Image) -> Path:
 
 
 def _machine(board: BoardHost, machine: Machine) -> Iterator[str]:
-    accelerated = acceleration_here(machine)
     yield from ("-machine", MACHINES.get(machine.architecture, "virt"))
-    yield from ("-accel", "kvm" if accelerated == "kvm" else "tcg,thread=multi")
-    yield from ("-cpu", "host" if accelerated == "kvm" else "max")
+    if board.time == "virtual":
+        yield from VIRTUAL_TIME
+    else:
+        accelerated = acceleration_here(machine)
+        yield from ("-accel", "kvm" if accelerated == "kvm" else "tcg,thread=multi")
+        yield from ("-cpu", "host" if accelerated == "kvm" else "max")
     yield from ("-smp", str(board.cpus), "-m", f"{board.memory // MIB}M")
 
 
+def _turns(folder: str) -> Iterator[str]:
+    """The arguments by which the lab and a board in virtual time take turns (latlab.host.turns)."""
+    mailbox = f"memory-backend-file,id=turns,share=on,mem-path={folder}/{MAILBOX},size={MAILBOX_BYTES}"
+    yield from ("-object", mailbox, "-device", "ivshmem-plain,memdev=turns,master=on")
+    yield from ("-device", "pvpanic", "-action", "panic=pause")
+    yield from ("-qmp", f"unix:{folder}/{TURNS_MONITOR},server=on,wait=off")
+
+
 def _command_line(board: BoardHost, name: str, image: Image) -> str:
-    return " ".join(filter(None, (image.append, f"latlab.name={name}", board.append)))
+    virtual = "latlab.turns nokaslr" if board.time == "virtual" else ""
+    return " ".join(filter(None, (image.append, f"latlab.name={name}", virtual, board.append)))
+
+
+def _is_virtual(scenario: Scenario, name: str) -> bool:
+    return _board(scenario, name).time == "virtual"
 
 
 def _cards(scenario: Scenario, name: str, site: Site) -> Iterator[str]:

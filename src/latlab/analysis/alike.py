@@ -1,0 +1,75 @@
+"""How alike the repetitions of a cell are, packet by packet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+_STAMPS = (
+    *("wake_tai_ns", "submit_tai_ns", "tx_sched_tai_ns", "tx_soft_tai_ns", "tx_hard_tai_ns"),
+    *("rx_hard_tai_ns", "rx_soft_tai_ns", "rx_user_tai_ns"),
+)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Of all packets of the repetitions, and of all their timestamps, the one that differs most.
+
+    packets: so many were compared. only_in_one: so many timestamps one repetition has and another lacks.
+    largest_ns: |timestamp − launch time of one − the same of the other|, ns; None where no timestamp is in both.
+    repeat, stream, sequence, timestamp: where that is, against the first repetition; stream as the tables number it.
+    """
+
+    packets: int
+    only_in_one: int
+    largest_ns: int | None = None
+    repeat: int | None = None
+    stream: int | None = None
+    sequence: int | None = None
+    timestamp: str | None = None
+
+
+def largest_difference(repetitions: Sequence[pl.DataFrame]) -> Difference:
+    """What the packet tables of a cell's repetitions differ by at most, each against the first.
+
+    Packets are matched by stream and sequence number, and every timestamp is taken from its packet's launch time, so
+    that it does not matter when a repetition began.
+    """
+    first, *others = repetitions
+    found = [_against(first, other, number) for number, other in enumerate(others, start=2)]
+    worst = max(found, key=lambda one: -1 if one.largest_ns is None else one.largest_ns)
+    only_in_one = sum(one.only_in_one for one in found)
+    return Difference(first.height, only_in_one, *_where(worst))
+
+
+def _where(one: Difference) -> tuple[int | None, int | None, int | None, int | None, str | None]:
+    return one.largest_ns, one.repeat, one.stream, one.sequence, one.timestamp
+
+
+def _against(first: pl.DataFrame, other: pl.DataFrame, repeat: int) -> Difference:
+    keys = ["stream", "sequence"]
+    both = _taken(first).join(_taken(other), on=keys, how="full", coalesce=True, suffix="_other")
+    lacking = [pl.col(stamp).is_null() ^ pl.col(f"{stamp}_other").is_null() for stamp in _STAMPS]
+    apart = [(pl.col(stamp) - pl.col(f"{stamp}_other")).abs().alias(stamp) for stamp in _STAMPS]
+    only_in_one = int(both.select(pl.sum_horizontal(lacking).sum()).item())
+    long = both.select(*keys, *apart).unpivot(index=keys, variable_name="timestamp", value_name="ns").drop_nulls("ns")
+    if long.is_empty():
+        return Difference(both.height, only_in_one)
+    worst = long.sort("ns", descending=True, maintain_order=True).row(0, named=True)
+    return Difference(
+        packets=both.height,
+        only_in_one=only_in_one,
+        largest_ns=int(worst["ns"]),
+        repeat=repeat,
+        stream=int(worst["stream"]),
+        sequence=int(worst["sequence"]),
+        timestamp=worst["timestamp"].removesuffix("_tai_ns"),
+    )
+
+
+def _taken(table: pl.DataFrame) -> pl.DataFrame:
+    """Each packet's timestamps from its launch time, ns."""
+    stamps = [(pl.col(stamp) - pl.col("launch_tai_ns")).alias(stamp) for stamp in _STAMPS]
+    return table.select("stream", "sequence", *stamps)

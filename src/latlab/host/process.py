@@ -1,0 +1,62 @@
+"""A process that was started on a host, wherever that is."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from typing import Protocol, runtime_checkable
+
+
+class Input(Protocol):
+    """A process's standard input."""
+
+    def write(self, data: bytes) -> None:
+        """Nothing; the process will read it."""
+
+    def close(self) -> None:
+        """Nothing; there is no more to read."""
+
+
+class Process(Protocol):
+    """What is common to asyncio's processes, which are this machine's, and those of a machine in virtual time."""
+
+    @property
+    def stdin(self) -> Input | None:
+        """What it reads; None where that is no pipe."""
+
+    @property
+    def stdout(self) -> asyncio.StreamReader | None:
+        """What it writes; None where that goes elsewhere."""
+
+    @property
+    def stderr(self) -> asyncio.StreamReader | None:
+        """The same of its errors."""
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit status; −n for one that signal n ended; None while it runs."""
+
+    async def wait(self) -> int:
+        """The exit status, once it is gone."""
+
+    async def communicate(self, input: bytes | None = None) -> tuple[bytes, bytes]:
+        """What it wrote to its pipes, once it is gone. input: all it is to read."""
+
+
+@runtime_checkable
+class Elsewhere(Protocol):
+    """A process that is none of this machine's."""
+
+    def signal_group(self, number: int) -> None:
+        """Nothing; its process group has been sent the signal."""
+
+
+def signal_group(process: Process, number: int) -> None:
+    """Nothing; the process's group has been sent the signal, if it is still there."""
+    if isinstance(process, Elsewhere):
+        process.signal_group(number)
+        return
+    assert isinstance(process, asyncio.subprocess.Process)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, number)

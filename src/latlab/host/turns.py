@@ -1,0 +1,351 @@
+"""A machine in virtual time: it runs only while somebody waits for what it does, and hears only when it stands still.
+
+The clock of such a machine counts the instructions it executes. If it ran on while the lab thinks, or if a command
+reached it at an instant that depends on this machine's speed, no two runs would be alike. So they take turns
+(docs/formats.md, Turns): the machine halts as soon as it has something to say, and the lab lets it go on once there is
+someone who waits for more. All that the lab wants of it until then it hears at that instant, in the order of asking.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import mmap
+import os
+import signal
+import socket
+import struct
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from qemu.qmp import ConnectError, QMPClient, QMPError
+
+from latlab.host.base import Host
+from latlab.host.guest import GUEST_AGENT
+
+MAILBOX: Final = "turns"
+MAILBOX_BYTES: Final = 1 << 21
+MONITOR: Final = "turns.sock"
+BLOCKING_MONITOR: Final = "qmp.sock"
+"""A monitor has one client at a time."""
+IDENTITY: Final = b"LATLTRN1"
+
+_IN_LENGTH, _OUT_LENGTH = 8, 16
+_IN_AT: Final = 4096
+_AREA: Final = 512 * 1024
+_OUT_AT: Final = _IN_AT + _AREA
+_HEADER: Final = struct.Struct("=III")
+_PIECE: Final = 64 * 1024
+_START, _INPUT, _INPUT_END, _SIGNAL, _MORE, _OUT, _ERR, _EXIT = range(1, 9)
+
+_HALTED: Final = "guest-panicked"
+"""What QEMU calls the state of a machine that has told it to halt: by the device for a kernel's panic."""
+_LOOK_S: Final = 0.02
+_PASSES: Final = 64
+"""So often everything that is ready in the event loop has its turn, before the machine has: whoever was woken by what
+it said may have something to ask, and that may wake others."""
+_LINE: Final = 1 << 24
+
+
+class TurnsProcess:
+    """A process on the machine, with what asyncio's have: streams, an exit status once it is gone, waiting."""
+
+    def __init__(self, turns: Turns, number: int, stdout: int | None, stderr: int | None) -> None:
+        self._turns = turns
+        self._number = number
+        self._gone = asyncio.Event()
+        self.returncode: int | None = None
+        self.said = bytearray()
+        """What it wrote to a standard output that goes nowhere else."""
+        self.stdin = _Input(turns, number)
+        self.stdout, self._out = _output(stdout)
+        self.stderr, self._err = _output(stderr)
+
+    async def wait(self) -> int:
+        """The exit status, once it is gone; the machine runs meanwhile."""
+        with self._turns.waiting():
+            await self._gone.wait()
+        assert self.returncode is not None
+        return self.returncode
+
+    async def communicate(self, input: bytes | None = None) -> tuple[bytes, bytes]:
+        """What it wrote to its outputs that are pipes, once it is gone. input: all it is to read."""
+        if input:
+            self.stdin.write(input)
+        self.stdin.close()
+        await self.wait()
+        said = [await stream.read() if stream else b"" for stream in (self.stdout, self.stderr)]
+        return said[0], said[1]
+
+    def signal_group(self, number: int) -> None:
+        """Nothing; its process group gets the signal in the machine's next turn. It counts as gone if that kills it."""
+        if self.returncode is None:
+            self._turns.say(self._number, _SIGNAL, bytes([number]))
+            if number == signal.SIGKILL:
+                self.ended(-number)
+
+    def heard(self, kind: int, payload: bytes) -> None:
+        """Nothing; the machine has said this of it."""
+        if self.returncode is not None:
+            return
+        if kind == _EXIT:
+            self.ended(payload[0])
+            return
+        stream, file = (self.stdout, self._out) if kind == _OUT else (self.stderr, self._err)
+        if stream:
+            stream.feed_data(payload)
+        elif file is not None:
+            os.write(file, payload)
+        elif kind == _OUT:
+            self.said += payload
+
+    def ended(self, status: int) -> None:
+        """Nothing; it is gone."""
+        if self.returncode is not None:
+            return
+        self.returncode = status
+        for stream in filter(None, (self.stdout, self.stderr)):
+            stream.feed_eof()
+        for file in (self._out, self._err):
+            if file is not None:
+                os.close(file)
+        self._gone.set()
+
+
+class _Input:
+    """A process's standard input."""
+
+    def __init__(self, turns: Turns, number: int) -> None:
+        self._turns = turns
+        self._number = number
+        self._open = True
+
+    def write(self, data: bytes) -> None:
+        for at in range(0, len(data), _PIECE):
+            self._turns.say(self._number, _INPUT, data[at : at + _PIECE])
+
+    def close(self) -> None:
+        if self._open:
+            self._turns.say(self._number, _INPUT_END)
+        self._open = False
+
+
+def _output(wanted: int | None) -> tuple[asyncio.StreamReader | None, int | None]:
+    """What a process's output goes to: a stream, or a file descriptor of our own; neither where nobody wants it."""
+    if wanted == asyncio.subprocess.PIPE:
+        return asyncio.StreamReader(limit=_LINE), None
+    if wanted is None or wanted == asyncio.subprocess.DEVNULL:
+        return None, None
+    return None, os.dup(wanted)
+
+
+class Turns:
+    """The lab's side of taking turns with one machine, whose mailbox and monitor are in `directory`."""
+
+    def __init__(self, name: str, directory: str) -> None:
+        self.name = name
+        self._directory = Path(directory)
+        self._numbers = 0
+        self._processes: dict[int, TurnsProcess] = {}
+        self._said: list[bytes] = []
+        self._mailbox: mmap.mmap | None = None
+        self._turns = 0
+        self._waiting = 0
+        self._wanted = asyncio.Event()
+        self._driver: asyncio.Task[None] | None = None
+
+    def start(self, words: Sequence[str], stdin: int | None, stdout: int | None, stderr: int | None) -> TurnsProcess:
+        """The process, which begins in the machine's next turn."""
+        self._numbers += 1
+        process = TurnsProcess(self, self._numbers, stdout, stderr)
+        self._processes[self._numbers] = process
+        self.say(self._numbers, _START, b"".join(os.fsencode(word) + b"\0" for word in words))
+        if stdin != asyncio.subprocess.PIPE:
+            process.stdin.close()
+        return process
+
+    def say(self, number: int, kind: int, payload: bytes = b"") -> None:
+        """Nothing; the machine hears it in its next turn."""
+        self._said.append(_HEADER.pack(number, kind, len(payload)) + payload)
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """The machine has its turns as long as anyone is within."""
+        self._waiting += 1
+        self._wanted.set()
+        if self._driver is None or self._driver.done():
+            self._driver = asyncio.ensure_future(self._drive())
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            if not self._waiting:
+                self._wanted.clear()
+
+    def ask(self, words: Sequence[str], within_s: float) -> str | None:
+        """What the command writes, once it has ended well: for those who cannot wait as others do, while nobody does.
+
+        None: it ended otherwise, or the machine is gone.
+        """
+        if self._mailbox is None or self._waiting:
+            return None
+        process = self.start(words, None, None, None)
+        try:
+            with socket.socket(socket.AF_UNIX) as monitor:
+                monitor.settimeout(within_s)
+                monitor.connect(str(self._directory / BLOCKING_MONITOR))
+                with monitor.makefile("rw") as line:
+                    _say(line, "qmp_capabilities")
+                    while process.returncode is None:
+                        self._tell(self._mailbox)
+                        self._turns += 1
+                        _say(line, "cont")
+                        while json.loads(line.readline()).get("event") != "STOP":
+                            pass
+                        self._hear(self._mailbox)
+        except (OSError, ValueError):
+            return None
+        return process.said.decode(errors="replace") if process.returncode == 0 else None
+
+    async def _drive(self) -> None:
+        """Nothing; the machine is gone, and with it every process that was on it."""
+        client = QMPClient("latlab")
+        try:
+            with await self._halted(client) as mailbox:
+                self._mailbox, self._turns = mailbox, 0
+                await self._take_turns(client, mailbox)
+        except (ConnectError, QMPError, EOFError, OSError):
+            pass
+        finally:
+            self._mailbox = None
+            with contextlib.suppress(QMPError, EOFError, OSError):
+                await client.disconnect()
+            for process in self._processes.values():
+                process.ended(-signal.SIGKILL)
+            self._processes.clear()
+            self._said.clear()
+
+    async def _halted(self, client: QMPClient) -> mmap.mmap:
+        """The memory, once the machine stands still."""
+        while True:
+            with contextlib.suppress(ConnectError):
+                await client.connect(str(self._directory / MONITOR))
+                break
+            await asyncio.sleep(_LOOK_S)
+        if not os.environ.get("NOPIN"):
+            await _alone(client, self._directory)
+        while (await _status(client)) != _HALTED:
+            await asyncio.sleep(_LOOK_S)
+        with (self._directory / MAILBOX).open("r+b") as file:
+            return mmap.mmap(file.fileno(), MAILBOX_BYTES)
+
+    async def _take_turns(self, client: QMPClient, mailbox: mmap.mmap) -> None:
+        stopped = 0
+        with client.listener(("STOP",)) as stops:
+            while True:
+                await _unless_gone(client, self._wanted.wait())
+                for _ in range(_PASSES):
+                    await asyncio.sleep(0)
+                if self._waiting:
+                    self._tell(mailbox)
+                    self._turns += 1
+                    await client.execute("cont")
+                    # Those of turns that were taken otherwise are told here, too.
+                    while stopped < self._turns:
+                        await _unless_gone(client, stops.get())
+                        stopped += 1
+                    self._hear(mailbox)
+
+    def _tell(self, mailbox: mmap.mmap) -> None:
+        batch = bytearray()
+        while self._said and len(batch) + len(self._said[0]) + _HEADER.size <= _AREA:
+            batch += self._said.pop(0)
+        if self._said:
+            batch += _HEADER.pack(0, _MORE, 0)
+        mailbox[_IN_AT : _IN_AT + len(batch)] = bytes(batch)
+        struct.pack_into("=Q", mailbox, _IN_LENGTH, len(batch))
+
+    def _hear(self, mailbox: mmap.mmap) -> None:
+        (length,) = struct.unpack_from("=Q", mailbox, _OUT_LENGTH)
+        at, end = _OUT_AT, _OUT_AT + min(length, _AREA)
+        while at + _HEADER.size <= end:
+            number, kind, size = _HEADER.unpack_from(mailbox, at)
+            at += _HEADER.size
+            if process := self._processes.get(number):
+                process.heard(kind, bytes(mailbox[at : at + size]))
+                if kind == _EXIT:
+                    del self._processes[number]
+            at += size
+
+
+def _say(line: TextIO, command: str) -> None:
+    """Nothing; QEMU has been told."""
+    line.write(json.dumps({"execute": command}) + "\n")
+    line.flush()
+
+
+async def _status(client: QMPClient) -> str:
+    answer: Mapping[str, Any] = await client.execute("query-status")  # type: ignore[assignment]
+    return str(answer["status"])
+
+
+async def _unless_gone(client: QMPClient, awaited: Coroutine[Any, Any, object]) -> None:
+    """Nothing, once that has come. EOFError: the machine is gone before."""
+    coming, gone = asyncio.ensure_future(awaited), asyncio.ensure_future(client.runstate_changed())
+    try:
+        await asyncio.wait((coming, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not coming.done():
+            raise EOFError
+    finally:
+        for future in (coming, gone):
+            future.cancel()
+
+
+async def _alone(client: QMPClient, directory: Path) -> None:
+    """Nothing; QEMU's threads share one CPU, where none runs beside the virtual CPU's.
+
+    Its main thread runs timers, too. When it does depends on this machine, unless it only ever gets to run while the
+    virtual CPU stands still. Where that is not allowed, repeats differ by some microseconds.
+    """
+    cpus: Sequence[Mapping[str, Any]] = await client.execute("query-cpus-fast")  # type: ignore[assignment]
+    with contextlib.suppress(OSError, ValueError):
+        pid = int((directory / "pid").read_text())
+        cpu = max(os.sched_getaffinity(0))
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            os.sched_setaffinity(int(thread), {cpu})
+        os.sched_setscheduler(int(cpus[0]["thread-id"]), os.SCHED_FIFO, os.sched_param(1))
+
+
+class TurnsHost(Host):
+    """A machine in virtual time. What runs there is no process of this machine's."""
+
+    kind = "turns"
+    agent = GUEST_AGENT
+    files_are_here = False
+    fleeting = True
+    patience = 20.0
+
+    def __init__(self, name: str, directory: str) -> None:
+        super().__init__(name)
+        self.directory = directory
+        self._turns = Turns(name, directory)
+
+    @property
+    def turns(self) -> Turns:
+        """How it is spoken to."""
+        return self._turns
+
+    def command(self, argv: Sequence[str]) -> tuple[str, ...]:
+        """The command itself, as it is run there."""
+        return tuple(argv)
+
+    def describe(self) -> dict[str, object]:
+        """`{"kind": "turns", "name": …, "directory": …}`."""
+        return {"kind": self.kind, "name": self.name, "directory": self.directory}
+
+    @property
+    def shared_kernel(self) -> str:
+        """Its own: nobody else's."""
+        return f"guest {self.directory}"
