@@ -224,3 +224,40 @@ def test_an_unbounded_clock_is_said_to_be_unknown(result: dict[str, Any]) -> Non
             if latency := stream["metrics"].get("latency"):
                 latency["uncertainty_ns"] = None
     assert "± unknown" in printed(result).splitlines()[0]
+
+
+def once_each(matrix: dict[str, Any]) -> list[dict[str, Any]]:
+    """The measured cells of the run, which has one repetition of each from now on."""
+    matrix["cells"] = [cell for cell in matrix["cells"] if cell["repeat"] == 1]
+    return [cell for cell in matrix["cells"] if cell["streams"]]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_each_row_has_the_bound_of_its_own_clocks(matrix: dict[str, Any], width: int) -> None:
+    bounds_ns = {"tap": 200, "macvtap": 35_000, "xdp": None}
+    for cell in once_each(matrix):
+        figures = cell["streams"]["down"]["metrics"]["latency"]
+        figures["uncertainty_ns"] = bounds_ns[cell["cell"]["guests.vm1.bridge"]]
+    output = "\n".join(printed_tables(matrix, "latency", width=width)).split("up, vm1 → sensor")[0]
+    assert "µs ± 0.2 to 35.0 (shared page), unknown in some cells" in " ".join(output.split())
+    table = output[output.rindex("bridge  ") :].splitlines()
+    assert table[0].endswith("  ±         ")
+    assert max(map(len, table)) <= width
+    assert [line.split()[0] for line in table[2:11]] == ["tap"] * 3 + ["macvtap"] * 3 + ["xdp"] * 3
+    assert [line.split()[-2] for line in table[2:11]] == ["0.2"] * 3 + ["35.0"] * 3 + ["unknown"] * 3
+
+
+def test_a_metric_of_one_clock_has_no_column_of_bounds(matrix: dict[str, Any]) -> None:
+    once_each(matrix)
+    headings = [line.split() for line in printed_tables(matrix, "latency", "delivery") if line.startswith("bridge  ")]
+    assert ["±" in heading for heading in headings] == [True, True, False, False]
+
+
+def test_the_demo_s_table_fits_120_columns(matrix: dict[str, Any]) -> None:
+    for cell in once_each(matrix):
+        cell["cell"] = {"guests.vm1.bridge": "ovs-afxdp", "loads": ["load"]}
+        figures = cell["streams"]["down"]["metrics"]["latency"]
+        figures |= dict.fromkeys(("min", "mean", "max", "stddev", "p50", "p90", "p99"), 5_866_800)
+        figures |= {"n": 900, "uncertainty_ns": 35_000}
+    head = next(line for line in printed_tables(matrix, "latency", width=120) if line.startswith("bridge  "))
+    assert head.split()[-4:] == ["p99.99", "n", "lost", "±"]

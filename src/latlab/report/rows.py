@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,6 +79,11 @@ class Row:
         """By how many µs, ±, the clocks may make it wrong; "unknown" without a bound."""
         return bound(self.statistics["uncertainty_ns"]) if self.statistics else ""
 
+    @property
+    def crosses_clocks(self) -> bool:
+        """Whether its figures are between two clocks: those of one clock, or one kernel, are off by nothing."""
+        return self.statistics is not None and self.statistics["uncertainty_ns"] != 0
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -115,6 +120,16 @@ class Summary:
     def uncertainty(self) -> str:
         """The largest ± of any row, with where it is known from; empty without rows."""
         return largest_uncertainty(self.rows)
+
+    @property
+    def uncertainty_range(self) -> str:
+        """From the smallest to the largest ± of the rows, with where it is known from; empty without rows."""
+        return _uncertainty(self.rows, _ends)
+
+    @property
+    def crosses_clocks(self) -> bool:
+        """Whether any row's figures are between two clocks."""
+        return any(row.crosses_clocks for row in self.rows)
 
     @property
     def clocks(self) -> tuple[str, ...]:
@@ -159,12 +174,22 @@ def stream_rows(result: Mapping[str, Any], stream: str, metric: str) -> tuple[Ro
 
 def largest_uncertainty(rows: Sequence[Row]) -> str:
     """The largest ± of these rows in µs, with where it is known from; empty where none has figures."""
+    return _uncertainty(rows, lambda known: bound(max(known)))
+
+
+def _uncertainty(rows: Sequence[Row], told: Callable[[Sequence[int]], str]) -> str:
+    """The bounds that are known, in ns, as `told` writes them, with where they are from and whether some are not."""
     bounds = [row.statistics["uncertainty_ns"] for row in rows if row.statistics]
     known = [ns for ns in bounds if ns is not None]
     if not known:
         return bound(None) if bounds else ""
-    largest = sourced(bound(max(known)), " or ".join(_clocks(rows)))
-    return largest if len(known) == len(bounds) else f"{largest}, unknown in some cells"
+    figure = sourced(told(known), " or ".join(_clocks(rows)))
+    return figure if len(known) == len(bounds) else f"{figure}, unknown in some cells"
+
+
+def _ends(known: Sequence[int]) -> str:
+    """The smallest and the largest bound, "0.2 to 3.1"; once where they read the same."""
+    return " to ".join(dict.fromkeys((bound(min(known)), bound(max(known)))))
 
 
 def _clocks(rows: Sequence[Row]) -> tuple[str, ...]:

@@ -159,20 +159,21 @@ class _Summary:
     """One metric's table, which takes one of two shapes when the width is known."""
 
     def __init__(self, result: Mapping[str, Any], summary: Summary) -> None:
-        clocks = f" ± {summary.uncertainty}" if summary.uncertainty else ""
+        clocks = f" ± {bounds}" if (bounds := summary.uncertainty_range) else ""
         trust = f"{_label(result)} · {result['verdict']}"
         self._title = f"{summary.title}, µs{clocks} · {summary.of_what} · {trust}"
         self._summary = summary
 
     def __rich_console__(self, console: Console, options: Any) -> Iterator[RenderableType]:
-        wide = _figures(self._summary, rows.COLUMNS)
+        wide = _figures(self._summary, rows.COLUMNS, clocks=True)
         yield Text(self._title, style="bold")
         if _fits(wide, console, options):
             yield wide
         else:
-            yield _figures(self._summary, _NARROW[0])
+            # There is more room beside the percentiles.
+            yield _figures(self._summary, _NARROW[0], clocks=False)
             yield Text(f"{self._summary.title}, percentiles", style="bold")
-            yield _figures(self._summary, _NARROW[1])
+            yield _figures(self._summary, _NARROW[1], clocks=True)
 
 
 class _Spreads:
@@ -200,16 +201,21 @@ class _Spreads:
         return table
 
 
-def _figures(summary: Summary, columns: Sequence[Column]) -> Table:
+def _figures(summary: Summary, columns: Sequence[Column], *, clocks: bool) -> Table:
+    """A row for each of the summary's. clocks: each with its own ±, where the metric is between two clocks."""
     table = _table()
+    clocks = clocks and summary.crosses_clocks
     for heading in summary.headings:
         table.add_column(heading, overflow="fold")
     for column in columns:
         table.add_column(column.heading, justify="right", no_wrap=True)
+    if clocks:
+        table.add_column("±", justify="right", no_wrap=True)
     table.add_column("", overflow="fold")
     labels = {row.label for row in summary.rows}
     for row in summary.rows:
         figures = [column.text(row.statistics) if row.statistics else "" for column in columns]
+        figures += [row.uncertainty] if clocks else []
         remark = row.status if row.status != "ok" else row.verdict if row.statistics else "no such timestamps"
         table.add_row(*_texts(*summary.labels(row), *figures, remark + (f", {row.label}" if len(labels) > 1 else "")))
     return table
