@@ -122,6 +122,18 @@ def test_each_cell_s_own_uncertainty_stands_beside_its_figures(matrix_run: Path)
         assert all(axes.get_title(loc="right").endswith(ends) for axes in figure.axes[1::2])
 
 
+def test_packets_that_nothing_bounds_are_marked_beside_their_cell_and_under_the_title(matrix_run: Path) -> None:
+    view_ = shown(matrix_run, "down")
+    first, *others = view_.traces
+    lacking = replace(view_, traces=(replace(first, statistics={**first.statistics, "unbounded": 35}), *others))
+    titles = [axes.get_title(loc="right") for axes in series_figure(lacking, "caption").axes[1::2]]
+    assert titles[0].endswith("± 0.4   35 unbounded")
+    assert all(title.endswith("± 0.4") for title in titles[1:])
+    note = "1400 packets in each cell, up to 35 more whose clocks nothing bounds"
+    for draw in (series_figure, ccdf_figure):
+        assert any(text.get_text().endswith(note) for text in draw(lacking, "caption").texts)
+
+
 def test_the_legend_tells_colours_dashes_and_markers_apart_as_the_lines_have_them(matrix_run: Path) -> None:
     view_ = shown(matrix_run, "up")
     figure = ccdf_figure(view_, "caption")

@@ -261,3 +261,13 @@ def test_the_demo_s_table_fits_120_columns(matrix: dict[str, Any]) -> None:
         figures |= {"n": 900, "uncertainty_ns": 35_000}
     head = next(line for line in printed_tables(matrix, "latency", width=120) if line.startswith("bridge  "))
     assert head.split()[-4:] == ["p99.99", "n", "lost", "±"]
+
+
+def test_packets_that_nothing_bounds_are_marked_in_their_row(matrix: dict[str, Any]) -> None:
+    cells = once_each(matrix)
+    cells[1]["streams"]["down"]["metrics"]["latency"]["unbounded"] = 35
+    cells[1]["verdict"] = "untrusted"
+    cells[2]["label"] = "measured"
+    rows = [line.strip().split("  ")[-1] for line in printed_tables(matrix, "latency")[3:12]]
+    functional = "suspect, functional only"
+    assert rows[:4] == [functional, "untrusted, 35 unbounded, functional only", "suspect, measured", functional]

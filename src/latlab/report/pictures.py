@@ -22,6 +22,7 @@ from latlab.analysis.histogram import ccdf, histogram
 from latlab.analysis.series import binned
 from latlab.report.legend import Entry, Key
 from latlab.report.palette import COLOURS, LOST_COLOUR
+from latlab.report.rows import unbounded
 from latlab.report.text import short_count
 from latlab.report.view import Trace, View
 
@@ -283,11 +284,13 @@ def _head(figure: Figure, shown: View, caption: str, height: float) -> None:
 
 
 def _accuracy(shown: View) -> str:
-    """What figures may be off by, and of how many packets they are."""
+    """What figures may be off by, of how many packets they are, and how many more are in none."""
     counts = sorted({len(trace.value_ns) for trace in shown.traces})
     packets = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1]))) if counts else "no"
     clocks = f", ± {shown.uncertainty}" if shown.uncertainty else ""
-    return f"figures in µs{clocks} · {packets} packets in each cell"
+    most = max((unbounded(trace.statistics) for trace in shown.traces), default=0)
+    lacking = f", up to {most} more whose clocks nothing bounds" if most else ""
+    return f"figures in µs{clocks} · {packets} packets in each cell{lacking}"
 
 
 @dataclass(frozen=True)

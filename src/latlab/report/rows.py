@@ -208,6 +208,11 @@ def sourced(figure: str, source: str | None) -> str:
     return f"{figure} ({source})" if source else figure
 
 
+def unbounded(statistics: Mapping[str, Any]) -> int:
+    """How many packets are in none of these figures, because nothing bounds their clocks."""
+    return int(statistics.get("unbounded", 0))
+
+
 def ordered_cells(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The cells grouped by configuration in the order they first ran, repeats beside each other."""
     rank = {slug: place for place, slug in enumerate(dict.fromkeys(cell["slug"] for cell in result["cells"]))}

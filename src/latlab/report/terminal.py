@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from latlab.analysis.accept import EXCEEDED
+from latlab.analysis.counts import counted
 from latlab.report import repeats, rows, text, unmeasured
 from latlab.report.places import cell_title
 from latlab.report.reasons import Reason, grouped_reasons
@@ -212,12 +213,14 @@ def _figures(summary: Summary, columns: Sequence[Column], *, clocks: bool) -> Ta
     if clocks:
         table.add_column("±", justify="right", no_wrap=True)
     table.add_column("", overflow="fold")
-    labels = {row.label for row in summary.rows}
+    labels_differ = len({row.label for row in summary.rows}) > 1
     for row in summary.rows:
         figures = [column.text(row.statistics) if row.statistics else "" for column in columns]
         figures += [row.uncertainty] if clocks else []
         remark = row.status if row.status != "ok" else row.verdict if row.statistics else "no such timestamps"
-        table.add_row(*_texts(*summary.labels(row), *figures, remark + (f", {row.label}" if len(labels) > 1 else "")))
+        lacking = counted({"unbounded": rows.unbounded(row.statistics or {})})
+        remarks = filter(None, (remark, lacking, row.label if labels_differ else ""))
+        table.add_row(*_texts(*summary.labels(row), *figures, ", ".join(remarks)))
     return table
 
 
