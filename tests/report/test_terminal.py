@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from latlab.report.result import judged_result
 from latlab.report.terminal import accept_tables, load_tables, print_result, summary_tables
 
 
@@ -114,9 +115,11 @@ def test_the_verdict_says_what_was_found_not_what_ought_to_be(result: dict[str, 
     assert "the agents' CPUs are isolated" not in output
 
 
-def test_a_result_without_a_label_says_so(result: dict[str, Any]) -> None:
-    result["label"] = None
-    assert "suspect · no label · first" in printed(result, 200)
+def test_a_result_without_a_label_says_that_nothing_was_measured(result: dict[str, Any]) -> None:
+    gone = [cell for cell in result["cells"] if cell["status"] == "unavailable"]
+    empty = judged_result({"run": "20261121-205152-first-3f9a", "name": "first"}, gone, {})
+    assert empty["label"] is None
+    assert "Verdict: untrusted · nothing measured · first (20261121-205152-first-3f9a)" in printed(empty, 200)
 
 
 def test_a_cell_that_could_not_run_says_why_and_what_to_do(result: dict[str, Any]) -> None:

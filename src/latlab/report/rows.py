@@ -9,7 +9,7 @@ from typing import Any
 from latlab.analysis.counts import counted
 from latlab.analysis.metrics import METRICS_BY_NAME
 from latlab.report.places import cell_name, dimension_keys, dimension_text, short_headings
-from latlab.report.testbed import ONE_CLOCK
+from latlab.report.testbed import ONE_CLOCK, label_text
 from latlab.report.text import bound, microseconds, whole
 
 
@@ -312,7 +312,7 @@ def _row(cell: Mapping[str, Any], stream: str, metric: str, keys: Sequence[str])
         stream,
         cell["status"],
         cell.get("verdict") or "",
-        cell.get("label") or "no label",
+        label_text(cell),
         block.get("clock") if known is None or known.crosses_hosts else ONE_CLOCK,
         block["metrics"].get(metric),
     )

@@ -17,7 +17,7 @@ from latlab.report import repeats, rows, text, unmeasured
 from latlab.report.places import cell_title
 from latlab.report.reasons import Reason, grouped_reasons
 from latlab.report.rows import Column, Summary
-from latlab.report.testbed import label_reasons
+from latlab.report.testbed import label_reasons, label_text
 
 DEFAULT_METRICS = ("latency", "latency_user")
 _VERDICT_STYLE = {"trusted": "bold green", "suspect": "bold yellow", "untrusted": "bold red"}
@@ -89,7 +89,7 @@ def remark_lines(result: Mapping[str, Any]) -> list[RenderableType]:
 
 def load_tables(result: Mapping[str, Any]) -> list[RenderableType]:
     """One table of the loads that ran and the rates they achieved; none where there was no load."""
-    table = _table(f"Loads: what ran and what it achieved · {_label(result)}")
+    table = _table(f"Loads: what ran and what it achieved · {label_text(result)}")
     for heading in ("cell", "repeat", "load", "from", "to"):
         table.add_column(heading, overflow="fold")
     for heading in ("sent", "received", "packets"):
@@ -135,7 +135,7 @@ def verdict(result: Mapping[str, Any]) -> RenderableType:
     head = Text.assemble(
         "Verdict: ",
         (word, _VERDICT_STYLE.get(word, "bold")),
-        f" · {_label(result)} · {result['scenario']} ({result['run']})",
+        f" · {label_text(result)} · {result['scenario']} ({result['run']})",
     )
     labels = (Text(f"  {sentence}") for sentence in label_reasons(result))
     return Group(head, *labels, *map(_reason, grouped_reasons(result)))
@@ -161,7 +161,7 @@ class _Summary:
 
     def __init__(self, result: Mapping[str, Any], summary: Summary) -> None:
         clocks = f" ± {bounds}" if (bounds := summary.uncertainty_range) else ""
-        trust = f"{_label(result)} · {result['verdict']}"
+        trust = f"{label_text(result)} · {result['verdict']}"
         self._title = f"{summary.title}, µs{clocks} · {summary.of_what} · {trust}"
         self._summary = summary
 
@@ -181,7 +181,7 @@ class _Spreads:
     """How far the repetitions of each cell differ; as many figures as the width allows."""
 
     def __init__(self, result: Mapping[str, Any], summary: Summary) -> None:
-        self._title = f"{summary.title}: least … middle … greatest of the repetitions, µs · {_label(result)}"
+        self._title = f"{summary.title}: least … middle … greatest of the repetitions, µs · {label_text(result)}"
         self._headings = summary.headings[:-1]
         self._spreads = repeats.spreads(summary)
 
@@ -237,10 +237,6 @@ def _worst(result: Mapping[str, Any], metric: str) -> list[RenderableType]:
 def _fits(table: Table, console: Console, options: Any) -> bool:
     needed: int = Measurement.get(console, options.update(max_width=1000), table).maximum
     return needed <= int(options.max_width)
-
-
-def _label(result: Mapping[str, Any]) -> str:
-    return result["label"] or "no label"
 
 
 def _table(title: str | None = None) -> Table:
