@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from matplotlib.legend import Legend
 from PIL import Image
 
+from latlab.analysis.axis import Axis
 from latlab.data.run_folder import RunFolder
 from latlab.report.legend import Key
 from latlab.report.palette import COLOURS, LOST_COLOUR
@@ -85,6 +87,20 @@ def test_the_axis_names_the_metric_its_timestamps_and_the_unit(shared_run: Path)
     figure = ccdf_figure(shown(shared_run), "measured · suspect")
     assert figure.axes[0].get_xlabel() == "latency = rx_soft − launch [µs]"
     assert "measured · suspect" in {text.get_text() for text in figure.texts}
+
+
+@pytest.mark.parametrize("kind", ["linear", "log", "asinh"])
+def test_ticks_are_written_alike_whatever_their_size(shared_run: Path, kind: Literal["linear", "log", "asinh"]) -> None:
+    axis = Axis(kind, -5_000_000_000 if kind == "asinh" else 1_000_000, 5_000_000_000, 1_000_000)
+    (axes,) = ccdf_figure(replace(shown(shared_run), axis=axis), "caption").axes
+    values = axes.xaxis.get_major_formatter().format_ticks(axes.get_xticks())
+    assert "1000000" in values
+    assert all(re.fullmatch(r"-?\d+", value) for value in values), values
+    share_of = axes.yaxis.get_major_formatter()
+    assert [share_of(10.0**-power) for power in range(7)] == [
+        *("1", "p90   1/10", "p99   1/100", "p99.9   1/1000"),
+        *("p99.99   1/10k", "p99.999   1/100k", "p99.9999   1/1M"),
+    ]
 
 
 def test_files_are_named_by_stream_and_metric(shared_run: Path, tmp_path: Path) -> None:

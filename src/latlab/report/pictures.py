@@ -23,7 +23,7 @@ from latlab.analysis.series import binned
 from latlab.report.legend import Entry, Key
 from latlab.report.palette import COLOURS, LOST_COLOUR
 from latlab.report.rows import unbounded
-from latlab.report.text import short_count
+from latlab.report.text import plain, short_count
 from latlab.report.view import Trace, View
 
 _WIDTH_IN = 10.0
@@ -264,7 +264,7 @@ def _value_axis(axes: Axes, shown: View, which: str) -> None:
         side.set_minor_locator(NullLocator())
     else:
         side.set_major_locator(MaxNLocator(5))
-    side.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    side.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
     (axes.set_ylim if which == "y" else axes.set_xlim)(low, high)
 
 
@@ -381,7 +381,7 @@ def _linestyle(dash: tuple[int, ...]) -> Any:
 
 
 def _share_text(share: float, _: object = None) -> str:
-    """A share with the percentile it stands for: "p99  0.01"."""
+    """A share with the percentile it stands for, in little room: "p99.999   1/100k"."""
     if share >= 1:
         return "1"
-    return f"p{100 * (1 - share):.10g}   {share:g}"
+    return f"p{100 * (1 - share):.10g}   1/{short_count(round(1 / share))}"
