@@ -52,5 +52,12 @@ def print_runs(runs: Sequence[RunSummary], root: Path, console: Console) -> None
     for run in runs:
         started = (run.started or "").replace("T", " ").removesuffix("+00:00")
         status = "" if run.exit_status is None else str(run.exit_status)
-        table.add_row(*map(Text, (run.run, run.name or "", started, status, run.verdict or "")))
+        table.add_row(*map(Text, (run.run, run.name or "", started, status, _verdict(run))))
     console.print(table)
+
+
+def _verdict(run: RunSummary) -> str:
+    """The verdict; of a run that has none why: it is running, was killed, or its report was never made."""
+    if run.verdict:
+        return run.verdict
+    return "not reported" if run.status in ("ended", "interrupted") else run.status or ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import subprocess
 import sys
@@ -9,10 +10,12 @@ from pathlib import Path
 
 import pytest
 from recorded import cell_document, recording_bytes, stream_of, write_cell
+from rich.console import Console
 
 import latlab
 from latlab.data.packets import build_packets, is_joined
-from latlab.data.run_folder import RunFolder
+from latlab.data.run_folder import RunFolder, list_runs
+from latlab.listing import print_runs
 
 SENT = [(1, n, *[1_000_000 + n * 1000] * 3, 1_000_009 + n * 1000, 0) for n in range(10)]
 
@@ -53,6 +56,21 @@ def test_a_lab_that_is_killed_lets_go_of_its_run(run: RunFolder) -> None:
 
 def test_a_run_without_a_scenario_is_not_live(tmp_path: Path) -> None:
     assert not RunFolder.create(tmp_path, "first").is_live()
+
+
+def test_a_run_without_a_verdict_is_listed_with_the_reason(run: RunFolder) -> None:
+    def listed() -> str:
+        file = io.StringIO()
+        print_runs(list_runs(run.path.parent), run.path.parent, Console(file=file, width=200))
+        return next(line for line in file.getvalue().splitlines() if run.id in line).rstrip()
+
+    with run.alive():
+        assert listed().endswith("  running")
+    assert listed().endswith("  killed")
+    run.write_run(run.run() | {"status": "ended"})
+    assert listed().endswith("  not reported")
+    run.write_result({"verdict": "untrusted"})
+    assert listed().endswith("  untrusted")
 
 
 def test_the_packets_of_a_killed_cell_are_read(run: RunFolder) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from matplotlib.legend import Legend
 from PIL import Image
 
+from latlab.analysis.axis import Axis
 from latlab.data.run_folder import RunFolder
 from latlab.report.legend import Key
 from latlab.report.palette import COLOURS, LOST_COLOUR
@@ -87,6 +89,20 @@ def test_the_axis_names_the_metric_its_timestamps_and_the_unit(shared_run: Path)
     assert "measured · suspect" in {text.get_text() for text in figure.texts}
 
 
+@pytest.mark.parametrize("kind", ["linear", "log", "asinh"])
+def test_ticks_are_written_alike_whatever_their_size(shared_run: Path, kind: Literal["linear", "log", "asinh"]) -> None:
+    axis = Axis(kind, -5_000_000_000 if kind == "asinh" else 1_000_000, 5_000_000_000, 1_000_000)
+    (axes,) = ccdf_figure(replace(shown(shared_run), axis=axis), "caption").axes
+    values = axes.xaxis.get_major_formatter().format_ticks(axes.get_xticks())
+    assert "1000000" in values
+    assert all(re.fullmatch(r"-?\d+", value) for value in values), values
+    share_of = axes.yaxis.get_major_formatter()
+    assert [share_of(10.0**-power) for power in range(7)] == [
+        *("1", "p90   1/10", "p99   1/100", "p99.9   1/1000"),
+        *("p99.99   1/10k", "p99.999   1/100k", "p99.9999   1/1M"),
+    ]
+
+
 def test_files_are_named_by_stream_and_metric(shared_run: Path, tmp_path: Path) -> None:
     written = write_pictures(shown(shared_run), tmp_path, caption="c", formats=("png", "svg", "pdf"))
     assert sorted(path.name for path in written) == sorted(
@@ -120,6 +136,18 @@ def test_each_cell_s_own_uncertainty_stands_beside_its_figures(matrix_run: Path)
     for metric, ends in (("path", "± 0.4"), ("delivery", "lost 0")):
         figure = series_figure(shown(matrix_run, "down", metric), "caption")
         assert all(axes.get_title(loc="right").endswith(ends) for axes in figure.axes[1::2])
+
+
+def test_packets_that_nothing_bounds_are_marked_beside_their_cell_and_under_the_title(matrix_run: Path) -> None:
+    view_ = shown(matrix_run, "down")
+    first, *others = view_.traces
+    lacking = replace(view_, traces=(replace(first, statistics={**first.statistics, "unbounded": 35}), *others))
+    titles = [axes.get_title(loc="right") for axes in series_figure(lacking, "caption").axes[1::2]]
+    assert titles[0].endswith("± 0.4   35 unbounded")
+    assert all(title.endswith("± 0.4") for title in titles[1:])
+    note = "1400 packets in each cell, up to 35 more whose clocks nothing bounds"
+    for draw in (series_figure, ccdf_figure):
+        assert any(text.get_text().endswith(note) for text in draw(lacking, "caption").texts)
 
 
 def test_the_legend_tells_colours_dashes_and_markers_apart_as_the_lines_have_them(matrix_run: Path) -> None:

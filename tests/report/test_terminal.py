@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from latlab.report.result import judged_result
 from latlab.report.terminal import accept_tables, load_tables, print_result, summary_tables
 
 
@@ -114,9 +115,11 @@ def test_the_verdict_says_what_was_found_not_what_ought_to_be(result: dict[str, 
     assert "the agents' CPUs are isolated" not in output
 
 
-def test_a_result_without_a_label_says_so(result: dict[str, Any]) -> None:
-    result["label"] = None
-    assert "suspect · no label · first" in printed(result, 200)
+def test_a_result_without_a_label_says_that_nothing_was_measured(result: dict[str, Any]) -> None:
+    gone = [cell for cell in result["cells"] if cell["status"] == "unavailable"]
+    empty = judged_result({"run": "20261121-205152-first-3f9a", "name": "first"}, gone, {})
+    assert empty["label"] is None
+    assert "Verdict: untrusted · nothing measured · first (20261121-205152-first-3f9a)" in printed(empty, 200)
 
 
 def test_a_cell_that_could_not_run_says_why_and_what_to_do(result: dict[str, Any]) -> None:
@@ -224,3 +227,50 @@ def test_an_unbounded_clock_is_said_to_be_unknown(result: dict[str, Any]) -> Non
             if latency := stream["metrics"].get("latency"):
                 latency["uncertainty_ns"] = None
     assert "± unknown" in printed(result).splitlines()[0]
+
+
+def once_each(matrix: dict[str, Any]) -> list[dict[str, Any]]:
+    """The measured cells of the run, which has one repetition of each from now on."""
+    matrix["cells"] = [cell for cell in matrix["cells"] if cell["repeat"] == 1]
+    return [cell for cell in matrix["cells"] if cell["streams"]]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_each_row_has_the_bound_of_its_own_clocks(matrix: dict[str, Any], width: int) -> None:
+    bounds_ns = {"tap": 200, "macvtap": 35_000, "xdp": None}
+    for cell in once_each(matrix):
+        figures = cell["streams"]["down"]["metrics"]["latency"]
+        figures["uncertainty_ns"] = bounds_ns[cell["cell"]["guests.vm1.bridge"]]
+    output = "\n".join(printed_tables(matrix, "latency", width=width)).split("up, vm1 → sensor")[0]
+    assert "µs ± 0.2 to 35.0 (shared page), unknown in some cells" in " ".join(output.split())
+    table = output[output.rindex("bridge  ") :].splitlines()
+    assert table[0].endswith("  ±         ")
+    assert max(map(len, table)) <= width
+    assert [line.split()[0] for line in table[2:11]] == ["tap"] * 3 + ["macvtap"] * 3 + ["xdp"] * 3
+    assert [line.split()[-2] for line in table[2:11]] == ["0.2"] * 3 + ["35.0"] * 3 + ["unknown"] * 3
+
+
+def test_a_metric_of_one_clock_has_no_column_of_bounds(matrix: dict[str, Any]) -> None:
+    once_each(matrix)
+    headings = [line.split() for line in printed_tables(matrix, "latency", "delivery") if line.startswith("bridge  ")]
+    assert ["±" in heading for heading in headings] == [True, True, False, False]
+
+
+def test_the_demo_s_table_fits_120_columns(matrix: dict[str, Any]) -> None:
+    for cell in once_each(matrix):
+        cell["cell"] = {"guests.vm1.bridge": "ovs-afxdp", "loads": ["load"]}
+        figures = cell["streams"]["down"]["metrics"]["latency"]
+        figures |= dict.fromkeys(("min", "mean", "max", "stddev", "p50", "p90", "p99"), 5_866_800)
+        figures |= {"n": 900, "uncertainty_ns": 35_000}
+    head = next(line for line in printed_tables(matrix, "latency", width=120) if line.startswith("bridge  "))
+    assert head.split()[-4:] == ["p99.99", "n", "lost", "±"]
+
+
+def test_packets_that_nothing_bounds_are_marked_in_their_row(matrix: dict[str, Any]) -> None:
+    cells = once_each(matrix)
+    cells[1]["streams"]["down"]["metrics"]["latency"]["unbounded"] = 35
+    cells[1]["verdict"] = "untrusted"
+    cells[2]["label"] = "measured"
+    rows = [line.strip().split("  ")[-1] for line in printed_tables(matrix, "latency")[3:12]]
+    functional = "suspect, functional only"
+    assert rows[:4] == [functional, "untrusted, 35 unbounded, functional only", "suspect, measured", functional]

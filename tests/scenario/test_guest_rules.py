@@ -185,6 +185,21 @@ FORMS: list[tuple[str, object, str]] = [
 ]
 
 
+BRIDGES = "(known: user, tap, macvtap, xdp, ovs, ovs-afxdp, vfio)"
+
+
+@pytest.mark.parametrize(
+    ("bridge", "meant"),
+    [
+        *(("ovs-afdxp", "ovs-afxdp"), ("ovs_afxdp", "ovs-afxdp"), ("ovsafxdp", "ovs-afxdp"), ("ovs-af", "ovs-afxdp")),
+        *(("macvtp", "macvtap"), ("xpd", "xdp")),
+    ],
+)
+def test_of_a_misspelt_bridge_the_one_that_is_meant_is_told(said: Said, bridge: str, meant: str) -> None:
+    (line,) = said(guests(vm1=ECU | {"bridge": bridge}))
+    assert line == f"guests.vm1.bridge: '{bridge}' is not known here; expected {meant}? {BRIDGES}"
+
+
 @pytest.mark.parametrize(("key", "value", "what"), FORMS, ids=[f"{key}-{value}" for key, value, _ in FORMS])
 def test_a_value_of_the_wrong_form_is_told_with_the_right_one(said: Said, key: str, value: object, what: str) -> None:
     (line,) = said(guests(vm1=ECU | {key: value}))

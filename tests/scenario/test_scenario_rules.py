@@ -19,6 +19,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"name": "Base"}, "name", "'Base' is not a name"),
     ({"hosts.Ecu2": {"kind": "netns"}}, "hosts.Ecu2", "is not a name"),
     ({"hosts.ecu.kind": "vm"}, "hosts.ecu", "unknown kind 'vm'; expected one of local, netns"),
+    ({"hosts.ecu.kind": "netn"}, "hosts.ecu", "unknown kind 'netn'; expected netns? (known: local, netns"),
     ({"hosts.ecu": {}}, "hosts.ecu", "kind is missing"),
     ({"hosts": 3}, "hosts", "3 is not a mapping"),
     ({"links": {}}, "links", "{} is not a list"),

@@ -161,13 +161,17 @@ class CellFolder:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """One line of `latlab list`; what the run never wrote is None. Times are UTC, ISO 8601."""
+    """One line of `latlab list`; what the run never wrote is None. Times are UTC, ISO 8601.
+
+    status: `running`, `ended` or `interrupted`; `killed` where the lab was gone before it could say so.
+    """
 
     run: str
     path: Path
     name: str | None
     started: str | None
     ended: str | None
+    status: str | None
     exit_status: int | None
     verdict: str | None
 
@@ -294,9 +298,17 @@ class RunFolder:
             name=run.get("name"),
             started=run.get("started"),
             ended=run.get("ended"),
+            status=self._status(run),
             exit_status=run.get("exit_status"),
             verdict=result.get("verdict"),
         )
+
+    def _status(self, run: Mapping[str, Any]) -> str | None:
+        """The status that run.json (`run`) gives; a run that is said to be running without its lab was killed."""
+        if not run:
+            return None
+        status = str(run.get("status", "running"))
+        return "killed" if status == "running" and not self.is_live() else status
 
 
 def list_runs(root: Path = DEFAULT_ROOT) -> list[RunSummary]:

@@ -192,7 +192,7 @@ class TestBed:
         if not result.ok and not step.optional and step.check:
             read = self.hosts[step.check.at or step.host].command_line(step.check.argv)
             differs = f"expected {result.expected!r}, actual {result.actual!r}"
-            raise LabError(f"{step.title}: `{read}` {differs}", where=step.host, remedy=BY_HAND)
+            raise LabError(f"{step.title}: `{read}` {differs}", where=step.host, remedy=step.check.remedy or BY_HAND)
 
     async def _change(self, host: Host, step: Step) -> str:
         """What the step's command said on stderr; it is done, its undo in the journal before it."""

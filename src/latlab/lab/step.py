@@ -34,7 +34,8 @@ class Check:
     """What must be read back after a step.
 
     read takes the actual value out of argv's output. within_ms is how long it may take to become the expected
-    one: 0 means at once. at: the host that is asked, where it is another than the step's.
+    one: 0 means at once. at: the host that is asked, where it is another than the step's. remedy: what to do where it
+    is another value, if that is known.
     """
 
     argv: Argv
@@ -42,6 +43,7 @@ class Check:
     read: Callable[[str], str] = stripped
     within_ms: int = 0
     at: str | None = None
+    remedy: str = ""
 
 
 @dataclass(frozen=True)

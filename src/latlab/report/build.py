@@ -11,6 +11,7 @@ from latlab.report.html import render
 from latlab.report.payload import SAMPLE_BUDGET, view_payload
 from latlab.report.pictures import write_pictures
 from latlab.report.repeats import Strips, drawn
+from latlab.report.testbed import label_text
 from latlab.report.view import METRIC_ORDER, view, views
 
 
@@ -25,7 +26,7 @@ def write_report(
     """
     folder = run if isinstance(run, RunFolder) else RunFolder.open(run)
     result = folder.result()
-    label, verdict = result["label"] or "no label", f"verdict: {result['verdict']}"
+    label, verdict = label_text(result), f"verdict: {result['verdict']}"
     caption = " · ".join((label, verdict, result["scenario"], result["run"]))
     payloads: dict[tuple[str, str], dict[str, Any]] = {}
     strips: dict[tuple[str, str], Strips] = {}

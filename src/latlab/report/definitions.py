@@ -28,6 +28,10 @@ STATISTICS: tuple[tuple[str, str], ...] = (
         "how far a figure may be off because two hosts' clocks are not one clock; in brackets what compares them",
     ),
     (
+        "unbounded",
+        "packets at which nothing relates the two hosts' clocks: they are in no figure, and the cell is untrusted",
+    ),
+    (
         "of each",
         "of every repetition by itself the figure, of these the least, the middle and the greatest; never pooled",
     ),

@@ -93,7 +93,7 @@ def _summary(result: Mapping[str, Any], strips: Mapping[tuple[str, str], Strips]
         "verdict_meaning": _sentence(dict(definitions.VERDICTS).get(result["verdict"], "")),
         "label_meaning": dict(definitions.LABELS).get(result["label"] or "", ""),
         "label_reasons": [f"{reason}." for reason in testbed.label_reasons(result)],
-        "label": result["label"] or "no label",
+        "label": testbed.label_text(result),
         "metrics": [METRICS_BY_NAME[name] for name in names],
         "tables": [_tables(result, name, strips) for name in names],
         "lacking": unmeasured.unavailable(result),

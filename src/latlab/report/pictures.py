@@ -22,7 +22,8 @@ from latlab.analysis.histogram import ccdf, histogram
 from latlab.analysis.series import binned
 from latlab.report.legend import Entry, Key
 from latlab.report.palette import COLOURS, LOST_COLOUR
-from latlab.report.text import short_count
+from latlab.report.rows import unbounded
+from latlab.report.text import plain, short_count
 from latlab.report.view import Trace, View
 
 _WIDTH_IN = 10.0
@@ -263,7 +264,7 @@ def _value_axis(axes: Axes, shown: View, which: str) -> None:
         side.set_minor_locator(NullLocator())
     else:
         side.set_major_locator(MaxNLocator(5))
-    side.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    side.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
     (axes.set_ylim if which == "y" else axes.set_xlim)(low, high)
 
 
@@ -283,11 +284,13 @@ def _head(figure: Figure, shown: View, caption: str, height: float) -> None:
 
 
 def _accuracy(shown: View) -> str:
-    """What figures may be off by, and of how many packets they are."""
+    """What figures may be off by, of how many packets they are, and how many more are in none."""
     counts = sorted({len(trace.value_ns) for trace in shown.traces})
     packets = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1]))) if counts else "no"
     clocks = f", ± {shown.uncertainty}" if shown.uncertainty else ""
-    return f"figures in µs{clocks} · {packets} packets in each cell"
+    most = max((unbounded(trace.statistics) for trace in shown.traces), default=0)
+    lacking = f", up to {most} more whose clocks nothing bounds" if most else ""
+    return f"figures in µs{clocks} · {packets} packets in each cell{lacking}"
 
 
 @dataclass(frozen=True)
@@ -378,7 +381,7 @@ def _linestyle(dash: tuple[int, ...]) -> Any:
 
 
 def _share_text(share: float, _: object = None) -> str:
-    """A share with the percentile it stands for: "p99  0.01"."""
+    """A share with the percentile it stands for, in little room: "p99.999   1/100k"."""
     if share >= 1:
         return "1"
-    return f"p{100 * (1 - share):.10g}   {share:g}"
+    return f"p{100 * (1 - share):.10g}   1/{short_count(round(1 / share))}"

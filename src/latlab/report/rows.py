@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from latlab.analysis.counts import counted
 from latlab.analysis.metrics import METRICS_BY_NAME
 from latlab.report.places import cell_name, dimension_keys, dimension_text, short_headings
-from latlab.report.testbed import ONE_CLOCK
+from latlab.report.testbed import ONE_CLOCK, label_text
 from latlab.report.text import bound, microseconds, whole
 
 
@@ -79,6 +79,11 @@ class Row:
         """By how many µs, ±, the clocks may make it wrong; "unknown" without a bound."""
         return bound(self.statistics["uncertainty_ns"]) if self.statistics else ""
 
+    @property
+    def crosses_clocks(self) -> bool:
+        """Whether its figures are between two clocks: those of one clock, or one kernel, are off by nothing."""
+        return self.statistics is not None and self.statistics["uncertainty_ns"] != 0
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -115,6 +120,16 @@ class Summary:
     def uncertainty(self) -> str:
         """The largest ± of any row, with where it is known from; empty without rows."""
         return largest_uncertainty(self.rows)
+
+    @property
+    def uncertainty_range(self) -> str:
+        """From the smallest to the largest ± of the rows, with where it is known from; empty without rows."""
+        return _uncertainty(self.rows, _ends)
+
+    @property
+    def crosses_clocks(self) -> bool:
+        """Whether any row's figures are between two clocks."""
+        return any(row.crosses_clocks for row in self.rows)
 
     @property
     def clocks(self) -> tuple[str, ...]:
@@ -159,12 +174,22 @@ def stream_rows(result: Mapping[str, Any], stream: str, metric: str) -> tuple[Ro
 
 def largest_uncertainty(rows: Sequence[Row]) -> str:
     """The largest ± of these rows in µs, with where it is known from; empty where none has figures."""
+    return _uncertainty(rows, lambda known: bound(max(known)))
+
+
+def _uncertainty(rows: Sequence[Row], told: Callable[[Sequence[int]], str]) -> str:
+    """The bounds that are known, in ns, as `told` writes them, with where they are from and whether some are not."""
     bounds = [row.statistics["uncertainty_ns"] for row in rows if row.statistics]
     known = [ns for ns in bounds if ns is not None]
     if not known:
         return bound(None) if bounds else ""
-    largest = sourced(bound(max(known)), " or ".join(_clocks(rows)))
-    return largest if len(known) == len(bounds) else f"{largest}, unknown in some cells"
+    figure = sourced(told(known), " or ".join(_clocks(rows)))
+    return figure if len(known) == len(bounds) else f"{figure}, unknown in some cells"
+
+
+def _ends(known: Sequence[int]) -> str:
+    """The smallest and the largest bound, "0.2 to 3.1"; once where they read the same."""
+    return " to ".join(dict.fromkeys((bound(min(known)), bound(max(known)))))
 
 
 def _clocks(rows: Sequence[Row]) -> tuple[str, ...]:
@@ -181,6 +206,11 @@ def stream_title(result: Mapping[str, Any], name: str) -> str:
 def sourced(figure: str, source: str | None) -> str:
     """A figure with where it is known from: "0.4 (shared page)"."""
     return f"{figure} ({source})" if source else figure
+
+
+def unbounded(statistics: Mapping[str, Any]) -> int:
+    """How many packets are in none of these figures, because nothing bounds their clocks."""
+    return int(statistics.get("unbounded", 0))
 
 
 def ordered_cells(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -282,7 +312,7 @@ def _row(cell: Mapping[str, Any], stream: str, metric: str, keys: Sequence[str])
         stream,
         cell["status"],
         cell.get("verdict") or "",
-        cell.get("label") or "no label",
+        label_text(cell),
         block.get("clock") if known is None or known.crosses_hosts else ONE_CLOCK,
         block["metrics"].get(metric),
     )

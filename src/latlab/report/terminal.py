@@ -12,11 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from latlab.analysis.accept import EXCEEDED
+from latlab.analysis.counts import counted
 from latlab.report import repeats, rows, text, unmeasured
 from latlab.report.places import cell_title
 from latlab.report.reasons import Reason, grouped_reasons
 from latlab.report.rows import Column, Summary
-from latlab.report.testbed import label_reasons
+from latlab.report.testbed import label_reasons, label_text
 
 DEFAULT_METRICS = ("latency", "latency_user")
 _VERDICT_STYLE = {"trusted": "bold green", "suspect": "bold yellow", "untrusted": "bold red"}
@@ -89,7 +90,7 @@ def remark_lines(result: Mapping[str, Any]) -> list[RenderableType]:
 
 def load_tables(result: Mapping[str, Any]) -> list[RenderableType]:
     """One table of the loads that ran and the rates they achieved; none where there was no load."""
-    table = _table(f"Loads: what ran and what it achieved · {_label(result)}")
+    table = _table(f"Loads: what ran and what it achieved · {label_text(result)}")
     for heading in ("cell", "repeat", "load", "from", "to"):
         table.add_column(heading, overflow="fold")
     for heading in ("sent", "received", "packets"):
@@ -150,7 +151,7 @@ def verdict(result: Mapping[str, Any]) -> RenderableType:
     head = Text.assemble(
         "Verdict: ",
         (word, _VERDICT_STYLE.get(word, "bold")),
-        f" · {_label(result)} · {result['scenario']} ({result['run']})",
+        f" · {label_text(result)} · {result['scenario']} ({result['run']})",
     )
     labels = (Text(f"  {sentence}") for sentence in label_reasons(result))
     return Group(head, *labels, *map(_reason, grouped_reasons(result)))
@@ -175,27 +176,28 @@ class _Summary:
     """One metric's table, which takes one of two shapes when the width is known."""
 
     def __init__(self, result: Mapping[str, Any], summary: Summary) -> None:
-        clocks = f" ± {summary.uncertainty}" if summary.uncertainty else ""
-        trust = f"{_label(result)} · {result['verdict']}"
+        clocks = f" ± {bounds}" if (bounds := summary.uncertainty_range) else ""
+        trust = f"{label_text(result)} · {result['verdict']}"
         self._title = f"{summary.title}, µs{clocks} · {summary.of_what} · {trust}"
         self._summary = summary
 
     def __rich_console__(self, console: Console, options: Any) -> Iterator[RenderableType]:
-        wide = _figures(self._summary, rows.COLUMNS)
+        wide = _figures(self._summary, rows.COLUMNS, clocks=True)
         yield Text(self._title, style="bold")
         if _fits(wide, console, options):
             yield wide
         else:
-            yield _figures(self._summary, _NARROW[0])
+            # There is more room beside the percentiles.
+            yield _figures(self._summary, _NARROW[0], clocks=False)
             yield Text(f"{self._summary.title}, percentiles", style="bold")
-            yield _figures(self._summary, _NARROW[1])
+            yield _figures(self._summary, _NARROW[1], clocks=True)
 
 
 class _Spreads:
     """How far the repetitions of each cell differ; as many figures as the width allows."""
 
     def __init__(self, result: Mapping[str, Any], summary: Summary) -> None:
-        self._title = f"{summary.title}: least … middle … greatest of the repetitions, µs · {_label(result)}"
+        self._title = f"{summary.title}: least … middle … greatest of the repetitions, µs · {label_text(result)}"
         self._headings = summary.headings[:-1]
         self._spreads = repeats.spreads(summary)
 
@@ -216,18 +218,25 @@ class _Spreads:
         return table
 
 
-def _figures(summary: Summary, columns: Sequence[Column]) -> Table:
+def _figures(summary: Summary, columns: Sequence[Column], *, clocks: bool) -> Table:
+    """A row for each of the summary's. clocks: each with its own ±, where the metric is between two clocks."""
     table = _table()
+    clocks = clocks and summary.crosses_clocks
     for heading in summary.headings:
         table.add_column(heading, overflow="fold")
     for column in columns:
         table.add_column(column.heading, justify="right", no_wrap=True)
+    if clocks:
+        table.add_column("±", justify="right", no_wrap=True)
     table.add_column("", overflow="fold")
-    labels = {row.label for row in summary.rows}
+    labels_differ = len({row.label for row in summary.rows}) > 1
     for row in summary.rows:
         figures = [column.text(row.statistics) if row.statistics else "" for column in columns]
+        figures += [row.uncertainty] if clocks else []
         remark = row.status if row.status != "ok" else row.verdict if row.statistics else "no such timestamps"
-        table.add_row(*_texts(*summary.labels(row), *figures, remark + (f", {row.label}" if len(labels) > 1 else "")))
+        lacking = counted({"unbounded": rows.unbounded(row.statistics or {})})
+        remarks = filter(None, (remark, lacking, row.label if labels_differ else ""))
+        table.add_row(*_texts(*summary.labels(row), *figures, ", ".join(remarks)))
     return table
 
 
@@ -244,10 +253,6 @@ def _worst(result: Mapping[str, Any], metric: str) -> list[RenderableType]:
 def _fits(table: Table, console: Console, options: Any) -> bool:
     needed: int = Measurement.get(console, options.update(max_width=1000), table).maximum
     return needed <= int(options.max_width)
-
-
-def _label(result: Mapping[str, Any]) -> str:
-    return result["label"] or "no label"
 
 
 def _table(title: str | None = None) -> Table:

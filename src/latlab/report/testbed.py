@@ -64,6 +64,11 @@ def clock_source(clocks: Sequence[Mapping[str, Any]], talker: str, listener: str
     return " + ".join(source for source in found if source != _SHARED) or _SHARED
 
 
+def label_text(outcome: Mapping[str, Any]) -> str:
+    """The label of a result or of one of its cells; where nothing was measured there is none, and that is said."""
+    return outcome.get("label") or "nothing measured"
+
+
 def label_reasons(result: Mapping[str, Any]) -> list[str]:
     """Why figures say nothing about speed, a sentence for each label that says so; none where all were measured."""
     return [*_virtual(result), *_functional(result)]

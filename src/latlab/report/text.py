@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from math import ceil
 
 from latlab.analysis.words import duration
@@ -24,6 +25,11 @@ def bound(ns: int | None) -> str:
 def whole(value: float | None) -> str:
     """A count as digits; blank where there is none."""
     return "" if value is None else f"{value:.0f}"
+
+
+def plain(value: float) -> str:
+    """A number of up to six significant digits as on an axis, never as a power of ten: 0.05, 100000, 1000000."""
+    return f"{Decimal(f'{value:.6g}'):f}"
 
 
 def short_count(count: float) -> str:

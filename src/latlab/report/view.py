@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis.axis import Axis, common_axis
+from latlab.analysis.counts import counted
 from latlab.analysis.losses import lost_sequences
 from latlab.analysis.metrics import METRICS, METRICS_BY_NAME, metric_values
 from latlab.data.run_folder import CellFolder, RunFolder
@@ -49,12 +50,15 @@ class Trace:
     def figures(self) -> str:
         """The figures a reader looks for first, in µs; those that the sample cannot support are left out.
 
-        Behind them what the clocks may make them wrong by, unless both timestamps are of one clock.
+        Behind them what the clocks may make them wrong by, unless both timestamps are of one clock, and how many
+        packets are in none of them because nothing bounds their clocks.
         """
         shown = (column for column in rows.COLUMNS if column.key in _HEADLINE)
         figures = [f"{column.heading} {text}" for column in shown if (text := column.text(self.statistics))]
         uncertainty_ns = self.statistics["uncertainty_ns"]
-        return "   ".join([*figures, *([] if uncertainty_ns == 0 else [f"± {bound(uncertainty_ns)}"])])
+        clocks = "" if uncertainty_ns == 0 else f"± {bound(uncertainty_ns)}"
+        lacking = counted({"unbounded": rows.unbounded(self.statistics)})
+        return "   ".join(filter(None, (*figures, clocks, lacking)))
 
 
 @dataclass(frozen=True)

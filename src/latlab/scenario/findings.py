@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -50,9 +50,13 @@ def show_path(path: Path) -> str:
 def unknown(noun: str, name: str, known: Iterable[str]) -> tuple[str, str]:
     """What is wrong and what was expected when `name` is none of the known ones, the closest one first."""
     names = list(known)
+    listed = f"one of {', '.join(names)}" if names else f"no {noun} here"
+    return f"unknown {noun} {shown(name)}", closest(name, names) or listed
+
+
+def closest(name: str, names: Sequence[str]) -> str:
+    """The name that is likely meant, with all there are: "tap? (known: tap, xdp)"; empty where none is close."""
     # A word cut short is closer to the whole one than difflib sees.
     begun = [other for other in names if name and other.startswith(name)]
     close = begun or get_close_matches(name, names, n=1)
-    if close:
-        return f"unknown {noun} {shown(name)}", f"{close[0]}? (known: {', '.join(names)})"
-    return f"unknown {noun} {shown(name)}", f"one of {', '.join(names)}" if names else f"no {noun} here"
+    return f"{close[0]}? (known: {', '.join(names)})" if close else ""

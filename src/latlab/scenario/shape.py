@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from latlab.scenario.findings import WRONG, Finding, Path, shown, unknown
+from latlab.scenario.findings import WRONG, Finding, Path, closest, shown, unknown
 from latlab.scenario.guests import IN_WORDS as GUESTS_IN_WORDS
 from latlab.scenario.models import Scenario
 from latlab.scenario.parts import IN_WORDS
@@ -53,7 +54,18 @@ def _words(path: Path, detail: dict[str, Any], raw: dict[str, Any]) -> tuple[str
     words = _WORDS.get(detail["type"])
     if words is None:
         return detail["msg"], described
-    return words(shown(detail["input"]), context)
+    return words(shown(detail["input"]), {"input": detail["input"], **context})
+
+
+def _unlisted(value: str, context: dict[str, Any]) -> tuple[str, str]:
+    """What is said of a value that is none of those listed."""
+    meant = closest(str(context["input"]), _quoted(context["expected"]))
+    return f"{value} is not known here", meant or context["expected"].replace("'", "")
+
+
+def _quoted(listed: str) -> list[str]:
+    """The words that pydantic lists: "'tap', 'xdp' or 'ovs-afxdp'"."""
+    return re.findall(r"'([^']*)'", listed)
 
 
 _WORDS: dict[str, Callable[[str, dict[str, Any]], tuple[str, str]]] = {
@@ -63,7 +75,7 @@ _WORDS: dict[str, Callable[[str, dict[str, Any]], tuple[str, str]]] = {
         _FORMS[ctx["pattern"]][1],
     ),
     "string_too_short": lambda value, ctx: ("nothing between the quotes", "text"),
-    "literal_error": lambda value, ctx: (f"{value} is not known here", ctx["expected"].replace("'", "")),
+    "literal_error": _unlisted,
     "int_type": lambda value, ctx: (f"{value} is not a whole number", "a whole number"),
     "int_from_float": lambda value, ctx: (f"{value} is not a whole number", "a whole number"),
     "string_type": lambda value, ctx: (f"{value} is not text", "text"),
@@ -77,10 +89,7 @@ _WORDS: dict[str, Callable[[str, dict[str, Any]], tuple[str, str]]] = {
     "dict_type": lambda value, ctx: (f"{value} is not a mapping", "a mapping of names to values"),
     "tuple_type": lambda value, ctx: (f"{value} is not a list", "a list: [a, b]"),
     "union_tag_not_found": lambda value, ctx: ("kind is missing", "kind: what it is"),
-    "union_tag_invalid": lambda value, ctx: (
-        f"unknown kind {shown(ctx['tag'])}",
-        "one of " + ctx["expected_tags"].replace("'", ""),
-    ),
+    "union_tag_invalid": lambda value, ctx: unknown("kind", ctx["tag"], _quoted(ctx["expected_tags"])),
 }
 
 

@@ -10,6 +10,7 @@ from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
 
+NO_BRIDGE = "no bridge"
 NO_FILTER = ("iptables", "ip6tables", "arptables")
 
 
@@ -38,7 +39,7 @@ class TapBridge(Bridge):
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
         """The bridge, the uplink in it, a tap for each guest in it, and every known address in its FDB."""
         bridge = bridge_device(joint, site)
-        steps = [_make_bridge(joint, bridge), *_no_filters(joint)]
+        steps = [*_free_uplink(joint), _make_bridge(joint, bridge), *_no_filters(joint)]
         if joint.uplink:
             steps.append(enslave(joint, joint.uplink, bridge))
         for port in joint.ports:
@@ -134,6 +135,26 @@ def neighbour_step(host: str, device: str, neighbour: Neighbour) -> Step:
     )
 
 
+def _free_uplink(joint: Joint) -> list[Step]:
+    """An interface that others use as a port is theirs: the kernel would move it without a word."""
+    if joint.made or not joint.uplink:
+        return []
+    device = joint.uplink
+    return [
+        Step(
+            host=joint.host,
+            title=f"{device} is a port of no other bridge",
+            do=(),
+            check=Check(
+                ("ip", "-j", "link", "show", "dev", device),
+                expected=NO_BRIDGE,
+                read=_master,
+                remedy=f"take it out of that bridge: `ip link set dev {device} nomaster`, or choose another uplink",
+            ),
+        )
+    ]
+
+
 def _make_bridge(joint: Joint, bridge: str) -> Step:
     mac = ("address", joint.mac) if joint.made else ()
     options = ("stp_state", "0", "forward_delay", "0", "mcast_snooping", "0")
@@ -176,7 +197,7 @@ def _known_addresses(joint: Joint, site: Site) -> list[Step]:
 
 
 def _master(output: str) -> str:
-    return str(json.loads(output)[0].get("master", "no bridge"))
+    return str(json.loads(output)[0].get("master", NO_BRIDGE))
 
 
 def _has_address(mac: str) -> Callable[[str], str]:
