@@ -37,7 +37,8 @@ def test_a_vlan_interface_tags_udp_with_the_priority_its_map_gives(hosts: Hosts)
 
 def test_packets_of_a_closed_gate_wait_until_it_opens(hosts: Hosts) -> None:
     hosts.tc("sensor", GATES)
-    found = hosts.measure(Stream(priority=1, period_ns=50 * MS, count=40))
+    # The last one may have to wait until the gate opens again.
+    found = hosts.measure(Stream(priority=1, period_ns=50 * MS, count=40), settle_ms=700)
     assert (found.total("received"), found.lost.height) == (40, 0)
     phase = found.packets.select(
         (pl.col("tx_sched_tai_ns") % (1000 * MS)).alias("handed_in"),

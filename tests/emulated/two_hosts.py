@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -180,8 +181,11 @@ class Hosts:
             "streams": [stream.talk() for stream in streams],
         }
 
-    def measure(self, *streams: Stream, start_after_ns: int = 500 * MS) -> Found:
-        """What came of these streams; they start so long after both agents are ready (before that, if negative)."""
+    def measure(self, *streams: Stream, start_after_ns: int = 500 * MS, settle_ms: int = 0) -> Found:
+        """What came of these streams; they start so long after both agents are ready (before that, if negative).
+
+        settle_ms: how long the listener goes on once all is sent.
+        """
         listen_spec = self._spec("listen", "ecu") | {
             "mode": "block",
             "streams": [stream.listen() for stream in streams],
@@ -194,6 +198,7 @@ class Hosts:
             start_tai_ns = heard["talk"]["tai_ns"] + start_after_ns
             talk.say({"start_tai_ns": start_tai_ns})
             talked = talk.hear("done")
+            time.sleep(settle_ms / 1000)
             listen.say({"stop": True})
             listened = listen.hear("done")
         self._fetch("talk", "sensor", "sent", "stamps", "clocks")

@@ -15,6 +15,8 @@ pub const IDENTITY_AT: usize = 0;
 pub const IN_LENGTH_AT: usize = 1;
 /// Where the length of what the board says is, bytes.
 pub const OUT_LENGTH_AT: usize = 2;
+/// Where the board's CLOCK_TAI is as it halts, ns.
+pub const HALTED_TAI_NS_AT: usize = 3;
 /// Where the host's records are.
 pub const IN_AT: usize = 512;
 /// Bytes that an area takes.

@@ -41,7 +41,7 @@ def largest_difference(repetitions: Sequence[pl.DataFrame]) -> Difference:
     found = [_against(first, other, number) for number, other in enumerate(others, start=2)]
     worst = max(found, key=lambda one: -1 if one.largest_ns is None else one.largest_ns)
     only_in_one = sum(one.only_in_one for one in found)
-    return Difference(first.height, only_in_one, *_where(worst))
+    return Difference(max(one.packets for one in found), only_in_one, *_where(worst))
 
 
 def _where(one: Difference) -> tuple[int | None, int | None, int | None, int | None, str | None]:

@@ -32,7 +32,7 @@ BLOCKING_MONITOR: Final = "qmp.sock"
 """A monitor has one client at a time."""
 IDENTITY: Final = b"LATLTRN1"
 
-_IN_LENGTH, _OUT_LENGTH = 8, 16
+_IN_LENGTH, _OUT_LENGTH, _HALTED_TAI_NS = 8, 16, 24
 _IN_AT: Final = 4096
 _AREA: Final = 512 * 1024
 _OUT_AT: Final = _IN_AT + _AREA
@@ -43,6 +43,8 @@ _START, _INPUT, _INPUT_END, _SIGNAL, _MORE, _OUT, _ERR, _EXIT = range(1, 9)
 _HALTED: Final = "guest-panicked"
 """What QEMU calls the state of a machine that has told it to halt: by the device for a kernel's panic."""
 _LOOK_S: Final = 0.02
+_START_S: Final = 15.0
+"""Within which a QEMU that was started has its monitor."""
 _PASSES: Final = 64
 """So often everything that is ready in the event loop has its turn, before the machine has: whoever was woken by what
 it said may have something to ask, and that may wake others."""
@@ -146,6 +148,8 @@ class Turns:
 
     def __init__(self, name: str, directory: str) -> None:
         self.name = name
+        self.tai_ns = 0
+        """The machine's CLOCK_TAI when it halted last."""
         self._directory = Path(directory)
         self._numbers = 0
         self._processes: dict[int, TurnsProcess] = {}
@@ -229,10 +233,15 @@ class Turns:
 
     async def _halted(self, client: QMPClient) -> mmap.mmap:
         """The memory, once the machine stands still."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + _START_S
         while True:
-            with contextlib.suppress(ConnectError):
+            try:
                 await client.connect(str(self._directory / MONITOR))
                 break
+            except ConnectError:
+                if loop.time() > until or self._is_gone():
+                    raise
             await asyncio.sleep(_LOOK_S)
         if not os.environ.get("NOPIN"):
             await _alone(client, self._directory)
@@ -240,6 +249,13 @@ class Turns:
             await asyncio.sleep(_LOOK_S)
         with (self._directory / MAILBOX).open("r+b") as file:
             return mmap.mmap(file.fileno(), MAILBOX_BYTES)
+
+    def _is_gone(self) -> bool:
+        """Whether QEMU was killed: one that ends in order takes its pid file along."""
+        try:
+            return not Path("/proc", (self._directory / "pid").read_text().strip()).exists()
+        except OSError:
+            return False
 
     async def _take_turns(self, client: QMPClient, mailbox: mmap.mmap) -> None:
         stopped = 0
@@ -268,6 +284,7 @@ class Turns:
         struct.pack_into("=Q", mailbox, _IN_LENGTH, len(batch))
 
     def _hear(self, mailbox: mmap.mmap) -> None:
+        (self.tai_ns,) = struct.unpack_from("=q", mailbox, _HALTED_TAI_NS)
         (length,) = struct.unpack_from("=Q", mailbox, _OUT_LENGTH)
         at, end = _OUT_AT, _OUT_AT + min(length, _AREA)
         while at + _HEADER.size <= end:
@@ -325,7 +342,7 @@ class TurnsHost(Host):
     agent = GUEST_AGENT
     files_are_here = False
     fleeting = True
-    patience = 20.0
+    patience = 5.0
 
     def __init__(self, name: str, directory: str) -> None:
         super().__init__(name)

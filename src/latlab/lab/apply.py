@@ -79,12 +79,14 @@ class TestBed:
         *,
         stdout: int | None = asyncio.subprocess.PIPE,
         stderr: int | None = asyncio.subprocess.PIPE,
-    ) -> tuple[Process, int]:
+    ) -> tuple[Process, int | None]:
         """The process, as from Host.spawn, and the number under which it is journalled: `settle` it once it has ended.
 
         It was in the journal, by a mark of its own, before it began: however the lab ends, clean-up finds it, and
-        every child that inherited its environment.
+        every child that inherited its environment. What runs on a machine in virtual time goes with that, and is not.
         """
+        if host.turns:
+            return await host.spawn(argv, stdout=stdout, stderr=stderr), None
         mark = secrets.token_hex(8)
         n = self._journal.record_process(host, title, mark)
         return await host.spawn(argv, env={MARK: mark}, stdout=stdout, stderr=stderr), n
@@ -161,7 +163,7 @@ class TestBed:
 
     async def _begin(self, host: Host, service: Service) -> RunningService:
         running, n = await RunningService.start(self, host, service)
-        self._services[n] = running
+        self._services[-1 - len(self._services) if n is None else n] = running
         return running
 
     async def _end(self, host: Host, record: ProcessRecord) -> bool:

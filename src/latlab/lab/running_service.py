@@ -35,7 +35,7 @@ class RunningService:
         self._process = process
 
     @classmethod
-    async def start(cls, bed: TestBed, host: Host, service: Service) -> tuple[RunningService, int]:
+    async def start(cls, bed: TestBed, host: Host, service: Service) -> tuple[RunningService, int | None]:
         """The service, begun, and the number under which it is journalled."""
         log = Path(service.log)
         log.parent.mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ STDERR_LINES = 5
 class Agent:
     """`latlab-agent VERB` on a host of a test bed. Every failure is a LabError naming host and verb."""
 
-    def __init__(self, host: Host, verb: str, process: Process, record: int, listener: Listener) -> None:
+    def __init__(self, host: Host, verb: str, process: Process, record: int | None, listener: Listener) -> None:
         loop = asyncio.get_running_loop()
         self.host = host
         self.verb = verb

@@ -271,8 +271,7 @@ class _Cell:
         if scenario.loads:
             self._listener(Phase("loading"))
         await self._loads.start()
-        for agent in self._talking:
-            outcome.starts_tai_ns[agent.host.name] = await _now_tai_ns(agent) + START_LEAD_NS
+        outcome.starts_tai_ns = {agent.host.name: _now_tai_ns(agent) + START_LEAD_NS for agent in self._talking}
         outcome.start_tai_ns = outcome.starts_tai_ns[self._talking[0].host.name]
         self._listener(Phase("measuring"))
         for agent in self._talking:
@@ -401,14 +400,14 @@ def is_emulated(facts: Mapping[str, Any]) -> bool:
     return hypervisor.get("signature") in EMULATORS
 
 
-async def _now_tai_ns(talker: Agent) -> int:
+def _now_tai_ns(talker: Agent) -> int:
     """The talker's CLOCK_TAI now: what it read when it was ready, and the time gone by since.
 
-    In virtual time that is not this machine's to tell: it is at most the end of the second that the host is in.
+    In virtual time none has gone by since the machine halted. It is rounded up to the second, so that the streams of
+    two repetitions begin alike by the machine's own timers.
     """
     if talker.host.turns:
-        utc_s = int((await talker.host.run(("date", "+%s"))).stdout) + 1
-        return (utc_s + int(talker.ready.result()["tai_offset_s"])) * SECOND_NS
+        return -(-talker.host.turns.tai_ns // SECOND_NS) * SECOND_NS
     return talker.tai_ns + int((asyncio.get_running_loop().time() - talker.ready_at) * SECOND_NS)
 
 

@@ -25,7 +25,7 @@ class _Following:
     there: str
     here: Path
     process: Process
-    record: int
+    record: int | None
 
 
 class Recordings:

@@ -70,6 +70,7 @@ impl Board {
 
     /// The host's turn.
     fn halt(&self) {
+        self.words.store(turns::HALTED_TAI_NS_AT, sys::clock::tai_ns() as u64);
         settle();
         self.halt.write(HALT);
         settle();

@@ -28,7 +28,7 @@ SIGNALS = {"interrupt": signal.SIGINT, "terminate": signal.SIGTERM}
 class RunningProcess:
     """A load's process, journalled while it lives. load is the load's name, for errors."""
 
-    def __init__(self, load: str, plan: LoadProcess, host: Host, process: Process, record: int) -> None:
+    def __init__(self, load: str, plan: LoadProcess, host: Host, process: Process, record: int | None) -> None:
         self.plan = plan
         self.host = host
         self._load = load

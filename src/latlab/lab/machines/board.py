@@ -51,6 +51,11 @@ class BoardMachine(MachineKind):
             remedy = "QEMU 7.2 or newer: `sudo apt install qemu-system-x86`"
             yield LabError(what, where=f"hosts.{name}", remedy=remedy)
 
+        nested = [guest for guest in scenario.guests if scenario.machine_of(guest) == name]
+        if nested and _is_virtual(scenario, name):
+            what = f"{', '.join(nested)}: guests on a board in virtual time are not in this version"
+            yield LabError(what, where=f"hosts.{name}.time", remedy="time: real")
+
     def steps(self, scenario: Scenario, name: str, site: Site) -> Iterator[Step | Service]:
         """It runs and answers, from a snapshot of its first boot, and its clock tells the time to the second."""
         image = _image(scenario, name, site)

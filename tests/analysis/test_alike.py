@@ -1,0 +1,42 @@
+"""By how much the repetitions of a cell differ, packet by packet."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from latlab.analysis.alike import Difference, largest_difference
+
+STAMPS = ("wake", "submit", "tx_sched", "tx_soft", "tx_hard", "rx_hard", "rx_soft", "rx_user")
+
+
+def table(launch: int, rows: dict[tuple[int, int], dict[str, int]]) -> pl.DataFrame:
+    """Packets by stream and sequence, with their timestamps from the launch time."""
+    columns: dict[str, list[int | None]] = {"stream": [], "sequence": [], "launch_tai_ns": []}
+    columns |= {f"{stamp}_tai_ns": [] for stamp in STAMPS}
+    for (stream, sequence), stamps in rows.items():
+        columns["stream"].append(stream)
+        columns["sequence"].append(sequence)
+        columns["launch_tai_ns"].append(launch + sequence * 1000)
+        for stamp in STAMPS:
+            after = stamps.get(stamp)
+            columns[f"{stamp}_tai_ns"].append(None if after is None else launch + sequence * 1000 + after)
+    return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Int64))
+
+
+def test_the_packet_and_the_timestamp_that_differ_most_are_named_whenever_the_repetitions_began() -> None:
+    first = table(10**9, {(1, 0): {"wake": 5, "rx_soft": 90}, (1, 1): {"wake": 5, "rx_soft": 91}})
+    other = table(7 * 10**9, {(1, 0): {"wake": 5, "rx_soft": 90}, (1, 1): {"wake": 4, "rx_soft": 98}})
+    assert largest_difference([first, other]) == Difference(2, 0, 7, 2, 1, 1, "rx_soft")
+    assert largest_difference([first, first, other]).repeat == 3
+
+
+def test_what_only_one_repetition_has_is_counted() -> None:
+    first = table(10**9, {(1, 0): {"wake": 5, "rx_soft": 90}, (1, 1): {"wake": 5}})
+    other = table(10**9, {(1, 0): {"wake": 5}, (1, 1): {"wake": 5}, (2, 0): {"wake": 1}})
+    found = largest_difference([first, other])
+    assert (found.packets, found.only_in_one, found.largest_ns) == (3, 2, 0)
+
+
+def test_repetitions_without_a_timestamp_in_common_differ_by_nothing_that_can_be_told() -> None:
+    first, other = table(0, {(1, 0): {"wake": 5}}), table(0, {(1, 0): {"rx_user": 5}})
+    assert largest_difference([first, other]) == Difference(1, 2)

@@ -1,0 +1,79 @@
+"""Boards whose clock counts instructions: the lab and the board take turns."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from board_place import BoardPlace
+from latlab_command import cells_of, read
+
+import latlab
+
+HOSTS: dict[str, Any] = {
+    "board1": {"kind": "board", "time": "virtual"},
+    "sensor": {"kind": "netns", "on": "board1"},
+    "ecu": {"kind": "netns", "on": "board1"},
+}
+STREAM = {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": "64B"}
+PACKETS = 1000
+
+
+def test_a_cell_is_measured_twice_and_its_medians_agree_to_a_microsecond(
+    place: BoardPlace,
+) -> None:
+    before = place.trace()
+    ended = place.latlab("run", place.board_scenario(hosts=HOSTS, streams={"control": STREAM}), "--check-repeat")
+    assert ended.status == 0, ended.err + ended.out
+    assert place.trace() == before
+    folder = place.only_run()
+    first, second = cells_of(folder).values()
+    assert (first["start_tai_ns"] - second["start_tai_ns"]) % 10**9 == 0
+    assert {first["label"], second["label"]} == {"virtual time"}
+    assert "virtual time: reproducible, compares configurations, says nothing about this machine's speed" in ended.out
+    assert "1 a nanosecond" in " ".join(ended.out.split())
+    packets = (
+        latlab.load(folder).packets("all").with_columns(latency=pl.col("rx_soft_tai_ns") - pl.col("launch_tai_ns"))
+    )
+    medians = [part["latency"].median() for part in packets.partition_by("repeat")]
+    assert packets["latency"].null_count() == 0 and packets.height == 2 * PACKETS
+    # A board has one idealised CPU of 10^9 instructions a second: a packet takes it some ten thousand of them.
+    assert all(5_000 < median < 30_000 for median in medians) and abs(medians[0] - medians[1]) < 1_000
+    (alike,) = read(folder / "result.json")["repeats"]
+    assert (alike["packets"], alike["only_in_one"], alike["repetitions"]) == (PACKETS, 0, 2)
+    assert "Largest difference between a cell's repetitions" in ended.out
+
+
+def test_a_load_runs_beside_the_stream_in_virtual_time(place: BoardPlace) -> None:
+    load = {"kind": "flood", "from": "sensor", "to": "ecu", "size": "1000B", "rate": "8Mbit/s"}
+    path = place.board_scenario(hosts=HOSTS, streams={"control": STREAM}, loads={"bulk": load})
+    ended = place.latlab("run", path)
+    assert ended.status == 0, ended.err + ended.out
+    (cell,) = read(place.only_run() / "result.json")["cells"]
+    (found,) = cell["loads"]
+    assert found["sent_bps"] == pytest.approx(found["asked_bps"], rel=0.1)
+    assert cell["streams"]["control"]["counts"]["received"] == PACKETS
+
+
+def test_a_board_in_virtual_time_that_is_killed_fails_its_cell_and_leaves_nothing(place: BoardPlace) -> None:
+    before = place.trace()
+    lab = place.start("run", place.board_scenario(hosts=HOSTS, duration="600s", warmup="1s"), "--verbose")
+    lab.until("measuring")
+    (pid,) = Path("/run/latlab").glob("*-ways/board1/pid")
+    os.kill(int(pid.read_text()), signal.SIGKILL)
+    assert lab.ended().status == 3
+    (cell,) = cells_of(place.only_run()).values()
+    assert cell["status"] == "failed" and "was ended by signal 9" in cell["reason"]["what"]
+    assert place.trace() == before
+
+
+def test_guests_on_a_board_in_virtual_time_are_unavailable(place: BoardPlace) -> None:
+    path = place.board_scenario(hosts=HOSTS, guests={"vm1": {"host": "ecu", "uplink": "eth0"}})
+    ended = place.latlab("run", path)
+    assert ended.status == 3
+    (cell,) = cells_of(place.only_run()).values()
+    assert cell["status"] == "unavailable" and "virtual time" in cell["reason"]["what"]
