@@ -322,3 +322,15 @@ def test_the_page_draws_every_cell_of_the_matrix(matrix_run: Path) -> None:
     dom = opened(matrix_run / "report.html")
     assert 'data-ready="true"' in dom
     assert dom.count('data-chart="series"') == 2 * 27
+
+
+@pytest.mark.parametrize(("qemu", "repeats"), [("10.0.2", "exactly"), ("7.2.22", "nearly")])
+def test_figures_in_virtual_time_say_what_they_are_good_for(matrix: dict[str, Any], qemu: str, repeats: str) -> None:
+    for cell in matrix["cells"]:
+        cell |= {"label": "virtual time", "instructions_per_ns": 1, "qemu": qemu}
+    (sentence,) = label_reasons(matrix)
+    assert sentence.startswith(
+        "virtual time: reproducible, compares configurations, says nothing about this machine's speed; "
+        "the clock counts instructions, 1 a nanosecond"
+    )
+    assert (f"QEMU {qemu} repeats single packets to some microseconds only" in sentence) == (repeats == "nearly")

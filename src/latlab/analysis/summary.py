@@ -17,7 +17,7 @@ from latlab.analysis.worst import EXPLAINED, worst_packet
 
 RESULT_FORMAT: Final = "latlab.result/1"
 
-_COPIED: Final = ("cell", "slug", "repeat", "order", "status", "reason", "label", "instructions_per_ns")
+_COPIED: Final = ("cell", "slug", "repeat", "order", "status", "reason", "label", "instructions_per_ns", "qemu")
 
 
 def summarise_cell(cell: Mapping[str, Any], packets: pl.DataFrame | None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from qemu.qmp import ConnectError, QMPClient, QMPError
+from qemu.qmp import ConnectError, QMPClient, QMPError, Runstate
 
 from latlab.host.base import Host
 from latlab.host.guest import GUEST_AGENT
@@ -224,12 +224,12 @@ class Turns:
             pass
         finally:
             self._mailbox = None
-            with contextlib.suppress(QMPError, EOFError, OSError):
-                await client.disconnect()
             for process in self._processes.values():
                 process.ended(-signal.SIGKILL)
             self._processes.clear()
             self._said.clear()
+            with contextlib.suppress(QMPError, EOFError, OSError):
+                await client.disconnect()
 
     async def _halted(self, client: QMPClient) -> mmap.mmap:
         """The memory, once the machine stands still."""
@@ -312,7 +312,9 @@ async def _unless_gone(client: QMPClient, awaited: Coroutine[Any, Any, object]) 
     """Nothing, once that has come. EOFError: the machine is gone before."""
     coming, gone = asyncio.ensure_future(awaited), asyncio.ensure_future(client.runstate_changed())
     try:
-        await asyncio.wait((coming, gone), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.sleep(0)  # from here on both see what changes
+        if client.runstate is Runstate.RUNNING:
+            await asyncio.wait((coming, gone), return_when=asyncio.FIRST_COMPLETED)
         if not coming.done():
             raise EOFError
     finally:

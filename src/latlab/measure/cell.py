@@ -22,6 +22,7 @@ from latlab.lab.guests.described import (
     described_guests,
     described_guests_running,
 )
+from latlab.lab.guests.qemu import qemu_version
 from latlab.lab.guests.start import start_conditions
 from latlab.lab.guests.unavailable import summed_up, unavailable
 from latlab.lab.loads import plan_loads
@@ -67,6 +68,7 @@ class Outcome:
     reason: dict[str, str] | None = None
     label: str | None = LABEL
     instructions_per_ns: int | None = None
+    qemu: str | None = None
     start_tai_ns: int = 0
     starts_tai_ns: dict[str, int] = field(default_factory=dict)
     agents: list[Agent] = field(default_factory=list)
@@ -90,6 +92,7 @@ class Outcome:
             "reason": self.reason,
             "label": self.label,
             "instructions_per_ns": self.instructions_per_ns,
+            "qemu": self.qemu,
             "run_id": self.run_id,
             "start_tai_ns": self.start_tai_ns,
             "warmup_ns": scenario.warmup,
@@ -133,6 +136,7 @@ async def run_cell(run: Run, order: int, site: Site, folder: CellFolder, listene
     scenario = run.cell.scenario
     if scenario.in_virtual_time:
         outcome.label, outcome.instructions_per_ns = LABEL_VIRTUAL, INSTRUCTIONS_PER_NS
+        outcome.qemu = ".".join(map(str, qemu_version(site.machine) or ()))
         outcome.run_id = hashlib.sha256(run.cell.slug.encode()).hexdigest()[:16]
         site = replace(site, tag=SAME_TAG, lab=site.tag)
     site = replace(site, others=planned_sites(scenario, site))

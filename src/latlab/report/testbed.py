@@ -10,6 +10,8 @@ from latlab.data.clock_offset import find_chain
 from latlab.report.places import Places
 
 FUNCTIONAL: Final = "functional only"
+EXACT_QEMU: Final = 10
+"""The oldest QEMU of which whole runs in virtual time have been seen to repeat without any difference."""
 ONE_CLOCK: Final = "one clock"
 _SHARED: Final = "one kernel"
 ACCELERATIONS: Final = {"kvm": "KVM", "tcg": "software emulation (TCG)"}
@@ -75,12 +77,20 @@ def label_reasons(result: Mapping[str, Any]) -> list[str]:
 
 
 def _virtual(result: Mapping[str, Any]) -> list[str]:
-    counts = sorted({cell.get("instructions_per_ns") or 0 for cell in result["cells"]} - {0})
+    found = {(cell.get("instructions_per_ns"), cell.get("qemu") or "") for cell in result["cells"]}
     return [
         "virtual time: reproducible, compares configurations, says nothing about this machine's speed; "
-        f"the clock counts instructions, {count:g} a nanosecond"
-        for count in counts
+        f"the clock counts instructions, {count:g} a nanosecond" + _repeats_by(qemu)
+        for count, qemu in sorted(one for one in found if one[0])
     ]
+
+
+def _repeats_by(qemu: str) -> str:
+    """What a QEMU of that version is known to repeat less well; nothing for one that repeats every nanosecond."""
+    major = qemu.partition(".")[0]
+    if major.isdigit() and int(major) < EXACT_QEMU:
+        return f"; QEMU {qemu} repeats single packets to some microseconds only, QEMU {EXACT_QEMU} to the nanosecond"
+    return ""
 
 
 def _functional(result: Mapping[str, Any]) -> list[str]:

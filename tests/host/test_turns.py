@@ -1,0 +1,129 @@
+"""Taking turns with a machine in virtual time: what it hears, when it runs, and what becomes of its processes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from own_machine import EXIT, INPUT, INPUT_END, MORE, OUT, START, OwnMachine, Record
+
+from latlab.errors import LabError
+from latlab.host import NetnsHost, TurnsHost, signal_group
+
+
+def echo(heard: list[Record]) -> list[Record]:
+    """Each program started says its words and ends; what comes to its input is said, too."""
+    said: list[Record] = []
+    for program, kind, payload in heard:
+        if kind in (START, INPUT):
+            said.append((program, OUT, payload))
+        if kind == INPUT_END:
+            said.append((program, EXIT, b"\0"))
+    return said
+
+
+@pytest.fixture(autouse=True)
+def unpinned() -> Iterator[None]:
+    """The machine's threads are the test's own: they stay on their CPUs."""
+    with mock.patch("latlab.host.turns._alone", mock.AsyncMock()):
+        yield
+
+
+def test_a_command_is_heard_in_one_turn_and_ends_in_it(tmp_path: Path) -> None:
+    async def work() -> None:
+        with OwnMachine(tmp_path, echo) as machine:
+            host = TurnsHost("board1", str(tmp_path))
+            done = await host.run(("cat", "-"), input=b"text")
+            assert (done.returncode, done.stdout) == (0, "cat\0-\0text")
+            assert [[kind for _, kind, _ in turn] for turn in machine.heard] == [[START, INPUT, INPUT_END]]
+            assert host.turns.tai_ns == 1_000
+
+    asyncio.run(work())
+
+
+def test_nothing_runs_while_nobody_waits_and_all_that_was_asked_is_heard_in_its_order(tmp_path: Path) -> None:
+    async def work() -> None:
+        with OwnMachine(tmp_path, echo) as machine:
+            host = TurnsHost("board1", str(tmp_path))
+            inner = NetnsHost("ecu", "ns", machine=host)
+            one = await host.spawn(("one",))
+            two = await inner.spawn(("two",))
+            await asyncio.sleep(0.1)
+            assert machine.heard == []
+            for process in (one, two):
+                assert process.stdin
+                process.stdin.close()
+            await asyncio.gather(one.wait(), two.wait())
+            (turn,) = machine.heard
+            assert [payload for _, kind, payload in turn if kind == START] == [b"one\0", b"ip\0netns\0exec\0ns\0two\0"]
+
+    asyncio.run(work())
+
+
+def test_what_is_too_much_for_one_turn_is_heard_in_several(tmp_path: Path) -> None:
+    sent = bytes(range(256)) * 8192
+
+    def swallow(heard: list[Record]) -> list[Record]:
+        return [(program, EXIT, b"\0") for program, kind, _ in heard if kind == INPUT_END]
+
+    async def work() -> None:
+        with OwnMachine(tmp_path, swallow) as machine:
+            await TurnsHost("board1", str(tmp_path)).run(("cat",), input=sent)
+            assert b"".join(body for turn in machine.heard for _, kind, body in turn if kind == INPUT) == sent
+            assert [turn[-1][1] for turn in machine.heard] == [MORE] * (len(machine.heard) - 1) + [INPUT_END]
+
+    asyncio.run(work())
+
+
+def test_a_command_that_fails_is_an_error_with_its_words(tmp_path: Path) -> None:
+    def fail(heard: list[Record]) -> list[Record]:
+        return [
+            said for program, kind, _ in heard if kind == START for said in ((program, 7, b"no\n"), (program, 8, b"\2"))
+        ]
+
+    async def work() -> None:
+        with OwnMachine(tmp_path, fail), pytest.raises(LabError, match="board1: false` ended with status 2: no"):
+            await TurnsHost("board1", str(tmp_path)).run(("false",))
+
+    asyncio.run(work())
+
+
+def test_processes_of_a_machine_that_dies_are_gone_with_it(tmp_path: Path) -> None:
+    def die(heard: list[Record]) -> list[Record]:
+        machine.die()
+        return []
+
+    async def work() -> None:
+        process = await TurnsHost("board1", str(tmp_path)).spawn(("sleep", "9"))
+        assert await asyncio.wait_for(process.wait(), 10) == -9
+
+    with OwnMachine(tmp_path, die) as machine:
+        asyncio.run(work())
+
+
+def test_a_process_that_is_killed_is_gone_at_once_and_the_machine_hears_of_it_in_its_turn(tmp_path: Path) -> None:
+    async def work() -> None:
+        with OwnMachine(tmp_path, echo) as machine:
+            host = TurnsHost("board1", str(tmp_path))
+            process = await host.spawn(("one",))
+            signal_group(process, 9)
+            assert process.returncode == -9 and machine.heard == []
+            await host.run(("two",))
+            assert (1, 4, b"\x09") in machine.heard[0]
+
+    asyncio.run(work())
+
+
+def test_one_who_cannot_wait_is_answered_too_and_the_next_turn_is_as_ever(tmp_path: Path) -> None:
+    async def work() -> None:
+        with OwnMachine(tmp_path, echo) as machine:
+            host = TurnsHost("board1", str(tmp_path))
+            await host.run(("one",))
+            assert host.ask(("two",)) == "two\0"
+            assert (await host.run(("three",))).stdout == "three\0"
+            assert len(machine.heard) == 3
+
+    asyncio.run(work())
