@@ -102,9 +102,22 @@ def of_machine(machine: Machine, tried: dict[str, Finding] | None = None) -> dic
     return {one.name: one for one in (*guest_findings(machine), *bridge_findings(machine, tried or {}))}
 
 
-def test_a_machine_with_nothing_has_user_nat_only_and_every_remedy_is_told() -> None:
+QEMU = {("qemu-system-x86_64", "--version"): "QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7)"}
+
+
+def available(findings: dict[str, Finding]) -> list[str]:
+    return [name for name, one in findings.items() if name.startswith("bridge ") and one.ok]
+
+
+def test_a_machine_with_qemu_alone_has_user_nat_only() -> None:
+    machine = stand_in(has_tool=lambda tool: tool.startswith("qemu-system"), say=QEMU.get)
+    assert available(of_machine(machine)) == ["bridge user"]
+
+
+def test_a_machine_with_nothing_has_no_bridge_and_every_remedy_is_told() -> None:
     findings = of_machine(stand_in(has_tool=lambda tool: False))
-    assert [name for name, one in findings.items() if name.startswith("bridge ") and one.ok] == ["bridge user"]
+    assert available(findings) == []
+    assert findings["bridge tap"].found == "not available: qemu-system-x86_64 is missing, and no guest without it"
     assert "openvswitch-switch" in findings["Open vSwitch"].remedy
     assert "qemu-system-x86" in findings["QEMU"].remedy
     assert [one for one in findings.values() if not one.ok and not one.remedy] == []
@@ -131,7 +144,7 @@ def test_what_a_well_kept_machine_has_is_told_with_its_versions() -> None:
 
 def test_a_kernel_that_makes_no_macvtap_has_no_such_bridge() -> None:
     refused = Finding("bridges", "macvtap", None, "this kernel makes no macvtap", "`modprobe macvtap`")
-    finding = of_machine(stand_in(), {"macvtap": refused})["bridge macvtap"]
+    finding = of_machine(stand_in(say=QEMU.get), {"macvtap": refused})["bridge macvtap"]
     assert (finding.ok, finding.found) == (None, "not available: this kernel makes no macvtap")
 
 

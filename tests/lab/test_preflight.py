@@ -194,3 +194,13 @@ def test_the_kernel_s_lists_and_masks_are_read() -> None:
     assert parse_cpu_list("0-2,8\n") == {0, 1, 2, 8}
     assert parse_cpu_list("\n") == set()
     assert effective_capabilities("CapPrm:\t0\nCapEff:\t0000000000001000\n") == {"CAP_NET_ADMIN"}
+
+
+def test_an_image_that_is_not_there_is_told_with_the_command_that_builds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LATLAB_CACHE", str(tmp_path))
+    guests = {"vm1": {"host": "ecu"}, "vm2": {"host": "ecu", "image": "mine"}}
+    ready_made, mine = problems(guests=guests)
+    assert "there is no image debian-cloud (`latlab image build debian-cloud`; those built: none)" in ready_made
+    assert "there is no image mine (`latlab image build mine --flavour cloud|standard|rt`; those built: none)" in mine

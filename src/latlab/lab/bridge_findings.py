@@ -22,7 +22,7 @@ from latlab.lab.bridges.ovs_switch import SWITCHD, switch_version
 from latlab.lab.bridges.table import BRIDGES
 from latlab.lab.bridges.vfio import GROUPS
 from latlab.lab.finding import Finding
-from latlab.lab.guests.qemu import OLDEST_QEMU, qemu_program, qemu_version
+from latlab.lab.guests.qemu import OLDEST_QEMU, qemu_lacking, qemu_program, qemu_version
 from latlab.lab.images import list_images
 from latlab.lab.machine import Machine
 from latlab.lab.namespaces import namespace_name
@@ -56,8 +56,13 @@ def bridge_findings(machine: Machine, tried: Mapping[str, Finding]) -> Iterator[
     remedy = "turn VT-d or AMD-Vi on in the firmware, and boot the kernel with intel_iommu=on or amd_iommu=on"
     found = f"{groups} groups" if groups else "not in use"
     yield Finding("bridges", "IOMMU", True if groups else None, found, "" if groups else remedy)
+    no_guests = qemu_lacking(machine)
     for kind, bridge in BRIDGES.items():
         name = f"bridge {kind}"
+        if no_guests:
+            remedy = install_remedy(qemu_program(machine))
+            yield Finding("bridges", name, None, f"not available: {no_guests}, and no guest without it", remedy)
+            continue
         lackings = [(bridge.lacking(joint, site), joint) for joint in _joints(kind, machine)]
         lacking, joint = next((one for one in lackings if one[0] is None), lackings[0])
         kernel = tried.get(kind)

@@ -9,6 +9,8 @@ from latlab.errors import LabError, LatlabError, UsageError
 from latlab.host.tools import install_remedy
 from latlab.lab.agent_binary import find_agent
 from latlab.lab.guests.origin import images_by_name, is_current
+from latlab.lab.images.kinds import READY_MADE
+from latlab.lab.images.recipe import FLAVOURS
 from latlab.lab.loads import plan_loads
 from latlab.lab.loads.table import LOADS
 from latlab.lab.machine import ANY, Machine, read_machine
@@ -205,6 +207,14 @@ def exchanges_clocks(scenario: Scenario, stream: Stream) -> bool:
     return sync == "exchange" or (sync == "auto" and any(guest.domain for guest in guests))
 
 
+def _build_command(image: str, kind: object) -> str:
+    """What builds the image: of a board, or of a guest, whose kernel has to be said where the name does not tell it."""
+    command = f"latlab image build {image}"
+    if image in READY_MADE:
+        return command
+    return f"{command} --board" if kind == "hosts" else f"{command} --flavour {'|'.join(FLAVOURS)}"
+
+
 def _images(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     """The images that boards and guests of ours start from."""
     needed = {("guests", name): guest.image_name for name, guest in scenario.guests.items() if guest.is_ours}
@@ -215,7 +225,7 @@ def _images(scenario: Scenario, machine: Machine, where: Where) -> Problems:
             yield LabError(
                 f"there is no image {image}",
                 where=where(place),
-                remedy=f"`latlab image build {image}`; those built: {', '.join(built) or 'none'}",
+                remedy=f"`{_build_command(image, place[0])}`; those built: {', '.join(built) or 'none'}",
             )
         elif not is_current(built[image]):
             yield LabError(
