@@ -7,11 +7,12 @@ import subprocess
 import pytest
 from lab_machine import dump, scenario
 
-from latlab.lab.guests.planned import TAG
+from latlab.lab.guests.planned import TAG, planned_site
 from latlab.lab.loads import plan_loads
 from latlab.lab.places import Places
 from latlab.lab.plan import Command, PlannedCell, plan_text
 from latlab.lab.site import Site
+from latlab.scenario import parse
 
 HOSTS = {"sensor": "netns", "ecu": "netns"}
 UP = {"from": "sensor", "to": "ecu"}
@@ -85,3 +86,20 @@ def test_the_plan_can_be_pasted_and_undoes_itself() -> None:
     assert "latlab-RUN-sensor" in dump()
     subprocess.run(["sh", "-e"], input="#" + undo, text=True, check=True, capture_output=True)
     assert dump() == before
+
+
+def test_a_plan_in_virtual_time_does_nothing_on_this_machine() -> None:
+    on_board = {"kind": "netns", "on": "board1"}
+    virtual = parse(
+        {
+            "name": "virtual",
+            "hosts": {"board1": {"kind": "board", "time": "virtual"}, "sensor": on_board, "ecu": on_board},
+            "links": [{"ends": ["sensor.eth0", "ecu.eth0"]}],
+            "streams": {"control": {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": "64B"}},
+            "duration": "1s",
+        }
+    ).scenario
+    assert virtual
+    text = plan_text([PlannedCell("all", virtual, planned_site(virtual))])
+    assert "# ip netns add latlab-" in text and "nothing here can be pasted" in text
+    assert [line for line in text.splitlines() if line.strip() and not line.startswith("#")] == []

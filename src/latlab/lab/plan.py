@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,8 @@ SNAPSHOTS = """\
 # A run boots a guest of an image once, keeps it (QMP migrate), and starts it with -incoming from then on:
 # here it is booted every time."""
 LONG = 400
+IN_TURNS = """\
+# A board in virtual time runs in turns with the lab: nothing here can be pasted. It is what would be typed there."""
 FOLD = 100
 """A command longer than LONG is folded into lines of about FOLD characters."""
 
@@ -83,7 +86,14 @@ def plan_text(cells: Sequence[PlannedCell], problems: Sequence[str] = ()) -> str
         texts += bed.tear_down(own, "Undo what is this cell's own")
     if common:
         texts += beds[0].tear_down(common, "Undo the test bed")
-    return "\n".join(texts) + "\n"
+    text = "\n".join(texts) + "\n"
+    return _only_to_read(text) if any(cell.scenario.in_virtual_time for cell in cells) else text
+
+
+def _only_to_read(text: str) -> str:
+    """The plan as comments: what is to be done on a board in virtual time must not be done on this machine."""
+    first, rest = text.split("\n", 1)
+    return f"{first}\n{IN_TURNS}\n" + textwrap.indent(rest, "# ", lambda line: bool(line.strip()) and line[0] != "#")
 
 
 class _Bed:
