@@ -14,6 +14,8 @@ from latlab.lab.agent_binary import find_agent
 from latlab.lab.images import Image
 
 PATIENCE_S = "60"
+WITHIN_S = 600
+"""A command that hangs fails its test, and not the whole suite."""
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -39,7 +41,12 @@ def booted(
 
     def run(*argv: str) -> subprocess.CompletedProcess[str]:
         command = (str(find_agent()), "in", "--patience", PATIENCE_S, str(folder), *argv)
-        return subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        try:
+            return subprocess.run(
+                command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=WITHIN_S
+            )
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"`{' '.join(argv)}` did not end within {WITHIN_S} s; the console: {_console(folder)}")
 
     process = subprocess.Popen(qemu, stdin=subprocess.DEVNULL)
     try:

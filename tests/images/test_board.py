@@ -300,8 +300,8 @@ setsid qemu-system-x86_64 -machine q35 -accel kvm -cpu host -m 192M -nodefaults 
   -device virtserialport,chardev=port1,nr=1,name=latlab.1 \\
   -netdev tap,id=net,ifname=tap0,script=no,downscript=no,vhost=on -device virtio-net-pci,netdev=net,romfile= \\
   </dev/null >/run/inner/log 2>&1 &
-latlab-agent in --patience 300 /run/inner sh -c 'uname -r; ls /sys/class/net; dmesg | grep Hypervisor' </dev/null ||
-  cat /run/inner/log
+timeout 400 latlab-agent in --patience 300 /run/inner sh -c 'uname -r; ls /sys/class/net; dmesg | grep Hypervisor' \\
+  </dev/null || cat /run/inner/log /run/inner/console
 """
 
 
