@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 from board_place import BoardPlace
+from lab_machine import alive
 from latlab_command import cells_of, read
 
 import latlab
@@ -36,6 +37,9 @@ def test_a_cell_is_measured_twice_and_its_medians_agree_to_a_microsecond(
     assert {first["label"], second["label"]} == {"virtual time"}
     assert "virtual time: reproducible, compares configurations, says nothing about this machine's speed" in ended.out
     assert "1 a nanosecond" in " ".join(ended.out.split())
+    alone = [step for cell in (first, second) for step in cell["steps"] if step["title"].startswith("board1's ")]
+    assert [(step["actual"], step["ok"]) for step in alone[1::2]] == [("SCHED_FIFO 1", True)] * 2
+    assert all(step["ok"] and step["actual"].isdigit() for step in alone[::2])
     packets = (
         latlab.load(folder).packets("all").with_columns(latency=pl.col("rx_soft_tai_ns") - pl.col("launch_tai_ns"))
     )
@@ -68,6 +72,19 @@ def test_a_board_in_virtual_time_that_is_killed_fails_its_cell_and_leaves_nothin
     assert lab.ended().status == 3
     (cell,) = cells_of(place.only_run()).values()
     assert cell["status"] == "failed" and "was ended by signal 9" in cell["reason"]["what"]
+    assert place.trace() == before
+
+
+def test_a_killed_lab_leaves_nothing_of_a_board_in_virtual_time_once_cleaned_up(place: BoardPlace) -> None:
+    before = place.trace()
+    lab = place.start("run", place.board_scenario(hosts=HOSTS, duration="600s", warmup="1s"), "--verbose")
+    lab.until("measuring")
+    (pids,) = Path("/run/latlab").glob("*-ways/board1/pid")
+    pid = int(pids.read_text())
+    lab.signal(signal.SIGKILL)
+    lab.ended()
+    assert place.latlab("clean").status == 0
+    assert not alive(pid)
     assert place.trace() == before
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import mmap
-import os
 import socket
 import struct
 import threading
@@ -14,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from latlab.host.turns import BLOCKING_MONITOR, IDENTITY, MAILBOX, MAILBOX_BYTES, MONITOR
+from latlab.host.turns import BLOCKING_MONITOR, HALTED, IDENTITY, MAILBOX, MAILBOX_BYTES, MONITOR
 
 START, INPUT, INPUT_END, SIGNAL, MORE, OUT, ERR, EXIT = range(1, 9)
 IN_AT, OUT_AT = 4096, 4096 + 512 * 1024
@@ -35,7 +34,6 @@ class OwnMachine:
         self._clients: list[socket.socket] = []
         self._servers = []
         (directory / MAILBOX).write_bytes(IDENTITY.ljust(MAILBOX_BYTES, b"\0"))
-        (directory / "pid").write_text(str(os.getpid()))
         with (directory / MAILBOX).open("r+b") as file:
             self._memory = mmap.mmap(file.fileno(), MAILBOX_BYTES)
         for name in (MONITOR, BLOCKING_MONITOR):
@@ -71,8 +69,7 @@ class OwnMachine:
     def _speak(self, client: socket.socket) -> None:
         self._say(client, {"QMP": {"version": {"qemu": {"major": 10, "minor": 0, "micro": 2}}, "capabilities": []}})
         for asked in _objects(client):
-            answers = {"query-status": {"status": "guest-panicked"}, "query-cpus-fast": [{"thread-id": 0}]}
-            answer = {"return": answers.get(asked["execute"], {})}
+            answer: dict[str, object] = {"return": {"status": HALTED} if asked["execute"] == "query-status" else {}}
             self._say(client, answer | ({"id": asked["id"]} if "id" in asked else {}))
             if asked["execute"] == "cont":
                 self._take_turn()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
-from unittest import mock
 
 import pytest
 from own_machine import EXIT, INPUT, INPUT_END, MORE, OUT, START, OwnMachine, Record
@@ -23,13 +21,6 @@ def echo(heard: list[Record]) -> list[Record]:
         if kind == INPUT_END:
             said.append((program, EXIT, b"\0"))
     return said
-
-
-@pytest.fixture(autouse=True)
-def unpinned() -> Iterator[None]:
-    """The machine's threads are the test's own: they stay on their CPUs."""
-    with mock.patch("latlab.host.turns._alone", mock.AsyncMock()):
-        yield
 
 
 def test_a_command_is_heard_in_one_turn_and_ends_in_it(tmp_path: Path) -> None:

@@ -40,15 +40,14 @@ _HEADER: Final = struct.Struct("=III")
 _PIECE: Final = 64 * 1024
 _START, _INPUT, _INPUT_END, _SIGNAL, _MORE, _OUT, _ERR, _EXIT = range(1, 9)
 
-_HALTED: Final = "guest-panicked"
+HALTED: Final = "guest-panicked"
 """What QEMU calls the state of a machine that has told it to halt: by the device for a kernel's panic."""
-_LOOK_S: Final = 0.02
-_START_S: Final = 15.0
-"""Within which a QEMU that was started has its monitor."""
 _PASSES: Final = 64
 """So often everything that is ready in the event loop has its turn, before the machine has: whoever was woken by what
 it said may have something to ask, and that may wake others."""
 _LINE: Final = 1 << 24
+_NO_STATUS: Final = 125
+"""Of a process whose end was told without its status."""
 
 
 class TurnsProcess:
@@ -93,7 +92,7 @@ class TurnsProcess:
         if self.returncode is not None:
             return
         if kind == _EXIT:
-            self.ended(payload[0])
+            self.ended(payload[0] if payload else _NO_STATUS)
             return
         stream, file = (self.stdout, self._out) if kind == _OUT else (self.stderr, self._err)
         if stream:
@@ -193,22 +192,23 @@ class Turns:
 
         None: it ended otherwise, or the machine is gone.
         """
-        if self._mailbox is None or self._waiting:
+        if self._waiting:
             return None
         process = self.start(words, None, None, None)
         try:
             with socket.socket(socket.AF_UNIX) as monitor:
                 monitor.settimeout(within_s)
                 monitor.connect(str(self._directory / BLOCKING_MONITOR))
+                mailbox = self._shared()
                 with monitor.makefile("rw") as line:
                     _say(line, "qmp_capabilities")
                     while process.returncode is None:
-                        self._tell(self._mailbox)
+                        self._tell(mailbox)
                         self._turns += 1
                         _say(line, "cont")
                         while json.loads(line.readline()).get("event") != "STOP":
                             pass
-                        self._hear(self._mailbox)
+                        self._hear(mailbox)
         except (OSError, ValueError):
             return None
         return process.said.decode(errors="replace") if process.returncode == 0 else None
@@ -217,13 +217,15 @@ class Turns:
         """Nothing; the machine is gone, and with it every process that was on it."""
         client = QMPClient("latlab")
         try:
-            with await self._halted(client) as mailbox:
-                self._mailbox, self._turns = mailbox, 0
-                await self._take_turns(client, mailbox)
+            await self._reach(client)
+            self._turns = 0
+            await self._take_turns(client, self._shared())
         except (ConnectError, QMPError, EOFError, OSError):
             pass
         finally:
-            self._mailbox = None
+            if self._mailbox is not None:
+                self._mailbox.close()
+                self._mailbox = None
             for process in self._processes.values():
                 process.ended(-signal.SIGKILL)
             self._processes.clear()
@@ -231,31 +233,19 @@ class Turns:
             with contextlib.suppress(QMPError, EOFError, OSError):
                 await client.disconnect()
 
-    async def _halted(self, client: QMPClient) -> mmap.mmap:
-        """The memory, once the machine stands still."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + _START_S
-        while True:
-            try:
-                await client.connect(str(self._directory / MONITOR))
-                break
-            except ConnectError:
-                if loop.time() > until or self._is_gone():
-                    raise
-            await asyncio.sleep(_LOOK_S)
-        if not os.environ.get("NOPIN"):
-            await _alone(client, self._directory)
-        while (await _status(client)) != _HALTED:
-            await asyncio.sleep(_LOOK_S)
-        with (self._directory / MAILBOX).open("r+b") as file:
-            return mmap.mmap(file.fileno(), MAILBOX_BYTES)
+    async def _reach(self, client: QMPClient) -> None:
+        """Nothing; the machine's monitor answers, and it stands still. OSError: it does not."""
+        await client.connect(str(self._directory / MONITOR))
+        answer: Mapping[str, Any] = await client.execute("query-status")  # type: ignore[assignment]
+        if answer["status"] != HALTED:
+            raise OSError(f"{self.name} is {answer['status']}")
 
-    def _is_gone(self) -> bool:
-        """Whether QEMU was killed: one that ends in order takes its pid file along."""
-        try:
-            return not Path("/proc", (self._directory / "pid").read_text().strip()).exists()
-        except OSError:
-            return False
+    def _shared(self) -> mmap.mmap:
+        """The memory shared with the machine."""
+        if self._mailbox is None:
+            with (self._directory / MAILBOX).open("r+b") as file:
+                self._mailbox = mmap.mmap(file.fileno(), MAILBOX_BYTES)
+        return self._mailbox
 
     async def _take_turns(self, client: QMPClient, mailbox: mmap.mmap) -> None:
         stopped = 0
@@ -303,11 +293,6 @@ def _say(line: TextIO, command: str) -> None:
     line.flush()
 
 
-async def _status(client: QMPClient) -> str:
-    answer: Mapping[str, Any] = await client.execute("query-status")  # type: ignore[assignment]
-    return str(answer["status"])
-
-
 async def _unless_gone(client: QMPClient, awaited: Coroutine[Any, Any, object]) -> None:
     """Nothing, once that has come. EOFError: the machine is gone before."""
     coming, gone = asyncio.ensure_future(awaited), asyncio.ensure_future(client.runstate_changed())
@@ -320,21 +305,6 @@ async def _unless_gone(client: QMPClient, awaited: Coroutine[Any, Any, object]) 
     finally:
         for future in (coming, gone):
             future.cancel()
-
-
-async def _alone(client: QMPClient, directory: Path) -> None:
-    """Nothing; QEMU's threads share one CPU, where none runs beside the virtual CPU's.
-
-    Its main thread runs timers, too. When it does depends on this machine, unless it only ever gets to run while the
-    virtual CPU stands still. Where that is not allowed, repeats differ by some microseconds.
-    """
-    cpus: Sequence[Mapping[str, Any]] = await client.execute("query-cpus-fast")  # type: ignore[assignment]
-    with contextlib.suppress(OSError, ValueError):
-        pid = int((directory / "pid").read_text())
-        cpu = max(os.sched_getaffinity(0))
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            os.sched_setaffinity(int(thread), {cpu})
-        os.sched_setscheduler(int(cpus[0]["thread-id"]), os.SCHED_FIFO, os.sched_param(1))
 
 
 class TurnsHost(Host):

@@ -2,6 +2,7 @@
 
 python -m latlab.lab.guests.monitor snapshot SOCKET FILE
 python -m latlab.lab.guests.monitor threads SOCKET
+python -m latlab.lab.guests.monitor state SOCKET STATE SECONDS
 """
 
 from __future__ import annotations
@@ -40,6 +41,24 @@ async def vcpu_threads(socket: str) -> dict[int, int]:
     """vCPU → the id of its thread on the host."""
     (cpus,) = await ask(socket, ("query-cpus-fast", {}))
     return {int(cpu["cpu-index"]): int(cpu["thread-id"]) for cpu in cpus}
+
+
+async def until_state(socket: str, state: str, within_s: float) -> str:
+    """The machine's state as QEMU calls it, once it is that one, or the time is over."""
+    client = QMPClient("latlab")
+    try:
+        await asyncio.wait_for(client.connect(socket), WITHIN_S)
+        try:
+            end = asyncio.get_running_loop().time() + within_s
+            while True:
+                answer: dict[str, Any] = await client.execute("query-status")  # type: ignore[assignment]
+                if answer["status"] == state or asyncio.get_running_loop().time() > end:
+                    return str(answer["status"])
+                await asyncio.sleep(POLL_S)
+        finally:
+            await client.disconnect()
+    except (ConnectError, QMPError, TimeoutError, OSError, EOFError) as error:
+        raise LabError(f"QEMU does not answer: {error}", where=socket, remedy="see the machine's log") from None
 
 
 async def snapshot(socket: str, path: Path) -> None:
@@ -88,6 +107,8 @@ def main(arguments: list[str]) -> int:
             case ["threads", socket]:
                 for cpu, thread in sorted(asyncio.run(vcpu_threads(socket)).items()):
                     print(cpu, thread)
+            case ["state", socket, state, seconds]:
+                print(asyncio.run(until_state(socket, state, float(seconds))))
             case _:
                 sys.stderr.write((__doc__ or "") + "\n")
                 return 2

@@ -10,7 +10,7 @@ from pathlib import Path
 from latlab.errors import LabError
 from latlab.host import MACHINE, GuestHost, Host, TurnsHost
 from latlab.host.guest import GUEST_AGENT
-from latlab.host.turns import IDENTITY, MAILBOX, MAILBOX_BYTES
+from latlab.host.turns import HALTED, IDENTITY, MAILBOX, MAILBOX_BYTES
 from latlab.lab.guests.monitor import MONITOR_MODULE
 from latlab.lab.guests.qemu import MONITOR, qemu_lacking
 from latlab.lab.images import Image, snapshot_path
@@ -19,6 +19,7 @@ from latlab.lab.machines.board_qemu import board_argv, board_key
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
+from latlab.lab.tuning.threads import ALL, VCPUS, at_fifo, on_cpus, thread_step
 from latlab.scenario import BoardHost, Scenario
 
 BOOT_S = 240
@@ -50,7 +51,6 @@ class BoardMachine(MachineKind):
         if what := qemu_lacking(site.machine):
             remedy = "QEMU 7.2 or newer: `sudo apt install qemu-system-x86`"
             yield LabError(what, where=f"hosts.{name}", remedy=remedy)
-
         nested = [guest for guest in scenario.guests if scenario.machine_of(guest) == name]
         if nested and _is_virtual(scenario, name):
             what = f"{', '.join(nested)}: guests on a board in virtual time are not in this version"
@@ -74,7 +74,9 @@ class BoardMachine(MachineKind):
             keep = (sys.executable, "-m", MONITOR_MODULE, "snapshot", f"{folder(site, name)}/{MONITOR}", str(snapshot))
             yield Step(MACHINE, f"keep {name} as it is now to start from, here and ever after", keep)
         yield _qemu(scenario, name, site, snapshot, f"start {name}")
-        if not virtual:
+        if virtual:
+            yield from _alone(name, site)
+        else:
             yield Step(
                 host=MACHINE,
                 title=f"set {name}'s clock, to the second",
@@ -99,7 +101,8 @@ def _qemu(
     console = f"{site.logs}/{name}.console"
     ready = Check((site.agent, "in", "--patience", str(BOOT_S), at, *ANSWERS), "answers", within_ms=(BOOT_S + 5) * 1000)
     if _is_virtual(scenario, name):
-        ready = Check(ANSWERS, "answers", at=name)
+        state = (sys.executable, "-m", MONITOR_MODULE, "state", f"{at}/{MONITOR}", HALTED, str(BOOT_S))
+        ready = Check(state, HALTED, within_ms=(BOOT_S + 5) * 1000)
     return Service(
         host=MACHINE,
         title=title,
@@ -110,6 +113,18 @@ def _qemu(
         passing=passing,
         carries=name,
     )
+
+
+def _alone(name: str, site: Site) -> Iterator[Step]:
+    """QEMU's threads share one CPU, where none runs beside the virtual CPU's.
+
+    Its main thread runs timers, too: when it does depends on this machine, unless it only ever gets to run while the
+    virtual CPU stands still.
+    """
+    pids = f"{folder(site, name)}/pid"
+    shared, ahead = on_cpus((max(site.machine.cpus),)), at_fifo(1)
+    yield thread_step(MACHINE, f"{name}'s threads {shared.title}", ALL, shared, pids)
+    yield thread_step(MACHINE, f"{name}'s virtual CPU {ahead.title}", VCPUS, ahead, pids)
 
 
 def _is_virtual(scenario: Scenario, name: str) -> bool:

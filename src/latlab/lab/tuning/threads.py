@@ -1,9 +1,9 @@
 """Where the threads of a guest run on its host, and how they are scheduled: vCPUs, emulator, vhost.
 
 Their ids are known only once the guest runs, so that each command finds them by name. QEMU names its own with
-`debug-threads=on`, a vCPU's `CPU 0/KVM`. The kernel names vhost's `vhost-PID` (drivers/vhost/vhost.c): since Linux 6.4
-they are tasks of QEMU's process, before that the kernel's own. QEMU ends with the cell, and its threads with it:
-nothing is to be undone.
+`debug-threads=on`, a vCPU's `CPU 0/KVM`, one that emulates all of them `ALL CPUs/TCG`. The kernel names vhost's
+`vhost-PID` (drivers/vhost/vhost.c): since Linux 6.4 they are tasks of QEMU's process, before that the kernel's own.
+QEMU ends with the cell, and its threads with it: nothing is to be undone.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from latlab.scenario.tuning import GuestTuning, Threads
 SETTLED_MS = 1000
 """A thread that ends between being found and being asked spoils one reading."""
 
-VCPUS = 'grep -lE "^CPU [0-9]+/" /proc/$p/task/*/comm'
+VCPUS = 'grep -lE "^(CPU [0-9]+|ALL CPUs)/" /proc/$p/task/*/comm'
 VCPU = 'grep -lE "^CPU {}/" /proc/$p/task/*/comm'
-EMULATOR = 'grep -LE "^(CPU |vhost-)" /proc/$p/task/*/comm'
+EMULATOR = 'grep -LE "^(CPU |ALL CPUs|vhost-)" /proc/$p/task/*/comm'
+ALL = "ls /proc/$p/task/*/comm"
 VHOST = "grep -lx vhost-$p /proc/$p/task/*/comm /proc/[0-9]*/comm"
 
 EACH = (
@@ -65,11 +66,11 @@ def thread_steps(host: str, scenario: Scenario, site: Site) -> Iterator[Step]:
     """The steps for each guest of the host: where its threads run, and how."""
     for name, tuning in scenario.tuning[host].guests.items():
         guest = scenario.guests[name]
+        # A libvirt domain's threads are libvirt's to set (`virsh vcpupin`, `<cputune>`): they are only checked.
+        theirs, pids = guest.domain is not None, pid_file(name, guest, site)
         for kind in KINDS:
             for title, find, setting in _settings(kind, kind.wanted(tuning), guest):
-                yield _step(
-                    host, f"{name}'s {title} {setting.title}", find, setting, guest, pid_file(name, guest, site)
-                )
+                yield thread_step(host, f"{name}'s {title} {setting.title}", find, setting, pids, only_check=theirs)
 
 
 def pid_file(name: str, guest: Guest, site: Site) -> str:
@@ -105,13 +106,13 @@ def at_fifo(priority: int) -> Setting:
     return Setting(f"at {expected}", ("chrt", "-p"), ("-f", str(priority)), expected, scheduling)
 
 
-def _step(host: str, title: str, find: str, setting: Setting, guest: Guest, pids: str) -> Step:
-    """A libvirt domain's threads are libvirt's to set (`virsh vcpupin`, `<cputune>`): they are only checked."""
+def thread_step(host: str, title: str, find: str, setting: Setting, pids: str, *, only_check: bool = False) -> Step:
+    """The threads that `find` lists, of the QEMU whose pid is in the file `pids`, are set so; or only ought to be."""
     each = ("sh", "-c", EACH.format(find), pids, *setting.tool)
     return Step(
         host=host,
         title=title,
-        do=() if guest.domain else (*each, *setting.value),
+        do=() if only_check else (*each, *setting.value),
         check=Check(each, expected=setting.expected, read=setting.read, within_ms=SETTLED_MS),
         optional=True,
         lasting=True,
