@@ -314,7 +314,7 @@ class TurnsHost(Host):
     agent = GUEST_AGENT
     files_are_here = False
     fleeting = True
-    patience = 5.0
+    patience = 20.0
 
     def __init__(self, name: str, directory: str) -> None:
         super().__init__(name)

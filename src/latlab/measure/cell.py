@@ -22,13 +22,12 @@ from latlab.lab.guests.described import (
     described_guests,
     described_guests_running,
 )
-from latlab.lab.guests.qemu import qemu_version
 from latlab.lab.guests.start import start_conditions
 from latlab.lab.guests.unavailable import summed_up, unavailable
 from latlab.lab.loads import plan_loads
 from latlab.lab.loads.runner import LoadRunner
 from latlab.lab.machines import machine_steps, planned_sites, seen_sites
-from latlab.lab.machines.board_qemu import INSTRUCTIONS_PER_NS
+from latlab.lab.machines.board_qemu import INSTRUCTIONS_PER_NS, virtual_time_by
 from latlab.lab.places import find_places
 from latlab.lab.site import Site
 from latlab.lab.timestamping import hardware_stamps_step, parse_timestamping
@@ -136,7 +135,7 @@ async def run_cell(run: Run, order: int, site: Site, folder: CellFolder, listene
     scenario = run.cell.scenario
     if scenario.in_virtual_time:
         outcome.label, outcome.instructions_per_ns = LABEL_VIRTUAL, INSTRUCTIONS_PER_NS
-        outcome.qemu = ".".join(map(str, qemu_version(site.machine) or ()))
+        outcome.qemu = virtual_time_by(scenario, site)
         outcome.run_id = hashlib.sha256(run.cell.slug.encode()).hexdigest()[:16]
         site = replace(site, tag=SAME_TAG, lab=site.tag)
     site = replace(site, others=planned_sites(scenario, site))

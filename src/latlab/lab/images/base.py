@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from latlab.errors import LabError
-from latlab.lab.images import elf, own_module
+from latlab.lab.images import elf, own_modules
 from latlab.lab.images.archive import DIRECTORY, Entry, archive, file, link
 from latlab.lab.images.board_recipe import NESTED_KVM
+from latlab.lab.images.emulator import emulator, newest_qemu
 from latlab.lab.images.kernel import startable
 from latlab.lab.images.kmod_tables import kmod_tables
 from latlab.lab.images.libraries import needed_libraries
@@ -26,7 +27,7 @@ from latlab.lab.images.recipe import (
     Parts,
     Recipe,
 )
-from latlab.lab.images.tools import printed
+from latlab.lab.images.tools import Say, printed
 from latlab.lab.images.tree import PROGRAM_FOLDERS, Tree
 
 AGENT = "usr/bin/latlab-agent"
@@ -40,15 +41,13 @@ HEADERS = ".headers"
 KMOD_TABLES = ".tables"
 
 
-Say = Callable[[str], None]
-
-
 @dataclass(frozen=True)
 class Ingredients:
     """The packages an image is made of.
 
     programs: those of the recipe; extra: asked for by name, whole; libraries: of those and of programs; headers: what
-    our own module is compiled with; none where that is not needed or cannot be done.
+    our own modules are compiled with; none where that is not needed or cannot be done. Of QEMU and its libraries there
+    are the newest that Debian has for this release.
     """
 
     recipe: Recipe
@@ -69,21 +68,22 @@ class Ingredients:
 class Base:
     """What was made: the kernel and its version, and the archive the agent is to be added to.
 
-    nested: the archive of what starts guests in the machine itself; None: none are. lacking: module that is not
-    there → what that takes away.
+    nested: the archive of what starts guests in the machine itself; None: none are. emulator: the QEMU that runs the
+    machine, as files by their paths in its folder. lacking: module that is not there → what that takes away.
     """
 
     kernel: bytes
     kernel_version: str
     archive: bytes
     nested: bytes | None
+    emulator: Mapping[str, Entry]
     lacking: Mapping[str, str]
 
 
-def find_ingredients(recipe: Recipe, extra: Sequence[str], cache: Path) -> Ingredients:
+def find_ingredients(recipe: Recipe, extra: Sequence[str], cache: Path, say: Say) -> Ingredients:
     """What apt has today for an image of that recipe. LabError: it lacks a package.
 
-    cache: the folder apt may use.
+    cache: the folder apt may use; say: is told, a line each, what there is only in an older version.
     """
     architecture = machine_architecture()
     if architecture not in recipe.architectures:
@@ -95,13 +95,15 @@ def find_ingredients(recipe: Recipe, extra: Sequence[str], cache: Path) -> Ingre
     apt = Apt(cache)
     kernel = apt.kernel(*(name.format(architecture) for name in recipe.kernels))
     nested = recipe.nested or Parts()
-    programs = tuple(apt.packages((*recipe.parts.packages, *nested.packages)))
+    programs = tuple(apt.packages(recipe.parts.packages))
+    emulator = newest_qemu(apt, nested.packages, cache, say) if recipe.nested else ()
     named = tuple(apt.packages(extra)) if extra else ()
     # Of a package that has files only most is left out, and so is what that would need.
-    linked = (one for one in programs if one.name in {*recipe.parts.programs, *nested.programs})
-    libraries = tuple(apt.libraries_of((*linked, *named)))
-    headers = apt.headers(kernel) if recipe.nested and not own_module.missing_compiler() else ()
-    return Ingredients(recipe, architecture, kernel, programs, named, libraries, tuple(headers))
+    linked = (one for one in programs if one.name in recipe.parts.programs)
+    newer = {one.name: one for one in emulator}
+    libraries = [one for one in apt.libraries_of((*linked, *named)) if one.name not in newer]
+    headers = apt.headers(kernel) if recipe.nested and not own_modules.missing_compiler() else ()
+    return Ingredients(recipe, architecture, kernel, (*programs, *emulator), named, tuple(libraries), tuple(headers))
 
 
 def make_base(ingredients: Ingredients, cache: Path, scratch: Path, say: Say) -> Base:
@@ -121,18 +123,20 @@ def make_base(ingredients: Ingredients, cache: Path, scratch: Path, say: Say) ->
     own: list[Module] = []
     if recipe.nested:
         try:
-            own = [_own_module(ingredients, scratch)]
+            own = _own_modules(ingredients, scratch)
         except LabError as error:
-            lacking |= {own_module.NAME: NESTED_KVM}
-            say(f"module {own_module.NAME} is not made ({error.what}), so the image lacks this: {NESTED_KVM}")
+            lacking |= dict.fromkeys(own_modules.NAMES, NESTED_KVM)
+            ours = " and ".join(own_modules.NAMES)
+            say(f"modules {ours} are not made ({error.what}), so the image lacks this: {NESTED_KVM}")
     tree = Tree(folders[one.name] for one in ingredients.packages if one not in ingredients.headers)
     programs = _programs(ingredients, folders, tree)
     entries = programs | _modules(modules, names, own, recipe, tree, scratch) | _settings()
-    nested = None
+    nested, runs = None, {}
     if recipe.nested:
         parts = _parts(recipe.nested, folders)
         nested = archive(parts | needed_libraries(programs | parts, tree))
-    return Base(kernel, modules.release, archive(entries), nested, lacking)
+        runs = emulator(parts, tree)
+    return Base(kernel, modules.release, archive(entries), nested, runs, lacking)
 
 
 def chosen_modules(modules: Modules, recipe: Recipe) -> tuple[list[str], dict[str, str]]:
@@ -164,13 +168,13 @@ def _unpacked(ingredients: Ingredients, cache: Path, scratch: Path) -> dict[str,
     return folders
 
 
-def _own_module(ingredients: Ingredients, scratch: Path) -> Module:
-    """Our own module. LabError: it cannot be made here."""
-    if missing := own_module.missing_compiler():
+def _own_modules(ingredients: Ingredients, scratch: Path) -> list[Module]:
+    """Our own modules. LabError: they cannot be made here."""
+    if missing := own_modules.missing_compiler():
         raise LabError(f"{' and '.join(missing)} not on the PATH")
     if not ingredients.headers:
         raise LabError(f"apt has no headers of {ingredients.kernel.name} {ingredients.kernel.version}")
-    return own_module.compiled(scratch / HEADERS, scratch)
+    return own_modules.compiled(scratch / HEADERS, scratch)
 
 
 def _programs(ingredients: Ingredients, folders: Mapping[str, Path], tree: Tree) -> dict[str, Entry]:
@@ -217,7 +221,7 @@ def _modules(
     else:
         texts = tables(ordered) | {"modules.builtin": modules.builtin}
         entries |= {f"{home}/{name}": file(text.encode()) for name, text in texts.items()}
-    at_boot = [*modules.in_order(recipe.boot_modules), *own]
+    at_boot = [*modules.in_order(recipe.boot_modules), *(one for one in own if one.name in own_modules.AT_BOOT)]
     boot = "".join(f"/{home}/{module.path}\n" for module in at_boot)
     return entries | {BOOT_LIST: file(boot.encode())}
 

@@ -21,7 +21,7 @@ KERNELS = ("linux-image-6.12-rt-{}", "linux-image-rt-{}")
 """Newest first: Debian 12 has 6.12 beside its usual 6.1, and later releases have nothing older than 6.12."""
 
 NESTED_KVM = "KVM for guests nested in an emulated board"
-"""What our own module is for."""
+"""What our own modules are for."""
 
 NEEDED = (*BOOT_MODULES, "veth", "bridge", "tun")
 """A board without one of these is none."""

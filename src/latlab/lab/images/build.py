@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,10 +13,12 @@ from functools import cached_property
 from pathlib import Path
 
 from latlab.lab.agent_binary import find_agent
-from latlab.lab.images.base import Ingredients, Say, agent_archive, find_ingredients, make_base
+from latlab.lab.images.base import Ingredients, agent_archive, find_ingredients, make_base
+from latlab.lab.images.emulator import qemu_version, write_files
 from latlab.lab.images.image import (
     BASE,
     DESCRIPTION,
+    EMULATOR,
     INITRAMFS,
     KERNEL,
     NESTED_BASE,
@@ -31,6 +34,7 @@ from latlab.lab.images.nested_image import image_archive
 from latlab.lab.images.packages import to_be_fetched
 from latlab.lab.images.room import room
 from latlab.lab.images.store import find_image, home, locked, packages_directory, remove_superseded
+from latlab.lab.images.tools import Say
 
 BUILDING = ".building-"
 COPIES = 2
@@ -63,7 +67,7 @@ def build_image(
     with locked(folder, lambda: say(f"waiting for another build of {name}")):
         remove_superseded(folder)
         data = binary.read_bytes()
-        ingredients = find_ingredients(sort.recipe, extra, packages_directory())
+        ingredients = find_ingredients(sort.recipe, extra, packages_directory(), say)
         digest = hashlib.sha256(data).hexdigest()
         inputs = _Inputs(name, sort, extra, digest, ingredients, nested, recipe_version(sort.kind))
         built = find_image(name)
@@ -115,6 +119,16 @@ class _Inputs:
     def base_files(self) -> tuple[str, ...]:
         """The files that are made of packages."""
         return (KERNEL, BASE, NESTED_BASE) if self.nested else (KERNEL, BASE)
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folders of files that are made of packages."""
+        return (EMULATOR,) if self.nested else ()
+
+    @property
+    def emulator(self) -> str:
+        """The version of the QEMU that the image has for its machine; empty if it has none."""
+        return qemu_version(self.ingredients.packages) if self.nested else ""
 
     @property
     def whole_files(self) -> tuple[str, ...]:
@@ -173,6 +187,8 @@ def _made(inputs: _Inputs, parts: Path, say: Say) -> _Made:
     (parts / BASE).write_bytes(base.archive)
     if base.nested is not None:
         (parts / NESTED_BASE).write_bytes(base.nested)
+    for folder in inputs.folders:
+        write_files(base.emulator, parts / folder)
     return _Made(base.kernel_version, base.lacking)
 
 
@@ -180,10 +196,12 @@ def _taken_over(before: Image | None, inputs: _Inputs, parts: Path) -> _Made | N
     """Kernel and bases are in the folder, those of the image before. None: they would differ."""
     if before is None or before.base != inputs.base:
         return None
-    if not all((before.folder / part).exists() for part in inputs.base_files):
+    if not all((before.folder / part).exists() for part in (*inputs.base_files, *inputs.folders)):
         return None
     for part in inputs.base_files:
         os.link(before.folder / part, parts / part)
+    for folder in inputs.folders:
+        shutil.copytree(before.folder / folder, parts / folder, symlinks=True, copy_function=os.link)
     return _Made(before.kernel_version, before.lacking)
 
 
@@ -208,6 +226,10 @@ def _put(inputs: _Inputs, parts: Path, made: _Made) -> Image:
     folder.mkdir(exist_ok=True)
     for part in (*inputs.base_files, *inputs.whole_files):
         os.replace(parts / part, folder / part)
+    for part in inputs.folders:
+        # One that is there is of the same packages, and may be in use.
+        if not (folder / part).exists():
+            os.replace(parts / part, folder / part)
     image = Image(
         name=inputs.name,
         kernel=folder / KERNEL,
@@ -225,6 +247,7 @@ def _put(inputs: _Inputs, parts: Path, made: _Made) -> Image:
         base=inputs.base,
         kind=inputs.sort.kind,
         lacking=made.lacking,
+        emulator=inputs.emulator,
         **inputs.nested_digest,
     )
     write_description(image, parts / DESCRIPTION)

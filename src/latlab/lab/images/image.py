@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from latlab.lab.images.emulator import PROGRAM
 from latlab.lab.images.kinds import BOARD_KIND, GUEST_KIND, recipe_version
 
 FORMAT = "latlab.image/1"
@@ -19,6 +20,7 @@ INITRAMFS = "initramfs"
 BASE = "base"
 NESTED_INITRAMFS = "initramfs-nested"
 NESTED_BASE = "base-nested"
+EMULATOR = "qemu"
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,8 @@ class Image:
     agent (the agent's binary), recipe (how images are made) and base (all but agent and nested image). packages: name →
     version. built: when, UTC, ISO 8601. size: bytes of the kernel and the initial file systems. extra: packages that
     were asked for by name. kind: `guest`, or `board`: a machine that holds a whole test bed. lacking: module it is
-    without → what that takes away. nested_image: digest of the guest image that is in a board's.
+    without → what that takes away. nested_image: digest of the guest image that is in a board's. emulator: the version
+    of the QEMU that comes with it and runs it, empty where this machine's does.
     """
 
     name: str
@@ -49,11 +52,17 @@ class Image:
     kind: str = GUEST_KIND
     lacking: Mapping[str, str] = field(default_factory=dict)
     nested_image: str = ""
+    emulator: str = ""
 
     @property
     def nested_initramfs(self) -> Path | None:
         """A board's other initial file system, in which there is QEMU and a guest image besides. None: no board."""
         return self.folder / NESTED_INITRAMFS if self.kind == BOARD_KIND else None
+
+    @property
+    def emulator_program(self) -> Path | None:
+        """The QEMU that comes with it. None: this machine's runs it."""
+        return self.folder / EMULATOR / PROGRAM if self.emulator else None
 
     @property
     def folder(self) -> Path:

@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from latlab.errors import LabError
@@ -21,7 +21,7 @@ HEADERS = ("linux-headers-", "linux-kbuild-")
 class Package:
     """A package as apt would install it today. depends: what it needs, the first of alternatives each.
 
-    size: bytes to be fetched; unpacked_size: bytes its files take.
+    size: bytes to be fetched; unpacked_size: bytes its files take. apt: the options of the apt that knows it.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Package:
     depends: tuple[str, ...]
     size: int
     unpacked_size: int
+    apt: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def file(self) -> str:
@@ -46,10 +47,11 @@ def machine_architecture() -> str:
 class Apt:
     """What apt knows of packages on this machine."""
 
-    def __init__(self, cache: Path) -> None:
-        """cache: a folder in which apt may keep what makes the next question quicker."""
+    def __init__(self, cache: Path, options: tuple[str, ...] = ()) -> None:
+        """cache: a folder in which apt may keep what makes the next question quicker. options: of apt(8)'s commands."""
         cache.mkdir(parents=True, exist_ok=True)
-        self._options = ("-o", f"Dir::Cache::pkgcache={cache.absolute()}/apt.bin", "-o", "Dir::Cache::srcpkgcache=")
+        kept = ("-o", f"Dir::Cache::pkgcache={cache.absolute()}/apt.bin", "-o", "Dir::Cache::srcpkgcache=")
+        self._options = (*kept, *options)
 
     def packages(self, names: Iterable[str]) -> list[Package]:
         """The packages, in that order. LabError: apt knows no such package."""
@@ -107,6 +109,7 @@ class Apt:
                 depends=tuple(_depends(fields)),
                 size=int(fields["Size"]),
                 unpacked_size=int(fields.get("Installed-Size", 0)) * 1024,
+                apt=self._options,
             )
 
     def _show(self, names: list[str]) -> str:
@@ -129,8 +132,10 @@ def fetch(packages: Iterable[Package], cache: Path) -> list[Path]:
     missing = [package for package in wanted if not (cache / package.file).exists()]
     if missing:
         with tempfile.TemporaryDirectory(dir=cache, prefix=".fetching-") as scratch:
-            names = [f"{package.name}={package.version}" for package in missing]
-            printed("apt-get", "download", "-q", *names, cwd=Path(scratch), remedy=f"look at the network; {UPDATE}")
+            for options in dict.fromkeys(package.apt for package in missing):
+                names = [f"{package.name}={package.version}" for package in missing if package.apt == options]
+                remedy = f"look at the network; {UPDATE}"
+                printed("apt-get", "download", "-q", *options, *names, cwd=Path(scratch), remedy=remedy)
             for package in missing:
                 os.replace(Path(scratch) / package.file, cache / package.file)
     return [cache / package.file for package in wanted]
@@ -155,7 +160,7 @@ def _unknown(names: Sequence[str]) -> LabError:
 
 
 def _depends(fields: dict[str, str]) -> Iterator[str]:
-    for field in ("Pre-Depends", "Depends"):
-        for alternatives in filter(None, fields.get(field, "").split(",")):
+    for name in ("Pre-Depends", "Depends"):
+        for alternatives in filter(None, fields.get(name, "").split(",")):
             first = alternatives.split("|")[0]
             yield re.split(r"[\s:(]", first.strip())[0]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from latlab.errors import LabError
 
 ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
+Say = Callable[[str], None]
+"""Is told what is going on, a line each time."""
 NO_ROOM = ("No space left on device", "Disk quota exceeded", "You don't have enough free space", ": Wrote only ")
 """What tools say when a file system is full; the last is tar's, of a file that just did not fit."""
 

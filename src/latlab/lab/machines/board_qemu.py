@@ -44,7 +44,7 @@ def board_argv(
     console: the file that gets what it prints. incoming: the snapshot it goes on from.
     """
     return (
-        qemu_program(site.machine),
+        program(image, site.machine),
         *_machine(_board(scenario, name), site.machine),
         *("-name", f"{name},debug-threads=on"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
@@ -54,17 +54,35 @@ def board_argv(
         *("-kernel", str(image.kernel), "-initrd", str(_initramfs(scenario, name, image))),
         *("-append", _command_line(_board(scenario, name), name, image)),
         *(_turns(folder) if _is_virtual(scenario, name) else serial_ports(folder)),
-        *_cards(scenario, name, site),
+        *_cards(scenario, name, image, site),
         *(("-incoming", f"exec:cat {shlex.quote(str(incoming))}") if incoming else ()),
     )
+
+
+def program(image: Image, machine: Machine) -> str:
+    """The QEMU that runs the board: its image's, else this machine's."""
+    return str(image.emulator_program or qemu_program(machine))
+
+
+def version(image: Image, machine: Machine) -> tuple[int, ...]:
+    """That QEMU's version, such as (10, 0, 2); empty when it cannot be told."""
+    if image.emulator:
+        return tuple(map(int, image.emulator.split(".")))
+    return qemu_version(machine) or ()
+
+
+def virtual_time_by(scenario: Scenario, site: Site) -> str:
+    """The version of the QEMU whose instructions are counted, such as 10.0.2."""
+    boards = (host for host in scenario.hosts.values() if isinstance(host, BoardHost) and host.time == "virtual")
+    return next((".".join(map(str, version(site.images[board.image], site.machine))) for board in boards), "")
 
 
 def board_key(scenario: Scenario, name: str, image: Image, machine: Machine) -> str:
     """What two boards must have in common to go on from one snapshot."""
     board = _board(scenario, name)
     parts = (
-        *(image.digest, qemu_version(machine), acceleration_here(machine), board.cpus, board.memory, board.nics),
-        *(_card(machine), board.append, name, _initramfs(scenario, name, image).name, board.time),
+        *(image.digest, version(image, machine), acceleration_here(machine), board.cpus, board.memory, board.nics),
+        *(_card(image, machine), board.append, name, _initramfs(scenario, name, image).name, board.time),
     )
     return "\n".join(map(str, parts))
 
@@ -103,14 +121,14 @@ def _is_virtual(scenario: Scenario, name: str) -> bool:
     return _board(scenario, name).time == "virtual"
 
 
-def _cards(scenario: Scenario, name: str, site: Site) -> Iterator[str]:
+def _cards(scenario: Scenario, name: str, image: Image, site: Site) -> Iterator[str]:
     """Each card on a PCIe port of its own. One that a link names is joined to the card at the link's other end."""
     for number in range(_board(scenario, name).nics):
         netdev = ",".join((f"id=nic{number}", *_cable(scenario, End(name, f"eth{number}"), site)))
         yield from ("-netdev", netdev)
         yield from ("-device", f"pcie-root-port,id=port{number},chassis={number + 1}")
         mac = board_address(list(scenario.hosts).index(name), number)
-        yield from ("-device", f"{_card(site.machine)},bus=port{number},netdev=nic{number},mac={mac}")
+        yield from ("-device", f"{_card(image, site.machine)},romfile=,bus=port{number},netdev=nic{number},mac={mac}")
 
 
 def _cable(scenario: Scenario, end: End, site: Site) -> Iterator[str]:
@@ -125,8 +143,8 @@ def _cable(scenario: Scenario, end: End, site: Site) -> Iterator[str]:
     yield f"type=hubport,hubid={100 + int(end.interface.removeprefix('eth'))}"
 
 
-def _card(machine: Machine) -> str:
-    return "igb" if (qemu_version(machine) or (0,)) >= IGB_SINCE else "e1000e"
+def _card(image: Image, machine: Machine) -> str:
+    return "igb" if version(image, machine) >= IGB_SINCE else "e1000e"
 
 
 def _board(scenario: Scenario, name: str) -> BoardHost:

@@ -1,6 +1,6 @@
-"""Our own kernel module, compiled with the headers of Debian's kernel by this machine's compiler; nothing is installed.
+"""Our own kernel modules, compiled with the headers of Debian's kernel by this machine's compiler.
 
-Its source, in the folder constant_tsc, says what it is for.
+Nothing is installed. Their sources, in the folder module_sources, say what each is for.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from latlab.errors import LabError
 from latlab.lab.images.modules import Module
 from latlab.lab.images.tools import printed
 
-NAME = "constant_tsc"
-SOURCE = Path(__file__).with_name(NAME)
+AT_BOOT = ("constant_tsc",)
+"""Whoever looks at what the CPU can do is to find it so."""
+NAMES = (*AT_BOOT, "svm_inject_once")
+SOURCES = Path(__file__).with_name("module_sources")
 COMPILER = ("gcc", "make", "strip")
 INCLUDED = "include /usr/src/"
 
@@ -23,8 +25,8 @@ def missing_compiler() -> list[str]:
     return [program for program in COMPILER if not shutil.which(program)]
 
 
-def compiled(headers: Path, scratch: Path) -> Module:
-    """The module. LabError: it cannot be compiled.
+def compiled(headers: Path, scratch: Path) -> list[Module]:
+    """The modules. LabError: they cannot be compiled.
 
     headers: the folder the packages of headers were unpacked in; scratch: a folder to work in.
     """
@@ -32,14 +34,14 @@ def compiled(headers: Path, scratch: Path) -> Module:
     makefile = tree / "Makefile"
     # It names the headers that all kernels of that version share by where they would be installed.
     makefile.write_text(makefile.read_text(encoding="utf-8").replace(INCLUDED, f"include {headers}/usr/src/"))
-    folder = scratch / NAME
-    shutil.copytree(SOURCE, folder)
-    # What describes its types, made by a program of its own (pahole), is for tracing.
+    folder = scratch / SOURCES.name
+    shutil.copytree(SOURCES, folder)
+    # What describes their types, made by a program of its own (pahole), is for tracing.
     printed("make", "-C", str(tree), f"M={folder}", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules")
-    path = folder / f"{NAME}.ko"
-    # Its build's number differs with the folder it was compiled in.
-    printed("strip", "--strip-debug", "--remove-section=.note.gnu.build-id", str(path))
-    return Module(NAME, f"extra/{NAME}.ko", path.read_bytes())
+    paths = [folder / f"{name}.ko" for name in NAMES]
+    # Their build's number differs with the folder they were compiled in.
+    printed("strip", "--strip-debug", "--remove-section=.note.gnu.build-id", *map(str, paths))
+    return [Module(path.stem, f"extra/{path.name}", path.read_bytes()) for path in paths]
 
 
 def _own_headers(headers: Path) -> Path:
