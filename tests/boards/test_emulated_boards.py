@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
 
-from board_place import BoardPlace
+from board_place import HANG, BoardPlace
 from lab_machine import alive
 from latlab_command import cells_of
 
 from latlab.lab.agent_binary import find_agent
+from latlab.lab.images import is_whole
 
 PACKETS = 200
 
@@ -59,6 +61,12 @@ def test_a_board_whose_kernel_panics_fails_its_cell_with_its_last_words_and_the_
     assert place.trace() == before
 
 
+def test_a_board_that_hangs_fails_its_cell_with_its_last_words_and_the_others_go_on(place: BoardPlace) -> None:
+    why = place.struck(HANG)
+    assert why.startswith("start board1: `qemu-system-x86_64` runs, but board1 is lost: it has not answered for 5 s")
+    assert why.endswith("Kernel panic - not syncing: sysrq triggered crash")
+
+
 def test_a_board_that_is_killed_fails_its_cell_and_the_others_go_on(place: BoardPlace) -> None:
     before = place.trace()
     lab = place.start("run", place.board_scenario(duration="6s", repeat=2), "--verbose")
@@ -68,6 +76,20 @@ def test_a_board_that_is_killed_fails_its_cell_and_the_others_go_on(place: Board
     first, second = sorted(cells_of(place.only_run()).values(), key=lambda cell: cell["order"])
     assert (first["status"], second["status"]) == ("failed", "ok")
     assert "start board1: `qemu-system-x86_64` was ended by signal 9" in first["reason"]["what"]
+    assert place.trace() == before
+
+
+def test_a_snapshot_of_another_qemu_is_made_anew(place: BoardPlace) -> None:
+    before = place.trace()
+    scenario = place.board_scenario()
+    path = Path(next(iter(re.findall(r"exec:cat (\S+?)['\"]", place.latlab("plan", scenario).out))))
+    path.parent.mkdir(exist_ok=True)
+    # The beginning of a stream, which says what machine it is of (migration/savevm.c in QEMU), and its last bytes.
+    path.write_bytes(b"QEVM\x00\x00\x00\x03\x07\x00\x00\x00\x0apc-q35-2.4" + b"]}")
+    ended = place.latlab("run", scenario, "--verbose")
+    assert ended.status == 0, ended.err + ended.out
+    assert f"starting again without the snapshot {path.name}, which did not serve" in ended.out
+    assert is_whole(path) and path.stat().st_size > 2**20
     assert place.trace() == before
 
 

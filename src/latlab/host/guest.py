@@ -9,6 +9,10 @@ from latlab.host.base import Completed, Host
 from latlab.host.local import LocalHost
 
 GUEST_AGENT = "/usr/bin/latlab-agent"
+ANSWER_S = 15
+"""A guest that has answered before answers within this time, on however busy a machine."""
+NO_ANSWER = "does not answer within"
+"""What a relay says of a guest from which nothing comes."""
 
 
 class GuestHost(Host):
@@ -43,6 +47,12 @@ class GuestHost(Host):
         own: dict[str, object] = {"kind": self.kind, "name": self.name}
         own |= {"directory": self.directory, "relay": self.relay}
         return own if isinstance(self._machine, LocalHost) else own | {"machine": self._machine.describe()}
+
+    async def silence(self) -> str | None:
+        """As every host; a guest is asked for the least that there is."""
+        asked = (self.relay, "in", "--patience", str(ANSWER_S), self.directory, "true")
+        done = await self._machine.run(asked, check=False, timeout_s=3 * ANSWER_S)
+        return f"it has not answered for {ANSWER_S} s: its kernel hangs" if NO_ANSWER in done.stderr else None
 
     @property
     def shared_kernel(self) -> str:

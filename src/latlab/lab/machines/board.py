@@ -13,7 +13,7 @@ from latlab.host.guest import GUEST_AGENT
 from latlab.host.turns import HALTED, IDENTITY, MAILBOX, MAILBOX_BYTES
 from latlab.lab.guests.monitor import MONITOR_MODULE
 from latlab.lab.guests.qemu import MONITOR, qemu_lacking
-from latlab.lab.images import Image, snapshot_path
+from latlab.lab.images import Image, is_whole, snapshot_path
 from latlab.lab.machines.base import MachineKind
 from latlab.lab.machines.board_qemu import board_argv, board_key
 from latlab.lab.service import Service
@@ -67,7 +67,7 @@ class BoardMachine(MachineKind):
             mailbox = f"{folder(site, name)}/{MAILBOX}"
             made = f"printf {IDENTITY.decode()} >{mailbox} && truncate -s {MAILBOX_BYTES} {mailbox}"
             yield Step(MACHINE, f"make the memory by which the lab and {name} take turns", ("sh", "-c", made))
-        if not snapshot.exists():
+        if not is_whole(snapshot):
             yield _qemu(scenario, name, site, None, f"boot {name} for its snapshot", passing=True)
             # In a snapshot they cost no cell anything.
             yield Step(name, f"load what bridges and guests on {name} need", ("sh", "-c", load))
@@ -112,6 +112,7 @@ def _qemu(
         ready=ready,
         passing=passing,
         carries=name,
+        incoming=snapshot,
     )
 
 
