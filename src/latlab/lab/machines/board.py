@@ -15,7 +15,8 @@ from latlab.lab.guests.monitor import MONITOR_MODULE
 from latlab.lab.guests.qemu import MONITOR, qemu_lacking
 from latlab.lab.images import Image, is_whole, snapshot_path
 from latlab.lab.machines.base import MachineKind
-from latlab.lab.machines.board_qemu import board_argv, board_key
+from latlab.lab.machines.board_modules import modules_lacking
+from latlab.lab.machines.board_qemu import board_argv, board_key, card_model
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
@@ -47,7 +48,7 @@ class BoardMachine(MachineKind):
         return GuestHost(name, folder(site, name), site.agent)
 
     def lacking(self, scenario: Scenario, name: str, site: Site) -> Iterator[LabError]:
-        """QEMU, and the board's image."""
+        """QEMU, and the kernel modules that the image lacks."""
         if what := qemu_lacking(site.machine):
             remedy = "QEMU 7.2 or newer: `sudo apt install qemu-system-x86`"
             yield LabError(what, where=f"hosts.{name}", remedy=remedy)
@@ -55,6 +56,8 @@ class BoardMachine(MachineKind):
         if nested and _is_virtual(scenario, name):
             what = f"{', '.join(nested)}: guests on a board in virtual time are not in this version"
             yield LabError(what, where=f"hosts.{name}.time", remedy="time: real")
+        image = _image(scenario, name, site)
+        yield from modules_lacking(scenario, name, image, site.machine, card_model(site.machine))
 
     def steps(self, scenario: Scenario, name: str, site: Site) -> Iterator[Step | Service]:
         """It runs and answers, from a snapshot of its first boot, and its clock tells the time to the second."""
