@@ -39,7 +39,9 @@ class BoardPlace(Place):
         """Why the first of two cells failed, as its board was struck by the command; the other is whole."""
         before = self.trace()
         by = (sys.executable, str(STRUCK_LAB), command)
-        ended = self.latlab("run", self.board_scenario(repeat=2, **parts), before=by)
+        lab = self.start("run", self.board_scenario(repeat=2, **parts), before=by)
+        lab.until("drawing the report")
+        ended = lab.ended()
         assert ended.status == 3, ended.err + ended.out
         first, second = sorted(cells_of(self.only_run()).values(), key=lambda cell: cell["order"])
         assert (first["status"], second["status"]) == ("failed", "ok")

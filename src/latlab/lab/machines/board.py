@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from latlab.errors import LabError
-from latlab.host import MACHINE, GuestHost, Host, TurnsHost
-from latlab.host.guest import GUEST_AGENT
+from latlab.host import MACHINE, Host, TurnsHost
+from latlab.host.guest import GUEST_AGENT, BoardHost
 from latlab.host.turns import HALTED, IDENTITY, MAILBOX, MAILBOX_BYTES
 from latlab.lab.guests.monitor import MONITOR_MODULE
 from latlab.lab.guests.qemu import MONITOR, qemu_lacking
@@ -21,7 +21,8 @@ from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
 from latlab.lab.tuning.threads import ALL, VCPUS, at_fifo, on_cpus, thread_step
-from latlab.scenario import BoardHost, Scenario
+from latlab.scenario import BoardHost as WantedBoard
+from latlab.scenario import Scenario
 
 BOOT_S = 240
 """Plain emulation on a busy machine boots a whole kernel slowly."""
@@ -45,7 +46,7 @@ class BoardMachine(MachineKind):
         """Its first process is our agent, which is spoken to as in a guest of ours, or in turns."""
         if _is_virtual(scenario, name):
             return TurnsHost(name, folder(site, name))
-        return GuestHost(name, folder(site, name), site.agent)
+        return BoardHost(name, folder(site, name), site.agent)
 
     def lacking(self, scenario: Scenario, name: str, site: Site) -> Iterator[LabError]:
         """QEMU, and the kernel modules that the image lacks."""
@@ -135,9 +136,9 @@ def _is_virtual(scenario: Scenario, name: str) -> bool:
     return _wanted(scenario, name).time == "virtual"
 
 
-def _wanted(scenario: Scenario, name: str) -> BoardHost:
+def _wanted(scenario: Scenario, name: str) -> WantedBoard:
     wanted = scenario.hosts[name]
-    assert isinstance(wanted, BoardHost)
+    assert isinstance(wanted, WantedBoard)
     return wanted
 
 
