@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 EXIT_OK = 0
@@ -55,6 +56,16 @@ class LabError(LatlabError):
 
 class UnreachedError(LabError):
     """A host was not reached, so nothing was done there."""
+
+
+class SnapshotError(LabError):
+    """A machine did not get ready from the snapshot at `path`, which has been removed: the next start makes it anew."""
+
+    def __init__(self, path: Path, error: LabError) -> None:
+        self.path = path
+        super().__init__(
+            f"{error.what}\n  its snapshot has been removed: {path}", where=error.where, remedy=error.remedy
+        )
 
 
 def system_error(error: OSError) -> LabError:

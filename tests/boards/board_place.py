@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import yaml
-from latlab_command import Place
+from latlab_command import Place, cells_of
+
+STRUCK_LAB = Path(__file__).with_name("struck_lab.py")
+PANIC = "echo c >/proc/sysrq-trigger"
+HANG = f"echo 0 >/proc/sys/kernel/panic; {PANIC}"
+"""A kernel that panics and is not to start anew stands still for ever."""
 
 
 class BoardPlace(Place):
@@ -28,3 +34,17 @@ class BoardPlace(Place):
         path = self.folder / "board.yaml"
         path.write_text(yaml.safe_dump(whole | parts))
         return path
+
+    def struck(self, command: str, **parts: Any) -> str:
+        """Why the first of two cells failed, as its board was struck by the command; the other is whole."""
+        before = self.trace()
+        by = (sys.executable, str(STRUCK_LAB), command)
+        lab = self.start("run", self.board_scenario(repeat=2, **parts), before=by)
+        lab.until("drawing the report")
+        ended = lab.ended()
+        assert ended.status == 3, ended.err + ended.out
+        first, second = sorted(cells_of(self.only_run()).values(), key=lambda cell: cell["order"])
+        assert (first["status"], second["status"]) == ("failed", "ok")
+        assert self.trace() == before
+        assert "after that" not in first["reason"]["what"] and first["reason"]["remedy"]
+        return str(first["reason"]["what"])

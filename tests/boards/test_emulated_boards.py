@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
 
-from board_place import BoardPlace
+from board_place import HANG, BoardPlace
 from lab_machine import alive
 from latlab_command import cells_of
 
 from latlab.lab.agent_binary import find_agent
+from latlab.lab.images import is_whole
 
 PACKETS = 200
 
@@ -59,6 +61,12 @@ def test_a_board_whose_kernel_panics_fails_its_cell_with_its_last_words_and_the_
     assert place.trace() == before
 
 
+def test_a_board_that_hangs_fails_its_cell_with_its_last_words_and_the_others_go_on(place: BoardPlace) -> None:
+    why = place.struck(HANG)
+    assert why.startswith("start board1: `qemu-system-x86_64` runs, but board1 is lost: it has not answered for 5 s")
+    assert why.endswith("Kernel panic - not syncing: sysrq triggered crash")
+
+
 def test_a_board_that_is_killed_fails_its_cell_and_the_others_go_on(place: BoardPlace) -> None:
     before = place.trace()
     lab = place.start("run", place.board_scenario(duration="6s", repeat=2), "--verbose")
@@ -68,6 +76,53 @@ def test_a_board_that_is_killed_fails_its_cell_and_the_others_go_on(place: Board
     first, second = sorted(cells_of(place.only_run()).values(), key=lambda cell: cell["order"])
     assert (first["status"], second["status"]) == ("failed", "ok")
     assert "start board1: `qemu-system-x86_64` was ended by signal 9" in first["reason"]["what"]
+    assert place.trace() == before
+
+
+def test_a_snapshot_of_another_qemu_is_made_anew(place: BoardPlace) -> None:
+    before = place.trace()
+    scenario = place.board_scenario()
+    path = snapshot_of(place, scenario)
+    path.parent.mkdir(exist_ok=True)
+    # The beginning of a stream, which says what machine it is of (migration/savevm.c in QEMU), and its last bytes.
+    path.write_bytes(b"QEVM\x00\x00\x00\x03\x07\x00\x00\x00\x0apc-q35-2.4" + b"]}")
+    ended = place.latlab("run", scenario, "--verbose")
+    assert ended.status == 0, ended.err + ended.out
+    assert f"starting again without the snapshot {path.name}, which did not serve" in ended.out
+    assert is_whole(path) and path.stat().st_size > 2**20
+    assert place.trace() == before
+
+
+def test_two_labs_that_make_the_same_snapshot_at_once_both_end_well(place: BoardPlace) -> None:
+    before = place.trace()
+    hosts = {
+        "board1": {"kind": "board", "append": "made.twice"},
+        "sensor": {"kind": "netns", "on": "board1"},
+        "ecu": {"kind": "netns", "on": "board1"},
+    }
+    scenario = place.board_scenario(hosts=hosts)
+    path = snapshot_of(place, scenario)
+    path.unlink(missing_ok=True)
+    labs = [place.start("run", scenario) for _ in range(2)]
+    for ended in [lab.ended() for lab in labs]:
+        assert ended.status == 0, ended.err + ended.out
+    assert is_whole(path)
+    assert [part.name for part in path.parent.iterdir() if part.name.startswith(".")] == []
+    path.unlink()
+    assert place.trace() == before
+
+
+def test_a_lab_killed_while_its_board_starts_leaves_none_running(place: BoardPlace) -> None:
+    before = place.trace()
+    lab = place.start("run", place.board_scenario(), "--verbose")
+    lab.until("setting up")
+    while not (found := list(Path("/run/latlab").glob("*-ways/board1/pid"))) or not found[0].read_text():
+        assert lab.process.poll() is None
+    pid = board_pid(place)
+    lab.signal(signal.SIGKILL)
+    lab.ended()
+    assert place.latlab("clean").status == 0
+    assert not alive(pid)
     assert place.trace() == before
 
 
@@ -91,6 +146,12 @@ def received(cell: dict[str, object]) -> list[int]:
         if agent["verb"] == "listen"
         for stream in agent["done"]["streams"]
     ]
+
+
+def snapshot_of(place: BoardPlace, scenario: Path) -> Path:
+    """What the scenario's board goes on from."""
+    (path,) = re.findall(r"exec:cat (\S+?)['\"]", place.latlab("plan", scenario).out)
+    return Path(path)
 
 
 def board_pid(place: BoardPlace) -> int:

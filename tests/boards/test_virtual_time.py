@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from board_place import BoardPlace
+from board_place import HANG, PANIC, BoardPlace
 from lab_machine import alive
 from latlab_command import cells_of, read
 
@@ -62,6 +62,18 @@ def test_a_load_runs_beside_the_stream_in_virtual_time(place: BoardPlace) -> Non
     (found,) = cell["loads"]
     assert found["sent_bps"] == pytest.approx(found["asked_bps"], rel=0.1)
     assert cell["streams"]["control"]["counts"]["received"] == PACKETS
+
+
+@pytest.mark.parametrize(
+    ("command", "how"),
+    [(PANIC, "ended with status 0"), (HANG, "runs, but board1 is lost: its turn has taken")],
+    ids=["panics", "hangs"],
+)
+def test_a_board_in_virtual_time_that(place: BoardPlace, command: str, how: str) -> None:
+    why = place.struck(command, hosts=HOSTS)
+    assert why.startswith(f"start board1: `qemu-system-x86_64` {how}")
+    assert ": its kernel panicked: sysrq triggered crash\n" in why
+    assert why.endswith("Kernel panic - not syncing: sysrq triggered crash")
 
 
 def test_a_board_in_virtual_time_that_is_killed_fails_its_cell_and_leaves_nothing(place: BoardPlace) -> None:

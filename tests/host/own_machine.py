@@ -21,8 +21,8 @@ HEADER = struct.Struct("=III")
 
 Record = tuple[int, int, bytes]
 """Program, kind, payload."""
-Turn = Callable[[list[Record]], list[Record]]
-"""What the machine says, of what it heard."""
+Turn = Callable[[list[Record]], list[Record] | None]
+"""What the machine says, of what it heard; None: it stops in the middle of its turn."""
 
 
 class OwnMachine:
@@ -31,6 +31,7 @@ class OwnMachine:
     def __init__(self, directory: Path, turn: Turn) -> None:
         self.heard: list[list[Record]] = []
         self._turn = turn
+        self._status = HALTED
         self._clients: list[socket.socket] = []
         self._servers = []
         (directory / MAILBOX).write_bytes(IDENTITY.ljust(MAILBOX_BYTES, b"\0"))
@@ -69,7 +70,9 @@ class OwnMachine:
     def _speak(self, client: socket.socket) -> None:
         self._say(client, {"QMP": {"version": {"qemu": {"major": 10, "minor": 0, "micro": 2}}, "capabilities": []}})
         for asked in _objects(client):
-            answer: dict[str, object] = {"return": {"status": HALTED} if asked["execute"] == "query-status" else {}}
+            answer: dict[str, object] = {
+                "return": {"status": self._status} if asked["execute"] == "query-status" else {}
+            }
             self._say(client, answer | ({"id": asked["id"]} if "id" in asked else {}))
             if asked["execute"] == "cont":
                 self._take_turn()
@@ -84,7 +87,11 @@ class OwnMachine:
             heard.append((program, kind, self._memory[at + 12 : at + 12 + size]))
             at += 12 + size
         self.heard.append(heard)
-        said = b"".join(HEADER.pack(program, kind, len(body)) + body for program, kind, body in self._turn(heard))
+        says = self._turn(heard)
+        if says is None:
+            self._status = "paused"
+            return
+        said = b"".join(HEADER.pack(program, kind, len(body)) + body for program, kind, body in says)
         self._memory[OUT_AT : OUT_AT + len(said)] = said
         struct.pack_into("=QQq", self._memory, 8, 0, len(said), 1_000 * len(self.heard))
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from own_machine import EXIT, INPUT, INPUT_END, MORE, OUT, START, OwnMachine, Record
 
 from latlab.errors import LabError
-from latlab.host import NetnsHost, TurnsHost, signal_group
+from latlab.host import NetnsHost, TurnsHost, signal_group, standstill, turns
+from latlab.host.turns import PID
 
 
 def echo(heard: list[Record]) -> list[Record]:
@@ -114,6 +118,102 @@ def test_one_who_cannot_wait_is_answered_too_and_the_next_turn_is_as_ever(tmp_pa
             host = TurnsHost("board1", str(tmp_path))
             await host.run(("one",))
             assert host.ask(("two",)) == "two\0"
+            assert (await host.run(("three",))).stdout == "three\0"
+            assert len(machine.heard) == 3
+
+    asyncio.run(work())
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> Iterator[OwnMachine]:
+    """A machine that never ends its turn, as long as the test lasts."""
+    over = threading.Event()
+
+    def never(heard: list[Record]) -> None:
+        over.wait()
+
+    with OwnMachine(tmp_path, never) as machine:
+        yield machine
+        over.set()
+
+
+@pytest.mark.parametrize(
+    ("still_s", "turn_s", "program", "why"),
+    [(2.0, 60.0, ("sleep", "60"), "stood still"), (60.0, 2.0, ("yes",), "turn has taken 2 s")],
+    ids=["its time stands still", "it goes on for ever"],
+)
+def test_a_turn_that_never_ends_is_the_machines_last(
+    tmp_path: Path,
+    endless: OwnMachine,
+    monkeypatch: pytest.MonkeyPatch,
+    still_s: float,
+    turn_s: float,
+    program: tuple[str, ...],
+    why: str,
+) -> None:
+    monkeypatch.setattr(standstill, "SAMPLE_S", 0.1)
+    monkeypatch.setattr(standstill, "STILL_S", still_s)
+    monkeypatch.setattr(standstill, "TURN_S", turn_s)
+
+    async def work() -> None:
+        host = TurnsHost("board1", str(tmp_path))
+        process = await host.spawn(("one",))
+        assert await asyncio.wait_for(process.wait(), 30) == -9
+        assert why in str(await host.silence())
+        # Nobody waits for it once more.
+        assert await asyncio.wait_for((await host.spawn(("two",))).wait(), 5) == -9
+
+    with subprocess.Popen(program, stdout=subprocess.DEVNULL) as qemu:
+        (tmp_path / PID).write_text(f"{qemu.pid}\n")
+        try:
+            asyncio.run(work())
+        finally:
+            qemu.kill()
+
+
+def test_a_machine_that_stops_in_the_middle_of_its_turn_is_lost(tmp_path: Path) -> None:
+    async def work() -> None:
+        with OwnMachine(tmp_path, lambda heard: None):
+            host = TurnsHost("board1", str(tmp_path))
+            process = await host.spawn(("one",))
+            assert await asyncio.wait_for(process.wait(), 10) == -9
+            assert await host.silence() == "it stopped in the middle of its turn: QEMU says it is paused"
+
+    asyncio.run(work())
+
+
+def test_one_who_has_waited_in_vain_learns_whether_the_machine_is_lost(
+    tmp_path: Path, endless: OwnMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "_LAST_CHANCE_S", 0.5)
+
+    async def work() -> None:
+        host = TurnsHost("board1", str(tmp_path))
+        assert await host.silence() is None
+        assert host.ask(("one",), timeout_s=0.1) is None
+        assert await host.silence()
+        process = await host.spawn(("two",))
+        assert await asyncio.wait_for(process.wait(), 10) == -9
+
+    asyncio.run(work())
+
+
+def test_a_turn_that_ends_late_is_heard_all_the_same(tmp_path: Path) -> None:
+    late = threading.Event()
+
+    def turn(heard: list[Record]) -> list[Record]:
+        late.wait(10)
+        return echo(heard)
+
+    async def work() -> None:
+        with OwnMachine(tmp_path, turn) as machine:
+            host = TurnsHost("board1", str(tmp_path))
+            late.set()
+            await host.run(("one",))
+            late.clear()
+            assert host.ask(("two",), timeout_s=0.1) is None
+            late.set()
+            assert await host.silence() is None
             assert (await host.run(("three",))).stdout == "three\0"
             assert len(machine.heard) == 3
 

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from booting import Run, booted
@@ -19,7 +20,7 @@ from cpio_reader import Found, at, dynamic_programs, modules_dep, read
 
 from latlab.errors import LabError, UsageError
 from latlab.lab.agent_binary import find_agent
-from latlab.lab.images import Image, build_image, find_image, kinds, own_modules
+from latlab.lab.images import Image, build_image, clean_images, find_image, kinds, list_images, own_modules
 from latlab.lab.images.base import chosen_modules
 from latlab.lab.images.board_recipe import BOARD, FEATURES, NEEDED, NESTED_KVM
 from latlab.lab.images.elf import MAGIC
@@ -215,6 +216,35 @@ def test_no_room_is_told_in_a_line_with_where_and_how_much_and_leaves_nothing(
     assert "Traceback" not in done.stderr
     assert ("unpacking" in done.stderr) == bool(before)
     assert (done.returncode, done.stdout.split()) == (3, [".lock"])
+
+
+@pytest.fixture
+def no_lists(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Apt knows no package from now on."""
+    (own / "lists").mkdir()
+    settings = own / "apt.conf"
+    settings.write_text(f'Dir::State::lists "{own}/lists"; Dir::State::status "/dev/null";')
+    monkeypatch.setenv("APT_CONFIG", str(settings))
+
+
+@pytest.mark.usefixtures("no_lists")
+def test_a_board_whose_packages_are_not_to_be_had_is_told_with_what_fills_the_lists() -> None:
+    with pytest.raises(LabError, match=r"linux-image-6.12-rt-amd64, linux-image-rt-amd64.*`apt-get update`"):
+        build_image(NAME)
+    assert find_image(NAME) is None
+    clean_images(["debian-cloud"])
+    with pytest.raises(LabError, match=r"debian-cloud, for guests nested in the board, is not built: apt knows no"):
+        build_image(NAME)
+    assert list_images() == []
+
+
+def test_no_room_for_the_guests_image_in_a_board_is_told_as_such(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clean_images(["debian-cloud"])
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
+    with pytest.raises(LabError, match=r"debian-cloud: debian-cloud, for guests .*: no room: .*LATLAB_CACHE"):
+        build_image(NAME)
+    assert list_images() == []
+    assert [path.name for path in own.glob("images/*/*")] == [".lock"]
 
 
 VETH = """

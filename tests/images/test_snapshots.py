@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from latlab.lab.images import KEEP, Image, keep_newest, part_path, snapshot_path
+from latlab.lab.images import KEEP, Image, is_whole, keep_newest, part_path, snapshot_path
 
 
 @pytest.fixture
@@ -24,6 +24,24 @@ def test_a_snapshot_is_another_for_another_key_and_another_image(kept: Image, tm
     assert len(paths) == 4
     assert snapshot_path(kept, "x") == snapshot_path(kept, "x")
     assert snapshot_path(kept, "x").parent.parent == kept.folder
+
+
+@pytest.mark.parametrize(
+    ("contents", "whole"),
+    [
+        (b"QEVM and what follows ]}", True),
+        (b"QEVM and what", False),
+        (b"QEVM and what" + bytes(4096), False),
+        (b"", False),
+        (bytes(4096) + b"]}", False),
+    ],
+    ids=["whole", "cut short", "not wholly written", "empty", "without its beginning"],
+)
+def test_a_snapshot_has_a_beginning_and_an_end(tmp_path: Path, contents: bytes, whole: bool) -> None:
+    path = tmp_path / "snapshot"
+    assert not is_whole(path)
+    path.write_bytes(contents)
+    assert is_whole(path) == whole
 
 
 def test_the_newest_are_kept(kept: Image) -> None:

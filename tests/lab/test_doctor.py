@@ -10,10 +10,11 @@ import pytest
 from lab_machine import dump
 
 from latlab.host import MACHINE, LocalHost
-from latlab.lab.bridge_findings import bridge_findings, guest_findings
+from latlab.lab.bridge_findings import bridge_findings, guest_findings, image_findings
 from latlab.lab.bridges.table import BRIDGES
 from latlab.lab.doctor import WORTH, doctor, worth_doing
 from latlab.lab.finding import Finding
+from latlab.lab.images import Image
 from latlab.lab.journal import Journal
 from latlab.lab.machine import Machine
 
@@ -140,6 +141,24 @@ def test_what_a_well_kept_machine_has_is_told_with_its_versions() -> None:
     assert findings["Open vSwitch"].found == "3.5.0, kernel datapath, with DPDK (vhost-user)"
     assert findings["bridge ovs"].found == "available: kernel datapath"
     assert "vfio" in findings["bridge vfio"].found
+
+
+def image_of(name: str, kind: str, **parts: Any) -> Image:
+    return Image(name, Path("kernel"), Path("initramfs"), "", "rt", "6.12-rt", "00", {}, "", 0, kind=kind, **parts)
+
+
+def test_images_of_guests_and_of_boards_are_told_apart() -> None:
+    machine = stand_in()
+    cloud, board = image_of("debian-cloud", "guest"), image_of("mine", "board", lacking={"act_gate": "gates"})
+    guests, boards = image_findings([cloud, board], machine)
+    assert (guests.name, guests.ok, guests.found) == ("guest images", True, "debian-cloud (6.12-rt); for guests")
+    assert (boards.name, boards.ok) == ("board images", True)
+    assert boards.found == "mine (6.12-rt, lacks act_gate); for hosts of kind board"
+    guests, boards = image_findings([], machine)
+    assert (guests.found, guests.remedy) == ("none", "`latlab image build debian-cloud`, for guests")
+    assert (boards.found, boards.remedy) == ("none", "`latlab image build debian-rt-board`, for hosts of kind board")
+    _, boards = image_findings([cloud], stand_in(architecture="aarch64"))
+    assert boards.ok is None and "none for aarch64" in boards.remedy
 
 
 def test_a_kernel_that_makes_no_macvtap_has_no_such_bridge() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from latlab import lab
-from latlab.errors import LabError
+from latlab.errors import LabError, SnapshotError
 from latlab.host import MACHINE, LocalHost
 from latlab.lab.apply import TestBed
 from latlab.lab.bridges.base import Plug
@@ -52,6 +52,29 @@ def test_a_shell_that_cannot_become_it_is_called_by_its_name_and_says_so(tmp_pat
         LabError, match=r"start vm1: `qemu-system-x86_64` ended(.|\n)*qemu-system-x86_64: .*/nowhere/tap"
     ):
         asyncio.run(session())
+
+
+@pytest.mark.parametrize(
+    ("words", "removed"), [("echo refused; exit 1", True), ("kill -KILL $$", False)], ids=["refuses it", "is killed"]
+)
+def test_a_snapshot_is_removed_once_its_service_does_not_get_ready_from_it(
+    tmp_path: Path, words: str, removed: bool
+) -> None:
+    snapshot = tmp_path / "snapshot"
+    snapshot.touch()
+    ready = Check(("true",), "ready", within_ms=9000)
+    service = Service(
+        MACHINE, "start board1", ("sh", "-c", words), str(tmp_path / "log"), ready=ready, incoming=snapshot
+    )
+
+    async def session() -> None:
+        async with TestBed("t1", {MACHINE: LocalHost(MACHINE)}) as bed:
+            await bed.apply([service])
+
+    with pytest.raises(SnapshotError if removed else LabError, match="start board1: `sh` ") as found:
+        asyncio.run(session())
+    assert snapshot.exists() != removed
+    assert (str(snapshot) in found.value.what) == removed
 
 
 def guest_behind(bridge: str) -> Scenario:

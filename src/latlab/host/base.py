@@ -89,6 +89,10 @@ class Host(ABC):
         """The machines on which a process of this host leaves traces: those it is reached by, then its own."""
         return (self.machine,)
 
+    async def silence(self) -> str | None:
+        """Why nothing more is to be heard of a machine whose QEMU runs; None where it answers, or nobody can tell."""
+        return await self.turns.silence() if self.turns else None
+
     def command_line(self, argv: Sequence[str]) -> str:
         """The whole command as one would paste it into a shell on this machine; or there, in virtual time."""
         command = shlex.join(self.command(argv))

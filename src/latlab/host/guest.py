@@ -9,6 +9,10 @@ from latlab.host.base import Completed, Host
 from latlab.host.local import LocalHost
 
 GUEST_AGENT = "/usr/bin/latlab-agent"
+ANSWER_S = 15
+"""A board that has answered before answers within this time, on however busy a machine."""
+NO_ANSWER = "does not answer within"
+"""What a relay says of a guest from which nothing comes."""
 
 
 class GuestHost(Host):
@@ -65,3 +69,13 @@ class GuestHost(Host):
 
     def _inside(self, argv: Sequence[str]) -> tuple[str, ...]:
         return (self.relay, "in", self.directory, *argv)
+
+
+class BoardHost(GuestHost):
+    """A guest that is a whole board: hosts are on it, and all of them are lost with it."""
+
+    async def silence(self) -> str | None:
+        """Why it is lost, if it is: it is asked for the least that there is."""
+        asked = (self.relay, "in", "--patience", str(ANSWER_S), self.directory, "true")
+        done = await self._machine.run(asked, check=False, timeout_s=3 * ANSWER_S)
+        return f"it has not answered for {ANSWER_S} s: its kernel hangs" if NO_ANSWER in done.stderr else None

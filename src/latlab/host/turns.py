@@ -20,16 +20,19 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from qemu.qmp import ConnectError, QMPClient, QMPError, Runstate
+from qemu.qmp import ConnectError, EventListener, QMPClient, QMPError, Runstate
 
 from latlab.host.base import Host
 from latlab.host.guest import GUEST_AGENT
+from latlab.host.standstill import never_ends
 
 MAILBOX: Final = "turns"
 MAILBOX_BYTES: Final = 1 << 21
 MONITOR: Final = "turns.sock"
 BLOCKING_MONITOR: Final = "qmp.sock"
 """A monitor has one client at a time."""
+PID: Final = "pid"
+"""Where QEMU writes its process id."""
 IDENTITY: Final = b"LATLTRN1"
 
 _IN_LENGTH, _OUT_LENGTH, _HALTED_TAI_NS = 8, 16, 24
@@ -48,6 +51,15 @@ it said may have something to ask, and that may wake others."""
 _LINE: Final = 1 << 24
 _NO_STATUS: Final = 125
 """Of a process whose end was told without its status."""
+_LAST_CHANCE_S: Final = 30.0
+"""So long a turn may still take once somebody has waited in vain for what it was to bring."""
+
+
+_HANG_UP_S: Final = 10.0
+
+
+class _LostError(Exception):
+    """The machine is there, and will never again say anything; with why."""
 
 
 class TurnsProcess:
@@ -149,20 +161,29 @@ class Turns:
         self.name = name
         self.tai_ns = 0
         """The machine's CLOCK_TAI when it halted last."""
+        self.lost: str | None = None
+        """Why nothing more is to be heard of it, though its QEMU runs; None as long as there is hope."""
         self._directory = Path(directory)
         self._numbers = 0
         self._processes: dict[int, TurnsProcess] = {}
         self._said: list[bytes] = []
         self._mailbox: mmap.mmap | None = None
         self._turns = 0
+        self._ended = 0
+        """Turns that were begun, and those of them that were seen to end."""
+        self._halted = asyncio.Event()
+        self._halted.set()
         self._waiting = 0
         self._wanted = asyncio.Event()
         self._driver: asyncio.Task[None] | None = None
 
     def start(self, words: Sequence[str], stdin: int | None, stdout: int | None, stderr: int | None) -> TurnsProcess:
-        """The process, which begins in the machine's next turn."""
+        """The process, which begins in the machine's next turn; it is gone at once where there will be none."""
         self._numbers += 1
         process = TurnsProcess(self, self._numbers, stdout, stderr)
+        if self.lost:
+            process.ended(-signal.SIGKILL)
+            return process
         self._processes[self._numbers] = process
         self.say(self._numbers, _START, b"".join(os.fsencode(word) + b"\0" for word in words))
         if stdin != asyncio.subprocess.PIPE:
@@ -178,7 +199,7 @@ class Turns:
         """The machine has its turns as long as anyone is within."""
         self._waiting += 1
         self._wanted.set()
-        if self._driver is None or self._driver.done():
+        if self.lost is None and (self._driver is None or self._driver.done()):
             self._driver = asyncio.ensure_future(self._drive())
         try:
             yield
@@ -190,9 +211,9 @@ class Turns:
     def ask(self, words: Sequence[str], within_s: float) -> str | None:
         """What the command writes, once it has ended well: for those who cannot wait as others do, while nobody does.
 
-        None: it ended otherwise, or the machine is gone.
+        None: it ended otherwise, or the machine is gone, or takes too long.
         """
-        if self._waiting:
+        if self._waiting or not self._halted.is_set():
             return None
         process = self.start(words, None, None, None)
         try:
@@ -203,26 +224,38 @@ class Turns:
                 with monitor.makefile("rw") as line:
                     _say(line, "qmp_capabilities")
                     while process.returncode is None:
-                        self._tell(mailbox)
-                        self._turns += 1
+                        self._begin(mailbox)
                         _say(line, "cont")
                         while json.loads(line.readline()).get("event") != "STOP":
                             pass
                         self._hear(mailbox)
-        except (OSError, ValueError):
+        except (OSError, ValueError, _LostError):
             return None
         return process.said.decode(errors="replace") if process.returncode == 0 else None
 
+    async def silence(self) -> str | None:
+        """Why the machine is lost, if it is: one that is in its turn gets a last chance to end it."""
+        if self.lost is None and not self._halted.is_set():
+            with self.waiting():
+                try:
+                    await asyncio.wait_for(self._halted.wait(), _LAST_CHANCE_S)
+                except TimeoutError:
+                    self.lost = "its turn does not end: its kernel hangs, or a program that says nothing"
+        return self.lost
+
     async def _drive(self) -> None:
-        """Nothing; the machine is gone, and with it every process that was on it."""
+        """Nothing; the machine is gone or lost, and with it every process that was on it."""
         client = QMPClient("latlab")
         try:
             await self._reach(client)
-            self._turns = 0
             await self._take_turns(client, self._shared())
+        except _LostError as lost:
+            self.lost = self.lost or str(lost)
         except (ConnectError, QMPError, EOFError, OSError):
             pass
         finally:
+            self._turns = self._ended = 0
+            self._halted.set()
             if self._mailbox is not None:
                 self._mailbox.close()
                 self._mailbox = None
@@ -230,15 +263,17 @@ class Turns:
                 process.ended(-signal.SIGKILL)
             self._processes.clear()
             self._said.clear()
-            with contextlib.suppress(QMPError, EOFError, OSError):
-                await client.disconnect()
+            # A QEMU that is lost may not even read what it is told.
+            with contextlib.suppress(QMPError, EOFError, OSError, TimeoutError):
+                await asyncio.wait_for(client.disconnect(), _HANG_UP_S)
 
     async def _reach(self, client: QMPClient) -> None:
-        """Nothing; the machine's monitor answers, and it stands still. OSError: it does not."""
+        """Nothing; the machine's monitor answers, and it stands still. OSError: it does not answer."""
         await client.connect(str(self._directory / MONITOR))
-        answer: Mapping[str, Any] = await client.execute("query-status")  # type: ignore[assignment]
-        if answer["status"] != HALTED:
-            raise OSError(f"{self.name} is {answer['status']}")
+        if (status := await _status(client)) != HALTED:
+            raise _LostError(f"it was to stand still between two turns, and QEMU says it is {status}")
+        # Those of turns that have ended before are not told again.
+        self._turns = self._ended = 0
 
     def _shared(self) -> mmap.mmap:
         """The memory shared with the machine."""
@@ -248,21 +283,36 @@ class Turns:
         return self._mailbox
 
     async def _take_turns(self, client: QMPClient, mailbox: mmap.mmap) -> None:
-        stopped = 0
         with client.listener(("STOP",)) as stops:
             while True:
                 await _unless_gone(client, self._wanted.wait())
                 for _ in range(_PASSES):
                     await asyncio.sleep(0)
                 if self._waiting:
-                    self._tell(mailbox)
-                    self._turns += 1
-                    await client.execute("cont")
-                    # Those of turns that were taken otherwise are told here, too.
-                    while stopped < self._turns:
-                        await _unless_gone(client, stops.get())
-                        stopped += 1
-                    self._hear(mailbox)
+                    await _unless_gone(client, self._turn(client, mailbox, stops), never_ends(self._directory / PID))
+
+    async def _turn(self, client: QMPClient, mailbox: mmap.mmap, stops: EventListener) -> None:
+        """Nothing; the machine has had its turn. _LostError: it stopped elsewhere than at the end of it."""
+        unheard = not self._halted.is_set()
+        if not unheard:
+            self._begin(mailbox)
+            await client.execute("cont")
+        # Those of turns that were taken otherwise are told here, too.
+        while self._ended < self._turns:
+            await stops.get()
+            self._ended += 1
+        try:
+            self._hear(mailbox)
+        except _LostError:
+            raise _LostError(f"it stopped in the middle of its turn: QEMU says it is {await _status(client)}") from None
+
+    def _begin(self, mailbox: mmap.mmap) -> None:
+        """Nothing; the machine will hear what was said, and may go on."""
+        self._tell(mailbox)
+        # It says when it halts; whatever else stops it says nothing.
+        struct.pack_into("=q", mailbox, _HALTED_TAI_NS, 0)
+        self._turns += 1
+        self._halted.clear()
 
     def _tell(self, mailbox: mmap.mmap) -> None:
         batch = bytearray()
@@ -274,7 +324,12 @@ class Turns:
         struct.pack_into("=Q", mailbox, _IN_LENGTH, len(batch))
 
     def _hear(self, mailbox: mmap.mmap) -> None:
-        (self.tai_ns,) = struct.unpack_from("=q", mailbox, _HALTED_TAI_NS)
+        """Nothing; what the machine said is with whom it concerns. _LostError: it has stopped without saying when."""
+        (tai_ns,) = struct.unpack_from("=q", mailbox, _HALTED_TAI_NS)
+        if not tai_ns:
+            raise _LostError
+        self.tai_ns = tai_ns
+        self._halted.set()
         (length,) = struct.unpack_from("=Q", mailbox, _OUT_LENGTH)
         at, end = _OUT_AT, _OUT_AT + min(length, _AREA)
         while at + _HEADER.size <= end:
@@ -293,17 +348,31 @@ def _say(line: TextIO, command: str) -> None:
     line.flush()
 
 
-async def _unless_gone(client: QMPClient, awaited: Coroutine[Any, Any, object]) -> None:
-    """Nothing, once that has come. EOFError: the machine is gone before."""
+async def _status(client: QMPClient) -> str:
+    """The machine's state, as QEMU calls it."""
+    answer: Mapping[str, Any] = await client.execute("query-status")  # type: ignore[assignment]
+    return str(answer["status"])
+
+
+async def _unless_gone(
+    client: QMPClient, awaited: Coroutine[Any, Any, object], lost: Coroutine[Any, Any, str] | None = None
+) -> None:
+    """Nothing, once that has come. EOFError: the machine is gone before. _LostError: so says `lost`, with why."""
     coming, gone = asyncio.ensure_future(awaited), asyncio.ensure_future(client.runstate_changed())
+    losing = asyncio.ensure_future(lost) if lost else None
+    futures = [future for future in (coming, gone, losing) if future]
     try:
-        await asyncio.sleep(0)  # from here on both see what changes
+        await asyncio.sleep(0)  # from here on all see what changes
         if client.runstate is Runstate.RUNNING:
-            await asyncio.wait((coming, gone), return_when=asyncio.FIRST_COMPLETED)
-        if not coming.done():
+            await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+        if coming.done():
+            coming.result()
+        elif losing and losing.done():
+            raise _LostError(losing.result())
+        else:
             raise EOFError
     finally:
-        for future in (coming, gone):
+        for future in futures:
             future.cancel()
 
 

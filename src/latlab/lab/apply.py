@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
-from latlab.errors import LabError, after_that
+from latlab.errors import LabError, SnapshotError, after_that
 from latlab.host import Host, Process, host_from
 from latlab.lab.journal import Journal, ProcessRecord, Record
 from latlab.lab.process import MARK, end_process
@@ -60,6 +60,7 @@ class TestBed:
     async def apply(self, steps: Sequence[Step | Service]) -> list[StepResult]:
         """What became of each step and service. LabError at the first that fails: host, command, expected and actual.
 
+        SnapshotError: a service did not get ready from its snapshot, which is gone; the same again makes another.
         A cancellation waits for the step under way, so that no command runs on behind the clean-up. It does not wait
         until a service is ready, which clean-up ends.
         """
@@ -67,6 +68,8 @@ class TestBed:
         for step in steps:
             try:
                 await (self._serve(step) if isinstance(step, Service) else to_the_end(self._apply(step)))
+            except SnapshotError:
+                raise
             except LabError as error:
                 raise await self.cause_of(error) from None
         return self.results[first:]
@@ -121,23 +124,51 @@ class TestBed:
         return next((running.failure() for running in self._ended()), None)
 
     def is_gone(self, host: str) -> bool:
-        """Whether what carries the host has ended: nothing there can be asked any more."""
-        return any(running.carries == host for running in self._ended())
+        """Whether what carries the host, or the machine it is on, has ended: nothing there can be asked any more."""
+        return any(self._carries(running, host) for running in self._ended())
 
     async def cause_of(self, error: LabError) -> LabError:
         """The error; where a service has ended, that is the first cause, and the error is told after it.
 
         What comes from a host that is gone is not told again. Whoever speaks through a guest's QEMU may hear of its
-        end before the QEMU has ended.
+        end before the QEMU has ended. A machine that runs and is silent for ever is ended: that is the cause, too.
         """
         for _ in range(CAUSE_POLLS):
-            if cause := self.failure():
-                told = cause if self.is_gone(error.where) else after_that(cause, error)
-                return told if isinstance(told, LabError) else cause
-            if not self._services:
+            if self._cause(error) or not self._services:
                 break
             await asyncio.sleep(CAUSE_POLL_S)
-        return error
+        else:
+            await self._give_up_silent(error)
+        return self._cause(error) or error
+
+    def _cause(self, error: LabError) -> LabError | None:
+        """The error as it is told after why a service has ended; None while all run that ought to."""
+        hosts = error.where.split(", ")
+        latest = {running.carries: running for running in self._services.values()}
+        # One that a later step is to end ought to run until the same is carried by another.
+        passing = [running for running in latest.values() if running.passing and running.ended()]
+        causes = [*self._ended(), *(running for running in passing if any(self._carries(running, at) for at in hosts))]
+        if not causes:
+            return None
+        cause = causes[0].failure()
+        if all(any(self._carries(running, host) for running in causes) for host in hosts):
+            return cause
+        told = after_that(cause, error)
+        return told if isinstance(told, LabError) else cause
+
+    async def _give_up_silent(self, error: LabError) -> None:
+        """Nothing; of the machines that the error is from, one that is silent for ever has been ended."""
+        for running in list(self._services.values()):
+            if running.ended() or not any(self._carries(running, host) for host in error.where.split(", ")):
+                continue
+            if running.carries and (why := await self.hosts[running.carries].silence()):
+                await running.give_up(why)
+
+    def _carries(self, running: RunningService, host: str) -> bool:
+        """Whether the host is gone when that service has ended."""
+        if running.carries is None:
+            return False
+        return running.carries in (host, self.hosts[host].machine.name if host in self.hosts else host)
 
     def _ended(self) -> list[RunningService]:
         return [running for running in self._services.values() if running.ended() and not running.passing]
@@ -159,7 +190,11 @@ class TestBed:
         )
         self.results.append(result)
         if not result.ok:
-            raise running.not_ready(actual)
+            error = running.not_ready(actual)
+            if (snapshot := running.refused) is None:
+                raise error
+            snapshot.unlink(missing_ok=True)
+            raise SnapshotError(snapshot, error)
 
     async def _begin(self, host: Host, service: Service) -> RunningService:
         running, n = await RunningService.start(self, host, service)

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from latlab.errors import LabError, LatlabError
@@ -23,7 +23,7 @@ from latlab.lab.bridges.table import BRIDGES
 from latlab.lab.bridges.vfio import GROUPS
 from latlab.lab.finding import Finding
 from latlab.lab.guests.qemu import OLDEST_QEMU, qemu_lacking, qemu_program, qemu_version
-from latlab.lab.images import list_images
+from latlab.lab.images import BOARD_KIND, DEFAULTS, GUEST_KIND, Image, list_images
 from latlab.lab.machine import Machine
 from latlab.lab.namespaces import namespace_name
 from latlab.lab.site import Site
@@ -31,6 +31,8 @@ from latlab.lab.step import Step
 from latlab.scenario import parse
 
 TAG = "0000"
+BOARD_ARCHITECTURES = ("x86_64",)
+"""As uname(2) names them."""
 CARDS = "/sys/class/net"
 HOST, UPLINK, TAP, BRIDGE = "bridges", "up0", "tap0", "br0"
 
@@ -44,8 +46,25 @@ def guest_findings(machine: Machine) -> Iterator[Finding]:
     carried = machine.vhost_net
     found = "/dev/vhost-net" if carried else "missing: QEMU carries the packets"
     yield Finding("guests", "vhost-net", carried or None, found, "" if carried else "`sudo modprobe vhost_net`")
-    names = ", ".join(image.name for image in list_images())
-    yield Finding("guests", "images", True if names else None, names or "none", "" if names else "`latlab image build`")
+    yield from image_findings(list_images(), machine)
+
+
+def image_findings(images: Sequence[Image], machine: Machine) -> Iterator[Finding]:
+    """What guests start from, and what emulated boards do: they are no substitutes for each other."""
+    for kind, whose in ((GUEST_KIND, "guests"), (BOARD_KIND, "hosts of kind board")):
+        default = DEFAULTS[kind]
+        remedy = f"`latlab image build {default}`, for {whose}"
+        if kind == BOARD_KIND and machine.architecture not in BOARD_ARCHITECTURES:
+            remedy = f"there are none for {machine.architecture}: boards need {' or '.join(BOARD_ARCHITECTURES)}"
+        found = ", ".join(map(_described, (image for image in images if image.kind == kind)))
+        told = f"{found}; for {whose}" if found else "none"
+        yield Finding("guests", f"{kind} images", True if found else None, told, "" if found else remedy)
+
+
+def _described(image: Image) -> str:
+    """Its name and its kernel, and the modules that this lacks."""
+    lacking = f", lacks {', '.join(image.lacking)}" if image.lacking else ""
+    return f"{image.name} ({image.kernel_version}{lacking})"
 
 
 def bridge_findings(machine: Machine, tried: Mapping[str, Finding]) -> Iterator[Finding]:

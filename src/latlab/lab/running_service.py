@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 TERM_S = 2.0
 CANCEL_S = 0.5
+ENDED_BY_OTHERS = (-signal.SIGTERM, -signal.SIGINT, -signal.SIGKILL)
 LAST_LINES = 12
 LAST_BYTES = 1 << 16
 PANIC = "Kernel panic - not syncing: "
@@ -33,6 +34,8 @@ class RunningService:
         self._asked = asked
         self._service = service
         self._process = process
+        self._given_up: tuple[str, str] | None = None
+        """Why it was ended although it ran, and its last words until then."""
 
     @classmethod
     async def start(cls, bed: TestBed, host: Host, service: Service) -> tuple[RunningService, int | None]:
@@ -78,18 +81,32 @@ class RunningService:
         """The host that is gone when it has ended."""
         return self._service.carries
 
+    @property
+    def refused(self) -> Path | None:
+        """The snapshot from which it did not get ready, unless somebody ended it; None where it goes on from none."""
+        return None if self._process.returncode in ENDED_BY_OTHERS else self._service.incoming
+
     def ended(self) -> bool:
         """Whether it runs no more."""
         return self._process.returncode is not None
+
+    async def give_up(self, why: str) -> None:
+        """Nothing; it has been ended, as whom it carries is silent for ever. why: in words."""
+        self._given_up = why, self._last_words()
+        await self.end()
 
     def failure(self) -> LabError:
         """Why it ended, by its last words."""
         status = self._process.returncode
         how = f"was ended by signal {-status}" if status is not None and status < 0 else f"ended with status {status}"
+        said = self._last_words()
+        if self._given_up:
+            why, said = self._given_up
+            how = f"runs, but {self.carries} is lost: {why}"
         panic = panic_of(Path(self._service.console)) if self._service.console else None
         cause = f": its kernel panicked: {panic}" if panic else ""
         return LabError(
-            f"{self._service.title}: `{self._service.program}` {how}{cause}{self._last_words()}",
+            f"{self._service.title}: `{self._service.program}` {how}{cause}{said}",
             where=self._host.name,
             remedy=self._remedy(),
         )
@@ -140,7 +157,7 @@ class RunningService:
 
 def panic_of(console: Path) -> str | None:
     """What a guest's kernel said as it panicked (kernel: kernel/panic.c); None when it did not."""
-    found = [line.partition(PANIC)[2] for line in _lines(console) if PANIC in line]
+    found = [line.partition(PANIC)[2] for line in _lines(console) if _tells_of_panic(line)]
     return found[-1] if found else None
 
 
@@ -150,8 +167,13 @@ def last_lines(path: Path, count: int = LAST_LINES) -> list[str]:
     A kernel that panics says why and then where it was, which is long: what it said until then is told.
     """
     lines = _lines(path)
-    panics = [at for at, line in enumerate(lines) if PANIC in line]
+    panics = [at for at, line in enumerate(lines) if _tells_of_panic(line)]
     return lines[: panics[-1] + 1 if panics else None][-count:]
+
+
+def _tells_of_panic(line: str) -> bool:
+    """A kernel that does not start anew says it again at the end."""
+    return PANIC in line and "end Kernel panic" not in line
 
 
 def _lines(path: Path) -> list[str]:

@@ -19,6 +19,7 @@ class Service:
     that gets what it writes (the whole path); console: another file whose last lines say why it ended, if there is one.
     spec: for our agent, the JSON object it is told on its standard input, which stays open as long as it is to run.
     passing: one of the next steps ends it. carries: the host that is gone when it has ended, a guest by its QEMU.
+    incoming: the snapshot it goes on from, if any, which is removed where it does not get ready from that.
     """
 
     host: str
@@ -30,6 +31,7 @@ class Service:
     spec: Mapping[str, Any] | None = None
     passing: bool = False
     carries: str | None = None
+    incoming: Path | None = None
 
     @property
     def program(self) -> str:

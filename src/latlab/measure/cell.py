@@ -9,11 +9,12 @@ import json
 import secrets
 from collections.abc import Coroutine, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from latlab.data.packets import build_packets
 from latlab.data.run_folder import CellFolder
-from latlab.errors import LabError, LatlabError, after_that, system_error
+from latlab.errors import LabError, LatlabError, SnapshotError, after_that, system_error
 from latlab.host import Host
 from latlab.lab import make_hosts, test_bed_steps
 from latlab.lab.apply import TestBed, to_the_end
@@ -181,6 +182,22 @@ def _write(outcome: Outcome, folder: CellFolder) -> None:
 
 
 async def _on_test_bed(outcome: Outcome, site: Site, folder: CellFolder, listener: Listener) -> None:
+    """Nothing; the cell has been measured, and its test bed is down.
+
+    Where a machine does not get ready from its snapshot, that is removed, and all is made once more.
+    """
+    removed: set[Path] = set()
+    while True:
+        try:
+            return await _on_a_test_bed(outcome, site, folder, listener)
+        except SnapshotError as error:
+            if error.path in removed:
+                raise
+            removed.add(error.path)
+            listener(Phase(f"starting again without the snapshot {error.path.name}, which did not serve"))
+
+
+async def _on_a_test_bed(outcome: Outcome, site: Site, folder: CellFolder, listener: Listener) -> None:
     scenario = outcome.run.cell.scenario
     site = replace(site, logs=str(folder.logs_path), recordings=str(folder.path))
     hosts = make_hosts(scenario, site)

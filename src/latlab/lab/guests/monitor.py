@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -80,6 +81,9 @@ async def snapshot(socket: str, path: Path) -> None:
             # QEMU may have hung up first, as it was told to.
             with contextlib.suppress(EOFError):
                 await client.disconnect()
+        with part.open("rb") as written:
+            # Else a machine that loses its power may have the name on disk and not the file.
+            os.fsync(written.fileno())
         part.replace(path)
         keep_newest(path.parent)
     except (ConnectError, QMPError, TimeoutError, OSError) as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 from latlab.lab.bridges.base import Joint, Neighbour, Plug, Port
 from latlab.lab.bridges.joints import neighbours
 from latlab.lab.guests.qemu import MONITOR, qemu_argv
+from latlab.lab.images import is_whole
 from latlab.lab.namespaces import ipv6_off
 from latlab.lab.service import Service
 from latlab.lab.site import Site
@@ -52,7 +53,7 @@ def start_guest(port: Port, plug: Plug, host: str, site: Site) -> Iterator[Step 
     """
     folder = site.guest_state(port.guest)
     snapshot = site.snapshots.get(port.guest)
-    if snapshot and not snapshot.exists():
+    if snapshot and not is_whole(snapshot):
         yield _qemu(port, plug, host, site, None, f"boot {port.guest} for its snapshot", passing=True)
         yield Step(
             host=site.name,
@@ -83,6 +84,7 @@ def _qemu(
         ready=Check(answers, expected="answers", within_ms=BOOT_MS),
         passing=passing,
         carries=port.guest,
+        incoming=snapshot,
     )
 
 

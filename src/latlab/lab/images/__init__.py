@@ -4,7 +4,7 @@ from latlab.lab.images.build import build_image
 from latlab.lab.images.image import Image, file_digest
 from latlab.lab.images.kinds import BOARD_KIND, DEFAULTS, GUEST_KIND, READY_MADE
 from latlab.lab.images.recipe import FLAVOURS
-from latlab.lab.images.snapshot import KEEP, keep_newest, part_path, snapshot_path
+from latlab.lab.images.snapshot import KEEP, is_whole, keep_newest, part_path, snapshot_path
 from latlab.lab.images.store import clean_images, find_image, image_directory, list_images
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "file_digest",
     "find_image",
     "image_directory",
+    "is_whole",
     "keep_newest",
     "list_images",
     "part_path",

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
+from latlab.errors import LabError
 from latlab.lab.agent_binary import find_agent
 from latlab.lab.images.base import Ingredients, agent_archive, find_ingredients, make_base
 from latlab.lab.images.emulator import qemu_version, write_files
@@ -160,7 +161,11 @@ def _nested_image(agent: Path, say: Say) -> Image:
     if image and image.is_up_to_date(agent):
         return image
     say(f"building {name} first, for guests nested in the board")
-    return build_image(name, agent=agent, say=say)
+    try:
+        return build_image(name, agent=agent, say=say)
+    except LabError as error:
+        what = f"{name}, for guests nested in the board, is not built: {error.what}"
+        raise LabError(what, where=error.where, remedy=error.remedy) from None
 
 
 def _built(inputs: _Inputs, before: Image | None, last: bytes, parts: Path, say: Say) -> Image:

@@ -11,6 +11,9 @@ from latlab.lab.images.image import Image
 
 NAME = re.compile(r"[0-9a-f]{16}")
 PART = re.compile(r"\.[0-9a-f]{16}\.([0-9]+)")
+BEGINNING, END = b"QEVM", b"]}"
+"""QEMU's migration stream (docs/devel/migration in QEMU) begins with a magic number and ends with a description of what
+is in it, in JSON."""
 KEEP = 8
 """The newest snapshots of an image that are kept; each is about as large as what its guest uses of its memory."""
 
@@ -21,6 +24,20 @@ def snapshot_path(image: Image, key: str) -> Path:
     key: all that the guest was started with, such as QEMU's version and command line, and what was done in it since.
     """
     return image.folder / "snapshots" / hashlib.sha256(key.encode()).hexdigest()[:16]
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a snapshot is there, with its beginning and its end: no file that was cut short or not wholly written.
+
+    Whether this QEMU takes it shows when it is loaded.
+    """
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(len(BEGINNING))
+            file.seek(-len(END), os.SEEK_END)
+            return (beginning, file.read()) == (BEGINNING, END)
+    except OSError:
+        return False
 
 
 def part_path(path: Path) -> Path:

@@ -8,19 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from latlab.errors import LabError
-from latlab.host import MACHINE, GuestHost, Host, TurnsHost
-from latlab.host.guest import GUEST_AGENT
+from latlab.host import MACHINE, Host, TurnsHost
+from latlab.host.guest import GUEST_AGENT, BoardHost
 from latlab.host.turns import HALTED, IDENTITY, MAILBOX, MAILBOX_BYTES
 from latlab.lab.guests.monitor import MONITOR_MODULE
 from latlab.lab.guests.qemu import MONITOR, qemu_lacking
-from latlab.lab.images import Image, snapshot_path
+from latlab.lab.images import Image, is_whole, snapshot_path
 from latlab.lab.machines.base import MachineKind
-from latlab.lab.machines.board_qemu import board_argv, board_key
+from latlab.lab.machines.board_modules import modules_lacking
+from latlab.lab.machines.board_qemu import board_argv, board_key, card_model
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
 from latlab.lab.tuning.threads import ALL, EMULATOR, VCPUS, at_fifo, on_cpus, thread_step
-from latlab.scenario import BoardHost, Scenario
+from latlab.scenario import BoardHost as WantedBoard
+from latlab.scenario import Scenario
 
 BOOT_S = 240
 """Plain emulation on a busy machine boots a whole kernel slowly."""
@@ -45,16 +47,15 @@ class BoardMachine(MachineKind):
         """Its first process is our agent, which is spoken to as in a guest of ours, or in turns."""
         if _is_virtual(scenario, name):
             return TurnsHost(name, folder(site, name))
-        return GuestHost(name, folder(site, name), site.agent)
+        return BoardHost(name, folder(site, name), site.agent)
 
     def lacking(self, scenario: Scenario, name: str, site: Site) -> Iterator[LabError]:
-        """QEMU, where the board's image has none."""
-        image = site.images.get(_wanted(scenario, name).image)
-        if image and image.emulator:
-            return
-        if what := qemu_lacking(site.machine):
+        """QEMU, where the board's image has none, and the kernel modules that the image lacks."""
+        image = _image(scenario, name, site)
+        if not image.emulator and (what := qemu_lacking(site.machine)):
             remedy = "QEMU 7.2 or newer: `sudo apt install qemu-system-x86`"
             yield LabError(what, where=f"hosts.{name}", remedy=remedy)
+        yield from modules_lacking(scenario, name, image, site.machine, card_model(image, site.machine))
 
     def steps(self, scenario: Scenario, name: str, site: Site) -> Iterator[Step | Service]:
         """It runs and answers, from a snapshot of its first boot, and its clock tells the time to the second."""
@@ -67,7 +68,7 @@ class BoardMachine(MachineKind):
             mailbox = f"{folder(site, name)}/{MAILBOX}"
             made = f"printf {IDENTITY.decode()} >{mailbox} && truncate -s {MAILBOX_BYTES} {mailbox}"
             yield Step(MACHINE, f"make the memory by which the lab and {name} take turns", ("sh", "-c", made))
-        if not snapshot.exists():
+        if not is_whole(snapshot):
             yield _qemu(scenario, name, site, None, f"boot {name} for its snapshot", passing=True)
             # In a snapshot they cost no cell anything.
             yield Step(name, f"load what bridges and guests on {name} need", ("sh", "-c", load))
@@ -112,6 +113,7 @@ def _qemu(
         ready=ready,
         passing=passing,
         carries=name,
+        incoming=snapshot,
     )
 
 
@@ -135,9 +137,9 @@ def _is_virtual(scenario: Scenario, name: str) -> bool:
     return _wanted(scenario, name).time == "virtual"
 
 
-def _wanted(scenario: Scenario, name: str) -> BoardHost:
+def _wanted(scenario: Scenario, name: str) -> WantedBoard:
     wanted = scenario.hosts[name]
-    assert isinstance(wanted, BoardHost)
+    assert isinstance(wanted, WantedBoard)
     return wanted
 
 

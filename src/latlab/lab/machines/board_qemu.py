@@ -82,7 +82,7 @@ def board_key(scenario: Scenario, name: str, image: Image, machine: Machine) -> 
     board = _board(scenario, name)
     parts = (
         *(image.digest, version(image, machine), acceleration_here(machine), board.cpus, board.memory, board.nics),
-        *(_card(image, machine), board.append, name, _initramfs(scenario, name, image).name, board.time),
+        *(card_model(image, machine), board.append, name, _initramfs(scenario, name, image).name, board.time),
     )
     return "\n".join(map(str, parts))
 
@@ -128,7 +128,8 @@ def _cards(scenario: Scenario, name: str, image: Image, site: Site) -> Iterator[
         yield from ("-netdev", netdev)
         yield from ("-device", f"pcie-root-port,id=port{number},chassis={number + 1}")
         mac = board_address(list(scenario.hosts).index(name), number)
-        yield from ("-device", f"{_card(image, site.machine)},romfile=,bus=port{number},netdev=nic{number},mac={mac}")
+        card = f"{card_model(image, site.machine)},romfile="
+        yield from ("-device", f"{card},bus=port{number},netdev=nic{number},mac={mac}")
 
 
 def _cable(scenario: Scenario, end: End, site: Site) -> Iterator[str]:
@@ -143,7 +144,8 @@ def _cable(scenario: Scenario, end: End, site: Site) -> Iterator[str]:
     yield f"type=hubport,hubid={100 + int(end.interface.removeprefix('eth'))}"
 
 
-def _card(image: Image, machine: Machine) -> str:
+def card_model(image: Image, machine: Machine) -> str:
+    """The model of its network cards, which is also the name of their driver."""
     return "igb" if version(image, machine) >= IGB_SINCE else "e1000e"
 
 
