@@ -15,7 +15,7 @@ from latlab.lab.guests.monitor import MONITOR_MODULE
 from latlab.lab.guests.qemu import MONITOR, qemu_lacking
 from latlab.lab.images import Image, snapshot_path
 from latlab.lab.machines.base import MachineKind
-from latlab.lab.machines.board_qemu import board_argv, board_key
+from latlab.lab.machines.board_qemu import board_argv, board_key, card_model
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
@@ -60,7 +60,7 @@ class BoardMachine(MachineKind):
         """It runs and answers, from a snapshot of its first boot, and its clock tells the time to the second."""
         image = _image(scenario, name, site)
         virtual = _is_virtual(scenario, name)
-        load = LOAD + (REFINED if virtual else "")
+        load = LOAD + _cards_driver(scenario, name, site) + (REFINED if virtual else "")
         snapshot = snapshot_path(image, board_key(scenario, name, image, site.machine) + load)
         yield Step(MACHINE, f"make the folder of {name}'s ports", ("mkdir", "-p", folder(site, name)))
         if virtual:
@@ -125,6 +125,11 @@ def _alone(name: str, site: Site) -> Iterator[Step]:
     shared, ahead = on_cpus((max(site.machine.cpus),)), at_fifo(1)
     yield thread_step(MACHINE, f"{name}'s threads {shared.title}", ALL, shared, pids)
     yield thread_step(MACHINE, f"{name}'s virtual CPU {ahead.title}", VCPUS, ahead, pids)
+
+
+def _cards_driver(scenario: Scenario, name: str, site: Site) -> str:
+    """The line that makes eth0, eth1, … of the board's cards, in the order of their PCIe ports; nothing without cards."""
+    return f"modprobe {card_model(site.machine)}\n" if _wanted(scenario, name).nics else ""
 
 
 def _is_virtual(scenario: Scenario, name: str) -> bool:

@@ -64,7 +64,7 @@ def board_key(scenario: Scenario, name: str, image: Image, machine: Machine) -> 
     board = _board(scenario, name)
     parts = (
         *(image.digest, qemu_version(machine), acceleration_here(machine), board.cpus, board.memory, board.nics),
-        *(_card(machine), board.append, name, _initramfs(scenario, name, image).name, board.time),
+        *(card_model(machine), board.append, name, _initramfs(scenario, name, image).name, board.time),
     )
     return "\n".join(map(str, parts))
 
@@ -110,7 +110,7 @@ def _cards(scenario: Scenario, name: str, site: Site) -> Iterator[str]:
         yield from ("-netdev", netdev)
         yield from ("-device", f"pcie-root-port,id=port{number},chassis={number + 1}")
         mac = board_address(list(scenario.hosts).index(name), number)
-        yield from ("-device", f"{_card(site.machine)},bus=port{number},netdev=nic{number},mac={mac}")
+        yield from ("-device", f"{card_model(site.machine)},bus=port{number},netdev=nic{number},mac={mac}")
 
 
 def _cable(scenario: Scenario, end: End, site: Site) -> Iterator[str]:
@@ -125,7 +125,8 @@ def _cable(scenario: Scenario, end: End, site: Site) -> Iterator[str]:
     yield f"type=hubport,hubid={100 + int(end.interface.removeprefix('eth'))}"
 
 
-def _card(machine: Machine) -> str:
+def card_model(machine: Machine) -> str:
+    """The model of a board's network cards, which is the name of Linux's driver, too."""
     return "igb" if (qemu_version(machine) or (0,)) >= IGB_SINCE else "e1000e"
 
 
