@@ -28,3 +28,13 @@ class BoardPlace(Place):
         path = self.folder / "board.yaml"
         path.write_text(yaml.safe_dump(whole | parts))
         return path
+
+
+def received(cell: dict[str, object]) -> list[int]:
+    """The packets of each stream that arrived, as the listeners counted them."""
+    return [
+        stream["received"]
+        for agent in cell["agents"]  # type: ignore[attr-defined]
+        if agent["verb"] == "listen"
+        for stream in agent["done"]["streams"]
+    ]

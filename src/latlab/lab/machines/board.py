@@ -15,7 +15,7 @@ from latlab.lab.guests.monitor import MONITOR_MODULE
 from latlab.lab.guests.qemu import MONITOR, qemu_lacking
 from latlab.lab.images import Image, snapshot_path
 from latlab.lab.machines.base import MachineKind
-from latlab.lab.machines.board_qemu import board_argv, board_key, card_model
+from latlab.lab.machines.board_qemu import QUEUES, board_argv, board_key, card_model
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
@@ -27,6 +27,7 @@ BOOT_S = 240
 NESTED = "/usr/share/latlab/images"
 """Where an image of a board has the images of its guests."""
 LOAD = """\
+ip link set dev lo up
 modprobe -a tun vhost_net bridge veth macvtap 8021q openvswitch vfio-pci
 grep -q svm /proc/cpuinfo && { modprobe -q constant_tsc; modprobe -q kvm_amd; } || modprobe -q kvm_intel; :
 """
@@ -51,6 +52,13 @@ class BoardMachine(MachineKind):
         if what := qemu_lacking(site.machine):
             remedy = "QEMU 7.2 or newer: `sudo apt install qemu-system-x86`"
             yield LabError(what, where=f"hosts.{name}", remedy=remedy)
+        model = card_model(site.machine)
+        for number, link in enumerate(scenario.links):
+            at = any(end.host == name for end in link.ends) and not scenario.link_is_created(link)
+            if at and link.queues > QUEUES[model]:
+                what = f"{link.queues} queues: {name}'s cards are of the model {model}, which has {QUEUES[model]}"
+                remedy = "fewer queues" + (", or QEMU 8 or newer, which has igb" if model != "igb" else "")
+                yield LabError(what, where=f"links.{number}.queues", remedy=remedy)
         nested = [guest for guest in scenario.guests if scenario.machine_of(guest) == name]
         if nested and _is_virtual(scenario, name):
             what = f"{', '.join(nested)}: guests on a board in virtual time are not in this version"
@@ -128,7 +136,7 @@ def _alone(name: str, site: Site) -> Iterator[Step]:
 
 
 def _cards_driver(scenario: Scenario, name: str, site: Site) -> str:
-    """The line that makes eth0, eth1, … of the board's cards, in the order of their PCIe ports; nothing without cards."""
+    """The line that makes eth0, eth1, … of the board's cards, in the order of their PCIe ports; empty without cards."""
     return f"modprobe {card_model(site.machine)}\n" if _wanted(scenario, name).nics else ""
 
 

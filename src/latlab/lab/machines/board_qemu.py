@@ -62,7 +62,9 @@ def board_argv(
 def board_key(scenario: Scenario, name: str, image: Image, machine: Machine) -> str:
     """What two boards must have in common to go on from one snapshot."""
     board = _board(scenario, name)
+    place = list(scenario.hosts).index(name)
     parts = (
+        *(board_address(place, number) for number in range(board.nics)),
         *(image.digest, qemu_version(machine), acceleration_here(machine), board.cpus, board.memory, board.nics),
         *(card_model(machine), board.append, name, _initramfs(scenario, name, image).name, board.time),
     )
@@ -105,12 +107,13 @@ def _is_virtual(scenario: Scenario, name: str) -> bool:
 
 def _cards(scenario: Scenario, name: str, site: Site) -> Iterator[str]:
     """Each card on a PCIe port of its own. One that a link names is joined to the card at the link's other end."""
+    model = card_model(site.machine)
     for number in range(_board(scenario, name).nics):
         netdev = ",".join((f"id=nic{number}", *_cable(scenario, End(name, f"eth{number}"), site)))
         yield from ("-netdev", netdev)
         yield from ("-device", f"pcie-root-port,id=port{number},chassis={number + 1}")
         mac = board_address(list(scenario.hosts).index(name), number)
-        yield from ("-device", f"{card_model(site.machine)},bus=port{number},netdev=nic{number},mac={mac}")
+        yield from ("-device", f"{model},bus=port{number},netdev=nic{number},mac={mac},romfile=")
 
 
 def _cable(scenario: Scenario, end: End, site: Site) -> Iterator[str]:
@@ -123,6 +126,10 @@ def _cable(scenario: Scenario, end: End, site: Site) -> Iterator[str]:
             yield from (f"local.type=unix,local.path={paths[0]}", f"remote.type=unix,remote.path={paths[1]}")
             return
     yield f"type=hubport,hubid={100 + int(end.interface.removeprefix('eth'))}"
+
+
+QUEUES = {"e1000e": 1, "igb": 8}
+"""Model of a card → how many pairs of receive and transmit queues it can have (Linux's drivers of the same names)."""
 
 
 def card_model(machine: Machine) -> str:
