@@ -27,7 +27,6 @@ BOOT_S = 240
 NESTED = "/usr/share/latlab/images"
 """Where an image of a board has the images of its guests."""
 LOAD = """\
-ip link set dev lo up
 modprobe -a tun vhost_net bridge veth macvtap 8021q openvswitch vfio-pci
 grep -q svm /proc/cpuinfo && { modprobe -q constant_tsc; modprobe -q kvm_amd; } || modprobe -q kvm_intel; :
 """
