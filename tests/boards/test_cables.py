@@ -21,6 +21,8 @@ THERE = {"talker": "board1", "listener": "board2", "period": "5ms", "size": "64B
 BACK = THERE | {"talker": "board2", "listener": "board1"}
 FRAMES = THERE | {"transport": "ethernet", "vlan": 5}
 PACKETS = 200
+NESTED_S = 400
+"""Three kernels boot, one of them in an emulation of KVM: a minute and a half, and more on a busy machine."""
 CARDS = ("0e:56:2b:47:00:00", "0e:56:2b:47:01:00")
 """The boards' cards, the same in every run: the last octets are the board's place among the hosts and the card's."""
 
@@ -37,7 +39,7 @@ def test_streams_go_both_ways_through_a_cable_between_two_boards(place: BoardPla
     actual = {step["title"]: step["actual"] for step in cell["steps"]}
     for end, mac, address in (("board1.eth0", CARDS[0], "10.78.0.1/24"), ("board2.eth0", CARDS[1], "10.78.0.2/24")):
         assert actual[f"{end} is the card that its cable is at"] == mac
-        assert actual[f"give {end} its queues"] == "1 rx, 1 tx"
+        assert actual[f"give {end} its queues"] == "1"
         assert actual[f"give {end} its address"] == address
         assert actual[f"wait until {end} is up"] == "UP"
     (clock,) = cell["clocks"]
@@ -82,7 +84,7 @@ def test_a_guest_nested_in_one_board_is_reached_from_the_other(place: BoardPlace
         "host": stream | {"listener": "board2"},
     }
     path = place.board_scenario(**CABLED | {"hosts": hosts}, guests={"vm1": guest}, streams=streams)
-    ended = place.latlab("run", path)
+    ended = place.start("run", path).ended(NESTED_S)
     assert ended.status == 0, ended.err + ended.out
     (cell,) = cells_of(place.only_run()).values()
     assert sorted(received(cell)) == [50] * 3
@@ -104,4 +106,5 @@ def test_more_queues_than_a_boards_card_has_make_a_cell_unavailable(place: Board
     ended = place.latlab("run", place.board_scenario(**CABLED | {"links": links}, streams={"there": THERE}))
     assert ended.status == 3
     (cell,) = cells_of(place.only_run()).values()
-    assert cell["status"] == "unavailable" and cell["reason"]["where"] == "links.0.queues"
+    assert (cell["status"], cell["reason"]["where"]) == ("unavailable", "links.0.queues")
+    assert "9 queues" in cell["reason"]["what"]

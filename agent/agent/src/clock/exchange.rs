@@ -29,9 +29,10 @@ fn local(socket: &Socket) -> Option<String> {
     socket.local_address().map(|address| address.to_string()).ok()
 }
 
-fn open(local: SocketAddr) -> Result<Socket, Failure> {
+/// A host may compare its clock with several others' from one address.
+fn open(local: SocketAddr, peer: SocketAddr) -> Result<Socket, Failure> {
     let open = || {
-        let socket = Socket::udp(local, None)?;
+        let socket = Socket::udp_between(local, peer)?;
         socket.set_receive_timeout_ms(RECEIVE_TIMEOUT_MS)?;
         socket.set_timestamping(Timestamping { rx_software: true, ..Timestamping::default() })?;
         Ok(socket)
@@ -64,8 +65,7 @@ pub fn respond(
     found: RealtimeFound,
     session: &Session,
 ) -> Result<(), Failure> {
-    let socket = open(listen)?;
-    socket.connect(peer).map_err(|error| trouble(error, &peer))?;
+    let socket = open(listen, peer)?;
     ready(found, local(&socket))?;
     let offset = tai_offset()?;
     let (mut buffer, mut batch) = (Buffer::default(), Batch::new(1, BYTES, Beside::default()));
@@ -89,8 +89,7 @@ pub fn respond(
 /// # Errors
 /// The socket or the recording cannot be had, or failed.
 pub fn initiate(comparison: &Comparison, source: SocketAddr, peer: SocketAddr, period_ns: i64) -> Result<(), Failure> {
-    let socket = open(source)?;
-    socket.connect(peer).map_err(|error| trouble(error, &peer))?;
+    let socket = open(source, peer)?;
     let mut log = comparison.begin(local(&socket))?;
     let asked = ask(&socket, comparison, period_ns, &mut log)?;
     let lost = asked - log.rows();

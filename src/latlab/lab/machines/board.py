@@ -53,9 +53,10 @@ class BoardMachine(MachineKind):
             yield LabError(what, where=f"hosts.{name}", remedy=remedy)
         model = card_model(site.machine)
         for number, link in enumerate(scenario.links):
-            at = any(end.host == name for end in link.ends) and not scenario.link_is_created(link)
-            if at and link.queues > QUEUES[model]:
-                what = f"{link.queues} queues: {name}'s cards are of the model {model}, which has {QUEUES[model]}"
+            is_cable = not scenario.link_is_created(link)
+            # Of both its boards the first tells it.
+            if is_cable and link.ends[0].host == name and link.queues > QUEUES[model]:
+                what = f"{link.queues} queues: the boards' cards are of the model {model}, which has {QUEUES[model]}"
                 remedy = "fewer queues" + (", or QEMU 8 or newer, which has igb" if model != "igb" else "")
                 yield LabError(what, where=f"links.{number}.queues", remedy=remedy)
         nested = [guest for guest in scenario.guests if scenario.machine_of(guest) == name]
