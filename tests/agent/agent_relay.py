@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import itertools
 import select
@@ -71,6 +72,8 @@ def stall(at: int, for_ns: int) -> Rule:
 class Relay:
     """Takes packets from `source` and gives them to the connected socket `sink`, by its rule; use it as a context.
 
+    Whoever they go to may have ended: then they are gone.
+
     came: when each sequence number was taken in. went: each as it was given on, in that order. CLOCK_TAI ns.
     """
 
@@ -97,12 +100,14 @@ class Relay:
         while self._held or not self._stop.is_set():
             wait = (self._held[0][0] - tai_ns()) / 1e9 if self._held else IDLE_S
             if select.select([self.source], [], [], max(0.0, min(wait, IDLE_S)))[0]:
-                packet = self.source.recv(65536)
-                came = tai_ns()
-                self.came.setdefault(sequence_of(packet), came)
-                for released, at in self.rule(packet, came):
-                    heapq.heappush(self._held, (at, next(order), released))
+                with contextlib.suppress(ConnectionRefusedError):
+                    packet = self.source.recv(65536)
+                    came = tai_ns()
+                    self.came.setdefault(sequence_of(packet), came)
+                    for released, at in self.rule(packet, came):
+                        heapq.heappush(self._held, (at, next(order), released))
             while self._held and self._held[0][0] <= tai_ns():
                 _, _, packet = heapq.heappop(self._held)
                 self.went.append((sequence_of(packet), tai_ns()))
-                self.sink.send(packet)
+                with contextlib.suppress(ConnectionRefusedError):
+                    self.sink.send(packet)

@@ -84,6 +84,20 @@ def test_a_delay_in_one_direction_widens_the_bound_on_its_side_and_never_moves_i
     assert bound["upper_ns"] >= (HOLD_NS if held == "questions" else 0)
 
 
+def test_answers_that_take_longer_than_the_period_between_questions_count(relay_bed: Bed, tmp_path: Path) -> None:
+    near = relay_bed.udp("relay", "10.78.0.2", PORT)
+    far = relay_bed.udp("relay", "10.78.1.1", PORT)
+    near.connect((SENSOR, PORT))
+    far.connect(("10.78.1.2", PORT))
+    with near, far, Relay(near, far, hold(3 * HOLD_NS)), Relay(far, near, hold(3 * HOLD_NS)):
+        done = exchange(relay_bed, tmp_path, peer="10.78.0.2", listen="10.78.1.2", source="10.78.1.1", count=100)
+    assert done["exchanges"] + done["lost"] == 100
+    assert done["exchanges"] > 50
+    bound = done["bound"]
+    assert bound["lower_ns"] <= -3 * HOLD_NS < 0 < 3 * HOLD_NS <= bound["upper_ns"]
+    assert recording(tmp_path, "clock.exchanges").table.height == done["exchanges"]
+
+
 def test_without_a_responder_every_exchange_is_lost_and_nothing_is_bounded(bed: Bed, tmp_path: Path) -> None:
     spec = {"role": "initiator", "run_id": new_run_id(), "source": f"{SENSOR}:{PORT}", "peer": f"{ECU}:{PORT}"}
     rest = {"period_ns": 5 * MS, "count": 10, "recording": str(tmp_path / "clock"), "realtime": {}}

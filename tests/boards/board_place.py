@@ -48,3 +48,13 @@ class BoardPlace(Place):
         assert self.trace() == before
         assert "after that" not in first["reason"]["what"] and first["reason"]["remedy"]
         return str(first["reason"]["what"])
+
+
+def received(cell: dict[str, object]) -> list[int]:
+    """The packets of each stream that arrived, as the listeners counted them."""
+    return [
+        stream["received"]
+        for agent in cell["agents"]  # type: ignore[attr-defined]
+        if agent["verb"] == "listen"
+        for stream in agent["done"]["streams"]
+    ]

@@ -8,7 +8,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from board_place import HANG, BoardPlace
+from board_place import HANG, BoardPlace, received
 from lab_machine import alive
 from latlab_command import cells_of
 
@@ -136,16 +136,6 @@ def test_a_killed_lab_leaves_no_board_running(place: BoardPlace) -> None:
     assert place.latlab("clean").status == 0
     assert not alive(pid)
     assert place.trace() == before
-
-
-def received(cell: dict[str, object]) -> list[int]:
-    """The packets of each stream that arrived, as the listeners counted them."""
-    return [
-        stream["received"]
-        for agent in cell["agents"]  # type: ignore[attr-defined]
-        if agent["verb"] == "listen"
-        for stream in agent["done"]["streams"]
-    ]
 
 
 def snapshot_of(place: BoardPlace, scenario: Path) -> Path:

@@ -28,7 +28,7 @@ EVERY_KIND: dict[str, Any] = {
         {"ends": ["here.p1", "board1.enp1s0"]},
         {"ends": ["sensor.eth0", "here.veth0"]},
         {"ends": ["inside.eth0", "board1.veth0"]},
-        {"ends": ["board2.enp1s0", "emulated.enp2s0"], "subnet": "10.20.0.0/24"},
+        {"ends": ["board2.enp1s0", "here.enp2s0"], "subnet": "10.20.0.0/24"},
         {"ends": ["board1.enp3s0", "other-nic.enp4s0"]},
         {"ends": ["part.eth0", "emulated.veth0"]},
     ],
@@ -39,7 +39,7 @@ EVERY_KIND: dict[str, Any] = {
         "vm4": {"host": "sensor"},
     },
     "streams": {
-        "cable": {"talker": "board2", "listener": "emulated"} | STREAM,
+        "cable": {"talker": "board2", "listener": "here"} | STREAM,
         "frames": {"talker": "board1", "listener": "other-nic", "transport": "ethernet"} | STREAM,
         "pair": {"talker": "inside", "listener": "board1"} | STREAM,
         "guest": {"talker": "board1", "listener": "vm1"} | STREAM,
@@ -143,7 +143,7 @@ def test_a_link_is_made_where_an_end_is_in_a_namespace_and_else_is_a_cable(every
 
 def test_a_cable_between_machines_has_the_addresses_of_its_subnet(every_kind: Scenario) -> None:
     route = every_kind.route("cable")
-    assert (route.talker_end, route.listener_end) == (End("board2", "enp1s0"), End("emulated", "enp2s0"))
+    assert (route.talker_end, route.listener_end) == (End("board2", "enp1s0"), End("here", "enp2s0"))
     assert every_kind.address(route.listener_end) == IPv4Interface("10.20.0.2/24")
 
 

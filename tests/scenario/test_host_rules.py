@@ -27,6 +27,7 @@ ONE_MACHINE = {
 FRAMES = {"streams.control.transport": "ethernet", "loads": {}}
 STREAM = {"talker": "sensor", "listener": "vm1", "period": "1ms", "size": "64B"}
 VM = {"host": "ecu", "uplink": "eth0"}
+CARD = BOARD | {"nics": 1}
 DEVICE = {"bridge": "vfio", "device": "0000:3b:00.0"}
 
 
@@ -105,12 +106,35 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (
         {
             "hosts.sensor": BOARD | {"nics": 1},
-            "hosts.ecu": SSH,
+            "hosts.ecu": BOARD | {"nics": 2},
             "links.1": {"ends": ["sensor.eth1", "ecu.eth1"]},
             "streams.control.via": "sensor.eth0",
             "loads": {},
         },
         "hosts.sensor.nics: sensor has 1 network card, and cables at eth0, eth1; expected 2 or more",
+    ),
+    (
+        {"hosts.sensor": CARD, "hosts.ecu": CARD, "links.0.ends": ["sensor.eth0", "ecu.enp1s0"]},
+        "links[0].ends[1]: ecu has no card enp1s0; expected eth0",
+    ),
+    (
+        {"hosts.sensor": BOARD | {"nics": 2}, "hosts.ecu": CARD, "links.0.ends": ["sensor.eth2", "ecu.eth0"]},
+        "links[0].ends[0]: sensor has no card eth2; expected eth0 or eth1",
+    ),
+    (
+        {"hosts.sensor": CARD, "hosts.ecu": SSH},
+        "links[0].ends: a cable from sensor, whose cards are emulated, cannot reach ecu; "
+        "expected a board at both ends",
+    ),
+    (
+        {"hosts.sensor": CARD, "hosts.ecu": {"kind": "local"}},
+        "links[0].ends: a cable from sensor, whose cards are emulated, cannot reach ecu; "
+        "expected a board at both ends",
+    ),
+    (
+        {"hosts.sensor": CARD, "hosts.ecu": CARD | {"time": "virtual"}},
+        "hosts.ecu.time: a board in virtual time has no company: sensor is not on ecu; "
+        "expected every other host of kind netns with on: ecu, or time: real",
     ),
     (
         board(time="virtual", cpus=2),
@@ -247,7 +271,8 @@ ONE_MISTAKE: list[dict[str, Any]] = [
     board(cpus=17) | {"tuning.ecu.listener.cpus": [20]},
     APART | {"hosts.ecu": {"kind": "ssh", "ssh": {"destination": "a b"}}},
     APART | {"hosts.ecu": {"kind": "ssh", "ssh": 7}, "guests.vm1": VM, "streams.in": STREAM},
-    {"hosts.sensor": BOARD | {"nics": "two"}, "hosts.ecu": SSH},
+    {"hosts.sensor": BOARD | {"nics": "two"}, "hosts.ecu": CARD},
+    {"hosts.sensor": CARD, "hosts.ecu": {"kind": "moon"}},
 ]
 
 

@@ -183,14 +183,15 @@ MACHINES: dict[str, Any] = {
     "hosts": {
         "board1": {"kind": "board", "time": "real", "memory": "512MiB", "image": "debian-rt-board", "nics": 1},
         "board2": {"kind": "ssh", "ssh": {"destination": "admin@192.0.2.7", "port": 22}},
+        "board3": {"kind": "board", "nics": 1},
         "sensor": {"kind": "netns", "on": "board1"},
         "ecu": {"kind": "netns", "on": "board1"},
     },
-    "links": [{"ends": ["sensor.eth0", "ecu.eth0"]}, {"ends": ["board1.eth1", "board2.eth1"]}],
+    "links": [{"ends": ["sensor.eth0", "ecu.eth0"]}, {"ends": ["board1.eth0", "board3.eth0"]}],
     "guests": {"vm1": {"host": "ecu", "uplink": "eth0"}},
     "streams": {
         "control": {"talker": "sensor", "listener": "vm1", "period": "1ms", "size": "64B"},
-        "cable": {"talker": "board2", "listener": "board1", "period": "1ms", "size": "64B"},
+        "cable": {"talker": "board3", "listener": "board1", "period": "1ms", "size": "64B"},
     },
     "tuning": {"ecu": {"listener": {"cpus": [0]}, "halt_poll": 0}, "board1": {"halt_poll": 0}},
     "matrix": {"hosts.board1.cpus": [1, 2], "hosts.board2.ssh.port": [22, 2222]},

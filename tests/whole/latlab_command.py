@@ -73,9 +73,9 @@ class Lab:
         """Nothing; the lab, and nobody else, has been sent the signal."""
         self.process.send_signal(number)
 
-    def ended(self) -> Ended:
+    def ended(self, patience_s: float = PATIENCE_S) -> Ended:
         """What came of it, once it is over."""
-        out, err = self.process.communicate(timeout=PATIENCE_S)
+        out, err = self.process.communicate(timeout=patience_s)
         return Ended(self.process.returncode, "".join(self.lines) + out, err)
 
 

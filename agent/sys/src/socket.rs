@@ -59,16 +59,37 @@ impl Socket {
     /// # Errors
     /// The address is not this host's, the port is taken, there is no such interface, no CAP_NET_RAW.
     pub fn udp(local: SocketAddr, interface: Option<&str>) -> Result<Self, Error> {
-        let family = if local.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
-        let socket = Self::new(family, libc::SOCK_DGRAM, 0)?;
+        let socket = Self::udp_of(local)?;
         if let Some(interface) = interface {
             socket.set_bytes(libc::SOL_SOCKET, libc::SO_BINDTODEVICE, interface.as_bytes(), "SO_BINDTODEVICE")?;
         }
+        socket.bind(local)?;
+        Ok(socket)
+    }
+
+    /// A UDP socket on `local` that sends to `peer` and hears nobody else. Others of this kind may be on `local` too, each
+    /// with another peer.
+    ///
+    /// # Errors
+    /// The address is not this host's, the port is taken by a socket of another kind, there is no route.
+    pub fn udp_between(local: SocketAddr, peer: SocketAddr) -> Result<Self, Error> {
+        let socket = Self::udp_of(local)?;
+        socket.set(libc::SOL_SOCKET, libc::SO_REUSEADDR, &1_i32, "SO_REUSEADDR")?;
+        socket.bind(local)?;
+        socket.connect(peer)?;
+        Ok(socket)
+    }
+
+    fn udp_of(local: SocketAddr) -> Result<Self, Error> {
+        let family = if local.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+        Self::new(family, libc::SOCK_DGRAM, 0)
+    }
+
+    fn bind(&self, local: SocketAddr) -> Result<(), Error> {
         let (address, length) = raw_address(local);
         // SAFETY: `address` is valid for reading `length` bytes.
-        let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
-        check(result, &format!("bind {local}"))?;
-        Ok(socket)
+        let result = unsafe { libc::bind(self.as_raw_fd(), (&raw const address).cast(), length) };
+        check(result, &format!("bind {local}")).map(drop)
     }
 
     /// Sends to `peer` from now on, with the route looked up once.
@@ -311,4 +332,28 @@ pub(crate) fn raw_address(address: SocketAddr) -> (libc::sockaddr_storage, libc:
         }
     };
     (storage, length as libc::socklen_t)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::receive::{Buffer, Wait};
+    use std::net::{Ipv4Addr, UdpSocket};
+
+    #[test]
+    fn sockets_on_one_address_hear_each_its_own_peer() {
+        let peers = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+        let [to_first, to_second] = [0, 1].map(|n: usize| peers[n].local_addr().unwrap());
+        let first = Socket::udp_between((Ipv4Addr::LOCALHOST, 0).into(), to_first).unwrap();
+        let local = first.local_address().unwrap();
+        let second = Socket::udp_between(local, to_second).unwrap();
+        peers[1].send_to(b"second", local).unwrap();
+        peers[0].send_to(b"first", local).unwrap();
+        let mut buffer = Buffer::default();
+        for (socket, words) in [(&first, "first"), (&second, "second")] {
+            socket.set_receive_timeout_ms(5000).unwrap();
+            assert_eq!(buffer.receive(socket, Wait::Block).unwrap().unwrap().bytes, words.as_bytes());
+            assert_eq!(buffer.receive(socket, Wait::Never), Ok(None));
+        }
+    }
 }

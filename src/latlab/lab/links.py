@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from latlab.lab.bridges.base import Neighbour
-from latlab.lab.bridges.joints import neighbours
+from latlab.lab.bridges.joints import mac_of, neighbours
 from latlab.lab.bridges.table import BRIDGES
 from latlab.lab.hardware import hardware_address
 from latlab.lab.namespaces import ipv6_off, namespace_name
@@ -20,6 +20,10 @@ from latlab.lab.step import Argv, Check, Step
 from latlab.scenario import End, Link, Scenario
 
 UP_WITHIN_MS = 5000  # the kernel's link watch settles the state up to a second after both ends are up
+CARD_UP_WITHIN_MS = 30_000  # an emulated card negotiates its link by the driver's timers, on a CPU that is slow
+QUEUES = 'now=$(ethtool -l "$1" 2>/dev/null | sed -n "s/^Combined:[^0-9]*//p" | tail -n 1); echo "${now:-1}"'
+"""What `ethtool -l` says last is what is; a driver that knows no answer has one pair."""
+SET_QUEUES = f'[ "$({QUEUES})" = "$2" ] || ethtool -L "$1" combined "$2"'
 
 
 def link_steps(scenario: Scenario, site: Site) -> list[Step]:
@@ -29,7 +33,9 @@ def link_steps(scenario: Scenario, site: Site) -> list[Step]:
         if scenario.link_is_created(link):
             steps += _veth(scenario, link, number, site)
         else:
-            steps += [step for end in link.ends for step in _cable(scenario, link, end, site)]
+            halves = [_half(scenario, end, site) for end in link.ends]
+            steps += [step for half in halves for step in _card(scenario, half, link, site)]
+            steps += [step for half in halves for step in _cable(scenario, link, half)]
     return steps
 
 
@@ -138,21 +144,54 @@ def _neighbour(half: _Half, peer: Neighbour) -> Step:
     )
 
 
-def _is_up(half: _Half) -> Step:
+def _is_up(half: _Half, within_ms: int = UP_WITHIN_MS) -> Step:
     return Step(
         host=half.machine,
         title=f"wait until {half.end} is up",
         do=(),
-        check=_state_check(half.ip, half.end),
+        check=_state_check(half.ip, half.end, within_ms),
     )
 
 
-def _cable(scenario: Scenario, link: Link, end: End, site: Site) -> list[Step]:
-    """An emulated board's card is ours to set up. Else nothing is changed: between machines it has its address already;
-    within one only raw frames take the cable."""
-    half = _half(scenario, end, site)
+def _card(scenario: Scenario, half: _Half, link: Link, site: Site) -> list[Step]:
+    """An emulated board's card is ours to set up. Nothing for any other: it is its machine's."""
+    end, segment = half.end, scenario.segment_of(half.end)
+    if scenario.hosts[end.host].kind != "board":
+        return []
+    mac = mac_of(scenario, site.tag, segment, end)
+    steps = [
+        Step(
+            host=end.host,
+            title=f"{end} is the card that its cable is at",
+            do=(),
+            check=Check(("cat", f"/sys/class/net/{end.interface}/address"), expected=mac),
+        ),
+        ipv6_off(end.host, end.interface),
+        _queues(end, link.queues),
+        Step(end.host, f"give {end} the link's MTU", ("ip", "link", "set", "dev", end.interface, "mtu", str(link.mtu))),
+        *_addressed(scenario, half),
+    ]
+    if not is_bridged(scenario, end):
+        steps += [_neighbour(half, neighbour) for neighbour in neighbours(scenario, site.tag, segment, end)]
+    return steps
+
+
+def _queues(end: End, queues: int) -> Step:
+    """A card that can have several queues begins with one for each CPU."""
+    return Step(
+        host=end.host,
+        title=f"give {end} its queues",
+        do=("sh", "-c", SET_QUEUES, "sh", end.interface, str(queues)),
+        check=Check(("sh", "-c", QUEUES, "sh", end.interface), expected=str(queues)),
+    )
+
+
+def _cable(scenario: Scenario, link: Link, half: _Half) -> list[Step]:
+    """What an existing cable must have. Nothing is changed: between machines it has its addresses already; within one
+    only raw frames take it."""
+    end = half.end
     if scenario.hosts[end.host].kind == "board":
-        return [*_addressed(scenario, half), _is_up(half)]
+        return [_is_up(half, CARD_UP_WITHIN_MS)]
     is_up = Step(host=end.host, title=f"{end} is up", do=(), check=_state_check(("ip",), end))
     machines = {scenario.machine_of(one.host) for one in link.ends}
     if len(machines) == 1 or is_bridged(scenario, end):
@@ -168,9 +207,9 @@ def _cable(scenario: Scenario, link: Link, end: End, site: Site) -> list[Step]:
     return [is_up, has_address]
 
 
-def _state_check(ip: Argv, end: End) -> Check:
+def _state_check(ip: Argv, end: End, within_ms: int = UP_WITHIN_MS) -> Check:
     argv = (*ip, "-j", "link", "show", "dev", end.interface)
-    return Check(argv, expected="UP", read=_operstate, within_ms=UP_WITHIN_MS)
+    return Check(argv, expected="UP", read=_operstate, within_ms=within_ms)
 
 
 def _address_check(ip: Argv, end: End, address: str) -> Check:

@@ -61,12 +61,33 @@ def board_has_the_cards(sketch: Sketch, path: Path, host: Host) -> Iterator[Find
     """What cables name of a board are its emulated network cards."""
     if not isinstance(host, BoardHost):
         return
-    cables = [ends for _, ends in where_known(sketch.links, lambda _, link: link.ends) if sketch.is_cable(ends)]
-    cards = dict.fromkeys(end.interface for ends in cables for end in ends if end.host == path[1])
-    if len(cards) > host.nics:
+    cables = where_known(sketch.links, lambda _, link: link.ends)
+    places: dict[str, Path] = {
+        end.interface: ("links", index, "ends", side)
+        for index, ends in cables
+        if sketch.is_cable(ends)
+        for side, end in enumerate(ends)
+        if end.host == path[1]
+    }
+    if len(places) > host.nics:
         count = f"{host.nics or 'no'} network card{'' if host.nics == 1 else 's'}"
-        what = f"{path[1]} has {count}, and cables at {', '.join(cards)}"
-        yield Finding((*path, "nics"), what, f"{len(cards)} or more")
+        what = f"{path[1]} has {count}, and cables at {', '.join(places)}"
+        yield Finding((*path, "nics"), what, f"{len(places)} or more")
+        return
+    for interface, where in places.items():
+        if interface not in host.cards:
+            yield Finding(where, f"{path[1]} has no card {interface}", " or ".join(host.cards))
+
+
+def cables_of_boards_join_boards(sketch: Sketch, path: Path, link: Link) -> Iterator[Finding]:
+    """A cable at an emulated card is QEMU's, and nothing but another such card can be at its other end."""
+    if sketch.is_cable(link.ends):
+        kinds = {end.host: sketch.hosts[end.host].kind for end in link.ends}
+        others = [host for host, kind in kinds.items() if kind != "board"]
+        if others and "board" in kinds.values():
+            (board,) = set(kinds) - set(others)
+            what = f"a cable from {board}, whose cards are emulated, cannot reach {others[0]}"
+            yield Finding((*path, "ends"), what, "a board at both ends")
 
 
 def link_can_be_made(sketch: Sketch, path: Path, link: Link) -> Iterator[Finding]:

@@ -50,6 +50,11 @@ class BoardHost(Part):
     )
     append: str | None = Field(default=None, description="what to add to the kernel's command line")
 
+    @property
+    def cards(self) -> tuple[str, ...]:
+        """The interfaces of its network cards."""
+        return tuple(f"eth{number}" for number in range(self.nics))
+
 
 Host = Annotated[LocalHost | NetnsHost | SshHost | BoardHost, Field(discriminator="kind")]
 

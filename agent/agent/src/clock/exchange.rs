@@ -3,6 +3,7 @@
 use super::log::Log;
 use super::{Comparison, ready, tai_offset};
 use crate::session::{Session, emit, failed};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use sys::clock::tai_ns;
 use sys::receive::{Buffer, Wait};
@@ -13,6 +14,8 @@ use wire::exchange::{BYTES, Message};
 use wire::record::Exchange;
 
 const RECEIVE_TIMEOUT_MS: i64 = 50;
+/// Questions whose answers still count, the latest asked. One that takes longer than a period proves no less.
+const AWAITED: usize = 256;
 
 fn trouble(error: sys::Error, address: &SocketAddr) -> Failure {
     failed(
@@ -26,9 +29,10 @@ fn local(socket: &Socket) -> Option<String> {
     socket.local_address().map(|address| address.to_string()).ok()
 }
 
-fn open(local: SocketAddr) -> Result<Socket, Failure> {
+/// A host may compare its clock with several others' from one address.
+fn open(local: SocketAddr, peer: SocketAddr) -> Result<Socket, Failure> {
     let open = || {
-        let socket = Socket::udp(local, None)?;
+        let socket = Socket::udp_between(local, peer)?;
         socket.set_receive_timeout_ms(RECEIVE_TIMEOUT_MS)?;
         socket.set_timestamping(Timestamping { rx_software: true, ..Timestamping::default() })?;
         Ok(socket)
@@ -61,8 +65,7 @@ pub fn respond(
     found: RealtimeFound,
     session: &Session,
 ) -> Result<(), Failure> {
-    let socket = open(listen)?;
-    socket.connect(peer).map_err(|error| trouble(error, &peer))?;
+    let socket = open(listen, peer)?;
     ready(found, local(&socket))?;
     let offset = tai_offset()?;
     let (mut buffer, mut batch) = (Buffer::default(), Batch::new(1, BYTES, Beside::default()));
@@ -86,33 +89,42 @@ pub fn respond(
 /// # Errors
 /// The socket or the recording cannot be had, or failed.
 pub fn initiate(comparison: &Comparison, source: SocketAddr, peer: SocketAddr, period_ns: i64) -> Result<(), Failure> {
-    let socket = open(source)?;
-    socket.connect(peer).map_err(|error| trouble(error, &peer))?;
+    let socket = open(source, peer)?;
     let mut log = comparison.begin(local(&socket))?;
     let asked = ask(&socket, comparison, period_ns, &mut log)?;
     let lost = asked - log.rows();
     log.finish(lost)
 }
 
-/// How often it asked: every `period_ns`; an answer counts until the next question is due.
+/// How often it asked: every `period_ns`; an answer counts until [`AWAITED`] more questions have been asked.
 fn ask(socket: &Socket, comparison: &Comparison, period_ns: i64, log: &mut Log) -> Result<u64, Failure> {
     let &Comparison { run_id, session, .. } = comparison;
     let offset = tai_offset()?;
     let place = |error| failed(error, "the clock exchange", "see whether the interface went away");
     let (mut buffer, mut batch) = (Buffer::default(), Batch::new(1, BYTES, Beside::default()));
+    let mut awaited: VecDeque<(u64, i64)> = VecDeque::with_capacity(AWAITED);
     let mut asked = 0;
     for (sequence, due) in comparison.rounds(period_ns) {
         let t1_tai_ns = tai_ns();
         let question = Message { answer: false, run_id, sequence, t1_tai_ns, t2_tai_ns: 0, t3_tai_ns: 0 };
         batch.packet_mut(0).copy_from_slice(&question.bytes());
+        if awaited.len() == AWAITED {
+            awaited.pop_front();
+        }
+        awaited.push_back((sequence, t1_tai_ns));
         // A refused send is a lost exchange: the peer may not be there yet.
         let _ = batch.send(socket, 0, 1);
         while tai_ns() < due + period_ns && !session.stopped() {
             let Some((answer, t4_tai_ns)) = receive(socket, &mut buffer, offset).map_err(place)? else { continue };
-            if answer.answer && answer.run_id == run_id && answer.sequence == sequence && answer.t1_tai_ns == t1_tai_ns
-            {
-                let Message { t2_tai_ns, t3_tai_ns, .. } = answer;
-                log.push(Exchange { sequence, t1_tai_ns, t2_tai_ns, t3_tai_ns, t4_tai_ns });
+            let question = (answer.sequence, answer.t1_tai_ns);
+            let Some(at) = awaited.iter().position(|&one| one == question) else { continue };
+            if !answer.answer || answer.run_id != run_id {
+                continue;
+            }
+            awaited.remove(at);
+            let Message { sequence: answered, t1_tai_ns, t2_tai_ns, t3_tai_ns, .. } = answer;
+            log.push(Exchange { sequence: answered, t1_tai_ns, t2_tai_ns, t3_tai_ns, t4_tai_ns });
+            if answered == sequence {
                 break;
             }
         }

@@ -55,9 +55,11 @@ impl Log {
     ///
     /// # Errors
     /// The recording could not be written.
-    pub fn finish(self, lost: u64) -> Result<(), Failure> {
+    pub fn finish(mut self, lost: u64) -> Result<(), Failure> {
         drop(self.tap);
         self.recording.finish()?;
+        // Answers may overtake one another.
+        self.rows.sort_by_key(|exchange| exchange.sequence);
         emit(&Event::Done(Done::Clock {
             exchanges: self.rows.len() as u64,
             lost,

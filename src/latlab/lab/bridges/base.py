@@ -58,10 +58,10 @@ class Joint:
     """One bridge of a cell: guests of one host, joined to one uplink (or to none) in one way.
 
     number: its place among the cell's joints. made: the uplink is made for the run (a veth), or there is none: the
-    host's address and MAC then go onto the bridge, and the offloads of the veth's other end, peer, are ours to set.
-    mac, address, end: the host's on the segment. others: the interfaces beyond the uplink whose addresses are known
-    before the run. local: the host is this machine in its own network namespace, where others' devices are, too.
-    beside: the kinds of the same host's other joints.
+    offloads of the veth's other end, peer, are ours to set. mac, address, end: the host's on the segment; mac is empty
+    where they were there before the run, else they go onto the bridge. others: the interfaces beyond the uplink whose
+    addresses are known before the run. local: the host is this machine in its own network namespace, where there are
+    others' devices, too. beside: the kinds of the same host's other joints.
     """
 
     number: int

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from latlab.lab.bridges.base import Joint, Neighbour, Port
-from latlab.lab.hardware import guest_address, hardware_address, inner_address
-from latlab.scenario import End, Guest, Scenario, Segment
+from latlab.lab.hardware import board_address, guest_address, hardware_address, inner_address
+from latlab.scenario import BoardHost, End, Guest, Scenario, Segment
 
 USER = "user"
 ALONE = (USER, "vfio")
@@ -23,13 +23,19 @@ def joints(scenario: Scenario, tag: str) -> list[Joint]:
 
 
 def mac_of(scenario: Scenario, tag: str, segment: Segment, end: End) -> str:
-    """The hardware address an interface of the test bed is made with; empty where it is there already."""
+    """The hardware address an interface of the test bed is made with; empty where it is there already.
+
+    An emulated board's cards are made with the board.
+    """
     if end.host in scenario.guests:
         return guest_address(tag, list(scenario.guests).index(end.host))
     if segment.link is None:
         return inner_address(tag, segment.number)
     if not scenario.link_is_created(segment.link):
-        return ""
+        board = scenario.hosts[end.host]
+        if not isinstance(board, BoardHost):
+            return ""
+        return board_address(list(scenario.hosts).index(end.host), board.cards.index(end.interface))
     return hardware_address(tag, segment.number, segment.link.ends.index(end))
 
 

@@ -114,7 +114,7 @@ def enslave(joint: Joint, device: str, master: str) -> Step:
 
 def host_address(joint: Joint, device: str) -> list[Step]:
     """The host's address on the segment, on the device that stands for it there, and its neighbours'."""
-    if not joint.made:
+    if not joint.mac:
         return []
     addressed = Step(
         host=joint.host,
@@ -156,7 +156,7 @@ def _free_uplink(joint: Joint) -> list[Step]:
 
 
 def _make_bridge(joint: Joint, bridge: str) -> Step:
-    mac = ("address", joint.mac) if joint.made else ()
+    mac = ("address", joint.mac) if joint.mac else ()
     options = ("stp_state", "0", "forward_delay", "0", "mcast_snooping", "0")
     return Step(
         host=joint.host,

@@ -160,7 +160,7 @@ class Switch:
         ]
 
     def _bridge(self) -> Step:
-        mac = (f"other_config:hwaddr={self.joint.mac}",) if self.joint.made else ()
+        mac = (f"other_config:hwaddr={self.joint.mac}",) if self.joint.mac else ()
         shared = SHARED[self.datapath]
         return Step(
             host=self.joint.host,

@@ -16,7 +16,7 @@ from latlab.lab.guests.qemu import MONITOR, qemu_lacking
 from latlab.lab.images import Image, is_whole, snapshot_path
 from latlab.lab.machines.base import MachineKind
 from latlab.lab.machines.board_modules import modules_lacking
-from latlab.lab.machines.board_qemu import board_argv, board_key, card_model
+from latlab.lab.machines.board_qemu import QUEUES, board_argv, board_key, card_model
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
@@ -55,13 +55,21 @@ class BoardMachine(MachineKind):
         if not image.emulator and (what := qemu_lacking(site.machine)):
             remedy = "QEMU 7.2 or newer: `sudo apt install qemu-system-x86`"
             yield LabError(what, where=f"hosts.{name}", remedy=remedy)
-        yield from modules_lacking(scenario, name, image, site.machine, card_model(image, site.machine))
+        model = card_model(image, site.machine)
+        yield from modules_lacking(scenario, name, image, site.machine, model)
+        for number, link in enumerate(scenario.links):
+            is_cable = not scenario.link_is_created(link)
+            # Of both its boards the first tells it.
+            if is_cable and link.ends[0].host == name and link.queues > QUEUES[model]:
+                what = f"{link.queues} queues: the boards' cards are of the model {model}, which has {QUEUES[model]}"
+                remedy = "fewer queues" + (", or QEMU 8 or newer, which has igb" if model != "igb" else "")
+                yield LabError(what, where=f"links.{number}.queues", remedy=remedy)
 
     def steps(self, scenario: Scenario, name: str, site: Site) -> Iterator[Step | Service]:
         """It runs and answers, from a snapshot of its first boot, and its clock tells the time to the second."""
         image = _image(scenario, name, site)
         virtual = _is_virtual(scenario, name)
-        load = LOAD + (REFINED if virtual else "")
+        load = LOAD + _cards_driver(scenario, name, site) + (REFINED if virtual else "")
         snapshot = snapshot_path(image, board_key(scenario, name, image, site.machine) + load)
         yield Step(MACHINE, f"make the folder of {name}'s ports", ("mkdir", "-p", folder(site, name)))
         if virtual:
@@ -131,6 +139,13 @@ def _alone(name: str, site: Site) -> Iterator[Step]:
     for who, find, priority in (("other threads", EMULATOR, 2), ("virtual CPU", VCPUS, 1)):
         ahead = at_fifo(priority)
         yield thread_step(MACHINE, f"{name}'s {who} {ahead.title}", find, ahead, pids)
+
+
+def _cards_driver(scenario: Scenario, name: str, site: Site) -> str:
+    """The line that makes eth0, eth1, … of the board's cards, in the order of their PCIe ports; empty without cards."""
+    return (
+        f"modprobe {card_model(_image(scenario, name, site), site.machine)}\n" if _wanted(scenario, name).nics else ""
+    )
 
 
 def _is_virtual(scenario: Scenario, name: str) -> bool:

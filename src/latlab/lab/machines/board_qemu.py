@@ -80,7 +80,9 @@ def virtual_time_by(scenario: Scenario, site: Site) -> str:
 def board_key(scenario: Scenario, name: str, image: Image, machine: Machine) -> str:
     """What two boards must have in common to go on from one snapshot."""
     board = _board(scenario, name)
+    place = list(scenario.hosts).index(name)
     parts = (
+        *(board_address(place, number) for number in range(board.nics)),
         *(image.digest, version(image, machine), acceleration_here(machine), board.cpus, board.memory, board.nics),
         *(card_model(image, machine), board.append, name, _initramfs(scenario, name, image).name, board.time),
     )
@@ -123,13 +125,13 @@ def _is_virtual(scenario: Scenario, name: str) -> bool:
 
 def _cards(scenario: Scenario, name: str, image: Image, site: Site) -> Iterator[str]:
     """Each card on a PCIe port of its own. One that a link names is joined to the card at the link's other end."""
+    model = card_model(image, site.machine)
     for number in range(_board(scenario, name).nics):
         netdev = ",".join((f"id=nic{number}", *_cable(scenario, End(name, f"eth{number}"), site)))
         yield from ("-netdev", netdev)
         yield from ("-device", f"pcie-root-port,id=port{number},chassis={number + 1}")
         mac = board_address(list(scenario.hosts).index(name), number)
-        card = f"{card_model(image, site.machine)},romfile="
-        yield from ("-device", f"{card},bus=port{number},netdev=nic{number},mac={mac}")
+        yield from ("-device", f"{model},bus=port{number},netdev=nic{number},mac={mac},romfile=")
 
 
 def _cable(scenario: Scenario, end: End, site: Site) -> Iterator[str]:
@@ -144,8 +146,12 @@ def _cable(scenario: Scenario, end: End, site: Site) -> Iterator[str]:
     yield f"type=hubport,hubid={100 + int(end.interface.removeprefix('eth'))}"
 
 
+QUEUES = {"e1000e": 1, "igb": 8}
+"""Model of a card → how many pairs of receive and transmit queues it can have (Linux's drivers of the same names)."""
+
+
 def card_model(image: Image, machine: Machine) -> str:
-    """The model of its network cards, which is also the name of their driver."""
+    """The model of a board's network cards, which is the name of Linux's driver, too."""
     return "igb" if version(image, machine) >= IGB_SINCE else "e1000e"
 
 

@@ -1,0 +1,110 @@
+"""Two boards with a cable between their cards: streams both ways, a guest behind one of them, one that is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from board_place import BoardPlace, received
+from latlab_command import cells_of
+
+import latlab
+
+CABLED: dict[str, Any] = {
+    "hosts": {"board1": {"kind": "board", "nics": 1}, "board2": {"kind": "board", "nics": 1}},
+    "links": [{"ends": ["board1.eth0", "board2.eth0"]}],
+}
+THERE = {"talker": "board1", "listener": "board2", "period": "5ms", "size": "64B"}
+BACK = THERE | {"talker": "board2", "listener": "board1"}
+FRAMES = THERE | {"transport": "ethernet", "vlan": 5}
+PACKETS = 200
+NESTED_S = 400
+"""Three kernels boot, one of them in an emulation of KVM: a minute and a half, and more on a busy machine."""
+CARDS = ("0e:56:2b:47:00:00", "0e:56:2b:47:01:00")
+"""The boards' cards, the same in every run: the last octets are the board's place among the hosts and the card's."""
+
+
+def test_streams_go_both_ways_through_a_cable_between_two_boards(place: BoardPlace) -> None:
+    before = place.trace()
+    streams = {"there": THERE, "back": BACK, "frames": FRAMES}
+    ended = place.latlab("run", place.board_scenario(**CABLED, streams=streams))
+    assert ended.status == 0, ended.err + ended.out
+    (cell,) = cells_of(place.only_run()).values()
+    assert received(cell) == [PACKETS] * 3
+    assert cell["label"] == "functional only"
+    assert place.trace() == before
+    actual = {step["title"]: step["actual"] for step in cell["steps"]}
+    for end, mac, address in (("board1.eth0", CARDS[0], "10.78.0.1/24"), ("board2.eth0", CARDS[1], "10.78.0.2/24")):
+        assert actual[f"{end} is the card that its cable is at"] == mac
+        assert actual[f"give {end} its queues"] == "1"
+        assert actual[f"give {end} its address"] == address
+        assert actual[f"wait until {end} is up"] == "UP"
+    (clock,) = cell["clocks"]
+    assert clock["source"] == "exchange"
+    packets = latlab.load(place.only_run()).packets("all")
+    assert packets.height == 3 * PACKETS
+    for stamp in ("submit_tai_ns", "tx_sched_tai_ns", "tx_soft_tai_ns", "rx_soft_tai_ns", "rx_user_tai_ns"):
+        assert packets[stamp].null_count() == 0, stamp
+    for stamp in ("tx_hard_tai_ns", "rx_hard_tai_ns"):
+        assert packets[stamp].null_count() == packets.height, stamp
+    # However far apart the clocks were set, nothing arrives before it left.
+    assert packets.select(
+        (pl.col("rx_soft_tai_ns") + pl.col("clock_bound_ns") >= pl.col("tx_sched_tai_ns")).all()
+    ).item()
+
+
+def test_a_killed_board_fails_its_cell_and_leaves_the_board_at_the_cables_other_end_for_the_next(
+    place: BoardPlace,
+) -> None:
+    before = place.trace()
+    path = place.board_scenario(**CABLED, streams={"there": THERE}, duration="3s", repeat=2)
+    lab = place.start("run", path, "--verbose")
+    lab.until("measuring")
+    (pid,) = Path("/run/latlab").glob("*-ways/board2/pid")
+    os.kill(int(pid.read_text()), signal.SIGKILL)
+    assert lab.ended().status == 3
+    first, second = sorted(cells_of(place.only_run()).values(), key=lambda cell: cell["order"])
+    assert (first["status"], second["status"]) == ("failed", "ok")
+    assert "start board2: `qemu-system-x86_64` was ended by signal 9" in first["reason"]["what"]
+    assert received(second) == [3 * PACKETS]
+    assert place.trace() == before
+
+
+def test_a_guest_nested_in_one_board_is_reached_from_the_other(place: BoardPlace) -> None:
+    before = place.trace()
+    hosts = {"board1": {"kind": "board", "nics": 1}, "board2": {"kind": "board", "nics": 1, "cpus": 2}}
+    guest = {"host": "board2", "uplink": "eth0", "bridge": "tap", "acceleration": "kvm", "vhost": "on"}
+    stream = {"talker": "board1", "listener": "vm1", "period": "20ms", "size": "64B"}
+    streams = {
+        "in": stream,
+        "out": stream | {"talker": "vm1", "listener": "board1"},
+        "host": stream | {"listener": "board2"},
+    }
+    path = place.board_scenario(**CABLED | {"hosts": hosts}, guests={"vm1": guest}, streams=streams)
+    ended = place.start("run", path).ended(NESTED_S)
+    assert ended.status == 0, ended.err + ended.out
+    (cell,) = cells_of(place.only_run()).values()
+    assert sorted(received(cell)) == [50] * 3
+    (bridge,) = cell["bridges"]
+    assert (bridge["uplink"], "vhost-net" in bridge["detail"]) == ("eth0", True)
+    assert place.trace() == before
+
+
+def test_a_cable_to_a_board_in_virtual_time_is_refused_before_anything_starts(place: BoardPlace) -> None:
+    hosts = CABLED["hosts"] | {"board2": {"kind": "board", "nics": 1, "time": "virtual"}}
+    ended = place.latlab("run", place.board_scenario(**CABLED | {"hosts": hosts}, streams={"there": THERE}))
+    assert ended.status == 2
+    assert "hosts.board2.time: a board in virtual time has no company: board1 is not on board2" in ended.err
+    assert not place.runs.exists()
+
+
+def test_more_queues_than_a_boards_card_has_make_a_cell_unavailable(place: BoardPlace) -> None:
+    links = [CABLED["links"][0] | {"queues": 9}]
+    ended = place.latlab("run", place.board_scenario(**CABLED | {"links": links}, streams={"there": THERE}))
+    assert ended.status == 3
+    (cell,) = cells_of(place.only_run()).values()
+    assert (cell["status"], cell["reason"]["where"]) == ("unavailable", "links.0.queues")
+    assert "9 queues" in cell["reason"]["what"]
