@@ -212,6 +212,9 @@ def _series(axes: Axes, shown: View, trace: Trace) -> None:
             ),
             autolim=False,
         )
+        # A line without length leaves no ink.
+        alone = ends[0::2][ends[0::2, 1] == ends[1::2, 1]]
+        axes.plot(*alone.T, linestyle="none", marker=".", markersize=2.6, color=colour)
     else:
         axes.plot(at / 1e9, trace.value_ns / 1000, linestyle="none", marker=".", markersize=2.6, color=colour)
     _value_axis(axes, shown, "y")
