@@ -29,5 +29,5 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     with private_network():
         place = Place(tmp_path_factory.mktemp("finished"))
         before = place.trace()
-        ended = place.latlab("run", place.scenario(), "--json")
+        ended = place.latlab("run", place.scenario(), "--json", pictures=True)
         return FinishedRun(place, ended, place.only_run(), before, place.trace())

@@ -18,6 +18,8 @@ from lab_machine import dump
 from latlab.lab.agent_binary import find_agent
 
 LATLAB = Path(sys.executable).with_name("latlab")
+DRAWING = ("run", "report")
+"""The verbs that draw pictures."""
 PATIENCE_S = 120.0
 PACKETS = 1500
 WARMUP = 200
@@ -96,11 +98,17 @@ class Place:
         path.write_text(yaml.safe_dump({key: value for key, value in (SMALL | parts).items() if value is not None}))
         return path
 
-    def start(self, *arguments: object, before: tuple[str, ...] = (), **environment: str) -> Lab:
-        """The command, running in the folder. before: a command that starts it; environment: changes."""
+    def start(
+        self, *arguments: object, before: tuple[str, ...] = (), pictures: bool = False, **environment: str
+    ) -> Lab:
+        """The command, running in the folder. before: a command that starts it; environment: changes.
+
+        pictures: are drawn, which takes longer than most runs here.
+        """
         ours = {"LATLAB_STATE": str(self.journals), "LATLAB_AGENT": str(self._agent)}
+        undrawn = () if pictures or arguments[0] not in DRAWING else ("--picture", "none")
         process = subprocess.Popen(
-            [*before, str(LATLAB), *map(str, arguments)],
+            [*before, str(LATLAB), *map(str, arguments), *undrawn],
             cwd=self.folder,
             env=os.environ | ours | environment,
             stdin=subprocess.DEVNULL,
@@ -111,9 +119,11 @@ class Place:
         self._labs.append(Lab(process))
         return self._labs[-1]
 
-    def latlab(self, *arguments: object, before: tuple[str, ...] = (), **environment: str) -> Ended:
+    def latlab(
+        self, *arguments: object, before: tuple[str, ...] = (), pictures: bool = False, **environment: str
+    ) -> Ended:
         """What came of the command."""
-        return self.start(*arguments, before=before, **environment).ended()
+        return self.start(*arguments, before=before, pictures=pictures, **environment).ended()
 
     def agents(self) -> dict[int, str]:
         """The verb of every agent of this place that is alive, by its pid."""
