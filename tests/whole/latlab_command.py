@@ -10,7 +10,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import yaml
 from lab_machine import dump
@@ -82,7 +82,10 @@ class Lab:
 
 
 class Place:
-    """A folder with a journal, runs and an agent of its own, by whose path its processes are known."""
+    """A folder with a journal, runs and an agent of its own, by whose path its processes are known.
+
+    As a context it leaves no lab behind, whatever happens in it: one that went on would slow all that follows.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -91,6 +94,12 @@ class Place:
         self._agent = folder / "latlab-agent"
         self._agent.symlink_to(find_agent())
         self._labs: list[Lab] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end_all()
 
     def scenario(self, **parts: Any) -> Path:
         """A file with the small scenario, parts of it replaced; None takes a part away."""
