@@ -43,6 +43,7 @@ class PictureFormat(StrEnum):
     PNG = "png"
     SVG = "svg"
     PDF = "pdf"
+    NONE = "none"
 
 
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="The scenario file (YAML).")]
@@ -68,7 +69,7 @@ Metrics = Annotated[
 ]
 Formats = Annotated[
     list[PictureFormat] | None,
-    typer.Option("--picture", help="Format of the pictures (may be given several times); png if not given."),
+    typer.Option("--picture", help="Format of the pictures (may be given several times), or none; png if not given."),
 ]
 RUNS = Path("runs")
 INTERRUPTED = 130
@@ -312,7 +313,8 @@ def _report(
     code = exit_code(result, strict=strict)
     folder.write_run(folder.run() | {"exit_status": code})
     make_console(stderr=as_json).print("drawing the report", highlight=False)
-    page = write_report(folder, formats=formats or ["png"])
+    drawn = [one for one in formats or [PictureFormat.PNG] if one != PictureFormat.NONE]
+    page = write_report(folder, formats=drawn)
     if as_json:
         _print_json(result)
     else:

@@ -58,10 +58,8 @@ def disk(pytestconfig: pytest.Config, folder: Path, system: System) -> Path:
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
     """A machine, a folder and a journal of this test's own."""
-    with private_network():
-        made = Place(tmp_path)
+    with private_network(), Place(tmp_path) as made:
         yield made
-        made.end_all()
 
 
 @pytest.fixture(scope="module")

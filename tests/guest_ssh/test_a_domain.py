@@ -18,9 +18,8 @@ from ssh_scenario import PACKETS, counted, scenario, until_measuring
 @pytest.fixture
 def place(libvirt: Libvirt, tmp_path: Path) -> Iterator[Place]:
     """A folder and a journal of this test's own, on the machine where libvirt is."""
-    made = Place(tmp_path)
-    yield made
-    made.end_all()
+    with Place(tmp_path) as made:
+        yield made
 
 
 def domain(libvirt: Libvirt, **parts: Any) -> dict[str, Any]:

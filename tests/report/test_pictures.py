@@ -71,6 +71,20 @@ def test_the_series_shows_the_extreme_that_one_packet_is(shared_run: Path) -> No
         assert max(tops) == pytest.approx(trace.value_ns.max() / 1000)
 
 
+def test_a_packet_that_is_alone_in_its_column_of_ink_is_seen(shared_run: Path) -> None:
+    view_ = shown(shared_run)
+    trace = replace(view_.traces[0], sequence=view_.traces[0].sequence[::7], value_ns=view_.traces[0].value_ns[::7])
+    figure = series_figure(replace(view_, traces=(trace,)), "caption")
+    panel, colour = figure.axes[0].get_window_extent(), mpl.colors.to_rgb(COLOURS[trace.look.colour])
+    file = io.BytesIO()
+    figure.savefig(file, dpi=figure.dpi)
+    with Image.open(file) as image:
+        pixels = np.asarray(image.convert("RGB")).astype(int)[:, int(panel.x0) : int(panel.x1)]
+    inked = (np.abs(pixels - np.array(colour) * 255).max(axis=2) < 60).any(axis=0)
+    assert figure.axes[0].collections, "fewer packets would be drawn one by one"
+    assert inked.mean() > 0.9
+
+
 def test_the_ccdf_shows_every_cell_from_all_packets_to_the_last_one(shared_run: Path) -> None:
     view_ = shown(shared_run)
     (axes,) = ccdf_figure(view_, "caption").axes

@@ -18,6 +18,7 @@ from latlab.scenario.findings import unknown
 
 Problems = Callable[[str], list[Problem]]
 FIRST = Path(__file__).parents[2] / "scenarios" / "first.yaml"
+PLAIN: dict[str, Any] = yaml.safe_load(FIRST.read_text())
 
 
 def test_a_loaded_scenario_keeps_its_text_and_plain_data(load: Callable[[str], Loaded], base: str) -> None:
@@ -239,7 +240,7 @@ def _loads_or_says_why(path: Path) -> None:
 def test_mutated_values_load_or_are_scenario_errors(
     tmp_path_factory: pytest.TempPathFactory, more: dict[str, Any], data: st.DataObject
 ) -> None:
-    scenario = yaml.safe_load(FIRST.read_text()) | deepcopy(more)
+    scenario = deepcopy(PLAIN | more)
     scenario["clock"] = {"sync": "exchange"}
     scenario["accept"] = {"control.latency.max": "1ms"}
     scenario["matrix"]["streams.control.size"] = ["64B", "128B"]
@@ -272,7 +273,7 @@ def test_mutated_text_loads_or_is_scenario_errors(
 @pytest.mark.parametrize("more", [GUESTS, MACHINES], ids=["guests", "machines"])
 def test_the_scenario_that_is_mutated_is_right_itself(tmp_path: Path, more: dict[str, Any]) -> None:
     path = tmp_path / "right.yaml"
-    path.write_text(yaml.safe_dump(yaml.safe_load(FIRST.read_text()) | more), encoding="utf-8")
+    path.write_text(yaml.safe_dump(PLAIN | more), encoding="utf-8")
     assert len(cells(load_scenario(path))) == 4
 
 

@@ -38,7 +38,5 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         os.makedirs(STATE, exist_ok=True)
         run("mount", "-t", "tmpfs", "tmpfs", STATE)
         (tmp_path / "boards").mkdir()
-        with own_boards(tmp_path / "boards") as boards:
-            place = Place(tmp_path)
+        with own_boards(tmp_path / "boards") as boards, Place(tmp_path) as place:
             yield Bench(place, boards)
-            place.end_all()

@@ -17,17 +17,14 @@ from latlab_command import FinishedRun, Place
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
     """A machine, a folder and a journal of this test's own."""
-    with private_network():
-        made = Place(tmp_path)
+    with private_network(), Place(tmp_path) as made:
         yield made
-        made.end_all()
 
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     """The small scenario, run once for all the tests that look at what came of it."""
-    with private_network():
-        place = Place(tmp_path_factory.mktemp("finished"))
+    with private_network(), Place(tmp_path_factory.mktemp("finished")) as place:
         before = place.trace()
-        ended = place.latlab("run", place.scenario(), "--json")
+        ended = place.latlab("run", place.scenario(), "--json", pictures=True)
         return FinishedRun(place, ended, place.only_run(), before, place.trace())

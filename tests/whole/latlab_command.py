@@ -10,7 +10,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import yaml
 from lab_machine import dump
@@ -18,6 +18,8 @@ from lab_machine import dump
 from latlab.lab.agent_binary import find_agent
 
 LATLAB = Path(sys.executable).with_name("latlab")
+DRAWING = ("run", "report")
+"""The verbs that draw pictures."""
 PATIENCE_S = 120.0
 PACKETS = 1500
 WARMUP = 200
@@ -80,7 +82,10 @@ class Lab:
 
 
 class Place:
-    """A folder with a journal, runs and an agent of its own, by whose path its processes are known."""
+    """A folder with a journal, runs and an agent of its own, by whose path its processes are known.
+
+    As a context it leaves no lab behind, whatever happens in it: one that went on would slow all that follows.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -90,17 +95,29 @@ class Place:
         self._agent.symlink_to(find_agent())
         self._labs: list[Lab] = []
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end_all()
+
     def scenario(self, **parts: Any) -> Path:
         """A file with the small scenario, parts of it replaced; None takes a part away."""
         path = self.folder / "small.yaml"
         path.write_text(yaml.safe_dump({key: value for key, value in (SMALL | parts).items() if value is not None}))
         return path
 
-    def start(self, *arguments: object, before: tuple[str, ...] = (), **environment: str) -> Lab:
-        """The command, running in the folder. before: a command that starts it; environment: changes."""
+    def start(
+        self, *arguments: object, before: tuple[str, ...] = (), pictures: bool = False, **environment: str
+    ) -> Lab:
+        """The command, running in the folder. before: a command that starts it; environment: changes.
+
+        pictures: are drawn, which takes longer than most runs here.
+        """
         ours = {"LATLAB_STATE": str(self.journals), "LATLAB_AGENT": str(self._agent)}
+        undrawn = () if pictures or arguments[0] not in DRAWING else ("--picture", "none")
         process = subprocess.Popen(
-            [*before, str(LATLAB), *map(str, arguments)],
+            [*before, str(LATLAB), *map(str, arguments), *undrawn],
             cwd=self.folder,
             env=os.environ | ours | environment,
             stdin=subprocess.DEVNULL,
@@ -111,9 +128,11 @@ class Place:
         self._labs.append(Lab(process))
         return self._labs[-1]
 
-    def latlab(self, *arguments: object, before: tuple[str, ...] = (), **environment: str) -> Ended:
+    def latlab(
+        self, *arguments: object, before: tuple[str, ...] = (), pictures: bool = False, **environment: str
+    ) -> Ended:
         """What came of the command."""
-        return self.start(*arguments, before=before, **environment).ended()
+        return self.start(*arguments, before=before, pictures=pictures, **environment).ended()
 
     def agents(self) -> dict[int, str]:
         """The verb of every agent of this place that is alive, by its pid."""

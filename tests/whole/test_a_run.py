@@ -167,10 +167,12 @@ def test_the_recordings_alone_give_the_same_result_and_a_table_with_a_row_a_cell
     run = copied(finished, tmp_path)
     for gone in (run / "result.json", run / "report.html", *run.glob("cells/*/*/packets.parquet")):
         gone.unlink()
+    shutil.rmtree(run / "pictures")
     again = finished.place.latlab("report", run.name, "--runs", tmp_path, "--metric", "latency")
     assert (again.status, again.err) == (0, "")
     assert (run / "result.json").read_bytes() == (finished.folder / "result.json").read_bytes()
     assert (run / "report.html").exists()
+    assert not (run / "pictures").exists(), "none are asked for"
     first_words = [line.split()[0] for line in again.out.splitlines() if line.split()]
     assert (first_words.count("none"), first_words.count("flood1")) == (1, 1)
     assert f"Report: {run}/report.html" in again.out

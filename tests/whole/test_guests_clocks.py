@@ -75,8 +75,7 @@ class Watched:
 def watched(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     """The run: the guest's clock begins seconds ahead, and its rate changes while packets are on their way."""
     cache = image_cache(pytestconfig)
-    with private_network():
-        place = Place(tmp_path_factory.mktemp("clocks"))
+    with private_network(), Place(tmp_path_factory.mktemp("clocks")) as place:
         wrong = place.folder / "wrong"
         wrong.mkdir()
         (wrong / "date").write_text(DATE)
@@ -99,7 +98,6 @@ def watched(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactor
             run.packets("all", "down").join(seen[True], on=["stream", "sequence"], how="inner"),
             run.packets("all", "up").join(seen[False], on=["stream", "sequence"], how="inner"),
         )
-        place.end_all()
 
 
 def _in_guest(tag: str, *words: str) -> None:

@@ -106,12 +106,10 @@ class _Runs(dict[str, GuestRun]):
         return self[bridge]
 
     def run(self, scenario: dict[str, Any]) -> GuestRun:
-        with private_network():
-            place = Place(self._folders.mktemp(scenario["name"]))
+        with private_network(), Place(self._folders.mktemp(scenario["name"])) as place:
             before = place.trace()
             found = guest_run(place, self._cache, scenario)
             assert place.trace() == before, found
-            place.end_all()
         return found
 
 

@@ -28,8 +28,7 @@ def test_a_plan_with_a_guest_behind_the_xdp_bridge_can_be_pasted_whole(
     pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     cache = image_cache(pytestconfig)
-    with private_network():
-        place = Place(tmp_path_factory.mktemp("planned"))
+    with private_network(), Place(tmp_path_factory.mktemp("planned")) as place:
         planned = place.latlab("plan", write(place, SCENARIO), LATLAB_CACHE=str(cache))
         before = dump()
         # What a program of the plan left in the background would keep the output open.
@@ -50,7 +49,6 @@ def test_a_plan_with_a_guest_behind_the_xdp_bridge_can_be_pasted_whole(
         ]
         assert dump() == before
         assert not list(place.folder.glob("LOGS/*.told"))
-        place.end_all()
 
 
 def done(told: str) -> list[dict[str, Any]]:

@@ -33,10 +33,8 @@ SCENARIO: dict[str, Any] = {
 def run(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuestRun]:
     """Two bridges, each measured twice."""
     cache = image_cache(pytestconfig)
-    with private_network():
-        place = Place(tmp_path_factory.mktemp("repeated"))
+    with private_network(), Place(tmp_path_factory.mktemp("repeated")) as place:
         yield guest_run(place, cache, SCENARIO)
-        place.end_all()
 
 
 def test_every_repetition_of_every_cell_is_measured(run: GuestRun) -> None:

@@ -45,13 +45,11 @@ SCENARIO: dict[str, Any] = {
 def run(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuestRun]:
     """The matrix of bridges, run once."""
     cache = image_cache(pytestconfig)
-    with private_network():
-        place = Place(tmp_path_factory.mktemp("bridges"))
+    with private_network(), Place(tmp_path_factory.mktemp("bridges")) as place:
         before = place.trace()
         found = guest_run(place, cache, SCENARIO)
         assert place.trace() == before, found
         yield found
-        place.end_all()
 
 
 def cell_of(run: GuestRun, bridge: str) -> dict[str, Any]:

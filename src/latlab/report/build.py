@@ -9,7 +9,6 @@ from typing import Any
 from latlab.data.run_folder import RunFolder, publishing
 from latlab.report.html import render
 from latlab.report.payload import SAMPLE_BUDGET, view_payload
-from latlab.report.pictures import write_pictures
 from latlab.report.repeats import Strips, drawn
 from latlab.report.testbed import label_text
 from latlab.report.view import METRIC_ORDER, view, views
@@ -24,6 +23,10 @@ def write_report(
     hold one by one; metrics are taken in METRIC_ORDER, and those beyond it come in bins. UsageError,
     LabError: no such run, or it has no result.
     """
+    if formats:
+        # matplotlib takes a while to import: only who wants pictures pays for it.
+        from latlab.report.pictures import write_pictures
+
     folder = run if isinstance(run, RunFolder) else RunFolder.open(run)
     result = folder.result()
     label, verdict = label_text(result), f"verdict: {result['verdict']}"

@@ -235,6 +235,8 @@ def _right(annotation: Any, value: Any, broken: Collection[Path]) -> dict[str, A
 def _asked(field: FieldInfo, part: Part) -> set[str]:
     """The fields of the part that the field's default depends on."""
     asked: set[str] = set()
+    if not field.default_factory_takes_validated_data:
+        return asked
 
     class Asked(dict[str, Any]):
         def __getitem__(self, name: str) -> Any:
@@ -245,8 +247,7 @@ def _asked(field: FieldInfo, part: Part) -> set[str]:
             asked.add(name)
             return super().get(name, default)
 
-    if field.default_factory_takes_validated_data:
-        field.get_default(call_default_factory=True, validated_data=Asked(part.__dict__))
+    field.get_default(call_default_factory=True, validated_data=Asked(part.__dict__))
     return asked
 
 
