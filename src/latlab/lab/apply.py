@@ -109,7 +109,7 @@ class TestBed:
         return words
 
     async def check_again(self) -> list[StepResult]:
-        """What every lasting step's check reads now, `ok` where it is still what it was; command is the check's.
+        """What every lasting or closing step's check reads now, `ok` where it is as expected; command is the check's.
 
         Only of steps that were as expected when they were applied: the others are findings already.
         """
@@ -222,6 +222,9 @@ class TestBed:
             if not step.optional:
                 raise _of_step(error, step) from None
             why = _came_back(error, host, step)
+        if step.closing:
+            self._lasting.append(step)
+            return
         result = await self._checked(step, begun, step.do or (step.check.argv if step.check else ()), why, said)
         self.results.append(result)
         if result.ok and step.lasting:
@@ -258,7 +261,9 @@ class TestBed:
         try:
             # What has failed will not come to be.
             asked = self.hosts[check.at] if check and check.at else host
-            actual = await read_back(asked, replace(check, within_ms=0) if why else check) if check else None
+            # Whoever asks another may wait for what the host does meanwhile.
+            with host.waiting():
+                actual = await read_back(asked, replace(check, within_ms=0) if why else check) if check else None
         except LabError as error:
             if not step.optional:
                 raise

@@ -56,7 +56,7 @@ class Step:
     before it was done is refused: what is there already belongs to someone else.
     optional: what cannot be done here is a finding, and the run goes on. Its undo must do no harm where nothing was
     done, as a command that fails may have done half.
-    lasting: its check is read again at the end.
+    lasting: its check is read again at the end. closing: its check is read at the end only.
     rescue: a folder there and one here: before the undo, the files of the first are copied to the second.
     """
 
@@ -69,6 +69,7 @@ class Step:
     check: Check | None = None
     optional: bool = False
     lasting: bool = False
+    closing: bool = False
     rescue: tuple[str, str] | None = None
 
 

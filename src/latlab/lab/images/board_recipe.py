@@ -74,6 +74,8 @@ BOARD_PROGRAMS: Mapping[str, tuple[str, ...]] = {
 
 BOARD_FILES: Mapping[str, tuple[str, ...]] = {
     **FILES,
+    # The programs that AF_XDP sockets have loaded for them.
+    "libxdp1": ("usr/lib/*/bpf/*.o",),
     "openvswitch-switch": ("usr/lib/openvswitch-switch/ovs-vswitchd", "usr/share/openvswitch/vswitch.ovsschema"),
 }
 

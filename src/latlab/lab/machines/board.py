@@ -34,8 +34,10 @@ grep -q svm /proc/cpuinfo && modprobe -aq constant_tsc kvm_amd svm_inject_once |
 """
 """KVM needs a CPU with virtualisation: QEMU's emulated one has AMD's. The RT kernel wants a constant TSC for it, and
 what QEMU gets wrong about interrupts that KVM injects has to be got round."""
-REFINED = "sleep 3"
-"""A board in virtual time has its clock's rate refined in its first seconds: before they are over no two are alike."""
+SETTLED = 'until [ "$(cut -d. -f1 /proc/uptime)" -ge 12 ]; do sleep 1; done\n'
+"""In its first seconds a board's clock has its rate refined, and no two in virtual time are alike before that is over.
+Open vSwitch takes a machine up for less than 10 s for one without CPUs (count_cpu_cores() in its lib/ovs-thread.c), and
+asks nobody then what to do with a frame."""
 ANSWERS = ("echo", "answers")
 SET_CLOCK = 'exec "$0" in "$1" date -u -s "@$(date +%s)"'
 
@@ -69,7 +71,7 @@ class BoardMachine(MachineKind):
         """It runs and answers, from a snapshot of its first boot, and its clock tells the time to the second."""
         image = _image(scenario, name, site)
         virtual = _is_virtual(scenario, name)
-        load = LOAD + _cards_driver(scenario, name, site) + (REFINED if virtual else "")
+        load = LOAD + _cards_driver(scenario, name, site) + SETTLED
         snapshot = snapshot_path(image, board_key(scenario, name, image, site.machine) + load)
         yield Step(MACHINE, f"make the folder of {name}'s ports", ("mkdir", "-p", folder(site, name)))
         if virtual:
