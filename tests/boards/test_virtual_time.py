@@ -124,6 +124,6 @@ def test_a_guest_nested_in_a_board_in_virtual_time_is_measured_and_repeats(place
     assert (alike["packets"], alike["only_in_one"]) == (2 * PACKETS, 0)
     assert alike["largest_ns"] <= REPEATS_WITHIN_NS
     for stream in ("down", "up"):
-        (latency,) = {cell["streams"][stream]["latency"]["p50_ns"] for cell in result["cells"]}
+        (latency,) = {cell["streams"][stream]["metrics"]["latency"]["p50"] for cell in result["cells"]}
         # The way through vhost and an exit of the guest is longer than the one between namespaces.
         assert 20_000 < latency < 100_000

@@ -1,0 +1,31 @@
+"""The bridges of the kernel and of Open vSwitch on a board in virtual time, by the scenario that is shipped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from board_place import BoardPlace
+from latlab_command import cells_of, read
+
+SHIPPED = Path(__file__).parents[2] / "scenarios" / "bridges-board.yaml"
+BRIDGES = {"macvtap": "vhost-net", "xdp": "redirected", "ovs": "kernel datapath", "ovs-afxdp": "AF_XDP"}
+
+
+def test_every_packet_passes_every_bridge_both_ways(place: BoardPlace) -> None:
+    text, whole = SHIPPED.read_text(), "[user, tap, macvtap, xdp, ovs, ovs-afxdp]\n  loads: [none, load-down, load-up]"
+    for was, becomes in ((whole, f"[{', '.join(BRIDGES)}]\n  loads: [none]"), ("duration: 1s", "duration: 300ms")):
+        assert was in text
+        text = text.replace(was, becomes)
+    path = place.folder / "small.yaml"
+    path.write_text(text)
+    before = place.trace()
+    ended = place.latlab("run", path)
+    assert ended.status == 0, ended.err + ended.out
+    assert place.trace() == before
+    folder = place.only_run()
+    for cell in read(folder / "result.json")["cells"]:
+        counts = [stream["counts"] for stream in cell["streams"].values()]
+        assert all(one["received"] == one["sent"] > 250 for one in counts) and len(counts) == 2
+    details = {cell["bridges"][0]["kind"]: cell["bridges"][0]["detail"] for cell in cells_of(folder).values()}
+    assert details.keys() == BRIDGES.keys()
+    assert {kind: detail for kind, detail in details.items() if BRIDGES[kind] not in detail} == {}
