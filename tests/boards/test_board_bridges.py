@@ -7,6 +7,8 @@ from pathlib import Path
 from board_place import BoardPlace
 from latlab_command import cells_of, read
 
+PATIENCE_S = 500
+"""Each of the cells boots a guest in emulation within emulation."""
 SHIPPED = Path(__file__).parents[2] / "scenarios" / "bridges-board.yaml"
 BRIDGES = {"macvtap": "vhost-net", "xdp": "redirected", "ovs": "kernel datapath", "ovs-afxdp": "AF_XDP"}
 
@@ -19,7 +21,7 @@ def test_every_packet_passes_every_bridge_both_ways(place: BoardPlace) -> None:
     path = place.folder / "small.yaml"
     path.write_text(text)
     before = place.trace()
-    ended = place.latlab("run", path)
+    ended = place.start("run", path).ended(PATIENCE_S)
     assert ended.status == 0, ended.err + ended.out
     assert place.trace() == before
     folder = place.only_run()

@@ -24,6 +24,8 @@ HOSTS: dict[str, Any] = {
 STREAM = {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": "64B"}
 PACKETS = 1000
 REPEATS_WITHIN_NS = 100
+PATIENCE_S = 500
+"""A guest boots in emulation within emulation, beside others."""
 
 
 def test_a_cell_is_measured_twice_and_repeats_on_a_busy_machine(place: BoardPlace) -> None:
@@ -112,7 +114,7 @@ def test_a_guest_nested_in_a_board_in_virtual_time_is_measured_and_repeats(place
         streams={"down": STREAM | {"listener": "vm1"}, "up": STREAM | {"talker": "vm1", "offset": "500us"}},
     )
     with busy_machine():
-        ended = place.latlab("run", path, "--check-repeat")
+        ended = place.start("run", path, "--check-repeat").ended(PATIENCE_S)
     assert ended.status == 0, ended.err + ended.out
     folder = place.only_run()
     for cell in cells_of(folder).values():
