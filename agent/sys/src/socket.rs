@@ -130,6 +130,16 @@ impl Socket {
         // SAFETY: `address` is valid for reading `length` bytes.
         let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
         check(result, &format!("bind {interface}"))?;
+        if frames.is_some_and(|frames| frames.vlan.is_some()) {
+            // A card drops the frames of VLANs that no interface of the kernel's is for, unless it takes in everything.
+            let everything = libc::packet_mreq {
+                mr_ifindex: address.sll_ifindex,
+                mr_type: libc::PACKET_MR_PROMISC as u16,
+                mr_alen: 0,
+                mr_address: [0; 8],
+            };
+            socket.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &everything, "PACKET_ADD_MEMBERSHIP")?;
+        }
         Ok(socket)
     }
 
