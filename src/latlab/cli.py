@@ -389,6 +389,8 @@ def main() -> None:
 
 def _as_by_ctrl_c(number: int, frame: object) -> None:
     """Nothing; whoever waits for SIGINT at this moment has been told."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # what a script starts in the background is to ignore it
+        raise KeyboardInterrupt
     signal.raise_signal(signal.SIGINT)
 
 

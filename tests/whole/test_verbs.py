@@ -127,6 +127,16 @@ def test_a_verb_that_is_told_to_end_is_3_and_one_line(place: Place, number: sign
     assert (ended.status, ended.out, ended.err) == (3, "", "latlab: interrupted\n")
 
 
+def test_a_verb_that_a_script_has_started_in_the_background_is_told_to_end(place: Place) -> None:
+    scenario = place.folder / "endless.yaml"
+    os.mkfifo(scenario)
+    lab = place.start("validate", scenario, before=("env", "--ignore-signal=INT"))
+    with scenario.open("w"):
+        lab.signal(signal.SIGTERM)
+        ended = lab.ended()
+    assert (ended.status, ended.out, ended.err) == (3, "", "latlab: interrupted\n")
+
+
 def test_what_nohup_has_the_command_ignore_stays_ignored(place: Place) -> None:
     scenario = place.folder / "slow.yaml"
     os.mkfifo(scenario)
