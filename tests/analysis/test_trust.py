@@ -425,6 +425,13 @@ def test_what_an_xdp_bridge_counted_before_a_cell_was_cut_short_is_not_held_agai
     assert [reason.check for reason in judge(found) if "XDP" in reason.check] == ["the XDP bridge carried the streams"]
 
 
+def test_in_virtual_time_nobody_is_blamed_for_sharing_the_one_cpu_there_is() -> None:
+    shared = replace(GOOD, facts_after={"ecu": facts(steal_ns=30 * MS, taken_tai_ns=2 * 10**9)})
+    virtual = replace(shared, cell={**shared.cell, "instructions_per_ns": 1})
+    assert "no CPU time was stolen" in [reason.check for reason in judge(shared)]
+    assert "no CPU time was stolen" not in [reason.check for reason in judge(virtual)]
+
+
 def test_the_step_that_ended_a_cell_is_told_once() -> None:
     failed = {"what": "give the vCPU SCHED_FIFO 1: failed", "where": "ecu", "remedy": ""}
     found = judge(evidence(status="failed", reason=failed, steps=[step(ok=False)]))

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import yaml
-from latlab_command import Place, cells_of
+from lab_machine import alive
+from latlab_command import Lab, Place, cells_of
 
 STRUCK_LAB = Path(__file__).with_name("struck_lab.py")
+GONE_S = 10
 PANIC = "echo c >/proc/sysrq-trigger"
 HANG = f"echo 0 >/proc/sys/kernel/panic; {PANIC}"
 """A kernel that panics and is not to start anew stands still for ever."""
@@ -48,6 +53,29 @@ class BoardPlace(Place):
         assert self.trace() == before
         assert "after that" not in first["reason"]["what"] and first["reason"]["remedy"]
         return str(first["reason"]["what"])
+
+    def board_pid(self, name: str = "board1") -> int:
+        """The board's QEMU."""
+        (pid,) = Path("/run/latlab").glob(f"*-ways/{name}/pid")
+        return int(pid.read_text())
+
+    def until_gone(self, pid: int) -> None:
+        """The process ends by itself, with nobody to end it."""
+        deadline = time.monotonic() + GONE_S
+        while alive(pid):
+            assert time.monotonic() < deadline, f"{pid} runs on"
+            time.sleep(0.05)
+
+    def killed(self, lab: Lab, name: str = "board1") -> list[dict[str, Any]]:
+        """The cells, in their order, of a lab that measures, as the board's QEMU is killed; nothing else is left."""
+        lab.until("measuring")
+        os.kill(self.board_pid(name), signal.SIGKILL)
+        assert lab.ended().status == 3
+        first, *others = sorted(cells_of(self.only_run()).values(), key=lambda cell: cell["order"])
+        assert first["status"] == "failed"
+        assert f"start {name}: `qemu-system-x86_64` was ended by signal 9" in first["reason"]["what"]
+        assert [one for one in first["rechecks"] if not one["ok"]] == []
+        return [first, *others]
 
 
 def received(cell: dict[str, object]) -> list[int]:

@@ -20,7 +20,8 @@ from latlab.lab.agent_binary import find_agent
 from latlab.lab.images import build_image
 from latlab.lab.site import STATE
 
-BOARD = "debian-rt-board"
+BOARD, OTHER_KERNEL = "debian-rt-board", "debian-rt"
+"""The second is of guests that get a card."""
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +31,8 @@ def cache(pytestconfig: pytest.Config) -> Path:
         pytest.skip(f"the boards of these tests are x86_64, and this machine is {platform.machine()}")
     cache = pytestconfig.cache.mkdir("emulated")
     with mock.patch.dict(os.environ, LATLAB_CACHE=str(cache)):
-        build_image(BOARD, agent=find_agent())
+        for name in (BOARD, OTHER_KERNEL):
+            build_image(name, agent=find_agent())
     return cache
 
 

@@ -10,11 +10,20 @@ from latlab_command import cells_of, read
 PATIENCE_S = 500
 """Each of the cells boots a guest in emulation within emulation."""
 SHIPPED = Path(__file__).parents[2] / "scenarios" / "bridges-board.yaml"
-BRIDGES = {"macvtap": "vhost-net", "xdp": "redirected", "ovs": "kernel datapath", "ovs-afxdp": "AF_XDP"}
+BRIDGES = {
+    "macvtap": "vhost-net",
+    "xdp": "redirected",
+    "ovs": "kernel datapath",
+    "ovs-afxdp": "AF_XDP",
+    "vfio": "PCI device 0000:02:00.0",
+}
 
 
 def test_every_packet_passes_every_bridge_both_ways(place: BoardPlace) -> None:
-    text, whole = SHIPPED.read_text(), "[user, tap, macvtap, xdp, ovs, ovs-afxdp]\n  loads: [none, load-down, load-up]"
+    text, whole = (
+        SHIPPED.read_text(),
+        "[user, tap, macvtap, xdp, ovs, ovs-afxdp, vfio]\n  loads: [none, load-down, load-up]",
+    )
     for was, becomes in ((whole, f"[{', '.join(BRIDGES)}]\n  loads: [none]"), ("duration: 1s", "duration: 300ms")):
         assert was in text
         text = text.replace(was, becomes)
@@ -25,9 +34,16 @@ def test_every_packet_passes_every_bridge_both_ways(place: BoardPlace) -> None:
     assert ended.status == 0, ended.err + ended.out
     assert place.trace() == before
     folder = place.only_run()
+    medians: dict[str, list[int]] = {}
     for cell in read(folder / "result.json")["cells"]:
+        medians[cell["cell"]["guests.vm1.bridge"]] = [
+            stream["metrics"]["latency"]["p50"] for stream in cell["streams"].values()
+        ]
         counts = [stream["counts"] for stream in cell["streams"].values()]
         assert all(one["received"] == one["sent"] > 250 for one in counts) and len(counts) == 2
     details = {cell["bridges"][0]["kind"]: cell["bridges"][0]["detail"] for cell in cells_of(folder).values()}
     assert details.keys() == BRIDGES.keys()
     assert {kind: detail for kind, detail in details.items() if BRIDGES[kind] not in detail} == {}
+    for down_and_up in zip(*(medians[kind] for kind in ("vfio", "xdp", "ovs-afxdp")), strict=True):
+        # The card itself, the kernel's shortest way, a switch in user space with its system calls.
+        assert list(down_and_up) == sorted(down_and_up)

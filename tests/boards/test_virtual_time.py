@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import signal
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 from board_place import HANG, PANIC, BoardPlace, received
 from busy import busy_machine
-from lab_machine import alive
 from latlab_command import cells_of, read
 
 import latlab
@@ -21,6 +18,12 @@ HOSTS: dict[str, Any] = {
     "sensor": {"kind": "netns", "on": "board1"},
     "ecu": {"kind": "netns", "on": "board1"},
 }
+CARDS: dict[str, Any] = {
+    "board1": {"kind": "board", "time": "virtual", "nics": 2, "memory": "1536MiB"},
+    "sensor": {"kind": "netns", "on": "board1", "cards": ["eth0"]},
+    "ecu": {"kind": "netns", "on": "board1", "cards": ["eth1"]},
+}
+DETAILS = ("vhost-net", "PCI device 0000:02:00.0")
 STREAM = {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": "64B"}
 PACKETS = 1000
 REPEATS_WITHIN_NS = 100
@@ -85,12 +88,7 @@ def test_a_board_in_virtual_time_that(place: BoardPlace, command: str, how: str)
 def test_a_board_in_virtual_time_that_is_killed_fails_its_cell_and_leaves_nothing(place: BoardPlace) -> None:
     before = place.trace()
     lab = place.start("run", place.board_scenario(hosts=HOSTS, duration="600s", warmup="1s"), "--verbose")
-    lab.until("measuring")
-    (pid,) = Path("/run/latlab").glob("*-ways/board1/pid")
-    os.kill(int(pid.read_text()), signal.SIGKILL)
-    assert lab.ended().status == 3
-    (cell,) = cells_of(place.only_run()).values()
-    assert cell["status"] == "failed" and "was ended by signal 9" in cell["reason"]["what"]
+    assert len(place.killed(lab)) == 1
     assert place.trace() == before
 
 
@@ -98,34 +96,50 @@ def test_a_killed_lab_leaves_nothing_of_a_board_in_virtual_time_once_cleaned_up(
     before = place.trace()
     lab = place.start("run", place.board_scenario(hosts=HOSTS, duration="600s", warmup="1s"), "--verbose")
     lab.until("measuring")
-    (pids,) = Path("/run/latlab").glob("*-ways/board1/pid")
-    pid = int(pids.read_text())
+    pid = place.board_pid()
     lab.signal(signal.SIGKILL)
     lab.ended()
+    place.until_gone(pid)
     assert place.latlab("clean").status == 0
-    assert not alive(pid)
     assert place.trace() == before
 
 
-def test_a_guest_nested_in_a_board_in_virtual_time_is_measured_and_repeats(place: BoardPlace) -> None:
+def test_guests_nested_in_a_board_in_virtual_time_are_measured_and_repeat(place: BoardPlace) -> None:
+    guest = {"host": "ecu", "acceleration": "kvm", "image": "debian-rt", "memory": "256MiB"}
     path = place.board_scenario(
-        hosts=HOSTS,
-        guests={"vm1": {"host": "ecu", "uplink": "eth0", "bridge": "tap", "acceleration": "kvm", "vhost": "on"}},
-        streams={"down": STREAM | {"listener": "vm1"}, "up": STREAM | {"talker": "vm1", "offset": "500us"}},
+        hosts=CARDS,
+        links=[{"ends": ["sensor.eth0", "ecu.eth1"]}, {"ends": ["sensor.veth0", "ecu.veth0"]}],
+        guests={
+            "vm1": guest | {"uplink": "veth0", "bridge": "tap", "vhost": "on"},
+            "vm2": guest | {"uplink": "eth1", "bridge": "vfio"},
+        },
+        streams={
+            "down-tap": STREAM | {"listener": "vm1"},
+            "up-tap": STREAM | {"talker": "vm1", "listener": "sensor", "offset": "250us"},
+            "down-vfio": STREAM | {"listener": "vm2", "offset": "500us"},
+            "up-vfio": STREAM | {"talker": "vm2", "listener": "sensor", "offset": "750us"},
+        },
     )
     with busy_machine():
         ended = place.start("run", path, "--check-repeat").ended(PATIENCE_S)
     assert ended.status == 0, ended.err + ended.out
     folder = place.only_run()
     for cell in cells_of(folder).values():
-        assert received(cell) == [PACKETS, PACKETS]
-        assert "vhost-net" in cell["bridges"][0]["detail"]
+        assert received(cell) == [PACKETS] * 4
+        assert [detail in bridge["detail"] for bridge, detail in zip(cell["bridges"], DETAILS, strict=True)] == [
+            True
+        ] * 2
         assert {clock["source"] for clock in cell["clocks"]} == {"one kernel", "ptp_kvm"}
     result = read(folder / "result.json")
     (alike,) = result["repeats"]
-    assert (alike["packets"], alike["only_in_one"]) == (2 * PACKETS, 0)
+    assert (alike["packets"], alike["only_in_one"]) == (4 * PACKETS, 0)
     assert alike["largest_ns"] <= REPEATS_WITHIN_NS
-    for stream in ("down", "up"):
-        (latency,) = {cell["streams"][stream]["metrics"]["latency"]["p50"] for cell in result["cells"]}
+    for way in ("down", "up"):
+        tap, vfio = (
+            {cell["streams"][f"{way}-{bridge}"]["metrics"]["latency"]["p50"] for cell in result["cells"]}
+            for bridge in ("tap", "vfio")
+        )
+        assert len(tap) == len(vfio) == 1
         # The way through vhost and an exit of the guest is longer than the one between namespaces.
-        assert 20_000 < latency < 100_000
+        # A card of the guest's own has no host in its way.
+        assert 10_000 < min(vfio) < min(tap) < 150_000

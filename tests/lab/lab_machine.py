@@ -7,6 +7,7 @@ import ctypes
 import json
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,9 @@ from latlab.scenario import Scenario, parse
 CLONE_FS = 0x00000200
 CLONE_NEWNS = 0x00020000
 CLONE_NEWNET = 0x40000000
+
+SETTLED_S = 5
+"""The kernel's link watch looks once a second (net/core/link_watch.c), and later on a busy machine."""
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -65,6 +69,14 @@ def dump() -> dict[str, Any]:
     names = [entry["name"] for entry in json.loads(run("ip", "-j", "netns") or "[]")]
     places = {"": ("ip", "-j"), **{name: ("ip", "-n", name, "-j") for name in names}}
     return {place: [_listed(ip, what) for what in ("addr", "neigh")] for place, ip in places.items()}
+
+
+def settled(before: dict[str, Any]) -> dict[str, Any]:
+    """The same as soon as it is as it was before: the kernel finds out by and by which interfaces have a carrier."""
+    deadline = time.monotonic() + SETTLED_S
+    while (now := dump()) != before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return now
 
 
 def scenario(hosts: dict[str, str], links: list[dict[str, Any]] | None = None, **parts: Any) -> Scenario:

@@ -50,10 +50,11 @@ def machine(kvm: bool) -> Machine:
     )
 
 
-def told(scenario: Scenario, lacking: dict[str, str], *, kvm: bool = False) -> list[tuple[str, str]]:
+def told(scenario: Scenario, lacking: dict[str, str], *, kvm: bool = False, flavour: str = "") -> list[tuple[str, str]]:
     """Where, and what, of all that keeps the cell from being built."""
     board = replace(unbuilt_image("debian-rt-board"), kind="board", lacking=lacking)
-    site = Site("t1", machine=machine(kvm), images={board.name: board, "debian-cloud": unbuilt_image("debian-cloud")})
+    guest = replace(unbuilt_image("debian-cloud"), flavour=flavour)
+    site = Site("t1", machine=machine(kvm), images={board.name: board, guest.name: guest})
     site = replace(site, others=planned_sites(scenario, site))
     return [(reason.where, f"{reason.what} ({reason.remedy})") for reason in unavailable(scenario, site)]
 
@@ -79,6 +80,18 @@ def test_a_module_that_is_needed_and_lacking_is_named_with_what_it_is_for(
     assert f"debian-rt-board has no kernel module {module}, so it lacks this: {LACKING[module]}" in reason[1]
     assert "`latlab image build debian-rt-board`" in reason[1]
     assert told(scenario, {}, kvm=kvm) == []
+
+
+def test_a_guest_that_gets_a_card_has_a_kernel_that_drives_it() -> None:
+    scenario, kernels = on_a_board(bridge="vfio", nics=1), {"cloud": 1, "rt": 0, "": 0}
+    for flavour, reasons in kernels.items():
+        found = told(scenario, {}, flavour=flavour)
+        assert len(found) == reasons
+        for where, what in found:
+            assert where == "guests.vm1.image"
+            assert what.startswith(
+                "the kernel of debian-cloud has no driver for e1000e, the board's card that vm1 gets ("
+            )
 
 
 def test_what_is_lacking_and_not_asked_for_keeps_nothing_from_being_built() -> None:

@@ -29,8 +29,9 @@ ON_A_NODE = Plug(netdev=None, fds=((5, "/dev/null"),))
         ("env", "FOLDER=/run/x", "false", "A=B"),
         with_descriptors(ON_A_NODE, ("false",)),
         ("env", "FOLDER=/run/x", *with_descriptors(ON_A_NODE, ("false",))),
+        ("setpriv", "--pdeathsig", "KILL", "false"),
     ],
-    ids=["itself", "with its folder", "by env", "by a shell", "by both"],
+    ids=["itself", "with its folder", "by env", "by a shell", "by both", "by setpriv"],
 )
 def test_what_has_ended_is_called_by_its_own_name(argv: Argv, tmp_path: Path) -> None:
     async def session() -> None:

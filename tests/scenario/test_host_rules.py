@@ -36,6 +36,16 @@ def board(**given: object) -> dict[str, Any]:
     return ON_BOARD | {"hosts.board1": BOARD | given}
 
 
+def cards(**given: object) -> dict[str, Any]:
+    """Both hosts on a board, each with one of its two cards, and a cable between those."""
+    return board(nics=2) | {
+        "hosts.sensor.cards": ["eth0"],
+        "hosts.ecu.cards": ["eth1"],
+        "links.0.ends": ["sensor.eth0", "ecu.eth1"],
+        **{key.replace("__", "."): value for key, value in given.items()},
+    }
+
+
 WRONG: list[tuple[dict[str, Any], str]] = [
     # what is put into the base scenario, what is said, all of it
     (
@@ -101,7 +111,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"hosts.sensor": BOARD | {"nics": 1}, "hosts.ecu": BOARD},
-        "hosts.ecu.nics: ecu has no network cards, and cables at eth0; expected 1 or more",
+        "hosts.ecu.nics: ecu has no network cards, and named are eth0; expected 1 or more",
     ),
     (
         {
@@ -111,7 +121,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
             "streams.control.via": "sensor.eth0",
             "loads": {},
         },
-        "hosts.sensor.nics: sensor has 1 network card, and cables at eth0, eth1; expected 2 or more",
+        "hosts.sensor.nics: sensor has 1 network card, and named are eth0, eth1; expected 2 or more",
     ),
     (
         {"hosts.sensor": CARD, "hosts.ecu": CARD, "links.0.ends": ["sensor.eth0", "ecu.enp1s0"]},
@@ -193,6 +203,42 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         "expected the same for both, or one of them",
     ),
     (
+        cards(hosts__board1=BOARD),
+        "hosts.board1.nics: board1 has no network cards, and named are eth0, eth1; expected 2 or more",
+    ),
+    (
+        cards(hosts__ecu__cards=["eth2"]) | {"links.0.ends": ["sensor.eth0", "ecu.eth2"]},
+        "hosts.ecu.cards[0]: board1 has no card eth2; expected eth0 or eth1",
+    ),
+    (
+        cards(hosts__ecu__cards=["eth1", "eth0"]),
+        "hosts.ecu.cards[1]: eth0 of board1 is sensor's already; expected a card that nobody else has",
+    ),
+    (
+        cards(hosts__ecu__cards=[]) | {"links.0.ends": ["sensor.eth0", "ecu.eth0"]},
+        "links[0].ends: sensor.eth0 is a card, and what is at the other end would be made for the run; "
+        "expected interfaces that are there (cards) at both ends, or at none",
+    ),
+    (
+        cards() | {"hosts.board1.nics": 3, "links.1": {"ends": ["board1.eth0", "board1.eth2"]}},
+        "hosts.sensor.cards[0]: eth0 of board1 is an end of links[1] in board1; "
+        "expected a card that nobody else has",
+    ),
+    (
+        {"hosts.sensor.cards": ["p1"]},
+        "hosts.sensor.cards: p1 is an interface of this machine, which is no emulated board; "
+        "expected a namespace on a host of kind board, or a veth pair",
+    ),
+    (
+        {"hosts.gw": SSH, "hosts.sensor.on": "gw", "hosts.ecu.on": "gw", "hosts.ecu.cards": ["p2"]},
+        "hosts.ecu.cards: p2 is an interface of gw, which is no emulated board; "
+        "expected a namespace on a host of kind board, or a veth pair",
+    ),
+    (
+        cards() | {"hosts.board2": CARD, "hosts.far": SSH, "links.1": {"ends": ["board2.eth0", "far.eth0"]}},
+        "links[1].ends: a cable from board2, whose cards are emulated, cannot reach far; expected a board at both ends",
+    ),
+    (
         APART | {"tuning.ecu.irq": {"eth9": {"cpus": [0]}}},
         "tuning.ecu.irq.eth9: unknown interface of ecu 'eth9'; expected eth0? (known: eth0)",
     ),
@@ -221,6 +267,8 @@ FORMS: list[tuple[dict[str, Any], str, str]] = [
     ({"kind": "ssh", "ssh": {"host": "b"}}, "ssh.host", "unknown key 'host'; expected one of destination, user"),
     ({"kind": "ssh", "destination": "192.0.2.7"}, "destination", "unknown key 'destination'; expected one of kind"),
     ({"kind": "netns", "on": 7}, "on", "7 is not text"),
+    ({"kind": "netns", "cards": ["lo"]}, "cards[0]", "lo is every host's loopback"),
+    ({"kind": "netns", "cards": "eth0"}, "cards", "'eth0' is not a list"),
 ]  # fmt: skip
 
 
@@ -249,6 +297,9 @@ FINE: list[dict[str, Any]] = [
     board(cpus=2) | {"tuning.ecu.listener.cpus": [1], "tuning.board1.isolated": [1]},
     ON_BOARD | {"guests.vm1": VM | {"append": "quiet"}, "streams.control.port": 5556},
     APART | {"guests.vm1": VM | DEVICE, "guests.vm2": VM | DEVICE | {"host": "sensor"}},
+    cards(),
+    cards(hosts__board1=BOARD | {"nics": 2, "time": "virtual"}),
+    cards() | {"guests.vm1": {"host": "ecu", "uplink": "eth1", "bridge": "vfio"}, "streams.in": STREAM},
     APART | {"guests.vm1": VM, "streams.in": STREAM, "tuning.ecu.guests": {"vm1": {"vcpus": {"cpus": [40]}}}},
     APART | {"tuning.sensor.halt_poll": 0, "tuning.ecu.halt_poll": "1us"},
     {"hosts.board1": SSH, "guests.vm1": VM | {"disk": "a.img", "ssh": {}}},

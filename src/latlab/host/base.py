@@ -171,6 +171,13 @@ class Host(ABC):
             raise self._failed(completed)
         return completed
 
+    async def pause(self, seconds: float) -> None:
+        """Nothing; so much time is over: of a machine in virtual time its own, which goes on meanwhile."""
+        if self.turns:
+            await self.machine.run(("sleep", f"{seconds:g}"))
+        else:
+            await asyncio.sleep(seconds)
+
     def ask(self, argv: Sequence[str], *, timeout_s: float = 10) -> str | None:
         """What the command writes, once it has ended well; None otherwise. It blocks: for looking at a machine."""
         command = self.command(argv)

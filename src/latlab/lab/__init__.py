@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from latlab.host import MACHINE, GuestHost, Host, LocalHost, NetnsHost
+from latlab.lab.cards import card_steps
 from latlab.lab.guests import guest_steps
 from latlab.lab.guests.over_ssh import ssh_host
 from latlab.lab.guests.steps import folder_steps
@@ -22,6 +23,7 @@ from latlab.scenario import Scenario
 
 MAKERS: tuple[Callable[[Scenario, Site], Iterable[Step | Service]], ...] = (
     namespace_steps,
+    card_steps,
     link_steps,
     folder_steps,
     before_guests_tuning,

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from latlab.lab.bridges.base import Neighbour
-from latlab.lab.bridges.joints import mac_of, neighbours
+from latlab.lab.bridges.joints import neighbours
 from latlab.lab.bridges.table import BRIDGES
+from latlab.lab.cards import as_it_is_to_be, is_handed_on
 from latlab.lab.hardware import hardware_address
 from latlab.lab.namespaces import ipv6_off, namespace_name
 from latlab.lab.site import Site
@@ -21,9 +22,6 @@ from latlab.scenario import End, Link, Scenario
 
 UP_WITHIN_MS = 5000  # the kernel's link watch settles the state up to a second after both ends are up
 CARD_UP_WITHIN_MS = 30_000  # an emulated card negotiates its link by the driver's timers, on a CPU that is slow
-QUEUES = 'now=$(ethtool -l "$1" 2>/dev/null | sed -n "s/^Combined:[^0-9]*//p" | tail -n 1); echo "${now:-1}"'
-"""What `ethtool -l` says last is what is; a driver that knows no answer has one pair."""
-SET_QUEUES = f'[ "$({QUEUES})" = "$2" ] || ethtool -L "$1" combined "$2"'
 
 
 def link_steps(scenario: Scenario, site: Site) -> list[Step]:
@@ -156,42 +154,22 @@ def _is_up(half: _Half, within_ms: int = UP_WITHIN_MS) -> Step:
 def _card(scenario: Scenario, half: _Half, link: Link, site: Site) -> list[Step]:
     """An emulated board's card is ours to set up. Nothing for any other: it is its machine's."""
     end, segment = half.end, scenario.segment_of(half.end)
-    if scenario.hosts[end.host].kind != "board":
+    if not scenario.is_emulated(end):
         return []
-    mac = mac_of(scenario, site.tag, segment, end)
-    steps = [
-        Step(
-            host=end.host,
-            title=f"{end} is the card that its cable is at",
-            do=(),
-            check=Check(("cat", f"/sys/class/net/{end.interface}/address"), expected=mac),
-        ),
-        ipv6_off(end.host, end.interface),
-        _queues(end, link.queues),
-        Step(end.host, f"give {end} the link's MTU", ("ip", "link", "set", "dev", end.interface, "mtu", str(link.mtu))),
-        *_addressed(scenario, half),
-    ]
-    if not is_bridged(scenario, end):
-        steps += [_neighbour(half, neighbour) for neighbour in neighbours(scenario, site.tag, segment, end)]
+    steps = list(as_it_is_to_be(scenario, end, link, site))
+    if not is_handed_on(scenario, end):
+        steps += _addressed(scenario, half)
+        if not is_bridged(scenario, end):
+            steps += [_neighbour(half, neighbour) for neighbour in neighbours(scenario, site.tag, segment, end)]
     return steps
-
-
-def _queues(end: End, queues: int) -> Step:
-    """A card that can have several queues begins with one for each CPU."""
-    return Step(
-        host=end.host,
-        title=f"give {end} its queues",
-        do=("sh", "-c", SET_QUEUES, "sh", end.interface, str(queues)),
-        check=Check(("sh", "-c", QUEUES, "sh", end.interface), expected=str(queues)),
-    )
 
 
 def _cable(scenario: Scenario, link: Link, half: _Half) -> list[Step]:
     """What an existing cable must have. Nothing is changed: between machines it has its addresses already; within one
     only raw frames take it."""
     end = half.end
-    if scenario.hosts[end.host].kind == "board":
-        return [_is_up(half, CARD_UP_WITHIN_MS)]
+    if scenario.is_emulated(end):
+        return [] if is_handed_on(scenario, end) else [_is_up(half, CARD_UP_WITHIN_MS)]
     is_up = Step(host=end.host, title=f"{end} is up", do=(), check=_state_check(("ip",), end))
     machines = {scenario.machine_of(one.host) for one in link.ends}
     if len(machines) == 1 or is_bridged(scenario, end):

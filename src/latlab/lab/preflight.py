@@ -149,8 +149,11 @@ def _privilege(scenario: Scenario, machine: Machine, where: Where) -> Problems:
 def _tools(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     """The programs that the steps and the loads call."""
     needed: dict[str, Path] = {"ip": ()}
-    if any(host.kind == "ssh" for host in scenario.hosts.values()):
+    kinds = {host.kind for host in scenario.hosts.values()}
+    if "ssh" in kinds:
         needed |= {"ssh": ()}
+    if "board" in kinds:
+        needed |= {"setpriv": ()}
     if scenario.guests or any(scenario.link_is_created(link) for link in scenario.links):
         needed |= {"sysctl": (), "grep": ()}
     if scenario.guests:

@@ -10,6 +10,9 @@ from typing import Any
 
 from latlab.lab.step import Argv, Check
 
+WITH_ITS_LAB = ("setpriv", "--pdeathsig")
+"""What a command begins with that gets a signal when the lab dies, whatever ends that (PR_SET_PDEATHSIG)."""
+
 
 @dataclass(frozen=True)
 class Service:
@@ -40,7 +43,10 @@ class Service:
 
 
 def _program(argv: Argv) -> str:
-    """The program that `env` becomes, or a shell, which is called after it: sh -c SCRIPT PROGRAM; else what begins."""
+    """The program that `env` becomes, or `setpriv`, or a shell, which is called after it: sh -c SCRIPT PROGRAM; else
+    what begins."""
+    if argv[:2] == WITH_ITS_LAB:
+        return _program(argv[len(WITH_ITS_LAB) + 1 :])
     if argv[0] == "env":
         begun = tuple(dropwhile(lambda word: "=" in word, argv[1:]))
         return _program(begun) if begun else argv[0]

@@ -57,6 +57,7 @@ class Step:
     optional: what cannot be done here is a finding, and the run goes on. Its undo must do no harm where nothing was
     done, as a command that fails may have done half.
     lasting: its check is read again at the end. closing: its check is read at the end only.
+    about: the host that it is about, where that is another: of one that is gone nothing is read again.
     rescue: a folder there and one here: before the undo, the files of the first are copied to the second.
     """
 
@@ -70,6 +71,7 @@ class Step:
     optional: bool = False
     lasting: bool = False
     closing: bool = False
+    about: str | None = None
     rescue: tuple[str, str] | None = None
 
 

@@ -27,7 +27,7 @@ from latlab.lab.guests.start import start_conditions
 from latlab.lab.guests.unavailable import summed_up, unavailable
 from latlab.lab.loads import plan_loads
 from latlab.lab.loads.runner import LoadRunner
-from latlab.lab.machines import machine_steps, planned_sites, seen_sites
+from latlab.lab.machines import machine_snapshots, machine_steps, planned_sites, seen_sites
 from latlab.lab.machines.board_qemu import INSTRUCTIONS_PER_NS, virtual_time_by
 from latlab.lab.places import find_places
 from latlab.lab.site import Site
@@ -205,7 +205,8 @@ async def _on_a_test_bed(outcome: Outcome, site: Site, folder: CellFolder, liste
     async with TestBed(f"{folder.path.parents[2].name}-{outcome.order}", hosts) as bed:
         try:
             if site.others:
-                await bed.apply(list(machine_steps(scenario, site)))
+                kept = replace(site, snapshots=machine_snapshots(scenario, site))
+                await bed.apply(list(machine_steps(scenario, kept)))
                 site = replace(site, others=await _seen(scenario, site, hosts))
                 if reasons := unavailable(scenario, site):
                     return outcome.refuse(reasons)
@@ -341,8 +342,7 @@ class _Cell:
     async def _settle(self) -> None:
         """Nothing; packets that are still on their way have had their time, on the clock of whoever receives them."""
         settle_s = self._scenario.settle / SECOND_NS
-        host = self._listening[0].host
-        await (host.run(("sleep", f"{settle_s:g}")) if host.turns else asyncio.sleep(settle_s))
+        await self._listening[0].host.pause(settle_s)
 
     async def _stop_agents(self, agents: list[Agent]) -> None:
         await _all_of_these(*(agent.stop(self._bed) for agent in agents), bed=self._bed)

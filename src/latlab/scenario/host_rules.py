@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from latlab.scenario.findings import Finding, Path, unknown
 from latlab.scenario.guests import Ssh
-from latlab.scenario.hosts import BoardHost, Host, NetnsHost, SshHost
+from latlab.scenario.hosts import BoardHost, Host, NetnsHost, SshHost, has_interface
 from latlab.scenario.links import Link
 from latlab.scenario.sketch import Sketch, where_known
 
@@ -58,20 +58,20 @@ def virtual_time_has_no_company(sketch: Sketch, path: Path, host: Host) -> Itera
 
 
 def board_has_the_cards(sketch: Sketch, path: Path, host: Host) -> Iterator[Finding]:
-    """What cables name of a board are its emulated network cards."""
+    """What cables and namespaces name of a board are its emulated network cards."""
     if not isinstance(host, BoardHost):
         return
-    cables = where_known(sketch.links, lambda _, link: link.ends)
+    cables = where_known(sketch.links, lambda _, link: link.ends if sketch.is_cable(link.ends) else ())
     places: dict[str, Path] = {
         end.interface: ("links", index, "ends", side)
         for index, ends in cables
-        if sketch.is_cable(ends)
         for side, end in enumerate(ends)
         if end.host == path[1]
     }
+    places |= {card: where for name, card, where in _moved(sketch) if name == path[1]}
     if len(places) > host.nics:
         count = f"{host.nics or 'no'} network card{'' if host.nics == 1 else 's'}"
-        what = f"{path[1]} has {count}, and cables at {', '.join(places)}"
+        what = f"{path[1]} has {count}, and named are {', '.join(places)}"
         yield Finding((*path, "nics"), what, f"{len(places)} or more")
         return
     for interface, where in places.items():
@@ -79,25 +79,61 @@ def board_has_the_cards(sketch: Sketch, path: Path, host: Host) -> Iterator[Find
             yield Finding(where, f"{path[1]} has no card {interface}", " or ".join(host.cards))
 
 
+def cards_are_a_boards(sketch: Sketch, path: Path, host: Host) -> Iterator[Finding]:
+    """A machine that outlives the run would not get an interface back as it was: routes, queues, a bridge it was in."""
+    if isinstance(host, NetnsHost) and host.cards:
+        machine = sketch.machine_of(str(path[1]))
+        if machine is None or not isinstance(sketch.hosts[machine], BoardHost):
+            what = f"{host.cards[0]} is an interface of {machine or 'this machine'}, which is no emulated board"
+            yield Finding((*path, "cards"), what, "a namespace on a host of kind board, or a veth pair")
+
+
+def cards_are_apart(sketch: Sketch) -> Iterator[Finding]:
+    """A card of a board is in one network namespace."""
+    taken = {
+        (end.host, end.interface): f"an end of links[{index}] in {end.host}"
+        for (index, _), end in sketch.ends.items()
+        if sketch.is_existing(end.host)
+    }
+    for board, card, where in _moved(sketch):
+        if (board, card) in taken:
+            yield Finding(where, f"{card} of {board} is {taken[board, card]}", "a card that nobody else has")
+        taken.setdefault((board, card), f"{where[1]}'s already")
+
+
 def cables_of_boards_join_boards(sketch: Sketch, path: Path, link: Link) -> Iterator[Finding]:
     """A cable at an emulated card is QEMU's, and nothing but another such card can be at its other end."""
     if sketch.is_cable(link.ends):
-        kinds = {end.host: sketch.hosts[end.host].kind for end in link.ends}
-        others = [host for host, kind in kinds.items() if kind != "board"]
-        if others and "board" in kinds.values():
-            (board,) = set(kinds) - set(others)
-            what = f"a cable from {board}, whose cards are emulated, cannot reach {others[0]}"
+        machines = {end.host: sketch.machine_of(end.host) for end in link.ends}
+        boards = [machine for machine in machines.values() if machine and sketch.hosts[machine].kind == "board"]
+        others = [host for host, machine in machines.items() if machine not in boards]
+        if others and boards:
+            what = f"a cable from {boards[0]}, whose cards are emulated, cannot reach {others[0]}"
             yield Finding((*path, "ends"), what, "a board at both ends")
 
 
 def link_can_be_made(sketch: Sketch, path: Path, link: Link) -> Iterator[Finding]:
-    """A veth pair joins two namespaces of one kernel."""
-    if not sketch.is_cable(link.ends):
-        machines = dict.fromkeys(sketch.machine_of(end.host) for end in link.ends)
-        if len(machines) > 1:
-            here, there = (machine or "this machine" for machine in machines)
-            expected = "existing interfaces of both machines (kinds local, ssh and board), or both hosts on one"
-            yield Finding((*path, "ends"), f"a cable between {here} and {there} cannot be made", expected)
+    """A veth pair joins two namespaces of one kernel, and no card."""
+    if sketch.is_cable(link.ends):
+        return
+    machines = dict.fromkeys(sketch.machine_of(end.host) for end in link.ends)
+    if len(machines) > 1:
+        here, there = (machine or "this machine" for machine in machines)
+        expected = "existing interfaces of both machines (kinds local, ssh and board), or both hosts on one"
+        yield Finding((*path, "ends"), f"a cable between {here} and {there} cannot be made", expected)
+        return
+    for end in link.ends:
+        if not sketch.is_existing(end.host) and has_interface(sketch.hosts[end.host], end.interface):
+            what = f"{end} is a card, and what is at the other end would be made for the run"
+            yield Finding((*path, "ends"), what, "interfaces that are there (cards) at both ends, or at none")
+
+
+def _moved(sketch: Sketch) -> Iterator[tuple[str, str, Path]]:
+    """Each card that a namespace takes of its board: the board, the card, its place."""
+    namespaces = {name: host for name, host in sketch.hosts.items() if isinstance(host, NetnsHost)}
+    for name, (machine, cards) in where_known(namespaces, lambda name, host: (sketch.machine_of(name), host.cards)):
+        for number, card in enumerate(cards if machine else ()):
+            yield str(machine), card, ("hosts", name, "cards", number)
 
 
 def _one_of(machines: list[str]) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from latlab.scenario.guests import ImageName, Memory, Ssh
-from latlab.scenario.parts import Part, Reference
+from latlab.scenario.parts import Interface, Listed, Part, Reference
 
 DEFAULT_BOARD_IMAGE = "debian-rt-board"
 
@@ -25,6 +25,11 @@ class NetnsHost(Part):
     kind: Literal["netns"]
     on: Reference | None = Field(
         default=None, description="the host of kind ssh or board that it is made on; this machine if not given"
+    )
+    cards: Listed[Interface] = Field(
+        default=(),
+        max_length=64,
+        description="network cards of the board it is on that are its own: ends of cables",
     )
 
 
@@ -62,6 +67,11 @@ Host = Annotated[LocalHost | NetnsHost | SshHost | BoardHost, Field(discriminato
 def is_existing(host: Host) -> bool:
     """True where the host and its interfaces are there before links are made."""
     return not isinstance(host, NetnsHost)
+
+
+def has_interface(host: Host, interface: str) -> bool:
+    """True where the interface is there before links are made: of a namespace only what is moved into it."""
+    return not isinstance(host, NetnsHost) or interface in host.cards
 
 
 def whereabouts(name: str, host: Host) -> object:

@@ -56,7 +56,9 @@ class Link(Part):
     """A cable: made as a veth pair where an end is on a host made for the run, else there already."""
 
     ends: Ends = Field(description="the two interfaces it joins: [host.interface, host.interface]")
-    queues: int = Field(default=1, ge=1, le=16, description="receive and transmit queues of each end of a veth")
+    queues: int = Field(
+        default=1, ge=1, le=16, description="receive and transmit queues of each end of a veth, or of emulated cards"
+    )
     mtu: Annotated[int, BeforeValidator(_plain_bytes)] = Field(
         default=1500, ge=68, le=65535, description="bytes of an IP packet that fit into one frame"
     )

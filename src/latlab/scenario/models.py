@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 
 from latlab.scenario.findings import shown, wrong
 from latlab.scenario.guests import Guest
-from latlab.scenario.hosts import Host, is_existing, machine_of, machines_of
+from latlab.scenario.hosts import Host, has_interface, machine_of, machines_of
 from latlab.scenario.limits import ACCEPT_SCHEMA, Limit, parse_limit
 from latlab.scenario.links import Link
 from latlab.scenario.loads import Load, LoadName
@@ -123,7 +123,19 @@ class Scenario(Part):
 
     def link_is_created(self, link: Link) -> bool:
         """True where the link is made for the run (as a veth pair); False where it is an existing cable."""
-        return not all(is_existing(self.hosts[end.host]) for end in link.ends)
+        return not all(has_interface(self.hosts[end.host], end.interface) for end in link.ends)
+
+    def is_emulated(self, end: End) -> bool:
+        """Whether an interface that is there before links are made is an emulated board's network card."""
+        machine = self.machine_of(end.host)
+        return machine is not None and self.hosts[machine].kind == "board"
+
+    def on_machine(self, end: End) -> End:
+        """An interface that is there before links are made, where it was then: in its machine's own network namespace.
+
+        On this machine the host is the end's.
+        """
+        return End(self.machine_of(end.host) or end.host, end.interface)
 
     def machine_of(self, host: str) -> str | None:
         """The ssh or board host that stands for the machine a host or a guest is on; None for this machine.

@@ -171,6 +171,8 @@ RULES: tuple[Rule, ...] = (
     each("hosts", hosts.virtual_time_has_one_cpu),
     each("hosts", hosts.virtual_time_has_no_company),
     each("hosts", hosts.board_has_the_cards),
+    each("hosts", hosts.cards_are_a_boards),
+    hosts.cards_are_apart,
     each("links", hosts.cables_of_boards_join_boards),
     each("links", hosts.link_can_be_made),
     each("guests", guests.guest_has_its_name),

@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from latlab.scenario.findings import Path
 from latlab.scenario.guests import Guest
-from latlab.scenario.hosts import Host, is_existing, machine_of, machines_of, whereabouts
+from latlab.scenario.hosts import Host, has_interface, is_existing, machine_of, machines_of, whereabouts
 from latlab.scenario.links import Link
 from latlab.scenario.loads import Load
 from latlab.scenario.models import Scenario
@@ -80,7 +80,7 @@ class Sketch:
 
     def is_cable(self, ends: Iterable[End]) -> bool:
         """True for the ends of a link that is known to be there before the run."""
-        return all(self.is_existing(end.host) for end in ends)
+        return all(end.host in self.hosts and has_interface(self.hosts[end.host], end.interface) for end in ends)
 
     @cached_property
     def _machines(self) -> Mapping[str, str]:

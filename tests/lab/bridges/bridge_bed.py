@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lab_machine import dump, run, scenario
+from lab_machine import run, scenario, settled
 
 from latlab.lab import make_hosts
 from latlab.lab.apply import TestBed
@@ -129,7 +129,7 @@ async def killed(bed: TestBed, *, with_switch: bool) -> list[str]:
 
 def assert_no_trace(before: Mapping[str, Any], journals: Path) -> None:
     """Nothing; interfaces are as they were (`dump`), and neither folder nor journal is left."""
-    assert dump() == before
+    assert settled(before) == before
     assert not Path(STATE, TAG).exists()
     assert list(journals.iterdir()) == []
 

@@ -74,7 +74,7 @@ def test_a_card_of_its_own_is_passed_through_and_comes_back(joint: Joint) -> Non
     assert isinstance(note, Step)
     assert isinstance(bind, Step)
     assert note.undo
-    assert note.undo[-4:] == (CARD, "near", "{state}", "{addresses}")
+    assert note.undo[-5:] == (CARD, "near", "{state}", "{mtu}", "{addresses}")
     assert bind.undo
     assert bind.undo[-2:] == (CARD, "{before}")
     assert bind.check
@@ -137,12 +137,12 @@ def test_a_veth_is_no_card() -> None:
     assert "ecu.nic is made for the run" in missing.what
 
 
-def test_state_and_addresses_of_an_interface_are_noted() -> None:
-    shown = """[{"ifname":"near","flags":["BROADCAST","UP","LOWER_UP"],"addr_info":[
+def test_state_mtu_and_addresses_of_an_interface_are_noted() -> None:
+    shown = """[{"ifname":"near","flags":["BROADCAST","UP","LOWER_UP"],"mtu":1400,"addr_info":[
         {"family":"inet","local":"192.168.1.2","prefixlen":24,"scope":"global"},
         {"family":"inet6","local":"fec0::99","prefixlen":64,"scope":"site","dynamic":true,"mngtmpaddr":true},
         {"family":"inet6","local":"fe80::1","prefixlen":64,"scope":"link"}]}]"""
-    assert interface_state(shown) == {"state": "up", "addresses": "192.168.1.2/24"}
+    assert interface_state(shown) == {"state": "up", "mtu": "1400", "addresses": "192.168.1.2/24"}
 
 
 def with_device(joint: Joint, address: str) -> Port:

@@ -178,3 +178,12 @@ def test_what_the_tools_print_of_several_threads_is_told_once_each() -> None:
     said = "pid 7's current scheduling policy: SCHED_OTHER\npid 7's current scheduling priority: 0\n"
     assert scheduling(said) == "SCHED_OTHER 0"
     assert scheduling(said + said.replace("OTHER", "FIFO").replace("y: 0", "y: 5")) == "SCHED_FIFO 5; SCHED_OTHER 0"
+
+
+@pytest.mark.parametrize(("bridge", "steps"), [("tap", 2), ("user", 1), ("vfio", 1)])
+def test_where_a_bridge_never_has_vhost_none_of_its_threads_is_asked_for(bridge: str, steps: int, site: Site) -> None:
+    small = guest(vcpus={"fifo": 1}, vhost={"fifo": 2})
+    guests = {name: one.model_copy(update={"bridge": bridge}) for name, one in small.guests.items()}
+    found = list(thread_steps("ecu", small.model_copy(update={"guests": guests}), site))
+    assert len(found) == steps
+    assert {step.about for step in found} == {"vm1"}

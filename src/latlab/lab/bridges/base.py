@@ -61,7 +61,8 @@ class Joint:
     offloads of the veth's other end, peer, are ours to set. mac, address, end: the host's on the segment; mac is empty
     where they were there before the run, else they go onto the bridge. others: the interfaces beyond the uplink whose
     addresses are known before the run. local: the host is this machine in its own network namespace, where there are
-    others' devices, too. beside: the kinds of the same host's other joints.
+    others' devices, too. beside: the kinds of the same host's other joints. queues: the uplink's pairs of queues; None
+    where they are as they were before the run.
     """
 
     number: int
@@ -78,6 +79,7 @@ class Joint:
     others: tuple[Neighbour, ...]
     local: bool = False
     beside: tuple[str, ...] = ()
+    queues: int | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,10 @@ class Bridge(ABC):
     title: str
     takes_uplink = True
     """Whether the uplink becomes a part of the bridge, which then has the host's address on the segment."""
+    takes_card = False
+    """Whether the uplink's card becomes the guest's own, so that the host has the uplink no more."""
+    may_have_vhost = True
+    """Whether vhost-net can carry the guest's packets, in threads that can be tuned."""
     carries_frames = True
     """Whether raw Ethernet frames, VLAN tags among them, reach the guest."""
     reaches_host = True

@@ -32,10 +32,11 @@ def mac_of(scenario: Scenario, tag: str, segment: Segment, end: End) -> str:
     if segment.link is None:
         return inner_address(tag, segment.number)
     if not scenario.link_is_created(segment.link):
-        board = scenario.hosts[end.host]
+        there = scenario.on_machine(end)
+        board = scenario.hosts[there.host]
         if not isinstance(board, BoardHost):
             return ""
-        return board_address(list(scenario.hosts).index(end.host), board.cards.index(end.interface))
+        return board_address(list(scenario.hosts).index(there.host), board.cards.index(there.interface))
     return hardware_address(tag, segment.number, segment.link.ends.index(end))
 
 
@@ -55,6 +56,7 @@ def _joint(scenario: Scenario, tag: str, number: int, names: list[str]) -> Joint
     ports = tuple(_port(scenario, tag, segment, name) for name in names)
     here = {end, *(port.end for port in ports)}
     link = segment.link
+    made = link is None or scenario.link_is_created(link)
     return Joint(
         number=number,
         host=first.host,
@@ -62,13 +64,14 @@ def _joint(scenario: Scenario, tag: str, number: int, names: list[str]) -> Joint
         kind=first.bridge,
         segment=segment,
         ports=ports,
-        made=link is None or scenario.link_is_created(link),
+        made=made,
         mac=mac_of(scenario, tag, segment, end),
         address=segment.address(end),
         end=end,
         local=scenario.hosts[first.host].kind == "local",
         beside=tuple(_beside(scenario, first)),
         peer=next((other for other in link.ends if other != end), None) if link else None,
+        queues=link.queues if link and (made or scenario.is_emulated(end)) else None,
         others=tuple(one for one in neighbours(scenario, tag, segment, end) if one.end not in here),
     )
 

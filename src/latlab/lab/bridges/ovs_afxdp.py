@@ -168,8 +168,8 @@ def _huge(joint: Joint, site: Site) -> bool:
 
 def _queues(joint: Joint, site: Site) -> int:
     """As many as the uplink has: each needs its AF_XDP socket, or its frames go to the kernel instead."""
-    if joint.made:
-        return joint.segment.link.queues if joint.segment.link else 1
+    if joint.queues is not None:
+        return joint.queues
     names = site.machine.list(f"/sys/class/net/{joint.uplink}/queues")
     return max(1, sum(name.startswith("rx-") for name in names))
 

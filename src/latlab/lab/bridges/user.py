@@ -16,6 +16,7 @@ class UserNat(Bridge):
 
     name = "user"
     takes_uplink = False
+    may_have_vhost = False
     title = "user NAT"
     carries_frames = False
     reaches_guests = False

@@ -35,8 +35,8 @@ IS_BOUND = '[ "$(basename "$(readlink "$1/driver")")" = vfio-pci ]'
 RESTORE = """
 for again in $(seq 30); do [ ! -e "/sys/class/net/$2" ] || break; sleep 0.1; done
 [ -e "/sys/class/net/$2" ] || ip link set dev "$(ls "/sys/bus/pci/devices/$1/net")" name "$2"
-for given in $4; do ip addr replace "$given" dev "$2"; done
-ip link set dev "$2" "$3"
+for given in $5; do ip addr replace "$given" dev "$2"; done
+ip link set dev "$2" mtu "$4" "$3"
 """
 
 
@@ -46,6 +46,8 @@ class Vfio(Bridge):
     name = "vfio"
     title = "VFIO"
     takes_uplink = False
+    may_have_vhost = False
+    takes_card = True
     reaches_host = False
 
     def lacking(self, joint: Joint, site: Site) -> Lacking | None:
@@ -68,9 +70,9 @@ class Vfio(Bridge):
         at = f"{DEVICES}/{address}"
         interfaces = site.machine.list(f"{at}/net")
         return [
-            *(_note(joint, address, interface) for interface in interfaces),
+            *(_note(site.name, address, interface) for interface in interfaces),
             Step(
-                host=joint.host,
+                host=site.name,
                 title=f"give {address} to {DRIVER}",
                 do=("sh", "-ec", BIND, "sh", address),
                 undo=("sh", "-ec", RETURN, "sh", address, "{before}"),
@@ -145,20 +147,23 @@ def _default_routes(machine: Machine) -> set[str]:
     return {words[0] for words in map(str.split, lines) if words[1] == words[7] == "00000000"}
 
 
-def _note(joint: Joint, address: str, interface: str) -> Step:
-    """A card that comes back from vfio-pci comes back down and without addresses."""
+def _note(machine: str, address: str, interface: str) -> Step:
+    """A card that comes back from vfio-pci comes back down and without addresses, to the machine itself."""
     return Step(
-        host=joint.host,
-        title=f"note {interface}'s state and addresses, to put them back",
+        host=machine,
+        title=f"note {interface}'s state, MTU and addresses, to put them back",
         do=(),
-        undo=("sh", "-ec", RESTORE, "sh", address, interface, "{state}", "{addresses}"),
+        undo=("sh", "-ec", RESTORE, "sh", address, interface, "{state}", "{mtu}", "{addresses}"),
         before=Before(("ip", "-j", "addr", "show", "dev", interface), read=interface_state),
     )
 
 
 def interface_state(output: str) -> Mapping[str, str]:
-    """`{"state": up or down, "addresses": those that somebody gave it for good}`, of `ip -j addr show dev`."""
+    """What of `ip -j addr show dev` is put back.
+
+    `{"state": up or down, "mtu": bytes, "addresses": those that somebody gave it for good, with spaces between them}`
+    """
     shown = json.loads(output)[0]
     given = (one for one in shown["addr_info"] if one["scope"] != "link" and not one.get("dynamic"))
-    addresses = [f"{one['local']}/{one['prefixlen']}" for one in given]
-    return {"state": "up" if "UP" in shown["flags"] else "down", "addresses": " ".join(addresses)}
+    addresses = " ".join(f"{one['local']}/{one['prefixlen']}" for one in given)
+    return {"state": "up" if "UP" in shown["flags"] else "down", "mtu": str(shown["mtu"]), "addresses": addresses}

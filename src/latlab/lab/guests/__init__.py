@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from latlab.lab.bridges.base import Joint, Port
 from latlab.lab.bridges.joints import joints
@@ -24,20 +25,21 @@ def guest_steps(scenario: Scenario, site: Site) -> Iterator[Step | Service]:
     places = {joint.number: site.on(scenario.machine_of(joint.host)) for joint in found}
     for joint in found:
         yield from BRIDGES[joint.kind].before_guests(joint, places[joint.number])
+    kept: set[Path] = set()
     for joint in found:
         for port in joint.ports:
-            yield from _running(scenario, joint, port, places[joint.number])
+            yield from _running(scenario, joint, port, places[joint.number], kept)
             yield from configure_guest(scenario, port, joint, places[joint.number])
     for joint in found:
         yield from BRIDGES[joint.kind].after_guests(joint, places[joint.number])
     yield from reach_steps(scenario, site)
 
 
-def _running(scenario: Scenario, joint: Joint, port: Port, site: Site) -> Iterator[Step | Service]:
-    """The guest runs, is plugged in and takes commands, whatever it comes from."""
+def _running(scenario: Scenario, joint: Joint, port: Port, site: Site, kept: set[Path]) -> Iterator[Step | Service]:
+    """The guest runs, is plugged in and takes commands, whatever it comes from. kept: as start_guest has it."""
     plug = BRIDGES[joint.kind].plug(joint, port, site)
     if port.wants.is_ours:
-        yield from start_guest(port, plug, joint.host, site)
+        yield from start_guest(port, plug, joint.host, site, kept)
         return
     bring = join_domain if port.wants.domain else start_own
     yield from bring(port, plug, joint, site, ssh_host(scenario, site, port.guest))

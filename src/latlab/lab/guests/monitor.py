@@ -1,9 +1,4 @@
-"""Asking a guest's QEMU over QMP (docs/interop/qmp-spec in QEMU): its vCPUs' threads, and a snapshot of it.
-
-python -m latlab.lab.guests.monitor snapshot SOCKET FILE
-python -m latlab.lab.guests.monitor threads SOCKET
-python -m latlab.lab.guests.monitor state SOCKET STATE SECONDS
-"""
+"""Asking a guest's QEMU over QMP (docs/interop/qmp-spec in QEMU): its vCPUs' threads, and a snapshot of it."""
 
 from __future__ import annotations
 
@@ -11,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import shlex
-import sys
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +15,8 @@ from qemu.qmp import ConnectError, QMPClient, QMPError
 from latlab.errors import LabError
 from latlab.lab.images.snapshot import keep_newest, part_path
 
-MONITOR_MODULE = "latlab.lab.guests.monitor"
+MONITOR_MODULE = "latlab.lab.guests.ask_monitor"
+"""The command that asks."""
 POLL_S = 0.02
 WITHIN_S = 60.0
 
@@ -87,7 +83,10 @@ async def snapshot(socket: str, path: Path) -> None:
         part.replace(path)
         keep_newest(path.parent)
     except (ConnectError, QMPError, TimeoutError, OSError) as error:
-        raise LabError(f"no snapshot was made: {error}", where=socket, remedy="snapshot: false for the guest") from None
+        free = shutil.disk_usage(path.parent).free
+        what = f"no snapshot was made in {path.parent}, where {free / 1e6:.0f} MB are free: {error}"
+        remedy = "make room there, or name another folder in LATLAB_CACHE; a guest can do without: snapshot: false"
+        raise LabError(what, where=socket, remedy=remedy) from None
     finally:
         part.unlink(missing_ok=True)
 
@@ -100,27 +99,3 @@ async def _migrated(client: QMPClient) -> None:
         if state.get("status") in ("failed", "cancelled"):
             raise OSError(f"QEMU says {state.get('error-desc') or state['status']}")
         await asyncio.sleep(POLL_S)
-
-
-def main(arguments: list[str]) -> int:
-    """The exit status; what was asked for has been printed or done."""
-    try:
-        match arguments:
-            case ["snapshot", socket, path]:
-                asyncio.run(snapshot(socket, Path(path)))
-            case ["threads", socket]:
-                for cpu, thread in sorted(asyncio.run(vcpu_threads(socket)).items()):
-                    print(cpu, thread)
-            case ["state", socket, state, seconds]:
-                print(asyncio.run(until_state(socket, state, float(seconds))))
-            case _:
-                sys.stderr.write((__doc__ or "") + "\n")
-                return 2
-    except LabError as error:
-        sys.stderr.write(f"{error}\n")
-        return error.exit_code
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

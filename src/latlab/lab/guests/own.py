@@ -74,7 +74,7 @@ def own_argv(port: Port, plug: Plug, site: Site, console: str, forwarded: int) -
         *_management_card(port.wants, forwarded),
         *_origin(port.wants, site),
         *("-device", "virtio-rng-pci"),
-        *clock_page(folder, site.machine),
+        *clock_page(folder, site),
         *plug.more,
     )
     return with_descriptors(plug, argv)

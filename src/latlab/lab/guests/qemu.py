@@ -16,7 +16,10 @@ from latlab.lab.step import Argv
 from latlab.scenario import Guest
 
 PORTS = 16
-"""Programs that can be run in a guest at the same time."""
+"""Programs that can be run in a guest at the same time. A device can have 31 ports, and of more than about as many
+QEMU tells the driver nothing: the queue by which it does has 32 places (hw/char/virtio-serial-bus.c)."""
+BOARD_DEVICES = 6
+"""Of so many ports each on a board: agents, switches and guests of all hosts on it, and what runs in those guests."""
 
 CLOCK_PAGE = "clock"
 CLOCK_PAGE_SIZE = "1M"
@@ -83,7 +86,7 @@ def qemu_argv(port: Port, plug: Plug, image: Image, site: Site, console: str, in
         *("-kernel", str(image.kernel), "-initrd", str(image.initramfs)),
         *("-append", command_line(port, image)),
         *serial_ports(folder),
-        *clock_page(folder, site.machine),
+        *clock_page(folder, site),
         *_network(port, plug),
         *plug.more,
         *(("-incoming", f"exec:cat {shlex.quote(str(incoming))}") if incoming else ()),
@@ -93,7 +96,7 @@ def qemu_argv(port: Port, plug: Plug, image: Image, site: Site, console: str, in
 
 def command_line(port: Port, image: Image) -> str:
     """The guest kernel's command line."""
-    return " ".join(filter(None, (image.append, f"latlab.name={port.guest}", port.wants.append)))
+    return " ".join(filter(None, (image.append, port.wants.append)))
 
 
 def with_descriptors(plug: Plug, argv: Argv) -> Argv:
@@ -113,7 +116,7 @@ def snapshot_key(port: Port, plug: Plug, image: Image, machine: Machine) -> str:
     accelerated = acceleration(wants, machine)
     parts = (
         *(image.digest, qemu_version(machine), accelerated, wants.vcpus, wants.memory, wants.queues, wants.append),
-        *(plug.form, *CARD, *plug.device, *plug.machine, port.guest, KNOCK_IO_PORT),
+        *(plug.form, *CARD, *plug.device, *plug.machine, KNOCK_IO_PORT),
     )
     return "\n".join(map(str, parts))
 
@@ -129,22 +132,26 @@ def machine_options(guest: Guest, plug: Plug, machine: Machine) -> Iterator[str]
     yield from plug.memory
 
 
-def serial_ports(folder: str) -> Iterator[str]:
-    """The arguments of the ports by which our agent is spoken to."""
-    yield from ("-device", "virtio-serial-pci")
-    for n in range(1, PORTS + 1):
-        yield from ("-chardev", f"socket,id=port{n},path={folder}/port{n}.sock,server=on,wait=off")
-        yield from ("-device", f"virtserialport,chardev=port{n},nr={n},name=latlab.{n}")
+def serial_ports(folder: str, devices: int = 1) -> Iterator[str]:
+    """The arguments of the ports by which our agent is spoken to: PORTS of them at each device."""
+    for device in range(devices):
+        yield from ("-device", f"virtio-serial-pci,id=serial{device}")
+        for nr in range(1, PORTS + 1):
+            n = PORTS * device + nr
+            yield from ("-chardev", f"socket,id=port{n},path={folder}/port{n}.sock,server=on,wait=off")
+            yield from ("-device", f"virtserialport,bus=serial{device}.0,chardev=port{n},nr={nr},name=latlab.{n}")
 
 
-def clock_page(folder: str, machine: Machine) -> Iterator[str]:
+def clock_page(folder: str, site: Site) -> Iterator[str]:
     """The arguments of the page of memory by which guest and host compare clocks, and of what the guest knocks at.
 
     A byte written to the I/O port is sent as a datagram before the guest's next instruction (hw/char/debugcon.c).
     """
+    if not site.clock_pages:
+        return
     backend = f"memory-backend-file,id=clock,share=on,mem-path={folder}/{CLOCK_PAGE},size={CLOCK_PAGE_SIZE}"
     yield from ("-object", backend, "-device", "ivshmem-plain,memdev=clock,master=on")
-    if machine.architecture == "x86_64":
+    if site.machine.architecture == "x86_64":
         address, (to, source) = knock_address(folder), KNOCK_PORTS
         yield from ("-chardev", f"udp,id=knock,host={address},port={to},localaddr={address},localport={source}")
         yield from ("-device", f"isa-debugcon,iobase={KNOCK_IO_PORT:#x},chardev=knock")

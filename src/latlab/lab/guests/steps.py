@@ -8,6 +8,7 @@ from pathlib import Path
 
 from latlab.lab.bridges.base import Joint, Neighbour, Plug, Port
 from latlab.lab.bridges.joints import neighbours
+from latlab.lab.guests.monitor import MONITOR_MODULE
 from latlab.lab.guests.qemu import MONITOR, qemu_argv
 from latlab.lab.images import is_whole
 from latlab.lab.namespaces import ipv6_off
@@ -29,7 +30,9 @@ LOAD_DRIVERS = "cat /sys/bus/pci/devices/*/modalias | xargs -n 1 modprobe -q; tr
 KVM_CLOCK = ("sh", "-c", "modprobe -q ptp_kvm; true")
 """Where no page joins the clocks of guest and host."""
 
-SET_CLOCK = 'exec "$0" in "$1" date -u -s "@$(date +%s)"'
+NAME_AND_CLOCK = 'echo "$0" >/proc/sys/kernel/hostname; exec date -u -s "$1"'
+SET = 'exec "$0" in "$1" sh -c "$2" "$3" "@$(date +%s)"'
+"""A guest's name is not on its kernel's command line: all guests of a kind go on from one snapshot."""
 
 
 def folder_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
@@ -49,25 +52,27 @@ def folder_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
         yield Step(place.name, f"make {name}'s folder", ("mkdir", "-p", place.guest_state(name)))
 
 
-def start_guest(port: Port, plug: Plug, host: str, site: Site) -> Iterator[Step | Service]:
-    """The guest runs and answers, and its clock tells the time of this machine to the second.
+def start_guest(port: Port, plug: Plug, host: str, site: Site, kept: set[Path]) -> Iterator[Step | Service]:
+    """The guest runs and answers, has its name, and its clock tells the time of this machine to the second.
 
     One that may start from a snapshot is booted for it the first time, and then starts from it like ever after.
+    kept: the snapshots that earlier steps of the cell have made; what these make is added.
     """
     folder = site.guest_state(port.guest)
     snapshot = site.snapshots.get(port.guest)
-    if snapshot and not is_whole(snapshot):
+    if snapshot and snapshot not in kept and not is_whole(snapshot):
+        kept.add(snapshot)
         yield _qemu(port, plug, host, site, None, f"boot {port.guest} for its snapshot", passing=True)
         yield Step(
             host=site.name,
             title=f"keep {port.guest} as it is now to start from, here and ever after",
-            do=(sys.executable, "-m", "latlab.lab.guests.monitor", "snapshot", f"{folder}/{MONITOR}", str(snapshot)),
+            do=(sys.executable, "-m", MONITOR_MODULE, "snapshot", f"{folder}/{MONITOR}", str(snapshot)),
         )
     yield _qemu(port, plug, host, site, snapshot, f"start {port.guest}")
     yield Step(
         host=site.name,
-        title=f"set {port.guest}'s clock, to the second",
-        do=("sh", "-c", SET_CLOCK, site.agent, folder),
+        title=f"tell {port.guest} its name and, to the second, the time",
+        do=("sh", "-c", SET, site.agent, folder, NAME_AND_CLOCK, port.guest),
     )
 
 

@@ -5,6 +5,7 @@ apt is given lists and sources of its own for it: those of the machine stay as t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +20,8 @@ FORMAT = "$(ORIGIN)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)"
 def backports(cache: Path) -> Apt:
     """An apt that takes packages from there first. LabError: there are none, or they cannot be asked for.
 
-    cache: the folder its lists are kept in. They are fetched when the machine's own are newer.
+    cache: the folder its lists are kept in. They are fetched when the machine's own are newer; where that fails, those
+    fetched before serve: an image is not made anew with an older QEMU because the network is away.
     """
     folder = (cache / "backports").absolute()
     (folder / "lists" / "partial").mkdir(parents=True, exist_ok=True)
@@ -29,13 +31,18 @@ def backports(cache: Path) -> Apt:
         *("-o", f"Dir::State::lists={folder}/lists", "-o", "Dir::State::status=/dev/null"),
         *("-o", f"APT::Default-Release={release}"),
     )
-    if not sources.exists() or sources.read_text() != lines or _when(sources) < _when(LISTS):
+    known = sources.exists() and sources.read_text() == lines
+    if not known or _when(sources) < _when(LISTS):
         sources.write_text(lines)
+        # Whatever ends this now: it is due again.
+        os.utime(sources, (0, 0))
         try:
             printed("apt-get", "update", "-q", "--error-on=any", *options, remedy="look at the network")
-        except BaseException:
-            sources.unlink()
-            raise
+            sources.touch()
+        except LabError:
+            if not known:
+                sources.unlink()
+                raise
     return Apt(folder, options)
 
 

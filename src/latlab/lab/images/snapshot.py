@@ -45,8 +45,8 @@ def part_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}")
 
 
-def keep_newest(folder: Path) -> None:
-    """Nothing; in that folder of snapshots are the newest KEEP, and no parts of one whose writer has died."""
+def keep_newest(folder: Path, keep: int = KEEP) -> None:
+    """Nothing; in that folder of snapshots are the newest `keep`, and no parts of one whose writer has died."""
     whole = []
     for path in folder.iterdir():
         # What else is in the folder is not ours.
@@ -55,5 +55,5 @@ def keep_newest(folder: Path) -> None:
         elif (part := PART.fullmatch(path.name)) and not Path(f"/proc/{part[1]}").exists():
             path.unlink(missing_ok=True)
     whole.sort(key=lambda path: path.stat().st_mtime_ns)
-    for path in whole[:-KEEP]:
+    for path in whole[:-keep]:
         path.unlink(missing_ok=True)

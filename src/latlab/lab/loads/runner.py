@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -82,7 +81,9 @@ class LoadRunner:
         await self._until_flowing(plan, before)
 
     async def _until_flowing(self, plan: LoadPlan, before: int) -> None:
-        deadline = time.monotonic() + FLOWS_S
+        source = self._bed.hosts[plan.source]
+        within_s = FLOWS_S * source.patience
+        deadline = time.monotonic() + within_s
         enough = before + plan.instances * max(FLOWING_PACKETS * (plan.size or 0), FLOWING_BYTES)
         while await self._sent(plan) < enough:
             failure = self.failure()
@@ -90,10 +91,10 @@ class LoadRunner:
                 raise failure
             if time.monotonic() > deadline:
                 raise LabError(
-                    f"load {plan.name}: no traffic left {plan.source_interface} within {FLOWS_S:g} s",
+                    f"load {plan.name}: no traffic left {plan.source_interface} within {within_s:g} s",
                     where=plan.source,
                 )
-            await asyncio.sleep(POLL_S)
+            await source.pause(POLL_S)
 
     async def _sent(self, plan: LoadPlan) -> int:
         """The bytes that have left by the load's interface since it exists."""

@@ -12,15 +12,13 @@ from latlab.errors import LabError
 from latlab.host import Host, Process, signal_group
 from latlab.lab.apply import TestBed
 from latlab.lab.loads.base import LoadProcess, Output
+from latlab.lab.service import WITH_ITS_LAB
 
 READY_S = 30.0
 END_S = 10.0
 POLL_S = 0.1
 WORDS = 5  # lines of a process's last output that an error quotes
 START_LEAD_NS = 20_000_000  # enough for the line to arrive before the instant it names
-
-WITH_ITS_LAB = ("setpriv", "--pdeathsig", "TERM")
-"""Before a tool: it is told to end when the lab dies. Our agent does so by itself."""
 
 SIGNALS = {"interrupt": signal.SIGINT, "terminate": signal.SIGTERM}
 
@@ -43,7 +41,8 @@ class RunningProcess:
     async def start(cls, load: str, plan: LoadProcess, bed: TestBed) -> RunningProcess:
         """The process, running and ready: it listens, or has said so. LabError when it does not get there."""
         host = bed.hosts[plan.host]
-        argv = plan.argv if plan.spec is not None else (*WITH_ITS_LAB, *plan.argv)
+        # A tool is told to end when the lab dies. Our agent does so by itself.
+        argv = plan.argv if plan.spec is not None else (*WITH_ITS_LAB, "TERM", *plan.argv)
         running = cls(load, plan, host, *await bed.spawn(host, f"{plan.role} of load {load}", argv))
         try:
             if plan.spec is not None:
@@ -148,7 +147,7 @@ class RunningProcess:
     async def _listens(self, port: int) -> None:
         # A connection would be taken for the client: the socket table is asked instead.
         while not (await self.host.run(("ss", "-Hltn", f"sport = :{port}"))).stdout.strip():
-            await asyncio.sleep(POLL_S)
+            await self.host.pause(POLL_S)
 
     async def _read_stdout(self) -> None:
         assert self._process.stdout

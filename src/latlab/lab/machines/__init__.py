@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from latlab.errors import LabError
 from latlab.host import MACHINE, Host
-from latlab.lab.machine import assumed_machine, machine_at
+from latlab.lab.machine import machine_at
 from latlab.lab.machines.base import MachineKind
 from latlab.lab.machines.board import BoardMachine
 from latlab.lab.machines.ssh import SshMachine
@@ -25,6 +26,12 @@ KINDS: Mapping[str, MachineKind] = {"ssh": SshMachine(), "board": BoardMachine()
 def machine_hosts(scenario: Scenario, site: Site) -> dict[str, Host]:
     """The hosts that are machines of their own, by name."""
     return {name: kind.host(scenario, name, site) for name, kind in _kinds(scenario)}
+
+
+def machine_snapshots(scenario: Scenario, site: Site) -> dict[str, Path]:
+    """What each machine that is started for the cell goes on from, by its host's name."""
+    found = {name: kind.snapshot(scenario, name, site) for name, kind in _kinds(scenario)}
+    return {name: path for name, path in found.items() if path}
 
 
 def machine_steps(scenario: Scenario, site: Site) -> Iterator[Step | Service]:
@@ -51,7 +58,7 @@ def machines_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
 def planned_sites(scenario: Scenario, site: Site) -> dict[str, Site]:
     """The places on the other machines as long as nobody has looked at them: each is assumed to have everything."""
     return {
-        name: replace(kind.site(scenario, name, site), machine=assumed_machine())
+        name: replace(kind.site(scenario, name, site), machine=kind.planned(scenario, name))
         for name, kind in _kinds(scenario)
         if name in scenario.machines()
     }

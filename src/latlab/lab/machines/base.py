@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from pathlib import Path
 
 from latlab.errors import LabError
 from latlab.host import Host
+from latlab.lab.machine import Machine, assumed_machine
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Step
@@ -24,9 +26,17 @@ class MachineKind(ABC):
         """What keeps it from being used, as far as this machine tells. site: this machine's."""
         yield from ()
 
+    def snapshot(self, scenario: Scenario, name: str, site: Site) -> Path | None:
+        """What it goes on from, whether that is there or not; None where it has no such thing. site: this machine's."""
+        return None
+
     @abstractmethod
     def steps(self, scenario: Scenario, name: str, site: Site) -> Iterator[Step | Service]:
-        """It is reached, and ready for the test bed. site: this machine's."""
+        """It is reached, and ready for the test bed. site: this machine's; without a snapshot of it none is made."""
+
+    def planned(self, scenario: Scenario, name: str) -> Machine:
+        """What it is taken for as long as nobody has looked at it."""
+        return assumed_machine()
 
     @abstractmethod
     def site(self, scenario: Scenario, name: str, site: Site) -> Site:

@@ -14,10 +14,20 @@ from latlab.host.turns import HALTED, IDENTITY, MAILBOX, MAILBOX_BYTES
 from latlab.lab.guests.monitor import MONITOR_MODULE
 from latlab.lab.guests.qemu import MONITOR, qemu_lacking
 from latlab.lab.images import Image, is_whole, snapshot_path
+from latlab.lab.images.with_guests import PUT_TOGETHER_MODULE
+from latlab.lab.machine import Machine, assumed_machine
 from latlab.lab.machines.base import MachineKind
 from latlab.lab.machines.board_modules import modules_lacking
-from latlab.lab.machines.board_qemu import QUEUES, board_argv, board_key, card_model
-from latlab.lab.service import Service
+from latlab.lab.machines.board_qemu import (
+    QUEUES,
+    board_argv,
+    board_key,
+    card_model,
+    initramfs,
+    nested_images,
+    pci_address,
+)
+from latlab.lab.service import WITH_ITS_LAB, Service
 from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
 from latlab.lab.tuning.threads import ALL, EMULATOR, VCPUS, at_fifo, on_cpus, thread_step
@@ -59,32 +69,47 @@ class BoardMachine(MachineKind):
             yield LabError(what, where=f"hosts.{name}", remedy=remedy)
         model = card_model(image, site.machine)
         yield from modules_lacking(scenario, name, image, site.machine, model)
+        yield from _undriven(scenario, name, site, model)
         for number, link in enumerate(scenario.links):
             is_cable = not scenario.link_is_created(link)
             # Of both its boards the first tells it.
-            if is_cable and link.ends[0].host == name and link.queues > QUEUES[model]:
+            if is_cable and scenario.on_machine(link.ends[0]).host == name and link.queues > QUEUES[model]:
                 what = f"{link.queues} queues: the boards' cards are of the model {model}, which has {QUEUES[model]}"
                 remedy = "fewer queues" + (", or QEMU 8 or newer, which has igb" if model != "igb" else "")
                 yield LabError(what, where=f"links.{number}.queues", remedy=remedy)
+
+    def snapshot(self, scenario: Scenario, name: str, site: Site) -> Path:
+        """It has booted, and what the test bed needs is loaded."""
+        image = _image(scenario, name, site)
+        return snapshot_path(image, board_key(scenario, name, image, site) + _load(scenario, name, site))
 
     def steps(self, scenario: Scenario, name: str, site: Site) -> Iterator[Step | Service]:
         """It runs and answers, from a snapshot of its first boot, and its clock tells the time to the second."""
         image = _image(scenario, name, site)
         virtual = _is_virtual(scenario, name)
-        load = LOAD + _cards_driver(scenario, name, site) + SETTLED
-        snapshot = snapshot_path(image, board_key(scenario, name, image, site.machine) + load)
+        # In a snapshot it costs no cell anything.
+        load = Step(name, f"load what bridges and guests on {name} need", ("sh", "-c", _load(scenario, name, site)))
+        snapshot = site.snapshots.get(name)
         yield Step(MACHINE, f"make the folder of {name}'s ports", ("mkdir", "-p", folder(site, name)))
         if virtual:
             mailbox = f"{folder(site, name)}/{MAILBOX}"
             made = f"printf {IDENTITY.decode()} >{mailbox} && truncate -s {MAILBOX_BYTES} {mailbox}"
             yield Step(MACHINE, f"make the memory by which the lab and {name} take turns", ("sh", "-c", made))
-        if not is_whole(snapshot):
+        if not initramfs(scenario, name, image, site).exists():
+            names = [one.name for one in nested_images(scenario, name, site)]
+            yield Step(
+                MACHINE,
+                f"put {name}'s initial file system together, with {', '.join(names)} for its guests",
+                (sys.executable, "-m", PUT_TOGETHER_MODULE, image.name, *names),
+            )
+        if snapshot and not is_whole(snapshot):
             yield _qemu(scenario, name, site, None, f"boot {name} for its snapshot", passing=True)
-            # In a snapshot they cost no cell anything.
-            yield Step(name, f"load what bridges and guests on {name} need", ("sh", "-c", load))
+            yield load
             keep = (sys.executable, "-m", MONITOR_MODULE, "snapshot", f"{folder(site, name)}/{MONITOR}", str(snapshot))
             yield Step(MACHINE, f"keep {name} as it is now to start from, here and ever after", keep)
         yield _qemu(scenario, name, site, snapshot, f"start {name}")
+        if not snapshot:
+            yield load
         if virtual:
             yield from _alone(name, site)
         else:
@@ -94,10 +119,18 @@ class BoardMachine(MachineKind):
                 do=("sh", "-c", SET_CLOCK, site.agent, folder(site, name)),
             )
 
+    def planned(self, scenario: Scenario, name: str) -> Machine:
+        """Its network cards are where its ports for them are."""
+        cards = _wanted(scenario, name).cards
+        devices = {f"/sys/class/net/{card}/device": pci_address(number) for number, card in enumerate(cards)}
+        return replace(assumed_machine(), link=devices.get)
+
     def site(self, scenario: Scenario, name: str, site: Site) -> Site:
         """The agent and the guests' images are those of the board's image."""
         images = {key: _nested(image) for key, image in site.images.items() if image.kind == "guest"}
-        return Site(site.tag, name=name, machine=site.machine, agent=GUEST_AGENT, images=images)
+        place = Site(site.tag, name=name, machine=site.machine, agent=GUEST_AGENT, images=images)
+        # Its guests take turns with it on the same CPUs.
+        return replace(place, clock_pages=False)
 
 
 def folder(site: Site, name: str) -> str:
@@ -117,7 +150,8 @@ def _qemu(
     return Service(
         host=MACHINE,
         title=title,
-        argv=board_argv(scenario, name, image, site, at, console, snapshot),
+        # Nobody would let it go on, or look at it.
+        argv=(*WITH_ITS_LAB, "KILL", *board_argv(scenario, name, image, site, at, console, snapshot)),
         log=site.log(name),
         console=console,
         ready=ready,
@@ -137,17 +171,28 @@ def _alone(name: str, site: Site) -> Iterator[Step]:
     """
     pids = f"{folder(site, name)}/pid"
     shared = on_cpus((max(site.machine.cpus),))
-    yield thread_step(MACHINE, f"{name}'s threads {shared.title}", ALL, shared, pids)
+    steps = [thread_step(MACHINE, f"{name}'s threads {shared.title}", ALL, shared, pids)]
     for who, find, priority in (("other threads", EMULATOR, 2), ("virtual CPU", VCPUS, 1)):
         ahead = at_fifo(priority)
-        yield thread_step(MACHINE, f"{name}'s {who} {ahead.title}", find, ahead, pids)
+        steps.append(thread_step(MACHINE, f"{name}'s {who} {ahead.title}", find, ahead, pids))
+    yield from (replace(step, about=name) for step in steps)
 
 
-def _cards_driver(scenario: Scenario, name: str, site: Site) -> str:
-    """The line that makes eth0, eth1, … of the board's cards, in the order of their PCIe ports; empty without cards."""
-    return (
-        f"modprobe {card_model(_image(scenario, name, site), site.machine)}\n" if _wanted(scenario, name).nics else ""
-    )
+def _undriven(scenario: Scenario, name: str, site: Site, model: str) -> Iterator[LabError]:
+    """Guests that get a card of the board's, and a kernel that drives none but virtual ones."""
+    for key, guest in scenario.guests.items():
+        if guest.bridge != "vfio" or not guest.is_ours or scenario.machine_of(key) != name:
+            continue
+        if site.images[guest.image_name].flavour == "cloud":
+            what = f"the kernel of {guest.image_name} has no driver for {model}, the board's card that {key} gets"
+            remedy = "image: debian-rt, once `latlab image build debian-rt` has made it; or debian-standard"
+            yield LabError(what, where=f"guests.{key}.image", remedy=remedy)
+
+
+def _load(scenario: Scenario, name: str, site: Site) -> str:
+    """What is loaded once it has booted. Cards become eth0, eth1, … by their driver, in the order of their ports."""
+    model = card_model(_image(scenario, name, site), site.machine)
+    return LOAD + (f"modprobe {model}\n" if _wanted(scenario, name).nics else "") + SETTLED
 
 
 def _is_virtual(scenario: Scenario, name: str) -> bool:

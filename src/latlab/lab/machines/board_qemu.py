@@ -9,6 +9,7 @@ from pathlib import Path
 from latlab.host.turns import MAILBOX, MAILBOX_BYTES
 from latlab.host.turns import MONITOR as TURNS_MONITOR
 from latlab.lab.guests.qemu import (
+    BOARD_DEVICES,
     MACHINES,
     MIB,
     MONITOR,
@@ -19,6 +20,7 @@ from latlab.lab.guests.qemu import (
 )
 from latlab.lab.hardware import board_address
 from latlab.lab.images import Image
+from latlab.lab.images.with_guests import nested_path
 from latlab.lab.machine import Machine
 from latlab.lab.site import Site
 from latlab.lab.step import Argv
@@ -31,6 +33,11 @@ VIRTUAL_TIME = (
 """A nanosecond is an instruction, and an idle CPU's time goes by at once; nothing is random, and the date is always the
 same (QEMU: docs/devel/tcg-icount.rst)."""
 INSTRUCTIONS_PER_NS = 1
+
+IOMMU = ("-device", "intel-iommu,intremap=on")
+IOMMU_USED = "intel_iommu=on iommu=pt"
+"""What hands a card on to a guest keeps it from the rest of the board's memory; the board's own go there directly
+(Linux: Documentation/admin-guide/kernel-parameters.txt)."""
 
 IGB_SINCE = (8, 0)
 """The first QEMU with Intel's igb (hw/net/igb.c): a clock of its own (PHC), and queues."""
@@ -45,15 +52,16 @@ def board_argv(
     """
     return (
         program(image, site.machine),
-        *_machine(_board(scenario, name), site.machine),
+        *_machine(scenario, name, site.machine),
         *("-name", f"{name},debug-threads=on"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
         *("-serial", f"file:{console}"),
         *("-pidfile", f"{folder}/pid"),
         *("-qmp", f"unix:{folder}/{MONITOR},server=on,wait=off"),
-        *("-kernel", str(image.kernel), "-initrd", str(_initramfs(scenario, name, image))),
-        *("-append", _command_line(_board(scenario, name), name, image)),
-        *(_turns(folder) if _is_virtual(scenario, name) else serial_ports(folder)),
+        *("-kernel", str(image.kernel), "-initrd", str(initramfs(scenario, name, image, site))),
+        *("-append", _command_line(scenario, name, image)),
+        *(_turns(folder) if _is_virtual(scenario, name) else serial_ports(folder, BOARD_DEVICES)),
+        *(IOMMU if _hands_on(scenario, name) else ()),
         *_cards(scenario, name, image, site),
         *(("-incoming", f"exec:cat {shlex.quote(str(incoming))}") if incoming else ()),
     )
@@ -77,31 +85,43 @@ def virtual_time_by(scenario: Scenario, site: Site) -> str:
     return next((".".join(map(str, version(site.images[board.image], site.machine))) for board in boards), "")
 
 
-def board_key(scenario: Scenario, name: str, image: Image, machine: Machine) -> str:
+def board_key(scenario: Scenario, name: str, image: Image, site: Site) -> str:
     """What two boards must have in common to go on from one snapshot."""
-    board = _board(scenario, name)
+    board, machine = _board(scenario, name), site.machine
     place = list(scenario.hosts).index(name)
     parts = (
         *(board_address(place, number) for number in range(board.nics)),
         *(image.digest, version(image, machine), acceleration_here(machine), board.cpus, board.memory, board.nics),
-        *(card_model(image, machine), board.append, name, _initramfs(scenario, name, image).name, board.time),
+        *(card_model(image, machine), board.append, name, initramfs(scenario, name, image, site).name, board.time),
+        *(_hands_on(scenario, name), BOARD_DEVICES),
     )
     return "\n".join(map(str, parts))
 
 
-def _initramfs(scenario: Scenario, name: str, image: Image) -> Path:
-    """The one with QEMU and a guest's image in it only where guests are on the board: it takes longer to boot."""
-    nested = any(scenario.machine_of(guest) == name for guest in scenario.guests)
-    return image.nested_initramfs if nested and image.nested_initramfs else image.initramfs
+def initramfs(scenario: Scenario, name: str, image: Image, site: Site) -> Path:
+    """The one with QEMU and guests' images in it only where guests are on the board: it takes longer to boot."""
+    if not _has_guests(scenario, name):
+        return image.initramfs
+    return nested_path(image, nested_images(scenario, name, site))
 
 
-def _machine(board: BoardHost, machine: Machine) -> Iterator[str]:
+def nested_images(scenario: Scenario, name: str, site: Site) -> list[Image]:
+    """The images of our own that guests on the board start from, as they are on this machine."""
+    guests = (guest for key, guest in scenario.guests.items() if scenario.machine_of(key) == name and guest.is_ours)
+    return [site.images[image] for image in sorted({guest.image_name for guest in guests})]
+
+
+def _machine(scenario: Scenario, name: str, machine: Machine) -> Iterator[str]:
+    board = _board(scenario, name)
+    # With guests in it: where each virtual CPU has a thread, QEMU's emulation of AMD's virtualisation goes wrong under
+    # load, and the board or a guest starts anew without a word.
+    threads = "single" if _has_guests(scenario, name) else "multi"
     yield from ("-machine", MACHINES.get(machine.architecture, "virt"))
     if board.time == "virtual":
         yield from VIRTUAL_TIME
     else:
         accelerated = acceleration_here(machine)
-        yield from ("-accel", "kvm" if accelerated == "kvm" else "tcg,thread=multi")
+        yield from ("-accel", "kvm" if accelerated == "kvm" else f"tcg,thread={threads}")
         yield from ("-cpu", "host" if accelerated == "kvm" else "max")
     yield from ("-smp", str(board.cpus), "-m", f"{board.memory // MIB}M")
 
@@ -114,9 +134,20 @@ def _turns(folder: str) -> Iterator[str]:
     yield from ("-qmp", f"unix:{folder}/{TURNS_MONITOR},server=on,wait=off")
 
 
-def _command_line(board: BoardHost, name: str, image: Image) -> str:
+def _command_line(scenario: Scenario, name: str, image: Image) -> str:
+    board = _board(scenario, name)
     virtual = "latlab.turns nokaslr" if board.time == "virtual" else ""
-    return " ".join(filter(None, (image.append, f"latlab.name={name}", virtual, board.append)))
+    iommu = IOMMU_USED if _hands_on(scenario, name) else ""
+    return " ".join(filter(None, (image.append, f"latlab.name={name}", virtual, iommu, board.append)))
+
+
+def _has_guests(scenario: Scenario, name: str) -> bool:
+    return any(scenario.machine_of(guest) == name for guest in scenario.guests)
+
+
+def _hands_on(scenario: Scenario, name: str) -> bool:
+    """Whether a guest on the board gets one of its cards."""
+    return any(guest.bridge == "vfio" and scenario.machine_of(key) == name for key, guest in scenario.guests.items())
 
 
 def _is_virtual(scenario: Scenario, name: str) -> bool:
@@ -134,16 +165,28 @@ def _cards(scenario: Scenario, name: str, image: Image, site: Site) -> Iterator[
         yield from ("-device", f"{model},bus=port{number},netdev=nic{number},mac={mac},romfile=")
 
 
+def pci_address(card: int) -> str:
+    """Where the board finds its card of that number: the firmware counts the buses in the order of their ports."""
+    return f"0000:{card + 1:02x}:00.0"
+
+
 def _cable(scenario: Scenario, end: End, site: Site) -> Iterator[str]:
-    """The values of -netdev: frames as datagrams between two sockets; a card without a cable hears nobody."""
+    """The values of -netdev: frames as datagrams between two sockets, or within one QEMU through a hub of two ports.
+
+    A card without a cable hears nobody.
+    """
     for number, link in enumerate(scenario.links):
-        if end in link.ends:
-            here = link.ends.index(end)
+        ends = [scenario.on_machine(one) for one in link.ends]
+        if end in ends and not scenario.link_is_created(link):
+            if ends[0].host == ends[1].host:
+                yield f"type=hubport,hubid={number}"
+                return
+            here = ends.index(end)
             paths = [f"{site.ways}/cable{number}-{side}" for side in (here, 1 - here)]
             yield "type=dgram"
             yield from (f"local.type=unix,local.path={paths[0]}", f"remote.type=unix,remote.path={paths[1]}")
             return
-    yield f"type=hubport,hubid={100 + int(end.interface.removeprefix('eth'))}"
+    yield f"type=hubport,hubid={len(scenario.links) + int(end.interface.removeprefix('eth'))}"
 
 
 QUEUES = {"e1000e": 1, "igb": 8}

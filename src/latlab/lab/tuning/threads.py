@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from latlab.lab.bridges.table import BRIDGES
 from latlab.lab.machine import parse_cpu_list
 from latlab.lab.site import Site
 from latlab.lab.step import Argv, Check, Step
@@ -68,9 +69,11 @@ def thread_steps(host: str, scenario: Scenario, site: Site) -> Iterator[Step]:
         guest = scenario.guests[name]
         # A libvirt domain's threads are libvirt's to set (`virsh vcpupin`, `<cputune>`): they are only checked.
         theirs, pids = guest.domain is not None, pid_file(name, guest, site)
-        for kind in KINDS:
+        kinds = KINDS if BRIDGES[guest.bridge].may_have_vhost else (kind for kind in KINDS if kind.find != VHOST)
+        for kind in kinds:
             for title, find, setting in _settings(kind, kind.wanted(tuning), guest):
-                yield thread_step(host, f"{name}'s {title} {setting.title}", find, setting, pids, only_check=theirs)
+                step = thread_step(host, f"{name}'s {title} {setting.title}", find, setting, pids, only_check=theirs)
+                yield replace(step, about=name)
 
 
 def pid_file(name: str, guest: Guest, site: Site) -> str:
