@@ -14,6 +14,7 @@ from latlab.scenario.parse import Parsed, parse
 from latlab.scenario.parts import End
 from latlab.scenario.problems import Problem, ScenarioErrors
 from latlab.scenario.schema import SCHEMA_FILE, scenario_schema, schema_text
+from latlab.scenario.shapers import Cbs, Etf, Gate, Mqprio, Shaper, Taprio
 from latlab.scenario.streams import LaunchTime, Stream
 from latlab.scenario.tuning import (
     GuestTuning,
@@ -38,11 +39,14 @@ __all__ = [
     "BRIDGES",
     "SCHEMA_FILE",
     "BoardHost",
+    "Cbs",
     "Cell",
     "Clock",
     "End",
+    "Etf",
     "Finding",
     "Flood",
+    "Gate",
     "Guest",
     "GuestTuning",
     "Host",
@@ -56,6 +60,7 @@ __all__ = [
     "LoadTuning",
     "Loaded",
     "LocalHost",
+    "Mqprio",
     "NetnsHost",
     "Netperf",
     "Parsed",
@@ -66,10 +71,12 @@ __all__ = [
     "Scenario",
     "ScenarioErrors",
     "Segment",
+    "Shaper",
     "Ssh",
     "SshHost",
     "Stream",
     "TalkerTuning",
+    "Taprio",
     "Threads",
     "Tuning",
     "cells",

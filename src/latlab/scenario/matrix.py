@@ -28,9 +28,17 @@ from latlab.scenario.tuning import Tuning
 LOADS = "loads"
 CELLS_MAX = 10_000
 _SLUG_MAX = 120
-_COLLECTIONS = ("hosts", "links", "guests", "streams", "loads", "tuning")
+_COLLECTIONS = ("hosts", "links", "guests", "streams", "loads", "shapers", "tuning")
 _NOT_VARIED = ("matrix", "name", "description", "repeat", "seed", "accept")
 """What belongs to the whole scenario and cannot differ between its cells."""
+
+
+def path_of(key: str) -> tuple[str, ...]:
+    """What a key of the matrix leads through. A shaper is called by its interface, `sensor.eth0`: one name."""
+    parts = tuple(key.split("."))
+    if parts[0] == "shapers" and len(parts) > 2:
+        return parts[0], ".".join(parts[1:3]), *parts[3:]
+    return parts
 
 
 @dataclass(frozen=True)
@@ -132,9 +140,9 @@ def _judge(sketch: Sketch, matrix: dict[str, list[Any]]) -> tuple[list[Finding],
     findings: list[Finding] = []
     usable: list[tuple[str, int]] = []
     for key, values in matrix.items():
-        where = (LOADS,) if key == LOADS else tuple(key.split("."))
+        where = (LOADS,) if key == LOADS else path_of(key)
         for other in matrix:
-            if other != key and tuple(other.split("."))[: len(where)] == where:
+            if other != key and path_of(other)[: len(where)] == where:
                 what = f"{other} is a part of {key}, which the matrix sets too"
                 findings.append(Finding(("matrix", other), what, "one of them"))
         if key == LOADS:
@@ -152,7 +160,7 @@ def _judge(sketch: Sketch, matrix: dict[str, list[Any]]) -> tuple[list[Finding],
 
 def _path_findings(sketch: Sketch, key: str) -> Iterator[Finding]:
     """What is wrong with a path into the scenario. What it leads through, if wrong itself, is not judged."""
-    parts = key.split(".")
+    parts = path_of(key)
     if parts[0] in _NOT_VARIED:
         what = f"{parts[0]} is the same in every cell"
         yield Finding(("matrix", key), what, "a path such as streams.control.period")
@@ -174,7 +182,7 @@ def _leads_somewhere(sketch: Sketch, key: str) -> bool:
     """True if all that a path without findings leads through is known."""
     place: object = sketch
     try:
-        for part in key.split(".")[:-1]:
+        for part in path_of(key)[:-1]:
             place = _under(place)[part]()
     except (UnknownError, KeyError):
         return False
@@ -236,7 +244,7 @@ def _names(value: object) -> list[str]:
 def _with(raw: dict[str, Any], key: str, value: object) -> dict[str, Any]:
     """The data with the matrix's value in its place."""
     if key != LOADS:
-        put: dict[str, Any] = _put(raw, tuple(key.split(".")), value)
+        put: dict[str, Any] = _put(raw, path_of(key), value)
         return put
     active = _names(value)
     return {**raw, LOADS: {name: load for name, load in (raw.get(LOADS) or {}).items() if name in active}}
@@ -261,8 +269,8 @@ def _cause(finding: Finding, chosen: dict[str, int]) -> Path:
 
     def shared(key: str) -> int:
         return next(
-            (n for n, (a, b) in enumerate(zip(key.split("."), at, strict=False)) if a != b),
-            len(key.split(".")),
+            (n for n, (a, b) in enumerate(zip(path_of(key), at, strict=False)) if a != b),
+            len(path_of(key)),
         )
 
     best = max(keys, key=shared, default=None)

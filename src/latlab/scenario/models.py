@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from ipaddress import IPv4Interface
+from math import lcm
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema
@@ -16,6 +17,7 @@ from latlab.scenario.links import Link
 from latlab.scenario.loads import Load, LoadName
 from latlab.scenario.network import Route, Segment, routes, segments
 from latlab.scenario.parts import End, ItemName, Listed, Part, Reference, ScenarioName
+from latlab.scenario.shapers import ShapedInterface, Shaper
 from latlab.scenario.streams import FIRST_PORT, Stream, packet_count
 from latlab.scenario.tuning import Tuning
 from latlab.scenario.units import DURATION, Duration, within
@@ -64,6 +66,9 @@ class Scenario(Part):
     clock: Clock = Field(default=Clock(), description="how the hosts' clocks are related")
     streams: dict[ItemName, Stream] = Field(min_length=1, max_length=1024, description="what is measured, by name")
     loads: dict[LoadName, Load] = Field(default_factory=dict, description="background load, by name")
+    shapers: dict[ShapedInterface, Shaper] = Field(
+        default_factory=dict, description="host.interface → what shapes the traffic that leaves there"
+    )
     tuning: dict[Reference, Tuning] = Field(
         default_factory=dict,
         description="how things run, by host or guest; those not named get the defaults",
@@ -157,6 +162,16 @@ class Scenario(Part):
     def tuning_of(self, host: str) -> Tuning:
         """How things run on the host, or in the guest: as the scenario says, or the defaults."""
         return self.tuning.get(host, Tuning())
+
+    def shaper_at(self, end: End) -> Shaper | None:
+        """What shapes the traffic that leaves an interface."""
+        return self.shapers.get(str(end))
+
+    @property
+    def cycle(self) -> int:
+        """The least common multiple of the schedules' cycles, ns; 0 without any."""
+        cycles = [shaper.cycle for shaper in self.shapers.values() if shaper.kind == "taprio"]
+        return lcm(*cycles) if cycles else 0
 
     def limits(self) -> list[Limit]:
         """The accepted limits, in the scenario's order."""

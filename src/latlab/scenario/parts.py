@@ -55,8 +55,8 @@ class Part(BaseModel):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Nothing: only a field that a sketch has left out is not found as an attribute."""
-            if name in type(self).model_fields:
+            """Nothing: only a field that a sketch has left out is not found, and what is made of such fields."""
+            if name in type(self).model_fields or isinstance(getattr(type(self), name, None), property):
                 raise UnknownError(f"{type(self).__name__}.{name} is not known")
             return super().__getattr__(name)
 

@@ -37,6 +37,7 @@ REFERENCES: tuple[tuple[Path, tuple[str, ...], Callable[[str], str | None], tupl
 )
 KEYS = (
     # whose keys are names, the collections they name entries of, the name in the key
+    ("shapers", ("hosts",), _first),
     ("tuning", MACHINES, _whole),
     ("accept", ("streams",), _first),
 )

@@ -14,6 +14,7 @@ from typing import Any
 from latlab.scenario import flow_rules as flows
 from latlab.scenario import guest_rules as guests
 from latlab.scenario import host_rules as hosts
+from latlab.scenario import shaper_rules as shapers
 from latlab.scenario import tuning_rules as tuning
 from latlab.scenario.findings import Finding, Path
 from latlab.scenario.limits import SMALLEST_N, parse_limit
@@ -203,6 +204,14 @@ RULES: tuple[Rule, ...] = (
     ports_are_free,
     the_clock_port_is_free,
     exchanges_have_addresses,
+    each("shapers", shapers.shaped_interface_is_there),
+    each("shapers", shapers.priorities_are_the_kernels),
+    each("shapers", shapers.classes_have_queues),
+    each("shapers", shapers.gates_fit_their_cycle),
+    each("shapers", shapers.assistance_has_its_settings),
+    shapers.nothing_waits_for_ever,
+    shapers.launch_times_are_kept,
+    shapers.cycles_begin_together,
     each("tuning", tuning.spinning_is_confined),
     each("tuning", tuning.polling_has_a_time),
     each("tuning", tuning.tuned_guests_are_here),

@@ -14,9 +14,6 @@ from latlab.scenario.guests import IN_WORDS as GUESTS_IN_WORDS
 from latlab.scenario.models import Scenario
 from latlab.scenario.parts import IN_WORDS
 
-KINDS = ("hosts", "loads")
-"""Where `kind` decides which model an entry is; pydantic's paths then hold the kind too."""
-
 _FORMS = {**IN_WORDS, **GUESTS_IN_WORDS}
 
 _FOLLOWS = "default_factory_not_called"
@@ -27,7 +24,7 @@ def findings_of(error: ValidationError, raw: dict[str, Any]) -> Iterator[Finding
     """Each thing that is wrong."""
     for detail in error.errors(include_url=False):
         if detail["type"] != _FOLLOWS:
-            path = _path(detail["loc"])
+            path = _path(detail["loc"], raw)
             yield Finding(path, *_words(path, dict(detail), raw))
 
 
@@ -39,9 +36,21 @@ def known_keys(path: Path, raw: dict[str, Any]) -> dict[str, str]:
     return {info.alias or name: info.description or "" for name, info in model.model_fields.items()}
 
 
-def _path(loc: tuple[int | str, ...]) -> Path:
+def _path(loc: tuple[int | str, ...], raw: dict[str, Any]) -> Path:
+    """Where it stands: pydantic's path without what it adds, the kind where `kind` decides which model an entry is."""
     loc = loc[:-1] if loc[-1:] == ("[key]",) else loc
-    return loc[:2] + loc[3:] if loc[:1] and loc[0] in KINDS and len(loc) > 2 else loc
+    annotation: Any = Scenario
+    value: Any = raw
+    path: Path = ()
+    rest = list(loc)
+    while rest:
+        part = rest.pop(0)
+        path = (*path, part)
+        annotation, value = _inner(annotation, part), _child(value, part)
+        if rest and _is_told_by_kind(annotation):
+            rest.pop(0)
+        annotation = _of_kind(annotation, value)
+    return path
 
 
 def _words(path: Path, detail: dict[str, Any], raw: dict[str, Any]) -> tuple[str, str]:
@@ -121,6 +130,15 @@ def _child(value: Any, part: str | int) -> Any:
     if isinstance(value, list) and isinstance(part, int) and part < len(value):
         return value[part]
     return None
+
+
+def _is_told_by_kind(annotation: Any) -> bool:
+    """Whether the value is one of several models, by its `kind`."""
+    is_told = False
+    while get_origin(annotation) is Annotated:
+        is_told |= any(getattr(note, "discriminator", None) == "kind" for note in annotation.__metadata__)
+        annotation = get_args(annotation)[0]
+    return is_told
 
 
 def _of_kind(annotation: Any, value: Any) -> Any:

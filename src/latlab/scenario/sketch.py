@@ -22,6 +22,7 @@ from latlab.scenario.models import Scenario
 from latlab.scenario.network import Segment, segments
 from latlab.scenario.parts import End, Part, UnknownError, parse_end
 from latlab.scenario.shape import model_at
+from latlab.scenario.shapers import Shaper
 from latlab.scenario.streams import Stream
 from latlab.scenario.tuning import Tuning
 
@@ -29,7 +30,7 @@ Key = TypeVar("Key")
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 
-_COLLECTIONS = ("hosts", "links", "guests", "streams", "loads", "tuning", "matrix", "accept")
+_COLLECTIONS = ("hosts", "links", "guests", "streams", "loads", "shapers", "tuning", "matrix", "accept")
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Sketch:
     guests: Mapping[str, Guest]
     streams: Mapping[str, Stream]
     loads: Mapping[str, Load]
+    shapers: Mapping[str, Shaper]
     tuning: Mapping[str, Tuning]
     accept: Mapping[str, Any]
     ends: Mapping[tuple[int, int], End]
@@ -124,6 +126,7 @@ def sketch_of(scenario: Scenario) -> Sketch:
         guests=scenario.guests,
         streams=scenario.streams,
         loads=scenario.loads,
+        shapers=scenario.shapers,
         tuning=scenario.tuning,
         accept=scenario.accept,
         ends={(index, side): end for index, link in links.items() for side, end in enumerate(link.ends)},
@@ -136,7 +139,7 @@ def sketch(raw: dict[str, Any], broken: Collection[Path]) -> Sketch:
     names = {name: tuple(key for key, _ in found) for name, found in entries.items()}
     top = {key: value for key, value in raw.items() if key not in _COLLECTIONS}
     made: dict[str, dict[Any, Any]] = {name: {} for name in _COLLECTIONS}
-    for name in ("hosts", "links", "guests", "streams", "loads", "tuning"):
+    for name in ("hosts", "links", "guests", "streams", "loads", "shapers", "tuning"):
         for key, entry in entries.get(name, ()):
             part = _part(raw, (name, key), entry, broken)
             if part is not None:
@@ -149,6 +152,7 @@ def sketch(raw: dict[str, Any], broken: Collection[Path]) -> Sketch:
         guests=made["guests"],
         streams=made["streams"],
         loads=made["loads"],
+        shapers=made["shapers"],
         tuning=made["tuning"],
         accept={str(key): value for key, value in entries.get("accept", ())},
         ends=dict(_ends(entries.get("links", ()))),

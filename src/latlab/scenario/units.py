@@ -193,6 +193,14 @@ Size = Annotated[
 ]
 """int bytes, written with a unit."""
 
+Rate = Annotated[
+    int,
+    PlainValidator(parse_rate),
+    WithJsonSchema(_text(RATE)),
+    _as_json(format_rate),
+]
+"""int bits a second, written with a unit."""
+
 RateOrMax = Annotated[
     int | None,
     PlainValidator(parse_rate_or_max),

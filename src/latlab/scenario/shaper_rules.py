@@ -1,0 +1,186 @@
+"""What shapers must keep: that they fit their interfaces, that nothing waits for ever, that launch times are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import lcm
+
+from latlab.scenario.findings import Finding, Path, unknown
+from latlab.scenario.loads import LoadBase
+from latlab.scenario.network import routes
+from latlab.scenario.parts import End, parse_end
+from latlab.scenario.shapers import PRIORITIES, Cbs, Classes, Etf, Shaper, Taprio
+from latlab.scenario.sketch import Sketch, where_known
+from latlab.scenario.streams import LaunchTime, Stream
+from latlab.scenario.units import format_duration
+
+COMMON_CYCLE_NS_MAX = 10**9
+"""Streams start with a cycle of every schedule at once: that must come about soon."""
+SMALLEST_FRAME_BITS = 60 * 8
+"""ETH_ZLEN: what an entry must have room for (net/sched/sch_taprio.c, fill_sched_entry)."""
+MADE_BPS = 10**10
+"""What a veth says its speed is (drivers/net/veth.c, veth_get_link_ksettings)."""
+CABLE_BPS = 10**9
+
+
+def shaped_interface_is_there(sketch: Sketch, path: Path, _: Shaper) -> Iterator[Finding]:
+    """A shaper is at an end of a link."""
+    end = parse_end(str(path[1]))
+    if "links" in sketch.names and not sketch.loose_links and end.host in sketch.names.get("hosts", ()):
+        there = [str(other) for other in sketch.ends.values()]
+        if str(end) not in there:
+            yield Finding(path, *unknown("end of a link", str(end), there))
+
+
+def priorities_are_the_kernels(_: Sketch, path: Path, shaper: Shaper) -> Iterator[Finding]:
+    """A priority map has 16 places."""
+    if isinstance(shaper, Classes):
+        for priority in shaper.map:
+            if priority >= PRIORITIES:
+                where = (*path, "map", str(priority))
+                yield Finding(where, f"there is no socket priority {priority}", f"0 to {PRIORITIES - 1}")
+
+
+def classes_have_queues(sketch: Sketch, path: Path, shaper: Shaper) -> Iterator[Finding]:
+    """Each class has transmit queues, and the interface as many as they are together."""
+    if not isinstance(shaper, Classes):
+        return
+    if shaper.queues and len(shaper.queues) < shaper.named_classes:
+        what = f"{len(shaper.queues)} classes have queues, and class {shaper.named_classes - 1} is named"
+        yield Finding((*path, "queues"), what, "a number for each class")
+        return
+    needed = sum(shaper.queue_counts)
+    for queue in shaper.children:
+        if queue >= needed:
+            what = f"the classes have no queue {queue}"
+            yield Finding((*path, "children", str(queue)), what, f"0 to {needed - 1}")
+    end = parse_end(str(path[1]))
+    for index, link in sketch.links.items():
+        if end in link.ends and (is_emulated(sketch, end) or not sketch.is_cable(link.ends)) and link.queues < needed:
+            what = f"{needed} transmit queues are needed, links[{index}] has {link.queues}"
+            yield Finding(path, what, f"links[{index}].queues of {needed} or more")
+
+
+def is_emulated(sketch: Sketch, end: End) -> bool:
+    """Whether an interface is an emulated board's card: its queues are set for the run."""
+    machine = sketch.machine_of(end.host)
+    return machine is not None and sketch.hosts[machine].kind == "board"
+
+
+def gates_fit_their_cycle(sketch: Sketch, path: Path, shaper: Shaper) -> Iterator[Finding]:
+    """A shift is within a cycle, and an entry has room for the smallest frame."""
+    if not isinstance(shaper, Taprio):
+        return
+    if shaper.shift >= shaper.cycle:
+        what = f"a shift of {format_duration(shaper.shift)} is a cycle or more"
+        yield Finding((*path, "shift"), what, f"less than {format_duration(shaper.cycle)}")
+    smallest = -(-SMALLEST_FRAME_BITS * 10**9 // speed_at(sketch, str(path[1]), shaper))
+    for number, gate in enumerate(shaper.gates):
+        if gate.for_ < smallest:
+            what = f"{format_duration(gate.for_)} are too short for the smallest frame"
+            yield Finding((*path, "gates", number, "for"), what, f"{format_duration(smallest)} or more")
+
+
+def speed_at(sketch: Sketch, end: str, shaper: Taprio) -> int:
+    """Of the port, bit/s: as the scenario says, or what a veth says of itself."""
+    if shaper.speed is not None:
+        return shaper.speed
+    made = [link for link in sketch.links.values() if not sketch.is_cable(link.ends)]
+    return MADE_BPS if any(str(one) == end for link in made for one in link.ends) else CABLE_BPS
+
+
+def assistance_has_its_settings(_: Sketch, path: Path, shaper: Shaper) -> Iterator[Finding]:
+    """What belongs to txtime-assist is there only, and its delay lets packets reach the etf in time."""
+    if not isinstance(shaper, Taprio):
+        return
+    if shaper.mode != "txtime-assist":
+        for key in ("txtime_delay", "delta"):
+            if key in shaper.model_fields_set:
+                yield Finding((*path, key), f"mode {shaper.mode} computes no launch times", "mode: txtime-assist")
+        return
+    for queue, child in shaper.children.items():
+        if isinstance(child, Cbs) or not child.skip_sock_check:
+            what = "txtime-assist gives launch times to packets of sockets that ask for none"
+            yield Finding((*path, "children", str(queue)), what, "kind: etf with skip_sock_check: true")
+    largest = max((child.delta for child in shaper.children.values() if isinstance(child, Etf)), default=shaper.delta)
+    if shaper.txtime_delay is not None and shaper.txtime_delay <= largest:
+        what = (
+            f"{format_duration(shaper.txtime_delay)} are gone before the etf, {format_duration(largest)} ahead, has it"
+        )
+        yield Finding((*path, "txtime_delay"), what, f"more than its delta, {format_duration(largest)}")
+
+
+def nothing_waits_for_ever(sketch: Sketch) -> Iterator[Finding]:
+    """A gate opens for each class that streams and loads are in."""
+    for path, end, priority in _senders(sketch):
+        shaper = sketch.shapers.get(str(end))
+        if isinstance(shaper, Taprio):
+            traffic_class = shaper.class_of(priority)
+            if not any(traffic_class in gate.open for gate in shaper.gates):
+                what = f"priority {priority} is traffic class {traffic_class} at {end}, whose gate never opens"
+                yield Finding(path, what, "a gate for it, or another priority")
+
+
+def launch_times_are_kept(sketch: Sketch) -> Iterator[Finding]:
+    """An etf takes packets with launch times of its kind, and drops all others without a word."""
+    for path, end, priority in _senders(sketch):
+        etf = leaf_of(sketch.shapers.get(str(end)), priority)
+        if not isinstance(etf, Etf) or etf.skip_sock_check:
+            continue
+        stream = sketch.streams.get(str(path[1])) if path[0] == "streams" else None
+        launch = stream.launch_time if stream else None
+        if launch is None:
+            what = f"packets without a launch time are dropped by the etf at {end}"
+            expected = "launch_time: true, or another priority" if stream else "another priority"
+            yield Finding(path, what, expected)
+        else:
+            yield from _alike(path, end, launch, etf)
+
+
+def _alike(path: Path, end: End, launch: LaunchTime, etf: Etf) -> Iterator[Finding]:
+    if launch.deadline != etf.deadline:
+        what = f"the etf at {end} has deadline: {str(etf.deadline).lower()}, and drops what differs"
+        yield Finding((*path, "launch_time"), what, f"deadline: {str(etf.deadline).lower()}")
+    if launch.lead <= etf.delta:
+        what = f"a lead of {format_duration(launch.lead)} is over when the etf at {end} wakes for the packet"
+        yield Finding((*path, "launch_time"), what, f"a lead of more than its delta, {format_duration(etf.delta)}")
+
+
+def leaf_of(shaper: Shaper | None, priority: int) -> Etf | Cbs | None:
+    """What shapes the packets of a priority last."""
+    if isinstance(shaper, Etf | Cbs):
+        return shaper
+    if shaper is None:
+        return None
+    return shaper.child_of(shaper.queues_of(shaper.class_of(priority))[0])
+
+
+def cycles_begin_together(sketch: Sketch) -> Iterator[Finding]:
+    """All streams start as a cycle of every schedule begins: those of different length do so now and then."""
+    cycles = dict(where_known(sketch.shapers, lambda _, one: one.cycle if isinstance(one, Taprio) else 1))
+    common = lcm(*cycles.values()) if cycles else 1
+    if common > COMMON_CYCLE_NS_MAX:
+        listed = ", ".join(format_duration(cycle) for cycle in dict.fromkeys(cycles.values()) if cycle > 1)
+        what = f"cycles of {listed} begin together only each {format_duration(common)}"
+        expected = f"cycles whose least common multiple is {format_duration(COMMON_CYCLE_NS_MAX)} or less"
+        yield Finding(("shapers",), what, expected)
+
+
+def _senders(sketch: Sketch) -> Iterator[tuple[Path, End, int]]:
+    """Each stream and load that leaves by a shaped interface: its path, that interface, its socket priority."""
+
+    def of_stream(name: str, one: Stream) -> tuple[Path, list[End], int]:
+        return ("streams", name), _leaves(sketch, one.talker, one.listener, one.via), one.priority
+
+    def of_load(name: str, one: LoadBase) -> tuple[Path, list[End], int]:
+        return ("loads", name), _leaves(sketch, one.from_, one.to, one.via), getattr(one, "priority", 0)
+
+    found = (*where_known(sketch.streams, of_stream), *where_known(sketch.loads, of_load))
+    for _, (path, ends, priority) in found:
+        yield from ((path, end, priority) for end in ends if str(end) in sketch.shapers)
+
+
+def _leaves(sketch: Sketch, sender: str, receiver: str, via: End | None) -> list[End]:
+    """The interface a flow leaves by; none where its way is not known, or is not one."""
+    ways = routes(sketch.segments, sender, receiver, via)
+    return [ways[0].talker_end] if len(ways) == 1 else []

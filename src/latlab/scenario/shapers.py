@@ -1,0 +1,218 @@
+"""What shapes the traffic that leaves an interface. A new kind is one model here and one name in `Shaper`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, WithJsonSchema
+
+from latlab.scenario.findings import shown, wrong
+from latlab.scenario.parts import END, Listed, Number, Part, parse_end
+from latlab.scenario.units import DURATION, RATE, SIZE, Duration, Rate, Size, format_rate, within
+
+CLASSES_MAX = 16
+"""TC_QOPT_MAX_QUEUE, include/uapi/linux/pkt_sched.h."""
+PRIORITIES = 16
+"""TC_PRIO_MAX + 1: what a priority map is indexed by."""
+ENTRY_NS_MAX = 2**32 - 1
+"""TCA_TAPRIO_SCHED_ENTRY_INTERVAL is a u32."""
+DELTA_NS_MAX = 2**31 - 1
+"""struct tc_etf_qopt: delta is an s32."""
+
+TrafficClass = Annotated[int, Field(ge=0, lt=CLASSES_MAX)]
+
+
+def _whole_kbit(rate: int) -> int:
+    if rate % 1_000:
+        raise wrong(f"{format_rate(rate)} is a fraction of 1kbit/s", "a whole number of kbit/s")
+    return rate
+
+
+def _each_once(classes: tuple[int, ...]) -> tuple[int, ...]:
+    if len(set(classes)) != len(classes):
+        raise wrong(f"a class twice in {shown(list(classes))}", "each class once")
+    return classes
+
+
+KilobitRate = Annotated[Rate, within(RATE, 1_000, (2**31 - 1) * 1_000), AfterValidator(_whole_kbit)]
+"""int bits a second, a multiple of 1000: what struct tc_cbs_qopt takes as an s32 of kbit/s."""
+Credit = Annotated[int, Field(ge=-(2**31), lt=2**31)]
+
+
+class Gate(Part):
+    """An entry of a gate schedule: which traffic classes may send, and for how long (IEEE 802.1Qbv)."""
+
+    open: Annotated[Listed[TrafficClass], AfterValidator(_each_once)] = Field(
+        description="traffic classes whose gates are open; [] closes all"
+    )
+    for_: Annotated[Duration, within(DURATION, 1, ENTRY_NS_MAX)] = Field(alias="for", description="how long")
+
+    @property
+    def mask(self) -> int:
+        """Its gates as tc has them: bit n is class n."""
+        return sum(1 << one for one in self.open)
+
+
+class Etf(Part):
+    """Packets wait for their launch times (tc-etf(8))."""
+
+    kind: Literal["etf"]
+    delta: Annotated[Duration, within(DURATION, 0, DELTA_NS_MAX)] = Field(
+        default=200_000, description="how long before its launch a packet is handed to the driver, or sent without one"
+    )
+    offload: bool = Field(default=False, description="the NIC launches it (LaunchTime)")
+    deadline: bool = Field(default=False, description="the launch time is a deadline: packets leave at once")
+    skip_sock_check: bool = Field(
+        default=False, description="take packets of sockets that ask for no launch times, as txtime-assist needs"
+    )
+
+
+class Cbs(Part):
+    """A credit-based shaper (IEEE 802.1Q 8.6.8.2, tc-cbs(8))."""
+
+    kind: Literal["cbs"]
+    idle_slope: KilobitRate = Field(description="the bandwidth it leaves its queue, frames whole, such as 20Mbit/s")
+    send_slope: Annotated[int, Field(ge=-(2**31) * 1_000, lt=0)] | None = Field(
+        default=None, description="bit/s, below zero; idle_slope − speed of the port if not given"
+    )
+    hi_credit: Credit | None = Field(
+        default=None, description="bytes; what gathers at idle_slope behind one interfering frame if not given"
+    )
+    lo_credit: Credit | None = Field(
+        default=None, description="bytes, below zero; what a largest frame of its own costs if not given"
+    )
+    frame: Annotated[Size, within(SIZE, 64, 65_535)] = Field(
+        default=1_522, description="its largest frame, from the destination address to the checksum"
+    )
+    interference: Annotated[Size, within(SIZE, 64, 65_535)] = Field(
+        default=1_522, description="the largest frame of any other queue"
+    )
+    offload: bool = Field(default=False, description="the NIC shapes")
+
+    def send_slope_bps(self, speed: int) -> int:
+        """idleSlope − portTransmitRate (802.1Q 8.6.8.2 f), bit/s. speed: of the port, bit/s."""
+        return self.send_slope if self.send_slope is not None else self.idle_slope - speed
+
+    def hi_credit_bytes(self, speed: int) -> int:
+        """maxInterferenceSize × idleSlope / portTransmitRate (802.1Q L.1), rounded up to bytes."""
+        if self.hi_credit is not None:
+            return self.hi_credit
+        return -(-self.interference * self.idle_slope // speed)
+
+    def lo_credit_bytes(self, speed: int) -> int:
+        """maxFrameSize × sendSlope / portTransmitRate (802.1Q L.1), rounded away from zero to bytes."""
+        if self.lo_credit is not None:
+            return self.lo_credit
+        return self.frame * self.send_slope_bps(speed) // speed
+
+
+Child = Annotated[Etf | Cbs, Field(discriminator="kind")]
+
+
+class Classes(Part):
+    """What sorts packets into traffic classes by their socket priority, and classes into transmit queues."""
+
+    map: dict[Number, TrafficClass] = Field(
+        default_factory=dict, description="socket priority, 0 to 15 → the traffic class of its packets"
+    )
+    rest: TrafficClass = Field(default=0, description="the traffic class of every other priority")
+    queues: Listed[Annotated[int, Field(ge=1, le=16)]] = Field(
+        default=(), description="how many transmit queues each class has, from class 0 on; one each if not given"
+    )
+    children: dict[Number, Child] = Field(
+        default_factory=dict, description="transmit queue → what shapes it beneath: an etf or a cbs"
+    )
+
+    @property
+    def named_classes(self) -> int:
+        """How many classes what is written needs."""
+        return 1 + max((self.rest, *self.map.values()))
+
+    @property
+    def class_count(self) -> int:
+        """How many traffic classes there are."""
+        return max(self.named_classes, len(self.queues))
+
+    @property
+    def queue_counts(self) -> tuple[int, ...]:
+        """The number of queues of each class."""
+        return self.queues or (1,) * self.class_count
+
+    def class_of(self, priority: int) -> int:
+        """The traffic class of a socket priority."""
+        return self.map.get(priority, self.rest)
+
+    def queues_of(self, traffic_class: int) -> range:
+        """The transmit queues of a class: those of one class follow those of the one before."""
+        first = sum(self.queue_counts[:traffic_class])
+        return range(first, first + self.queue_counts[traffic_class])
+
+    def child_of(self, queue: int) -> Etf | Cbs | None:
+        """What shapes a transmit queue beneath."""
+        return self.children.get(queue)
+
+
+class Mqprio(Classes):
+    """Traffic classes by priority, each with transmit queues of its own (tc-mqprio(8))."""
+
+    kind: Literal["mqprio"]
+    offload: bool = Field(default=False, description="the NIC knows of the classes (hw 1)")
+
+
+class Taprio(Classes):
+    """Gates open and close by a schedule: time-aware shaping (IEEE 802.1Qbv, tc-taprio(8))."""
+
+    kind: Literal["taprio"]
+    mode: Literal["software", "txtime-assist", "offload"] = Field(
+        description="who keeps the gates: the kernel, as it hands packets over; an etf beneath, by launch times that "
+        "the kernel computes; the NIC"
+    )
+    gates: Listed[Gate] = Field(min_length=1, max_length=4096, description="the schedule: entry after entry, for ever")
+    shift: Duration = Field(default=0, description="when cycles begin: this long after multiples of the cycle in TAI")
+    txtime_delay: Annotated[Duration, within(DURATION, 0, ENTRY_NS_MAX)] | None = Field(
+        default=None,
+        description="txtime-assist: the least time from hand-over to launch; 1.5 times the largest delta if not given",
+    )
+    delta: Annotated[Duration, within(DURATION, 0, DELTA_NS_MAX)] = Field(
+        default=200_000, description="txtime-assist: of the etf that each queue without one of its own gets"
+    )
+    speed: Annotated[Rate, within(RATE, 10_000_000)] | None = Field(
+        default=None,
+        description="of the port, for what the schedule promises; 10Gbit/s of links that are made for the run, else "
+        "1Gbit/s if not given",
+    )
+
+    @property
+    def cycle(self) -> int:
+        """The sum of the entries, ns."""
+        return sum(gate.for_ for gate in self.gates)
+
+    @property
+    def named_classes(self) -> int:
+        return max(super().named_classes, *(1 + max(gate.open, default=0) for gate in self.gates))
+
+    def child_of(self, queue: int) -> Etf | Cbs | None:
+        found = super().child_of(queue)
+        if found is None and self.mode == "txtime-assist":
+            return Etf.model_construct(kind="etf", delta=self.delta, skip_sock_check=True)
+        return found
+
+    @property
+    def delay(self) -> int:
+        """txtime-delay, ns: the time a packet has to reach its etf before that would say it has missed its launch."""
+        if self.txtime_delay is not None:
+            return self.txtime_delay
+        children = [self.child_of(queue) for queue in range(sum(self.queue_counts))]
+        return max((child.delta for child in children if isinstance(child, Etf)), default=0) * 3 // 2
+
+
+def _interface(text: str) -> str:
+    parse_end(text)
+    return text
+
+
+ShapedInterface = Annotated[str, AfterValidator(_interface), WithJsonSchema({"type": "string", "pattern": END})]
+"""`host.interface`, as text."""
+
+Shaper = Annotated[Taprio | Mqprio | Etf | Cbs, Field(discriminator="kind")]
+"""What stands at the root of an interface."""
