@@ -16,6 +16,7 @@ from latlab.lab.links import link_steps
 from latlab.lab.machines import machine_hosts
 from latlab.lab.namespaces import namespace_name, namespace_steps
 from latlab.lab.service import Service
+from latlab.lab.shapers import shaper_steps
 from latlab.lab.site import Site
 from latlab.lab.step import Step
 from latlab.lab.tuning import before_guests_tuning, guest_tuning
@@ -29,6 +30,7 @@ MAKERS: tuple[Callable[[Scenario, Site], Iterable[Step | Service]], ...] = (
     before_guests_tuning,
     guest_steps,
     guest_tuning,
+    shaper_steps,
 )
 
 

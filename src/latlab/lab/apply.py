@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
-from latlab.errors import LabError, SnapshotError, after_that
+from latlab.errors import LabError, SnapshotError, UnreachedError, after_that
 from latlab.host import Host, Process, host_from
 from latlab.lab.journal import Journal, ProcessRecord, Record
 from latlab.lab.process import MARK, end_process
@@ -224,7 +224,7 @@ class TestBed:
             said = await self._change(host, step)
         except LabError as error:
             if not step.optional:
-                raise _of_step(error, step) from None
+                raise _of_step(await _explained(error, host, step), step) from None
             why = _came_back(error, host, step)
         if step.closing:
             self._lasting.append(step)
@@ -285,6 +285,17 @@ class TestBed:
             ok=why is None,
             why=why,
         )
+
+
+async def _explained(error: LabError, host: Host, step: Step) -> LabError:
+    """The error; with what the step knows to ask there, where a command of it has failed on a host that answers."""
+    if step.explain is None or isinstance(error, UnreachedError):
+        return error
+    try:
+        output = (await host.run(step.explain.argv, check=False)).stdout
+    except LabError:
+        return error
+    return LabError(error.what, where=error.where, remedy=step.explain.read(output), parts=error.parts)
 
 
 def _of_step(error: LabError, step: Step) -> LabError:

@@ -74,13 +74,16 @@ def _veth(scenario: Scenario, link: Link, number: int, site: Site) -> list[Step]
     addresses = [hardware_address(site.tag, number, end) for end in (0, 1)]
     queues = ("numtxqueues", str(link.queues), "numrxqueues", str(link.queues))
     options = [(*queues, "mtu", str(link.mtu), "address", address) for address in addresses]
+    # The kernel looks the first name up where the command runs: there it must be free, whatever the machine has. Only
+    # the second can be put into another namespace by its name; the machine's own has none.
+    made = sorted(zip(halves, options, strict=True), key=lambda one: one[0].namespace is not None)
     steps = [
         Step(
             host=left.machine,
             title=f"lay the link {left.end} to {right.end}",
             do=(
-                *("ip", "link", "add", "name", *left.name, *options[0]),
-                *("type", "veth", "peer", "name", *right.name, *options[1]),
+                *(*made[0][0].ip, "link", "add", "name", made[0][0].end.interface, *made[0][1]),
+                *("type", "veth", "peer", "name", *made[1][0].name, *made[1][1]),
             ),
             undo=(*left.ip, "link", "del", "dev", left.end.interface),
             present=(*left.inside, "grep", "-qx", addresses[0], f"/sys/class/net/{left.end.interface}/address"),

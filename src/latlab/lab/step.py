@@ -47,6 +47,14 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Explain:
+    """What is asked where a step's command has failed. read: what to do next, by argv's output whatever its status."""
+
+    argv: Argv
+    read: Callable[[str], str]
+
+
+@dataclass(frozen=True)
 class Step:
     """One change to one host.
 
@@ -59,6 +67,7 @@ class Step:
     lasting: its check is read again at the end. closing: its check is read at the end only.
     about: the host that it is about, where that is another: of one that is gone nothing is read again.
     rescue: a folder there and one here: before the undo, the files of the first are copied to the second.
+    explain: what to ask if the command fails.
     """
 
     host: str
@@ -73,6 +82,7 @@ class Step:
     closing: bool = False
     about: str | None = None
     rescue: tuple[str, str] | None = None
+    explain: Explain | None = None
 
 
 @dataclass(frozen=True)

@@ -292,7 +292,9 @@ class _Cell:
         if scenario.loads:
             self._listener(Phase("loading"))
         await self._loads.start()
-        outcome.starts_tai_ns = {agent.host.name: _now_tai_ns(agent) + START_LEAD_NS for agent in self._talking}
+        outcome.starts_tai_ns = {
+            agent.host.name: _in_step(_now_tai_ns(agent) + START_LEAD_NS, scenario.cycle) for agent in self._talking
+        }
         outcome.start_tai_ns = outcome.starts_tai_ns[self._talking[0].host.name]
         self._listener(Phase("measuring"))
         for agent in self._talking:
@@ -422,6 +424,11 @@ def is_emulated(facts: Mapping[str, Any]) -> bool:
     """Whether a host runs in plain software emulation, by its facts."""
     hypervisor = (facts.get("machine") or {}).get("hypervisor") or {}
     return hypervisor.get("signature") in EMULATORS
+
+
+def _in_step(start_tai_ns: int, cycle_ns: int) -> int:
+    """The first instant from then on at which a cycle of every schedule begins; any is, without schedules."""
+    return -(-start_tai_ns // cycle_ns) * cycle_ns if cycle_ns else start_tai_ns
 
 
 def _now_tai_ns(talker: Agent) -> int:

@@ -9,7 +9,7 @@ from latlab.scenario.findings import Finding, Path, unknown
 from latlab.scenario.loads import LoadBase
 from latlab.scenario.network import routes
 from latlab.scenario.parts import End, parse_end
-from latlab.scenario.shapers import PRIORITIES, Cbs, Classes, Etf, Shaper, Taprio
+from latlab.scenario.shapers import CABLE_BPS, MADE_BPS, PRIORITIES, Cbs, Classes, Etf, Shaper, Taprio
 from latlab.scenario.sketch import Sketch, where_known
 from latlab.scenario.streams import LaunchTime, Stream
 from latlab.scenario.units import format_duration
@@ -18,9 +18,6 @@ COMMON_CYCLE_NS_MAX = 10**9
 """Streams start with a cycle of every schedule at once: that must come about soon."""
 SMALLEST_FRAME_BITS = 60 * 8
 """ETH_ZLEN: what an entry must have room for (net/sched/sch_taprio.c, fill_sched_entry)."""
-MADE_BPS = 10**10
-"""What a veth says its speed is (drivers/net/veth.c, veth_get_link_ksettings)."""
-CABLE_BPS = 10**9
 
 
 def shaped_interface_is_there(sketch: Sketch, path: Path, _: Shaper) -> Iterator[Finding]:

@@ -19,6 +19,10 @@ ENTRY_NS_MAX = 2**32 - 1
 DELTA_NS_MAX = 2**31 - 1
 """struct tc_etf_qopt: delta is an s32."""
 
+MADE_BPS = 10**10
+"""What a veth says its speed is (drivers/net/veth.c, veth_get_link_ksettings)."""
+CABLE_BPS = 10**9
+
 TrafficClass = Annotated[int, Field(ge=0, lt=CLASSES_MAX)]
 
 
@@ -37,6 +41,15 @@ def _each_once(classes: tuple[int, ...]) -> tuple[int, ...]:
 KilobitRate = Annotated[Rate, within(RATE, 1_000, (2**31 - 1) * 1_000), AfterValidator(_whole_kbit)]
 """int bits a second, a multiple of 1000: what struct tc_cbs_qopt takes as an s32 of kbit/s."""
 Credit = Annotated[int, Field(ge=-(2**31), lt=2**31)]
+
+
+Speed = Annotated[
+    Annotated[Rate, within(RATE, 10_000_000)] | None,
+    Field(
+        description="of the port, for what is computed from it; 10Gbit/s of links that are made for the run, else "
+        "1Gbit/s if not given"
+    ),
+]
 
 
 class Gate(Part):
@@ -88,6 +101,7 @@ class Cbs(Part):
         default=1_522, description="the largest frame of any other queue"
     )
     offload: bool = Field(default=False, description="the NIC shapes")
+    speed: Speed = None
 
     def send_slope_bps(self, speed: int) -> int:
         """idleSlope − portTransmitRate (802.1Q 8.6.8.2 f), bit/s. speed: of the port, bit/s."""
@@ -122,6 +136,7 @@ class Classes(Part):
     children: dict[Number, Child] = Field(
         default_factory=dict, description="transmit queue → what shapes it beneath: an etf or a cbs"
     )
+    speed: Speed = None
 
     @property
     def named_classes(self) -> int:
@@ -168,18 +183,13 @@ class Taprio(Classes):
         "the kernel computes; the NIC"
     )
     gates: Listed[Gate] = Field(min_length=1, max_length=4096, description="the schedule: entry after entry, for ever")
-    shift: Duration = Field(default=0, description="when cycles begin: this long after multiples of the cycle in TAI")
+    shift: Duration = Field(default=0, description="cycles begin so long after multiples of the cycle in TAI")
     txtime_delay: Annotated[Duration, within(DURATION, 0, ENTRY_NS_MAX)] | None = Field(
         default=None,
         description="txtime-assist: the least time from hand-over to launch; 1.5 times the largest delta if not given",
     )
     delta: Annotated[Duration, within(DURATION, 0, DELTA_NS_MAX)] = Field(
         default=200_000, description="txtime-assist: of the etf that each queue without one of its own gets"
-    )
-    speed: Annotated[Rate, within(RATE, 10_000_000)] | None = Field(
-        default=None,
-        description="of the port, for what the schedule promises; 10Gbit/s of links that are made for the run, else "
-        "1Gbit/s if not given",
     )
 
     @property

@@ -1,0 +1,59 @@
+"""What shapes the traffic that leaves an interface, as steps: queues, the qdisc at the root, those beneath, read back.
+
+A kind of shaper is one file and one line in KINDS. All run in the host that has the interface, once everything else
+stands: a bridge that takes a card may give it its queues anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from latlab.lab.shapers.base import Kind, Place
+from latlab.lab.shapers.clock import clock_steps
+from latlab.lab.shapers.leaves import CbsKind, EtfKind
+from latlab.lab.shapers.mqprio import MqprioKind
+from latlab.lab.shapers.queues import queue_steps
+from latlab.lab.shapers.root import free_root
+from latlab.lab.shapers.taprio import TaprioKind
+from latlab.lab.site import Site
+from latlab.lab.step import Step
+from latlab.scenario import Scenario
+from latlab.scenario.parts import parse_end
+from latlab.scenario.shapers import Classes, Etf, Taprio
+
+KINDS: Mapping[str, Kind] = {
+    "taprio": TaprioKind(),
+    "mqprio": MqprioKind(),
+    "etf": EtfKind(),
+    "cbs": CbsKind(),
+}
+
+
+def shaper_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
+    """The steps for each shaper, in the scenario's order; first those that let its host count TAI."""
+    told: set[str] = set()
+    for name, shaper in scenario.shapers.items():
+        place = _place(scenario, site, name)
+        if isinstance(shaper, Taprio | Etf) or any(isinstance(child, Etf) for child in _children(shaper)):
+            if place.site.name not in told:
+                yield from clock_steps(scenario, place)
+            told.add(place.site.name)
+        if isinstance(shaper, Classes):
+            yield from queue_steps(scenario, place, sum(shaper.queue_counts))
+        yield free_root(place)
+        yield from KINDS[shaper.kind].steps(shaper, place)
+        if isinstance(shaper, Classes):
+            for queue in range(sum(shaper.queue_counts)):
+                child = shaper.child_of(queue)
+                if child is not None:
+                    yield from KINDS[child.kind].steps(child, place.beneath(queue))
+
+
+def _children(shaper: object) -> list[object]:
+    return list(shaper.children.values()) if isinstance(shaper, Classes) else []
+
+
+def _place(scenario: Scenario, site: Site, name: str) -> Place:
+    end = parse_end(name)
+    there = site.on(scenario.machine_of(end.host))
+    return Place(end=end, site=there, speed=scenario.speed_at(end))
