@@ -91,7 +91,8 @@ def schedule_in_words(options: dict[str, Any], shaper: Taprio) -> str:
 
     The base time is told as what it is beyond a multiple of the cycle.
     """
-    entries = ", ".join(f"{entry['gatemask']} {entry['interval']}" for entry in options["schedule"])
+    # tc writes a mask of no gates as 0, without 0x.
+    entries = ", ".join(f"{int(entry['gatemask'], 16):#x} {entry['interval']}" for entry in options["schedule"])
     clock = options.get("clockid", "NIC")
     assist = f", txtime-delay {options['txtime_delay']} ns" if "txtime_delay" in options else ""
     phase = options["base_time"] % shaper.cycle
