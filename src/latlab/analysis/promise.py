@@ -206,7 +206,8 @@ def survive(accepted: tuple[Int64, Int64] | None, phases: Int64) -> NDArray[np.b
     if accepted is None:
         return np.ones(phases.shape, dtype=np.bool_)
     first, last = (ends[:, np.newaxis] for ends in accepted)
-    return np.any((first <= phases) & (phases <= last), axis=0)
+    taken: NDArray[np.bool_] = np.any((first <= phases) & (phases <= last), axis=0)
+    return taken
 
 
 def _waits(
