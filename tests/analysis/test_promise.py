@@ -58,7 +58,7 @@ def waits_by_walking(schedule: Schedule, mode: Mode, one: Flow) -> list[tuple[in
     }[mode]
     found = []
     for n in range(schedule.cycle_ns):
-        ready = (one.offset_ns + n * one.period_ns) % schedule.cycle_ns + one.handover.ready_ns
+        ready = (one.offset_ns - schedule.shift_ns + n * one.period_ns) % schedule.cycle_ns + one.handover.ready_ns
         both = [departs(schedule, ready, guard, within_entry=entry) for guard, entry in rules]
         found.append(tuple(None if at is None else at - ready for at in both))
     return found  # type: ignore[return-value]
@@ -82,7 +82,9 @@ def test_a_promise_is_what_a_walk_through_all_launches_finds(
         delay + max(latest) - delay // 2,
     )
     assert sum(share.phases for share in found.windows) == found.phases
-    assert found.phases == len({(offset + n * period) % schedule.cycle_ns for n in range(schedule.cycle_ns)})
+    assert found.phases == len(
+        {(offset - schedule.shift_ns + n * period) % schedule.cycle_ns for n in range(schedule.cycle_ns)}
+    )
 
 
 @given(SCHEDULES, st.sampled_from(MODES), st.integers(0, 200))
@@ -106,7 +108,7 @@ def test_launch_times_survive_inside_their_entries_alone(
     one = flow(offset_ns=offset, period_ns=period, handover=handover)
     found = promise(schedule, "software", SPEED, one)
     kernel_ns = FRAME.kernel_ns(SPEED)
-    launches = {(offset + n * period) % schedule.cycle_ns for n in range(schedule.cycle_ns)}
+    launches = {(offset - schedule.shift_ns + n * period) % schedule.cycle_ns for n in range(schedule.cycle_ns)}
     # Neither at an entry's very start nor so that the packet ends with it: find_entry_to_transmit, sch_taprio.c.
     kept = [
         at
@@ -162,3 +164,10 @@ def test_a_packet_longer_than_its_window_never_departs() -> None:
     short = Schedule((Entry((0,), 1_000), Entry((1,), 9_000)))
     found = promise(short, "software", 10**8, flow(CONTROL, period_ns=10_000))
     assert (found.departs, found.latest_ns, found.worst_wait_ns) == (False, None, None)
+
+
+def test_a_shift_of_the_cycles_shifts_what_launches_meet() -> None:
+    shifted = Schedule(EXPERIMENT_1.entries, 20_000)
+    # Streams start at a multiple of the cycle: 20 µs before a cycle begins.
+    assert promise(shifted, "software", 10**10, flow(CONTROL, period_ns=503_000)).worst_wait_ns == 20_000
+    assert promise(shifted, "software", 10**10, flow(CONTROL, period_ns=503_000, offset_ns=20_000)).worst_wait_ns == 0

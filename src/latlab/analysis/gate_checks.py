@@ -63,7 +63,7 @@ def launch_times_are_in_windows(port: Port, promises: Promises) -> Iterator[Warn
         if not one.dropped:
             continue
         share = "all" if one.dropped == one.phases else f"{one.dropped} of {one.phases}"
-        at_once = flow.offset_ns % port.schedule.cycle_ns in port.schedule.starts_ns
+        at_once = port.schedule.launch_phase(flow.offset_ns) in port.schedule.starts_ns
         edge = ", as launches at the very start of an entry are" if at_once else ""
         yield Warned(
             _stream(flow),

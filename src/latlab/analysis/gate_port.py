@@ -122,7 +122,10 @@ def nearest_departures_ns(port: Port, one: Flow, other: Flow) -> int | None:
         _, openings = openings_of(port.schedule, port.mode, flow, port.speed_bps)
         if not openings:
             return None
-        launches = flow.offset_ns + np.arange(repeat_ns // flow.period_ns, dtype=np.int64) * flow.period_ns
+        launches = (
+            port.schedule.launch_phase(flow.offset_ns)
+            + np.arange(repeat_ns // flow.period_ns, dtype=np.int64) * flow.period_ns
+        )
         accepted = accepted_launches(port.schedule, flow, port.speed_bps)
         launches = launches[survive(accepted, np.mod(launches, cycle_ns))]
         if not len(launches):

@@ -69,6 +69,10 @@ class Schedule:
         phase: Int64 = np.mod(np.asarray(tai_ns, dtype=np.int64) - np.int64(self.shift_ns), np.int64(self.cycle_ns))
         return phase
 
+    def launch_phase(self, offset_ns: int) -> int:
+        """The phase of a launch this long after the common start, which is a multiple of the cycle in TAI."""
+        return (offset_ns - self.shift_ns) % self.cycle_ns
+
     def windows(self, traffic_class: int) -> tuple[Window, ...]:
         """The class's windows in a cycle, by their start; adjacent entries are one window, over the cycle's end too.
 

@@ -74,7 +74,10 @@ class Handover:
 
 @dataclass(frozen=True)
 class Flow:
-    """A stream as the schedule meets it: packet n is launched at start + offset + n × period, start at phase 0."""
+    """A stream as the schedule meets it: packet n is launched at start + offset + n × period.
+
+    start is a multiple of the cycle in TAI: as a cycle begins, shift_ns before that where the schedule has one.
+    """
 
     name: str
     traffic_class: int
@@ -125,7 +128,7 @@ class Promise:
 
 def lattice_of(schedule: Schedule, flow: Flow) -> Lattice:
     """The phases at which the flow's packets are launched."""
-    return Lattice.of(flow.offset_ns, flow.period_ns, schedule.cycle_ns)
+    return Lattice.of(schedule.launch_phase(flow.offset_ns), flow.period_ns, schedule.cycle_ns)
 
 
 def openings_of(schedule: Schedule, mode: Mode, flow: Flow, speed_bps: int) -> tuple[Openings, Openings]:

@@ -181,7 +181,7 @@ def _port(scenario: Scenario, end: End, shaper: Taprio) -> Port:
         interface=str(end),
         mode=shaper.mode,
         schedule=Schedule(tuple(Entry(gate.open, gate.for_) for gate in shaper.gates), shaper.shift),
-        speed_bps=scenario.speed_at(end, shaper),
+        speed_bps=scenario.speed_at(end),
         largest=largest,
         flows=tuple(_flow(name, one, shaper, beneath) for name, one in leaving),
         loads=tuple(GateLoad(name, _load_class(one, shaper), _load_frame(one, mtu)) for name, one in loads),
