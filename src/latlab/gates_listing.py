@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from latlab.analysis.gate_port import Port
+from latlab.analysis.gate_port import Interference, Port
 from latlab.analysis.promise import Promise, lattice_of
 from latlab.analysis.words import duration
 from latlab.report.gates import Promised, departs, loads_of, short, streams_of
@@ -26,8 +26,9 @@ _KEPT_BY = {
     "offload": "the NIC keeps the gates",
 }
 ASSUMED = (
-    "Departures are promised to packets alone in their class's queue on a free port. What others may add to each one:\n"
-    "blocking, a frame on the wire already; same class and other classes, a frame of each other stream there."
+    "Departures, after launch, are promised to packets alone in their class's queue on a free port.\n"
+    "Others may add to each one: blocking, a frame on the wire already; same class and\n"
+    "other classes, a frame of each other stream there."
 )
 
 
@@ -74,11 +75,9 @@ def _print_port(one: Promised, console: Console) -> None:
         _say(console, line)
     if port.flows:
         console.print(_promises(one))
-        for promised in one.promises:
-            _say(
-                console,
-                f"  {promised.stream}: {departure_windows(promised, port.flow(promised.stream).handover.early_ns)}",
-            )
+        for promised, meets in zip(one.promises, one.interference, strict=True):
+            left = departure_windows(promised, port.flow(promised.stream).handover.early_ns)
+            _say(console, f"  {promised.stream}: {left}{f'; {others(meets)}' if promised.departs else ''}")
     else:
         _say(console, "\nNo stream leaves here.")
     for number, warned in enumerate(one.warnings):
@@ -100,24 +99,33 @@ def _entries(port: Port) -> Table:
 
 def _promises(one: Promised) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("stream", "class", "frame", "on the wire", "guard", "departs after launch", "worst wait"):
+    for heading in ("stream", "class", "frame", "on wire", "guard", "phases", "departs", "worst wait"):
         table.add_column(heading, overflow="fold", justify="left" if heading == "stream" else "right")
-    for heading in ("blocking", "same class", "other classes", "phases"):
-        table.add_column(heading, overflow="fold", justify="right")
-    for promised, meets in zip(one.promises, one.interference, strict=True):
+    for promised in one.promises:
         cells = (
             promised.stream,
             str(promised.traffic_class),
             f"{promised.frame.size} B",
             duration(promised.frame_ns),
             duration(promised.guard_ns),
+            str(promised.phases),
             departs(promised),
             "" if promised.worst_wait_ns is None else short(promised.worst_wait_ns),
-            *map(short, (meets.blocking_ns, meets.same_class_ns, meets.other_classes_ns)),
-            str(promised.phases),
         )
         table.add_row(*map(Text, cells))
     return table
+
+
+def others(meets: Interference) -> str:
+    """What others may add to the wait of each of its packets, term by term, as a sentence's end."""
+    terms = {
+        "blocking": meets.blocking_ns,
+        "same class": meets.same_class_ns,
+        "other classes": meets.other_classes_ns,
+    }
+    told = [f"{name} {short(ns)}" for name, ns in terms.items() if ns]
+    told += [f"{name} without bound" for name in meets.unbounded]
+    return f"others may add {', '.join(told)}" if told else "others add nothing"
 
 
 def departure_windows(promised: Promise, early_ns: int = 0) -> str:

@@ -140,8 +140,21 @@ def test_each_check_warns_with_its_numbers(check: Any) -> None:
 
 def test_the_offset_that_a_warning_asks_for_ends_the_wait() -> None:
     waiting = replace(CONTROL, offset_ns=150_000)
-    assert "an offset later by 353 µs" in [warned.remedy for warned in warnings(port(flows=(waiting,)))]
-    assert warnings(port(flows=(replace(waiting, offset_ns=503_000),))) == ()
+    assert "an offset of 0 ns" in [warned.remedy for warned in warnings(port(flows=(waiting,)))]
+    assert warnings(port(flows=(replace(waiting, offset_ns=0),))) == ()
+    beside = replace(waiting, traffic_class=2)
+    assert "an offset of 204 µs" in [warned.remedy for warned in warnings(port(flows=(beside,)))]
+    assert warnings(port(flows=(replace(beside, offset_ns=204_000),))) == ()
+
+
+def test_stepping_from_one_open_entry_to_the_next_is_no_wait_worth_a_warning() -> None:
+    clock = replace(CONTROL, traffic_class=1, period_ns=1_000_000, offset_ns=500)
+    assert "no multiple" not in said(replace(PORT, flows=(clock,)))
+
+
+def test_very_many_streams_of_a_class_are_told_as_such() -> None:
+    flows = tuple(replace(CONTROL, name=f"s{number}") for number in range(25))
+    assert "class 0: 25 streams share it: that many are not compared" in said(port(flows=flows))
 
 
 def test_an_etf_that_takes_launch_times_as_deadlines_keeps_no_gate() -> None:

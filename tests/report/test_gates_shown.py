@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -107,9 +108,15 @@ def test_the_text_has_entries_bars_promises_and_warnings(tmp_path: Path) -> None
     said = text(tmp_path, streams={"control": STREAM, "status": STREAM | {"period": "1ms"}})
     assert "sensor.eth0: cycle of 503 µs from its multiples in TAI on, 10Gbit/s; software" in said
     assert "0 (control, status) · 1" in said
-    assert "leaves in the window 0 to 101 µs" in said
+    assert "leaves in the window 0 to 101 µs; others may add blocking 1.234 µs, same class 104 ns\n" in said
     assert "warning: stream status: a period of 1 ms is no multiple of the cycle, 503 µs" in said
     assert said.count("warning:") == 2
+
+
+def test_the_text_fits_a_narrow_terminal(tmp_path: Path) -> None:
+    file = io.StringIO()
+    print_gates(shown(tmp_path, streams={"control": STREAM | {"period": "1ms"}}), Console(file=file, width=80))
+    assert re.search(r"^ control +0 +110 B +95 ns +95 ns +503 +0 to 402 µs +402 µs", file.getvalue(), re.MULTILINE)
 
 
 def test_the_bars_are_as_wide_as_they_may_be_and_show_each_gate(tmp_path: Path) -> None:

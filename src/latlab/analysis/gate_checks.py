@@ -11,6 +11,9 @@ from latlab.analysis.gate_port import Port, nearest_departures_ns
 from latlab.analysis.promise import Flow, Promise, openings_of
 from latlab.analysis.words import duration
 
+COMPARED_MAX = 24
+"""So many streams of a class are compared, each with each."""
+
 
 @dataclass(frozen=True)
 class Warned:
@@ -78,7 +81,7 @@ def periods_keep_their_phase(port: Port, promises: Promises) -> Iterator[Warned]
     """Streams whose launches wander through the cycle, so that their wait does."""
     for flow in port.flows:
         one, cycle_ns = promises[flow.name], port.schedule.cycle_ns
-        if flow.period_ns % cycle_ns == 0 or cycle_ns % flow.period_ns == 0 or one.least_wait_ns == one.worst_wait_ns:
+        if _keeps_its_phases(flow, cycle_ns) or not _meets_closed_gates(one):
             continue
         yield Warned(
             _stream(flow),
@@ -93,8 +96,7 @@ def launches_meet_open_gates(port: Port, promises: Promises) -> Iterator[Warned]
     """Streams of which every packet, or some in each cycle, wait for their gate."""
     for flow in port.flows:
         one, cycle_ns = promises[flow.name], port.schedule.cycle_ns
-        kept = flow.period_ns % cycle_ns == 0 or cycle_ns % flow.period_ns == 0
-        if not kept or not flow.handover.gated or flow.handover.checked or not one.worst_wait_ns:
+        if not _keeps_its_phases(flow, cycle_ns) or flow.handover.checked or not _meets_closed_gates(one):
             continue
         if one.least_wait_ns:
             what = f"every packet comes to a closed gate and waits {_waits(one)}"
@@ -104,7 +106,10 @@ def launches_meet_open_gates(port: Port, promises: Promises) -> Iterator[Warned]
             _stream(flow),
             what,
             f"launches while the gate of class {flow.traffic_class} is open",
-            f"an offset later by {duration(one.least_wait_ns)}" if one.least_wait_ns else "a period of a cycle or more",
+            # Every multiple of the step meets the same phases.
+            f"an offset of {duration((flow.offset_ns + one.least_wait_ns) % one.step_ns, 9)}"
+            if one.least_wait_ns
+            else "a period of a cycle or more",
         )
 
 
@@ -147,9 +152,21 @@ def launch_times_are_waited_for(port: Port, _: Promises) -> Iterator[Warned]:
 
 def streams_of_a_class_keep_apart(port: Port, promises: Promises) -> Iterator[Warned]:
     """Streams of one class whose packets are on the wire, or let out of their gate, at the same moment."""
-    for one, other in combinations(port.flows, 2):
-        if one.traffic_class != other.traffic_class:
-            continue
+    for traffic_class in sorted({flow.traffic_class for flow in port.flows}):
+        flows = [flow for flow in port.flows if flow.traffic_class == traffic_class]
+        if len(flows) <= COMPARED_MAX:
+            yield from _too_near(port, flows)
+        else:
+            yield Warned(
+                f"class {traffic_class}",
+                f"{len(flows)} streams share it: that many are not compared with each other",
+                "departures apart from each other",
+                "fewer streams in a class",
+            )
+
+
+def _too_near(port: Port, flows: list[Flow]) -> Iterator[Warned]:
+    for one, other in combinations(flows, 2):
         apart_ns = nearest_departures_ns(port, one, other)
         longest_ns = max(flow.frame.occupied_ns(port.speed_bps) for flow in (one, other))
         if apart_ns is not None and apart_ns < longest_ns:
@@ -222,6 +239,16 @@ def warnings(port: Port) -> tuple[Warned, ...]:
     """All that its schedule does not do for those who leave by the port."""
     promises = {one.stream: one for one in port.promises()}
     return tuple(warned for check in CHECKS for warned in check(port, promises))
+
+
+def _keeps_its_phases(flow: Flow, cycle_ns: int) -> bool:
+    """True if its launches come at the same phases in every cycle in which it has any."""
+    return flow.period_ns % cycle_ns == 0 or cycle_ns % flow.period_ns == 0
+
+
+def _meets_closed_gates(one: Promise) -> bool:
+    """True if it waits longer than a packet does that steps from one open entry to the next."""
+    return one.worst_wait_ns is not None and one.worst_wait_ns > one.guard_ns
 
 
 def _stream(flow: Flow) -> str:
