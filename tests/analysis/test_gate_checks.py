@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import lcm
 from typing import Any
 
 import pytest
-from gate_schedules import EXPERIMENT_1
+from gate_schedules import EXPERIMENT_1, SCHEDULES
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from latlab.analysis.frames import Frame
 from latlab.analysis.gate_checks import CHECKS, Warned, warnings
 from latlab.analysis.gate_port import GateLoad, Port, interference, nearest_departures_ns
 from latlab.analysis.gates import Entry, Schedule
-from latlab.analysis.promise import Flow, Handover, Launch, LaunchQueue
+from latlab.analysis.promise import Flow, Handover, Launch, LaunchQueue, openings_of
 
 CONTROL = Flow("control", 0, 0, 1_006_000, Frame.of(64, "udp"))
 STATUS = Flow("status", 2, 250_000, 503_000, Frame.of(1400, "udp"))
@@ -68,6 +71,30 @@ def test_a_load_in_a_class_that_is_open_at_the_same_time_has_no_bound() -> None:
 def test_departures_are_as_far_apart_as_gates_leave_them(first: int, second: int, apart: int) -> None:
     one, other = (replace(CONTROL, offset_ns=offset, period_ns=503_000) for offset in (first, second))
     assert nearest_departures_ns(port(), one, other) == apart
+
+
+@settings(max_examples=40)
+@given(SCHEDULES, *(st.integers(0, 40) for _ in range(2)), *(st.integers(1, 40) for _ in range(2)))
+def test_the_nearest_departures_are_the_nearest_of_all(
+    schedule: Schedule, first: int, second: int, period: int, other_period: int
+) -> None:
+    tiny = replace(PORT, schedule=schedule, speed_bps=10**11)
+    one = Flow("one", 0, first, period, Frame(40))
+    other = Flow("other", 0, second, other_period, Frame(40))
+    _, openings = openings_of(schedule, "software", one, tiny.speed_bps)
+    if not openings:
+        assert nearest_departures_ns(tiny, one, other) is None
+        return
+    repeat = lcm(period, other_period, schedule.cycle_ns)
+    here, there = (
+        {
+            int(openings.departs(launch - schedule.shift_ns)) % repeat
+            for launch in range(flow.offset_ns, flow.offset_ns + repeat, flow.period_ns)
+        }
+        for flow in (one, other)
+    )
+    nearest = min(min((a - b) % repeat, (b - a) % repeat) for a in here for b in there)
+    assert nearest_departures_ns(tiny, one, other) == nearest
 
 
 def test_departures_of_periods_that_hardly_ever_meet_may_be_as_near_as_can_be() -> None:

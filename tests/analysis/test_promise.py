@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from latlab.analysis.frames import Frame
-from latlab.analysis.gates import Entry, Schedule
+from latlab.analysis.gates import Entry, Schedule, slots_late
 from latlab.analysis.promise import Flow, Handover, Launch, LaunchQueue, Mode, Promise, openings_of, promise
 
 SPEED = 10**11
@@ -171,3 +171,14 @@ def test_a_shift_of_the_cycles_shifts_what_launches_meet() -> None:
     # Streams start at a multiple of the cycle: 20 µs before a cycle begins.
     assert promise(shifted, "software", 10**10, flow(CONTROL, period_ns=503_000)).worst_wait_ns == 20_000
     assert promise(shifted, "software", 10**10, flow(CONTROL, period_ns=503_000, offset_ns=20_000)).worst_wait_ns == 0
+
+
+@given(SCHEDULES, st.integers(0, 200))
+def test_a_packet_that_keeps_its_promise_is_no_slot_late(schedule: Schedule, at: int) -> None:
+    openings, _ = openings_of(schedule, "offload", flow(), SPEED)
+    if openings:
+        launch = at + schedule.shift_ns
+        left = int(openings.departs(at)) + schedule.shift_ns
+        guard_ns = FRAME.serialisation_ns(SPEED)
+        assert int(slots_late(left, launch, schedule, CLASS, guard_ns)) == 0
+        assert int(slots_late(left + guard_ns - 1, launch, schedule, CLASS, guard_ns)) == 0
