@@ -146,6 +146,39 @@ def plan(scenario: ScenarioFile, as_json: Json = False) -> None:
 
 
 @app.command()
+def gates(
+    scenario: ScenarioFile,
+    as_json: Json = False,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", metavar="FILE", help="Draw the schedules, too: a .png, .svg or .pdf file."),
+    ] = None,
+) -> None:
+    """Show gate schedules, and what they promise.
+
+    Of each stream when its packets depart, how long they wait, and what keeps the schedule from doing what it seems
+    to; nothing is run.
+    """
+    from latlab.gates_listing import print_gates
+    from latlab.report.gates import Promised, as_document, schedules
+    from latlab.scenario import load_scenario
+
+    loaded = load_scenario(scenario)
+    found = [(group.cells, [Promised.of(port) for port in group.ports]) for group in schedules(loaded.combinations)]
+    if picture is not None:
+        from latlab.report.gates_picture import write_gates_picture
+
+        write_gates_picture(loaded.scenario.name, found, picture)
+    if as_json:
+        listed = [{"cells": cells, "ports": [as_document(port) for port in ports]} for cells, ports in found]
+        _print_json({"scenario": loaded.scenario.name, "schedules": listed})
+    else:
+        print_gates(found, _console())
+        if picture is not None:
+            _console().print(f"Picture: {picture.resolve()}", highlight=False, markup=False, soft_wrap=True)
+
+
+@app.command()
 def run(
     scenario: ScenarioFile,
     as_json: Json = False,

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.real
 VERBS: dict[str, tuple[str, ...]] = {
     "validate": ("validate", "small.yaml"),
     "plan": ("plan", "small.yaml"),
+    "gates": ("gates", "small.yaml"),
     "list": ("list",),
     "clean": ("clean",),
     "version": ("--version",),
@@ -23,13 +24,26 @@ VERBS: dict[str, tuple[str, ...]] = {
 
 @pytest.mark.parametrize("arguments", VERBS.values(), ids=VERBS)
 def test_a_verb_that_measures_nothing_changes_nothing(place: Place, arguments: tuple[str, ...]) -> None:
-    place.scenario()
+    place.scenario(**GATES)
     before = place.trace()
     ended = place.latlab(*arguments)
     assert (ended.status, ended.err) == (0, "")
     assert ended.out.endswith("\n")
     assert place.trace() == before
     assert not place.runs.exists()
+
+
+TAPRIO = {
+    "kind": "taprio",
+    "mode": "software",
+    "map": {"7": 0},
+    "rest": 1,
+    "gates": [{"open": [0], "for": "100us"}, {"open": [1], "for": "400us"}],
+}
+GATES: dict[str, Any] = {
+    "links": [{"ends": ["sensor.eth0", "ecu.eth0"], "queues": 2}],
+    "shapers": {"sensor.eth0": TAPRIO},
+}
 
 
 DOCUMENTS: dict[str, tuple[tuple[str, ...], Any]] = {
@@ -77,7 +91,7 @@ def test_the_help_says_of_each_verb_in_one_whole_line_what_it_does(place: Place)
     said = place.latlab("--help", COLUMNS="80").out
     verbs = said.partition("Commands:\n")[2].splitlines()
     assert [line.split()[0] for line in verbs] == [
-        *("doctor", "validate", "plan", "run", "report", "list", "clean", "image")
+        *("doctor", "validate", "plan", "gates", "run", "report", "list", "clean", "image")
     ]
     assert "..." not in "".join(verbs)
 
@@ -90,6 +104,43 @@ def test_the_plan_is_the_same_as_text_and_as_a_document_and_needs_no_privilege(p
     assert place.latlab("plan", "small.yaml", before=powerless).out == text
     for word in ("ip netns add", "type veth", "latlab-agent talk", "latlab-agent listen", "latlab-agent flood", "del"):
         assert word in text
+
+
+def test_gates_are_the_same_as_text_and_as_a_document_and_need_no_privilege(place: Place) -> None:
+    place.scenario(**GATES)
+    text = place.latlab("gates", "small.yaml", before=("setpriv", "--bounding-set", "-all")).out
+    assert "sensor.eth0: cycle of 500 µs from its multiples in TAI on, 10Gbit/s" in text
+    assert "leaves in the window 0 to 100 µs" in text
+    document = place.latlab("gates", "small.yaml", "--json").document
+    ((cells, ports),) = ((group["cells"], group["ports"]) for group in document["schedules"])
+    assert (document["scenario"], cells) == ("small", ["loads=none", "loads=flood1"])
+    assert [(port["interface"], port["cycle_ns"], len(port["loads"])) for port in ports] == [
+        ("sensor.eth0", 500_000, 1)
+    ]
+
+
+def test_gates_are_drawn_where_that_is_asked_for(place: Place) -> None:
+    place.scenario(**GATES)
+    ended = place.latlab("gates", "small.yaml", "--picture", "gates.svg")
+    assert (ended.status, ended.err) == (0, "")
+    assert ended.out.endswith(f"Picture: {place.folder / 'gates.svg'}\n")
+    assert "class 0" in (place.folder / "gates.svg").read_text()
+    for picture in ("gates.jpeg", "gates"):
+        refused = place.latlab("gates", "small.yaml", "--picture", picture)
+        assert (refused.status, refused.out) == (2, "")
+        assert "end it in .png, .svg or .pdf" in refused.err
+
+
+def test_a_scenario_without_a_schedule_has_no_gates_to_show(place: Place) -> None:
+    place.scenario()
+    ended = place.latlab("gates", "small.yaml")
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.startswith("latlab: shapers: no interface has a gate schedule (")
+
+
+def test_a_wrong_scenario_is_told_by_gates_as_by_validate(place: Place) -> None:
+    place.scenario(**GATES, streams={})
+    assert place.latlab("gates", "small.yaml") == place.latlab("validate", "small.yaml")
 
 
 def test_the_doctor_tries_things_out_and_leaves_nothing(place: Place) -> None:

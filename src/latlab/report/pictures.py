@@ -14,10 +14,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.path import Path as Path2D
-from matplotlib.textpath import text_to_path
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from latlab.analysis.histogram import ccdf, histogram
@@ -25,6 +23,7 @@ from latlab.analysis.series import binned
 from latlab.report.legend import Entry, Key
 from latlab.report.palette import COLOURS, LOST_COLOUR
 from latlab.report.rows import unbounded
+from latlab.report.style import INK, METADATA, QUIET, STYLE, text_in
 from latlab.report.text import plain, short_count
 from latlab.report.view import Trace, View
 
@@ -42,45 +41,12 @@ _LEGEND_PT = 8.5
 _LEGEND_HANDLE = 4.0  # a sample's length in type sizes: the longest dash once
 _LEGEND_GAPS = 2.2  # what is free before and behind a text, in type sizes
 _COLUMNS = 1100
-_INK = "#1a1a1a"
-_QUIET = "#5a5a5a"
-_STYLE: dict[str, Any] = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 9.0,
-    "axes.titlesize": 9.0,
-    "axes.labelsize": 9.0,
-    "axes.edgecolor": "#8a8a8a",
-    "axes.linewidth": 0.7,
-    "axes.labelcolor": _INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "grid.color": "#e2e2e2",
-    "grid.linewidth": 0.6,
-    "xtick.color": _QUIET,
-    "ytick.color": _QUIET,
-    "xtick.labelsize": 8.5,
-    "ytick.labelsize": 8.5,
-    "figure.dpi": 100,
-    "savefig.dpi": 150,
-    "svg.hashsalt": "latlab",
-    "svg.fonttype": "none",
-    "pdf.fonttype": 42,
-}
 # How many decades an axis may span for its labels to stand at these multiples of ten.
 _LOG_TICKS: tuple[tuple[float, tuple[float, ...]], ...] = (
     (2.2, (1.0, 2.0, 5.0)),
     (4.0, (1.0, 3.0)),
     (float("inf"), (1.0,)),
 )
-# Without these, each file would carry the moment it was written and no two would be equal.
-_METADATA: dict[str, dict[str, Any]] = {
-    "png": {"Software": None},
-    "svg": {"Date": None},
-    "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
-}
 
 
 def write_pictures(shown: View, folder: Path, *, caption: str, formats: Sequence[str] = ("png",)) -> list[Path]:
@@ -91,12 +57,12 @@ def write_pictures(shown: View, folder: Path, *, caption: str, formats: Sequence
     folder.mkdir(parents=True, exist_ok=True)
     stem = re.sub(r"[^\w.-]", "_", f"{shown.stream}-{shown.metric}")
     written = []
-    with mpl.rc_context(cast(Any, _STYLE)):
+    with mpl.rc_context(cast(Any, STYLE)):
         for suffix, draw in (("", series_figure), ("-ccdf", ccdf_figure)):
             figure = draw(shown, caption)
             for kind in formats:
                 written.append(folder / f"{stem}{suffix}.{kind}")
-                figure.savefig(written[-1], format=kind, metadata=_METADATA[kind])
+                figure.savefig(written[-1], format=kind, metadata=METADATA[kind])
     return written
 
 
@@ -133,10 +99,10 @@ def series_figure(shown: View, caption: str) -> Figure:
         _histogram(right, shown, trace, largest)
         above_pt = 0 if beside else _TITLE_LINE_IN * 72
         left.set_title(
-            trace.name, loc="left", fontweight="bold", fontsize=_TITLE_PT, color=_INK, pad=4 + above_pt, y=1.0
+            trace.name, loc="left", fontweight="bold", fontsize=_TITLE_PT, color=INK, pad=4 + above_pt, y=1.0
         )
         # Over this panel and the end of the one beside it: there the name has the room it needs.
-        right.set_title(trace.figures, loc="right", color=_QUIET, fontsize=_FIGURES_PT, pad=4, y=1.0)
+        right.set_title(trace.figures, loc="right", color=QUIET, fontsize=_FIGURES_PT, pad=4, y=1.0)
         last = number == count - 1
         left.tick_params(labelbottom=last)
         right.tick_params(labelbottom=last, labelleft=False)
@@ -144,7 +110,7 @@ def series_figure(shown: View, caption: str) -> Figure:
             left.set_xlabel("launch time after the cell's start [s]")
             right.set_xlabel("packets per bin (log)")
     middle = (_FOOT_IN + height - _HEAD_IN - title_in) / 2 / height
-    figure.text(0.1 / _WIDTH_IN, middle, f"{shown.label} [µs]", rotation=90, va="center", ha="left", color=_INK)
+    figure.text(0.1 / _WIDTH_IN, middle, f"{shown.label} [µs]", rotation=90, va="center", ha="left", color=INK)
     if any(len(trace.lost_sequence) for trace in shown.traces):
         lost = Line2D([], [], linestyle="none", marker="v", markersize=5, color=LOST_COLOUR, label="lost packet")
         figure.legend(
@@ -287,11 +253,11 @@ def _head(figure: Figure, shown: View, caption: str, height: float) -> None:
         f"{shown.stream}: {shown.title}",
         fontsize=13,
         fontweight="bold",
-        color=_INK,
+        color=INK,
         va="top",
     )
-    figure.text(left, 1 - 0.41 / height, caption, fontsize=8.8, color=_QUIET, va="top")
-    figure.text(left, 1 - 0.60 / height, _accuracy(shown), fontsize=8.8, color=_QUIET, va="top")
+    figure.text(left, 1 - 0.41 / height, caption, fontsize=8.8, color=QUIET, va="top")
+    figure.text(left, 1 - 0.60 / height, _accuracy(shown), fontsize=8.8, color=QUIET, va="top")
 
 
 def _accuracy(shown: View) -> str:
@@ -315,7 +281,7 @@ class _LegendKey:
 
 def _legend(keys: Sequence[Key], width: float) -> tuple[_LegendKey, ...]:
     """The keys in as many columns each as fit a figure of this width in inches."""
-    headings_in = max((_text_in(key.heading) for key in keys), default=0.0)
+    headings_in = max((text_in(key.heading, _LEGEND_PT) for key in keys), default=0.0)
     left = max(0.165, (0.3 + headings_in) / width)
     return tuple(_LegendKey(key.heading, _lines(key.entries, (0.98 - left) * width), left) for key in keys)
 
@@ -324,26 +290,20 @@ def _lines(entries: tuple[Entry, ...], room_in: float) -> tuple[tuple[Entry, ...
     """The entries line by line, as many beside each other as there is room for."""
     sample_in = _LEGEND_PT * (_LEGEND_HANDLE + _LEGEND_GAPS) / 72
     for columns in range(len(entries), 0, -1):
-        widest_in = (max(_text_in(one.text) for one in entries[column::columns]) for column in range(columns))
+        widest_in = (
+            max(text_in(one.text, _LEGEND_PT) for one in entries[column::columns]) for column in range(columns)
+        )
         if columns == 1 or sum(sample_in + text_in for text_in in widest_in) <= room_in:
             break
     return tuple(entries[at : at + columns] for at in range(0, len(entries), columns))
 
 
 def _name_in(trace: Trace) -> float:
-    return _text_in(trace.name, _TITLE_PT, "bold")
+    return text_in(trace.name, _TITLE_PT, "bold")
 
 
 def _figures_in(trace: Trace) -> float:
-    return _text_in(trace.figures, _FIGURES_PT)
-
-
-def _text_in(text: str, size_pt: float = _LEGEND_PT, weight: str = "normal") -> float:
-    """How wide the text is in inches."""
-    if not text.strip():
-        return 0.0
-    prop = FontProperties(size=size_pt, weight=weight)
-    return float(text_to_path.get_text_width_height_descent(text, prop, ismath=False)[0]) / 72
+    return text_in(trace.figures, _FIGURES_PT)
 
 
 def _draw_legend(figure: Figure, keys: Sequence[_LegendKey], below_in: float) -> None:
@@ -369,7 +329,7 @@ def _draw_legend(figure: Figure, keys: Sequence[_LegendKey], below_in: float) ->
             fontsize=_LEGEND_PT,
         )
         figure.text(
-            key.left - 0.12 / width, top / height, key.heading, fontsize=_LEGEND_PT, color=_QUIET, ha="right", va="top"
+            key.left - 0.12 / width, top / height, key.heading, fontsize=_LEGEND_PT, color=QUIET, ha="right", va="top"
         )
         top -= _LEGEND_LINE_IN * len(key.rows)
 
@@ -379,7 +339,7 @@ def _sample(entry: Entry) -> Line2D:
     return Line2D(
         [],
         [],
-        color=_QUIET if entry.colour is None else COLOURS[entry.colour],
+        color=QUIET if entry.colour is None else COLOURS[entry.colour],
         linestyle=_linestyle(entry.dash),
         linewidth=1.5,
         marker=entry.marker,

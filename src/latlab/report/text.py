@@ -17,6 +17,11 @@ def microseconds(ns: float | None) -> str:
     return f"{ns / 1000:.1f}"
 
 
+def exact(ns: int) -> str:
+    """A duration in ns as microseconds, exact and as short as can be: 101000 is "101", 67 is "0.067"."""
+    return f"{Decimal(ns).scaleb(-3).normalize():f}"
+
+
 def bound(ns: int | None) -> str:
     """What a figure may be off, ±, as microseconds with one decimal, never rounded down; "unknown" without a bound."""
     return "unknown" if ns is None else microseconds(ceil(ns / 100) * 100)

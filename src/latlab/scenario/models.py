@@ -17,7 +17,7 @@ from latlab.scenario.links import Link
 from latlab.scenario.loads import Load, LoadName
 from latlab.scenario.network import Route, Segment, routes, segments
 from latlab.scenario.parts import End, ItemName, Listed, Part, Reference, ScenarioName
-from latlab.scenario.shapers import CABLE_BPS, MADE_BPS, ShapedInterface, Shaper
+from latlab.scenario.shapers import ShapedInterface, Shaper, port_speed
 from latlab.scenario.streams import FIRST_PORT, Stream, packet_count
 from latlab.scenario.tuning import Tuning
 from latlab.scenario.units import DURATION, Duration, within
@@ -171,7 +171,7 @@ class Scenario(Part):
         """Of the port at an interface, bit/s: as its shaper says; else what a veth says, or 1 Gbit/s of a cable."""
         given = getattr(self.shaper_at(end), "speed", None)
         made = any(end in link.ends and self.link_is_created(link) for link in self.links)
-        return given or (MADE_BPS if made else CABLE_BPS)
+        return port_speed(given, made=made)
 
     @property
     def cycle(self) -> int:

@@ -9,7 +9,7 @@ from latlab.scenario.findings import Finding, Path, unknown
 from latlab.scenario.loads import LoadBase
 from latlab.scenario.network import routes
 from latlab.scenario.parts import End, parse_end
-from latlab.scenario.shapers import CABLE_BPS, MADE_BPS, PRIORITIES, Cbs, Classes, Etf, Shaper, Taprio
+from latlab.scenario.shapers import PRIORITIES, Cbs, Classes, Etf, Shaper, Taprio, port_speed
 from latlab.scenario.sketch import Sketch, where_known
 from latlab.scenario.streams import LaunchTime, Stream
 from latlab.scenario.units import format_duration
@@ -80,10 +80,8 @@ def gates_fit_their_cycle(sketch: Sketch, path: Path, shaper: Shaper) -> Iterato
 
 def speed_at(sketch: Sketch, end: str, shaper: Taprio) -> int:
     """Of the port, bit/s: as the scenario says, or what a veth says of itself."""
-    if shaper.speed is not None:
-        return shaper.speed
-    made = [link for link in sketch.links.values() if not sketch.is_cable(link.ends)]
-    return MADE_BPS if any(str(one) == end for link in made for one in link.ends) else CABLE_BPS
+    made = (link for link in sketch.links.values() if not sketch.is_cable(link.ends))
+    return port_speed(shaper.speed, made=any(str(one) == end for link in made for one in link.ends))
 
 
 def assistance_has_its_settings(_: Sketch, path: Path, shaper: Shaper) -> Iterator[Finding]:

@@ -216,6 +216,14 @@ class Taprio(Classes):
         return max((child.delta for child in children if isinstance(child, Etf)), default=0) * 3 // 2
 
 
+def port_speed(given: int | None, *, made: bool) -> int:
+    """Of a port, bit/s: what its shaper gives; else what a veth says, or 1 Gbit/s of a cable.
+
+    made: its link is made for the run.
+    """
+    return given or (MADE_BPS if made else CABLE_BPS)
+
+
 def _interface(text: str) -> str:
     parse_end(text)
     return text

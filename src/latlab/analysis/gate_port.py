@@ -1,0 +1,139 @@
+"""A port with a gate schedule: what leaves there, what it is promised, and what others there may add to that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import lcm
+
+import numpy as np
+
+from latlab.analysis.frames import Frame
+from latlab.analysis.gates import Schedule
+from latlab.analysis.promise import Flow, LaunchQueue, Mode, Promise, accepted_launches, openings_of, promise, survive
+
+PACKETS_MAX = 200_000
+"""So many departures are compared one by one."""
+
+
+@dataclass(frozen=True)
+class GateLoad:
+    """A load as the schedule meets it: frames of a traffic class, as many as it likes, none larger than this."""
+
+    name: str
+    traffic_class: int
+    frame: Frame
+
+
+@dataclass(frozen=True)
+class Port:
+    """An interface with a gate schedule.
+
+    speed_bps: of the port. largest: the largest frame of its link. delay_ns: txtime-delay, of txtime-assist. shared:
+    traffic classes in which, besides the streams and loads, anything may be, as packets of other priorities are in
+    them. beneath: what launches the packets of each class that has an etf.
+    """
+
+    interface: str
+    mode: Mode
+    schedule: Schedule
+    speed_bps: int
+    largest: Frame
+    flows: tuple[Flow, ...] = ()
+    loads: tuple[GateLoad, ...] = ()
+    delay_ns: int = 0
+    shared: frozenset[int] = frozenset()
+    beneath: dict[int, LaunchQueue] = field(default_factory=dict)
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        """The traffic classes that have a gate, a stream or a load."""
+        gates = {one for entry in self.schedule.entries for one in entry.open}
+        sent = {flow.traffic_class for flow in self.flows} | {load.traffic_class for load in self.loads}
+        return tuple(sorted(gates | sent))
+
+    def promises(self) -> tuple[Promise, ...]:
+        """What each of its streams is promised."""
+        return tuple(promise(self.schedule, self.mode, self.speed_bps, flow) for flow in self.flows)
+
+    def flow(self, name: str) -> Flow:
+        """The stream of that name."""
+        return next(flow for flow in self.flows if flow.name == name)
+
+    def open_with(self, traffic_class: int) -> tuple[int, ...]:
+        """The other classes whose gates are at some instant open together with this one's."""
+        return tuple(
+            one for one in self.classes if one != traffic_class and self.schedule.open_at_once(one, traffic_class)
+        )
+
+
+@dataclass(frozen=True)
+class Interference:
+    """What others may add to a stream's wait, each term once for each of its packets. All durations in ns.
+
+    blocking_ns: one largest frame of the link that is on the wire already: nothing pre-empts it. It is of a class that
+    is open at the same time, or of its own one where other priorities are in that. same_class_ns: one frame of each
+    other stream of its class, in front of it in the queue. other_classes_ns: one frame of each stream of classes that
+    are open at the same time, should the port prefer them: kernels from 6.3 on take the highest class first, older
+    ones the lowest queue, NICs as they are built. unbounded: loads that may add any wait: of its own class or one open
+    at the same time.
+    """
+
+    blocking_ns: int
+    same_class_ns: int
+    other_classes_ns: int
+    unbounded: tuple[str, ...]
+
+    @property
+    def total_ns(self) -> int | None:
+        """All of it; None where a load has no bound."""
+        return None if self.unbounded else self.blocking_ns + self.same_class_ns + self.other_classes_ns
+
+
+def interference(port: Port, flow: Flow) -> Interference:
+    """What the others on the port may add to the flow's wait, in the window in which it leaves.
+
+    Where that makes the rest of the window too short for it, it waits for the next one besides.
+    """
+    beside = set(port.open_with(flow.traffic_class))
+    others = [one for one in port.flows if one.name != flow.name]
+    return Interference(
+        blocking_ns=port.largest.occupied_ns(port.speed_bps) if beside or flow.traffic_class in port.shared else 0,
+        same_class_ns=_frames_ns(port, [one for one in others if one.traffic_class == flow.traffic_class]),
+        other_classes_ns=_frames_ns(port, [one for one in others if one.traffic_class in beside]),
+        unbounded=tuple(one.name for one in port.loads if one.traffic_class in beside | {flow.traffic_class}),
+    )
+
+
+def _frames_ns(port: Port, flows: list[Flow]) -> int:
+    return sum(one.frame.occupied_ns(port.speed_bps) for one in flows)
+
+
+def nearest_departures_ns(port: Port, one: Flow, other: Flow) -> int | None:
+    """The least time between departures of two streams, each promised alone; None if either has none.
+
+    Over all that comes about until both repeat; where that is too long to walk through, 0, which is the least there is.
+    """
+    cycle_ns = port.schedule.cycle_ns
+    repeat_ns = lcm(one.period_ns, other.period_ns, cycle_ns)
+    if repeat_ns // one.period_ns + repeat_ns // other.period_ns > PACKETS_MAX:
+        return 0
+    departures = []
+    for flow in (one, other):
+        _, openings = openings_of(port.schedule, port.mode, flow, port.speed_bps)
+        if not openings:
+            return None
+        launches = (
+            port.schedule.launch_phase(flow.offset_ns)
+            + np.arange(repeat_ns // flow.period_ns, dtype=np.int64) * flow.period_ns
+        )
+        accepted = accepted_launches(port.schedule, flow, port.speed_bps)
+        launches = launches[survive(accepted, np.mod(launches, cycle_ns))]
+        if not len(launches):
+            return None
+        ready = launches + flow.handover.ready_ns
+        departs = openings.departs(ready) if flow.handover.gated else ready
+        departures.append(np.sort(np.mod(departs - flow.handover.early_ns, repeat_ns)))
+    here, there = departures
+    around = np.concatenate([there[-1:] - repeat_ns, there, there[:1] + repeat_ns])
+    place = np.searchsorted(around, here)
+    return int(np.minimum(around[place] - here, here - around[place - 1]).min())

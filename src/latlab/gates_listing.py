@@ -1,0 +1,182 @@
+"""Gate schedules as text: entries, a bar of the cycle for each class, what streams are promised, warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from latlab.analysis.gate_port import Interference, Port
+from latlab.analysis.promise import Promise, lattice_of
+from latlab.analysis.words import duration
+from latlab.report.gates import Promised, departs, loads_of, short, streams_of
+from latlab.report.text import exact
+from latlab.scenario import format_rate
+
+BAR_COLUMNS = 80
+"""Labels and bars together: what every terminal and every log has room for."""
+_LABEL_MAX = 20
+_FULL, _PART, _CLOSED, _LAUNCH = "█", "▒", "·", "▲"
+_KEPT_BY = {
+    "software": "the kernel keeps the gates",
+    "txtime-assist": "an etf beneath keeps the gates, by launch times the kernel computes",
+    "offload": "the NIC keeps the gates",
+}
+ASSUMED = (
+    "Departures, after launch, are promised to packets alone in their class's queue on a free port.\n"
+    "Others may add to each one: blocking, a frame on the wire already; same class and\n"
+    "other classes, a frame of each other stream there."
+)
+
+
+def print_gates(found: Sequence[tuple[Sequence[str], Sequence[Promised]]], console: Console) -> None:
+    """Nothing; the schedules of each group of cells are printed. found: the cells' slugs, and their ports."""
+    for cells, ports in found:
+        if len(found) > 1:
+            _say(console, f"In {_cells(cells)}:" if ports else f"In {_cells(cells)}: no gate schedule")
+        for one in ports:
+            _print_port(one, console)
+    _say(console, ASSUMED)
+
+
+def bars(port: Port, columns: int = BAR_COLUMNS) -> Iterator[str]:
+    """The cycle as lines of text: for each class its open time, and below where the launches of its streams are.
+
+    A column is filled where the gate is open throughout, half where it is for a part of it.
+    """
+    names = [*(f"class {one}" for one in port.classes), *(f"  {flow.name}" for flow in port.flows)]
+    label = min(_LABEL_MAX, max(map(len, names)))
+    width = columns - label - 1
+    end = f"{exact(port.schedule.cycle_ns)} µs"
+    yield " " * (label + 1) + "0" + end.rjust(width - 1)
+    for traffic_class in port.classes:
+        yield f"{f'class {traffic_class}':{label}} {_bar(port, traffic_class, width)}"
+        for flow in port.flows:
+            if flow.traffic_class == traffic_class:
+                lattice = lattice_of(port.schedule, flow)
+                columns_hit = _columns_hit(lattice.first_ns, lattice.step_ns, port.schedule.cycle_ns, width)
+                marks = "".join(_LAUNCH if hit else " " for hit in columns_hit)
+                yield f"{_cut(f'  {flow.name}', label):{label}} {marks}".rstrip()
+
+
+def _print_port(one: Promised, console: Console) -> None:
+    port, schedule = one.port, one.port.schedule
+    shift = f" + {exact(schedule.shift_ns)} µs" if schedule.shift_ns else ""
+    _say(
+        console,
+        f"{port.interface}: cycle of {exact(schedule.cycle_ns)} µs from its multiples in TAI{shift} on, "
+        f"{format_rate(port.speed_bps)}; {port.mode}: {_KEPT_BY[port.mode]}",
+    )
+    console.print(_entries(port))
+    for line in bars(port):
+        _say(console, line)
+    if port.flows:
+        console.print(_promises(one))
+        for promised, meets in zip(one.promises, one.interference, strict=True):
+            left = departure_windows(promised, port.flow(promised.stream).handover.early_ns)
+            _say(console, f"  {promised.stream}: {left}{f'; {others(meets)}' if promised.departs else ''}")
+    else:
+        _say(console, "\nNo stream leaves here.")
+    for number, warned in enumerate(one.warnings):
+        _say(console, f"{'' if number else chr(10)}  warning: {warned.where}: {warned.what} ({warned.remedy})")
+    _say(console, "")
+
+
+def _entries(port: Port) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("from [µs]", "to [µs]", "length [µs]"):
+        table.add_column(heading, justify="right", overflow="fold")
+    table.add_column("open classes, and who is in them", overflow="fold")
+    for start, entry in zip(port.schedule.starts_ns, port.schedule.entries, strict=True):
+        times = map(exact, (start, start + entry.length_ns, entry.length_ns))
+        open_classes = " · ".join(_class_with_names(port, one) for one in entry.open) or "none"
+        table.add_row(*map(Text, (*times, open_classes)))
+    return table
+
+
+def _promises(one: Promised) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("stream", "class", "frame", "on wire", "guard", "phases", "departs", "worst wait"):
+        table.add_column(heading, overflow="fold", justify="left" if heading == "stream" else "right")
+    for promised in one.promises:
+        cells = (
+            promised.stream,
+            str(promised.traffic_class),
+            f"{promised.frame.size} B",
+            duration(promised.frame_ns),
+            duration(promised.guard_ns),
+            str(promised.phases),
+            departs(promised),
+            "" if promised.worst_wait_ns is None else short(promised.worst_wait_ns),
+        )
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def others(meets: Interference) -> str:
+    """What others may add to the wait of each of its packets, term by term, as a sentence's end."""
+    terms = {
+        "blocking": meets.blocking_ns,
+        "same class": meets.same_class_ns,
+        "other classes": meets.other_classes_ns,
+    }
+    told = [f"{name} {short(ns)}" for name, ns in terms.items() if ns]
+    told += [f"{name} without bound" for name in meets.unbounded]
+    return f"others may add {', '.join(told)}" if told else "others add nothing"
+
+
+def departure_windows(promised: Promise, early_ns: int = 0) -> str:
+    """Which windows its packets leave in, as a sentence's end. early_ns: how much earlier they do."""
+    if not promised.departs:
+        return "no packet ever departs"
+    used = [share for share in promised.windows if share.phases]
+    if not promised.windows:
+        return "departs by its launch times"
+    if used and used[0].window.end_ns is None:
+        return "its gate never closes"
+    parts = []
+    for share in used:
+        among = f" ({share.phases} of {promised.phases} phases)" if len(used) > 1 else ""
+        parts.append(f"{exact(share.window.start_ns)} to {exact(share.window.end_ns or 0)} µs{among}")
+    early = f", {exact(early_ns)} µs early" if early_ns else ""
+    return f"leaves in the window{'s' if len(parts) > 1 else ''} {', '.join(parts)}{early}"
+
+
+def _class_with_names(port: Port, traffic_class: int) -> str:
+    names = [*streams_of(port, traffic_class), *(f"load {name}" for name in loads_of(port, traffic_class))]
+    return f"{traffic_class} ({', '.join(names)})" if names else str(traffic_class)
+
+
+def _bar(port: Port, traffic_class: int, width: int) -> str:
+    """Exact: columns are compared as whole multiples of 1/width of a nanosecond."""
+    cycle_ns = port.schedule.cycle_ns
+    open_parts = [0] * width
+    for window in port.schedule.entry_windows(traffic_class):
+        start, end = window.start_ns * width, (window.start_ns + (window.length_ns or 0)) * width
+        for column in range(start // cycle_ns, min(width, -(-end // cycle_ns))):
+            open_parts[column] += min(end, (column + 1) * cycle_ns) - max(start, column * cycle_ns)
+    return "".join(_FULL if part == cycle_ns else _PART if part else _CLOSED for part in open_parts)
+
+
+def _columns_hit(first_ns: int, step_ns: int, cycle_ns: int, width: int) -> list[bool]:
+    """In which of the columns of the cycle a phase is."""
+    hit = []
+    for column in range(width):
+        start, end = -(-column * cycle_ns // width), -(-(column + 1) * cycle_ns // width)
+        hit.append(start + (first_ns - start) % step_ns < end)
+    return hit
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def _cells(slugs: Sequence[str]) -> str:
+    return f"cell{'s' if len(slugs) > 1 else ''} {', '.join(slugs)}"
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,217 @@
+"""Gate schedules as people see them: the ports of a scenario, text, picture, JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+import yaml
+from matplotlib.patches import Rectangle
+from matplotlib.text import Text
+from PIL import Image
+from rich.console import Console
+
+from latlab.errors import UsageError
+from latlab.gates_listing import BAR_COLUMNS, bars, print_gates
+from latlab.report.gates import Promised, as_document, scenario_ports, schedules
+from latlab.report.gates_picture import gates_figure, write_gates_picture
+from latlab.report.palette import COLOURS
+from latlab.report.style import STYLE
+from latlab.scenario import Cell, load_scenario
+
+GATES = [
+    {"open": [0, 1], "for": "101us"},
+    {"open": [1], "for": "103us"},
+    {"open": [1, 2], "for": "109us"},
+    {"open": [1, 3], "for": "190us"},
+]
+TAPRIO: dict[str, Any] = {"kind": "taprio", "mode": "software", "map": {"7": 0, "5": 1}, "rest": 3, "gates": GATES}
+STREAM = {"talker": "sensor", "listener": "ecu", "period": "1006us", "size": "64B", "priority": 7}
+SCENARIO: dict[str, Any] = {
+    "name": "gates",
+    "hosts": {"sensor": {"kind": "netns"}, "ecu": {"kind": "netns"}},
+    "links": [{"ends": ["sensor.eth0", "ecu.eth0"], "queues": 4}],
+    "shapers": {"sensor.eth0": TAPRIO},
+    "streams": {"control": STREAM},
+    "duration": "1s",
+}
+NETPERF = {"kind": "netperf", "from": "sensor", "to": "ecu"}
+"""Priority 0: class 3."""
+
+
+def cells_of(tmp_path: Path, **parts: Any) -> list[Cell]:
+    path = tmp_path / "gates.yaml"
+    path.write_text(yaml.safe_dump(SCENARIO | parts))
+    return list(load_scenario(path).combinations)
+
+
+def shown(tmp_path: Path, **parts: Any) -> list[tuple[tuple[str, ...], list[Promised]]]:
+    groups = schedules(cells_of(tmp_path, **parts))
+    return [(group.cells, [Promised.of(port) for port in group.ports]) for group in groups]
+
+
+def text(tmp_path: Path, **parts: Any) -> str:
+    file = io.StringIO()
+    print_gates(shown(tmp_path, **parts), Console(file=file, width=140))
+    return file.getvalue()
+
+
+def test_a_port_has_the_streams_and_loads_that_leave_by_it(tmp_path: Path) -> None:
+    back = STREAM | {"talker": "ecu", "listener": "sensor"}
+    (cell,) = cells_of(tmp_path, streams={"control": STREAM, "back": back}, loads={"netperf": NETPERF})
+    (port,) = scenario_ports(cell.scenario)
+    assert (port.interface, port.speed_bps, port.schedule.cycle_ns) == ("sensor.eth0", 10**10, 503_000)
+    assert [(flow.name, flow.traffic_class, flow.frame.size) for flow in port.flows] == [("control", 0, 110)]
+    assert [(load.name, load.traffic_class, load.frame.size) for load in port.loads] == [("netperf", 3, 1518)]
+    assert port.shared == {1, 3}
+
+
+@pytest.mark.parametrize(("speed", "expected"), [(None, 10**10), ("100Mbit/s", 10**8)])
+def test_a_port_is_as_fast_as_the_scenario_says_or_as_a_veth(tmp_path: Path, speed: Any, expected: int) -> None:
+    shaper = TAPRIO | ({"speed": speed} if speed else {})
+    (cell,) = cells_of(tmp_path, shapers={"sensor.eth0": shaper})
+    assert scenario_ports(cell.scenario)[0].speed_bps == expected
+
+
+def test_a_cable_that_is_there_is_taken_for_a_gigabit(tmp_path: Path) -> None:
+    hosts = {"sensor": {"kind": "ssh"}, "ecu": {"kind": "local"}}
+    (cell,) = cells_of(tmp_path, hosts=hosts, links=[{"ends": ["sensor.eth0", "ecu.eth0"]}])
+    assert scenario_ports(cell.scenario)[0].speed_bps == 10**9
+
+
+def test_cells_with_the_same_schedules_and_streams_are_told_once(tmp_path: Path) -> None:
+    matrix = {"loads": ["none", "netperf"], "shapers.sensor.eth0.mode": ["software", "offload"]}
+    found = schedules(cells_of(tmp_path, loads={"netperf": NETPERF}, matrix=matrix))
+    assert [len(group.cells) for group in found] == [2, 2]
+    assert [[load.name for load in port.loads] for group in found for port in group.ports] == [["netperf"]] * 2
+    assert [port.mode for group in found for port in group.ports] == ["software", "offload"]
+
+
+def test_without_a_schedule_it_is_said_where_to_look(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no interface has a gate schedule .*docs/scenario\.md"):
+        schedules(cells_of(tmp_path, shapers={}))
+
+
+def test_a_cell_without_a_schedule_beside_others_is_named(tmp_path: Path) -> None:
+    said = text(tmp_path, matrix={"shapers": [{}, {"sensor.eth0": TAPRIO}]})
+    assert "no gate schedule" in said
+    assert "sensor.eth0: cycle of 503 µs" in said
+
+
+def test_the_text_has_entries_bars_promises_and_warnings(tmp_path: Path) -> None:
+    said = text(tmp_path, streams={"control": STREAM, "status": STREAM | {"period": "1ms"}})
+    assert "sensor.eth0: cycle of 503 µs from its multiples in TAI on, 10Gbit/s; software" in said
+    assert "0 (control, status) · 1" in said
+    assert "leaves in the window 0 to 101 µs; others may add blocking 1.234 µs, same class 104 ns\n" in said
+    assert "warning: stream status: a period of 1 ms is no multiple of the cycle, 503 µs" in said
+    assert said.count("warning:") == 2
+
+
+def test_the_text_fits_a_narrow_terminal(tmp_path: Path) -> None:
+    file = io.StringIO()
+    print_gates(shown(tmp_path, streams={"control": STREAM | {"period": "1ms"}}), Console(file=file, width=80))
+    assert re.search(r"^ control +0 +110 B +95 ns +95 ns +503 +0 to 402 µs +402 µs", file.getvalue(), re.MULTILINE)
+
+
+def test_the_bars_are_as_wide_as_they_may_be_and_show_each_gate(tmp_path: Path) -> None:
+    ((_, (one,)),) = shown(tmp_path)
+    lines = list(bars(one.port))
+    assert all(len(line) <= BAR_COLUMNS for line in lines)
+    assert [len(line) for line in lines if line.startswith("class")] == [BAR_COLUMNS] * 4
+    rows = {line[:7]: line[10:] for line in lines if line.startswith("class")}
+    assert set(rows["class 1"]) == {"█"}
+    width = len(rows["class 0"])
+    for name, (first, last) in {"class 0": (0, 101), "class 2": (204, 313), "class 3": (313, 503)}.items():
+        for column, mark in enumerate(rows[name]):
+            start, end = column * 503 / width, (column + 1) * 503 / width
+            inside = max(0.0, min(end, last) - max(start, first))
+            assert mark == ("·" if inside == 0 else "█" if inside > 503 / width - 1e-9 else "▒")
+    assert next(line for line in lines if "control" in line).index("▲") == 10
+
+
+def test_the_document_has_all_of_it_as_json(tmp_path: Path) -> None:
+    ((_, (one,)),) = shown(tmp_path, loads={"netperf": NETPERF})
+    document = json.loads(json.dumps(as_document(one)))
+    assert (document["interface"], document["cycle_ns"], document["speed_bps"]) == ("sensor.eth0", 503_000, 10**10)
+    assert [(entry["from_ns"], entry["to_ns"], list(entry["open"])) for entry in document["entries"]] == [
+        (0, 101_000, ["0", "1"]),
+        (101_000, 204_000, ["1"]),
+        (204_000, 313_000, ["1", "2"]),
+        (313_000, 503_000, ["1", "3"]),
+    ]
+    (stream,) = document["streams"]
+    assert (stream["name"], stream["earliest_ns"], stream["latest_ns"], stream["guard_ns"]) == ("control", 0, 0, 95)
+    assert stream["windows"] == [{"from_ns": 0, "to_ns": 101_000, "phases": 1}]
+    assert stream["interference"]["blocking_ns"] == stream["interference"]["total_ns"] > 0
+    assert document["loads"] == [{"name": "netperf", "traffic_class": 3, "frame_bytes": 1518}]
+
+
+ASSISTED = TAPRIO | {"mode": "txtime-assist", "delta": "50us", "shift": "7us", "speed": "100Mbit/s"}
+MANY = {
+    "control": STREAM,
+    "drifting": STREAM | {"period": "1ms", "priority": 0, "size": "1400B"},
+    "too-long-for-any-window-it-has": STREAM | {"size": "1400B"},
+    "a-third": STREAM | {"period": "503us", "offset": "90us", "priority": 5},
+}
+
+
+def test_the_picture_has_ink_for_each_open_gate_in_its_colour(tmp_path: Path) -> None:
+    found = shown(tmp_path)
+    with mpl.rc_context(STYLE):
+        figure = gates_figure("gates", found)
+        file = io.BytesIO()
+        figure.savefig(file, dpi=figure.dpi)
+    with Image.open(file) as image:
+        pixels = np.asarray(image.convert("RGB")).astype(float)
+    (axes,) = figure.axes
+    box = axes.get_window_extent()
+    panel = pixels[int(pixels.shape[0] - box.y1) : int(pixels.shape[0] - box.y0), int(box.x0) : int(box.x1)]
+    for traffic_class, share in {0: 101 / 503, 1: 1.0, 2: 109 / 503, 3: 190 / 503}.items():
+        ink = np.array(mpl.colors.to_rgb(COLOURS[traffic_class])) * 255 * 0.3 + 242 * 0.7
+        columns = (np.abs(panel - ink).max(axis=2) < 3).any(axis=0)
+        assert columns.mean() == pytest.approx(share, abs=0.02)
+
+
+@pytest.mark.parametrize("parts", [{}, {"streams": MANY, "shapers": {"sensor.eth0": ASSISTED}}], ids=["plain", "full"])
+def test_no_text_of_the_picture_overlaps_another_or_leaves_it(tmp_path: Path, parts: Any) -> None:
+    with mpl.rc_context(STYLE):
+        figure = gates_figure("gates", shown(tmp_path, loads={"netperf": NETPERF}, **parts))
+        figure.draw_without_rendering()
+        boxes = [
+            (one.get_text(), one.get_window_extent())
+            for one in figure.findobj(Text)
+            if isinstance(one, Text) and one.get_text().strip() and one.get_visible()
+        ]
+    whole = figure.bbox
+    for number, (said, box) in enumerate(boxes):
+        assert box.x0 >= whole.x0 and box.x1 <= whole.x1 and box.y0 >= whole.y0 and box.y1 <= whole.y1, said
+        assert not [other for other, there in boxes[:number] if box.overlaps(there)], said
+
+
+def test_windows_of_txtime_assist_are_drawn_early_too(tmp_path: Path) -> None:
+    with mpl.rc_context(STYLE):
+        (axes,) = gates_figure("gates", shown(tmp_path, shapers={"sensor.eth0": ASSISTED})).axes
+    outlines = [
+        one for one in axes.patches if isinstance(one, Rectangle) and not one.get_fill() and not one.get_hatch()
+    ]
+    assert sorted(one.get_x() for one in outlines) == [0, 453_000]
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_the_same_schedules_make_the_same_file(tmp_path: Path, kind: str) -> None:
+    found = shown(tmp_path)
+    paths = [tmp_path / f"{name}.{kind}" for name in ("one", "other")]
+    for path in paths:
+        write_gates_picture("gates", found, path)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_a_picture_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"end it in \.png, \.svg or \.pdf"):
+        write_gates_picture("gates", shown(tmp_path), tmp_path / "gates.jpeg")
