@@ -1,4 +1,4 @@
-"""Launch times fit the qdisc that is to keep them, in clock and in what becomes of late packets."""
+"""Launch times are in the clock of the qdisc that is to keep them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from latlab.measure.specs import Bed, stream_entries, talk_spec
 from latlab.scenario import Loaded, ScenarioErrors
 
 With = Callable[..., Loaded]
@@ -18,7 +17,6 @@ GATES = {
     "mode": "software",
     "gates": [{"open": [0], "for": "1ms"}],
 }
-FOR_ETF = {"lead": "1ms", "late": "send", "allowed_lateness": "2ms"}
 
 
 def said(with_: With, values: dict[str, Any]) -> list[str]:
@@ -42,18 +40,3 @@ def test_a_clock_that_differs_from_the_qdiscs_is_a_mistake(with_: With, shaper: 
 
 def test_without_a_shaper_any_clock_may_be_right(with_: With) -> None:
     assert said(with_, {C + "launch_time": {"clock": "monotonic"}}) == []
-
-
-def test_the_agent_is_told_what_becomes_of_late_packets(with_: With) -> None:
-    scenario = with_({C + "launch_time": FOR_ETF}).scenario
-    expected = {
-        "lead_ns": 1_000_000,
-        "clock": "tai",
-        "deadline": False,
-        "late": "send",
-        "allowed_lateness_ns": 2_000_000,
-        "margin_ns": 50_000,
-    }
-    (stream,) = talk_spec(scenario, "sensor", Bed(macs={}), "0" * 16, "talker")["streams"]
-    (entry,) = stream_entries(scenario)
-    assert stream["launch_time"] == entry["launch_time"] == expected
