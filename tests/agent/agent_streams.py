@@ -42,6 +42,7 @@ class Stream:
     sink: str = ECU
     talks_by: str = "ecu"
     heard_by: str = "sensor"
+    launch_time: dict[str, Any] | None = None
 
     @property
     def framed(self) -> bool:
@@ -65,7 +66,7 @@ class Stream:
             "interface": self.talks_by,
             **{key: getattr(self, key) for key in kept},
             "batch": 1,
-            "launch_time": None,
+            "launch_time": self.launch_time,
             "transport": transport,
         }
 
@@ -95,7 +96,7 @@ class Stream:
             "priority": self.priority,
             "transport": "ethernet" if self.framed else "udp",
             "vlan": self.vlan,
-            "launch_time": None,
+            "launch_time": self.launch_time,
         }
 
 

@@ -47,7 +47,7 @@ def assert_whole(measured: Measured, *streams: Stream) -> None:
     for stream, talked, listened in zip(streams, measured.talked["streams"], measured.listened["streams"], strict=True):
         every = stream.count
         stamped = {"tx_sched": every, "tx_soft": every, "tx_hard": 0, "stray_stamps": 0}
-        launched = {"launch_invalid": 0, "launch_missed": 0}
+        launched = dict.fromkeys(("launch_invalid", "launch_missed", "launch_late", "launch_moved", "unsent_late"), 0)
         assert talked == {"stream": stream.number, "sent": every, "send_errors": 0, **stamped, **launched}
         counted = {"received": every, "repeated": 0, "reordered": 0, "out_of_range": 0}
         assert listened == {"stream": stream.number, **counted}

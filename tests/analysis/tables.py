@@ -16,6 +16,7 @@ SCHEMA: dict[str, Any] = {
     "arrival": pl.UInt64,
     "send_error": pl.Int32,
     "launch_error": pl.UInt8,
+    "late": pl.UInt8,
     "warmup": pl.Boolean,
 }
 
@@ -36,7 +37,7 @@ def packet_table(rows: Sequence[Mapping[str, Any]], stream: int = 1) -> pl.DataF
             "launch_tai_ns": n * PERIOD_NS,
         }
         arrived = sum(earlier["arrival"] is not None for earlier in table)
-        whole |= {"arrival": arrived, "send_error": 0, "launch_error": 0, "warmup": False}
+        whole |= {"arrival": arrived, "send_error": 0, "launch_error": 0, "late": 0, "warmup": False}
         for name, value in row.items():
             stamp = f"{name}_tai_ns"
             whole[stamp if stamp in SCHEMA else name] = value + n * PERIOD_NS if stamp in SCHEMA else value

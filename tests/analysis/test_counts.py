@@ -24,16 +24,20 @@ def test_every_packet_is_counted_by_what_became_of_it() -> None:
             {"arrival": None, "send_error": None},
             {"arrival": None, "launch_error": 1},
             {"arrival": None, "launch_error": 2},
+            {"late": 1},
+            {"late": 2},
+            {"late": 2, "arrival": None, "send_error": 105},
+            {"late": 3, "arrival": None, "send_error": None},
         ]
     )
     done = {"streams": [{"stream": 2, "repeated": 9}, {"stream": 1, "repeated": 4, "out_of_range": 5}], "foreign": 3}
     assert stream_counts(packets, done, 1) == {
-        "scheduled": 9,
+        "scheduled": 13,
         "warmup": 2,
-        "sent": 7,
-        "unsent": 1,
-        "send_errors": 1,
-        "received": 3,
+        "sent": 9,
+        "unsent": 2,
+        "send_errors": 2,
+        "received": 5,
         "lost": 4,
         "duplicated": 4,
         "reordered": 1,
@@ -41,6 +45,9 @@ def test_every_packet_is_counted_by_what_became_of_it() -> None:
         "foreign": 3,
         "launch_invalid": 1,
         "launch_missed": 1,
+        "launch_late": 1,
+        "launch_moved": 1,
+        "unsent_late": 1,
     }
     assert lost_after_warmup(packets) == 3
 

@@ -76,9 +76,14 @@ def bound(lower: int, upper: int) -> list[dict[str, Any]]:
     return [{"from": "sensor", "to": "ecu", "source": "exchange", "lower_ns": lower, "upper_ns": upper}]
 
 
-def launched(lead_ns: int) -> list[dict[str, Any]]:
+def launched(lead_ns: int, clock: str = "tai") -> list[dict[str, Any]]:
     stream = cell_document()["streams"][0]
-    return [{**stream, "interface": "eth0", "launch_time": {"lead_ns": lead_ns, "clock": "tai", "deadline": False}}]
+    return [{**stream, "interface": "eth0", "launch_time": {"lead_ns": lead_ns, "clock": clock, "deadline": False}}]
+
+
+def through(*qdiscs: dict[str, Any], taken_tai_ns: int = 0) -> dict[str, Any]:
+    """The facts of a talker whose eth0 has these qdiscs."""
+    return {"sensor": facts(taken_tai_ns=taken_tai_ns) | {"interfaces": {"eth0": {"qdiscs": list(qdiscs)}}}}
 
 
 def across_xdp(counts: str, *talkers: str, **changes: Any) -> Evidence:
@@ -108,6 +113,7 @@ def step(**changes: Any) -> dict[str, Any]:
     return {**done, "expected": "SCHED_FIFO 1", "actual": "SCHED_FIFO 1", "ok": True, **changes}
 
 
+SILENT = {"arrival": None, "wake_due": 0, "wake": 5, "submit": 6}
 GOOD = evidence(steps=[step()], rechecks=[step()])
 EARLY = [{**ROW, "tx_soft": -300, "rx_soft": -200, "rx_user": -150}] * 10
 
@@ -302,6 +308,16 @@ BROKEN: list[tuple[str, str, Evidence, str, str]] = [
         "SCHED_OTHER 0 at the end",
     ),
     (
+        "no packet with a launch time vanished",
+        "suspect",
+        replace(
+            evidence([ROW] * 7 + [SILENT] * 3, streams=launched(lead_ns=11 * 10**9, clock="monotonic")),
+            facts_after=through({"kind": "fq", "drops": 5, "horizon_drops": 3}, taken_tai_ns=2 * 10**9),
+        ),
+        "stream control, sensor.eth0",
+        "3 of 10 packets without any, sequences 7 to 9, handed over 11 s ahead to fq (5 dropped, 3 beyond its horizon)",
+    ),
+    (
         "every send succeeded",
         "suspect",
         evidence([ROW] * 9 + [{"send_error": 105, "arrival": None}]),
@@ -449,6 +465,33 @@ def test_a_packet_with_a_launch_time_may_leave_as_early_as_its_lead() -> None:
 
     assert "no packet arrived before it left" not in checks(200)
     assert "no packet arrived before it left" in checks(199)
+
+
+@pytest.mark.parametrize(
+    ("clock", "kind", "kept"),
+    [
+        ("tai", "etf", True),
+        ("tai", "fq", False),
+        ("monotonic", "fq", True),
+        ("monotonic", "etf", False),
+        ("realtime", "etf", False),
+        ("realtime", "fq", False),
+    ],
+)
+def test_a_launch_time_is_kept_by_a_qdisc_that_goes_by_its_clock(clock: str, kind: str, kept: bool) -> None:
+    found = replace(evidence(streams=launched(100, clock)), facts_before=through({"kind": kind}))
+    assert ("launch times are honoured" in [reason.check for reason in judge(found)]) is not kept
+
+
+@pytest.mark.parametrize(("priority", "kept"), [(6, True), (7, False)])
+def test_fq_keeps_no_launch_times_of_its_highest_priority(priority: int, kept: bool) -> None:
+    streams = [{**stream, "priority": priority} for stream in launched(100, "monotonic")]
+    found = replace(evidence(streams=streams), facts_before=through({"kind": "fq"}))
+    assert ("launch times are honoured" in [reason.check for reason in judge(found)]) is not kept
+
+
+def test_a_packet_lost_without_a_launch_time_is_no_finding_about_qdiscs() -> None:
+    assert "no packet with a launch time vanished" not in [one.check for one in judge(evidence([ROW, SILENT]))]
 
 
 def test_a_slow_reading_of_the_clocks_is_no_step() -> None:

@@ -17,7 +17,7 @@ from latlab.data.packets import build_packets, is_joined
 from latlab.data.run_folder import RunFolder, list_runs
 from latlab.listing import print_runs
 
-SENT = [(1, n, *[1_000_000 + n * 1000] * 3, 1_000_009 + n * 1000, 0) for n in range(10)]
+SENT = [(1, n, *[1_000_000 + n * 1000] * 3, 1_000_009 + n * 1000, 0, 0) for n in range(10)]
 
 
 @pytest.fixture

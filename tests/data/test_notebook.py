@@ -17,7 +17,7 @@ from latlab.data.run_folder import RunFolder
 from latlab.errors import UsageError
 
 LAUNCH = [1_000_000 + n * 1000 for n in range(10)]
-SENT = [(1, n, launch, launch, launch + 7, launch + 9, 0) for n, launch in enumerate(LAUNCH)]
+SENT = [(1, n, launch, launch, launch + 7, launch + 9, 0, 0) for n, launch in enumerate(LAUNCH)]
 
 
 @pytest.fixture

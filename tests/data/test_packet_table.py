@@ -26,8 +26,8 @@ START = 1_000_000
 CellWriter = Callable[..., CellFolder]
 
 
-def sent(stream: int, sequence: int, launch: int, error: int = 0) -> Row:
-    return (stream, sequence, launch, launch, launch + 1, launch + 2, error)
+def sent(stream: int, sequence: int, launch: int, error: int = 0, late: int = 0) -> Row:
+    return (stream, sequence, launch, launch, launch + 1, launch + 2, error, late)
 
 
 def received(stream: int, sequence: int, launch: int) -> Row:
@@ -80,6 +80,7 @@ def test_a_packet_has_what_both_ends_recorded(make_cell: CellWriter) -> None:
         "arrival": 0,
         "send_error": 0,
         "launch_error": 0,
+        "late": 0,
         "warmup": False,
     }
 
@@ -87,12 +88,8 @@ def test_a_packet_has_what_both_ends_recorded(make_cell: CellWriter) -> None:
 def test_a_packet_that_was_never_sent_is_a_row_with_its_launch_time(make_cell: CellWriter) -> None:
     row = join_cell(make_cell([stream_of(1)])).packets.row(9, named=True)
     assert row.pop("launch_tai_ns") == START + 9000
-    assert (row.pop("stream"), row.pop("sequence"), row.pop("launch_error"), row.pop("warmup")) == (
-        1,
-        9,
-        0,
-        False,
-    )
+    known = ("stream", "sequence", "launch_error", "late", "warmup")
+    assert [row.pop(name) for name in known] == [1, 9, 0, 0, False]
     assert set(row.values()) == {None}
 
 
@@ -109,6 +106,7 @@ def test_the_table_has_the_documented_types(make_cell: CellWriter) -> None:
         "arrival": pl.UInt64,
         "send_error": pl.Int32,
         "launch_error": pl.UInt8,
+        "late": pl.UInt8,
         "warmup": pl.Boolean,
     }
 
@@ -139,6 +137,15 @@ def test_a_stamp_of_no_packet_is_stray(make_cell: CellWriter, row: Row) -> None:
 def test_refused_launch_times_are_marked(make_cell: CellWriter) -> None:
     packets = join_cell(make_cell([stream_of(1)], stamps=[(1, 2, 3, 0), (1, 5, 4, 0)])).packets
     assert packets["launch_error"].to_list() == [0, 0, 1, 0, 0, 2, 0, 0, 0, 0]
+
+
+def test_a_packet_too_late_to_be_handed_over_was_woken_for_and_never_submitted(make_cell: CellWriter) -> None:
+    rows = [sent(1, n, START + n * 1000, late=late) for n, late in enumerate((0, 1, 2, 3))]
+    packets = join_cell(make_cell([stream_of(1, count=5)], sent=rows)).packets
+    assert packets["late"].to_list() == [0, 1, 2, 3, 0]
+    assert packets["send_error"].to_list() == [0, 0, 0, None, None]
+    assert packets["submit_tai_ns"].is_null().to_list() == [False, False, False, True, True]
+    assert packets["wake_tai_ns"].is_null().to_list() == [False, False, False, False, True]
 
 
 def test_arrival_counts_each_stream_by_itself(make_cell: CellWriter) -> None:
@@ -282,7 +289,7 @@ stamps = st.integers(-(2**60), 2**60)
 
 @settings(max_examples=150)
 @given(
-    sent_rows=st.lists(st.tuples(keys, stamps, stamps, stamps, st.sampled_from([0, 105]))),
+    sent_rows=st.lists(st.tuples(keys, stamps, stamps, stamps, st.sampled_from([0, 105]), st.integers(0, 3))),
     stamp_rows=st.lists(st.tuples(keys, st.integers(0, 5), stamps)),
     received_rows=st.lists(st.tuples(keys, st.none() | stamps, st.none() | stamps, stamps)),
     piece=st.integers(1, 5),
@@ -315,14 +322,16 @@ def naive_join(
     kinds = {0: "tx_sched_tai_ns", 1: "tx_soft_tai_ns", 2: "tx_hard_tai_ns"}
     names = ("wake_due_tai_ns", "wake_tai_ns", "submit_tai_ns", "send_error", *kinds.values())
     names += ("rx_hard_tai_ns", "rx_soft_tai_ns", "rx_user_tai_ns", "arrival")
-    packets = {key: dict.fromkeys(names) | {"launch_error": 0} for key in scheduled}
+    packets = {key: dict.fromkeys(names) | {"launch_error": 0, "late": 0} for key in scheduled}
     strays = dict.fromkeys(("sent", "stamps", "received"), 0)
     for stream, sequence, _, *rest in tables["sent"]:
         packet = packets.get((stream, sequence))
-        if packet is None or packet["send_error"] is not None:
+        if packet is None or packet["wake_tai_ns"] is not None:
             strays["sent"] += 1
             continue
-        packet.update(zip(names[:4], rest, strict=True))
+        packet.update(zip((*names[:4], "late"), rest, strict=True))
+        if packet["late"] == 3:
+            packet |= dict.fromkeys(("submit_tai_ns", "send_error"))
     for stream, sequence, kind, stamp in tables["stamps"]:
         packet = packets.get((stream, sequence))
         name = kinds.get(kind, "launch_error")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest import mock
 
 import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from recorded import recording_bytes
 
@@ -64,6 +66,17 @@ def test_an_empty_recording_has_the_tables_columns(path: Path) -> None:
         "stamp_ns": pl.Int64,
     }
     assert not recording.complete
+
+
+def test_what_earlier_agents_did_not_record_of_a_packet_is_0(path: Path) -> None:
+    earlier = pa.schema(list(SCHEMAS["sent"])[:-1])
+    with mock.patch.dict(SCHEMAS, sent=earlier):
+        path.write_bytes(recording_bytes("sent", [[(1, 0, 5, 4, 6, 7, 0)], [(1, 1, 6, 5, 7, 8, 105)]]))
+    recording = read_recording(path, "sent")
+    assert recording.complete
+    assert recording.table.columns == SCHEMAS["sent"].names
+    assert recording.table["late"].to_list() == [0, 0]
+    assert recording.table["error"].to_list() == [0, 105]
 
 
 def test_a_missing_timestamp_is_null(path: Path) -> None:

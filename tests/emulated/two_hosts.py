@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 from emulated_machine import AGENT, IP, TC, Conversation, Machine
 
-from latlab.data.packets import build_packets
+from latlab.data.packets import RecordingFindings, build_packets, read_findings
 from latlab.data.recordings import read_recording
 from latlab.data.run_folder import CellFolder
 
@@ -50,9 +50,9 @@ def ethernet(vlan: int, pcp: int) -> Transport:
     return Transport(frame | {"destination": MACS["ecu"], "pcp": pcp}, frame)
 
 
-def launched(lead_ns: int, *, deadline: bool = False) -> Document:
-    """A stream's launch time: handed in so long before."""
-    return {"lead_ns": lead_ns, "clock": "tai", "deadline": deadline}
+def launched(lead_ns: int, *, clock: str = "tai", deadline: bool = False, **late: Any) -> Document:
+    """A stream's launch time: handed in so long before, in that clock. late: what becomes of packets that are late."""
+    return {"lead_ns": lead_ns, "clock": clock, "deadline": deadline, **late}
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,8 @@ class Found:
     """What a measurement found.
 
     ready, talked, listened: the talker's ready event, both agents' done events. packets: the packet table of
-    docs/formats.md. stamps: what the talker's error queues said, as recorded.
+    docs/formats.md. stamps, clocks: what the talker's error queues said, and how its clocks stood, as recorded.
+    findings: what the join saw of each recording.
     """
 
     ready: Document
@@ -110,6 +111,8 @@ class Found:
     listened: Document
     packets: pl.DataFrame
     stamps: pl.DataFrame
+    clocks: pl.DataFrame
+    findings: dict[str, RecordingFindings]
 
     def total(self, counter: str) -> int:
         """A counter of the talker's or the listener's, all streams together."""
@@ -215,8 +218,12 @@ class Hosts:
                 "agents": agents,
             }
         )
-        stamps = read_recording(self._folder.recording("talk", "sensor", "stamps"), "stamps", run_id=RUN_ID)
-        return Found(heard["talk"], talked, listened, build_packets(self._folder), stamps.table)
+        stamps, clocks = (
+            read_recording(self._folder.recording("talk", "sensor", table), table, run_id=RUN_ID).table
+            for table in ("stamps", "clocks")
+        )
+        packets = build_packets(self._folder)
+        return Found(heard["talk"], talked, listened, packets, stamps, clocks, read_findings(self._folder))
 
     def _spec(self, verb: str, host: str) -> Document:
         return {"run_id": RUN_ID, "recording": f"/tmp/{self._folder.prefix(verb, host).name}", "realtime": {}}

@@ -109,7 +109,17 @@ def test_a_launch_time_brings_its_lead_and_its_batch(scenario: Make) -> None:
     small = scenario(streams={"control": stream(launch_time=launch)})
     (talked,) = talk_spec(small, "sensor", BED, RUN, "")["streams"]
     assert talked["batch"] == 8
-    assert talked["launch_time"] == {"lead_ns": 500_000, "clock": "tai", "deadline": True}
+    left_to_the_kernel = {"late": "report", "allowed_lateness_ns": 0, "margin_ns": 50_000}
+    assert talked["launch_time"] == {"lead_ns": 500_000, "clock": "tai", "deadline": True, **left_to_the_kernel}
+    assert stream_entries(small)[0]["launch_time"] == talked["launch_time"]
+
+
+def test_a_launch_time_brings_its_clock_and_what_becomes_of_late_packets(scenario: Make) -> None:
+    launch = {"lead": "1ms", "clock": "monotonic", "late": "send", "allowed_lateness": "2ms", "margin": "20us"}
+    small = scenario(streams={"control": stream(launch_time=launch)})
+    (talked,) = talk_spec(small, "sensor", BED, RUN, "")["streams"]
+    late = {"late": "send", "allowed_lateness_ns": 2_000_000, "margin_ns": 20_000}
+    assert talked["launch_time"] == {"lead_ns": 1_000_000, "clock": "monotonic", "deadline": False, **late}
     assert stream_entries(small)[0]["launch_time"] == talked["launch_time"]
 
 

@@ -16,6 +16,7 @@ mod recording;
 mod session;
 mod shared_memory;
 mod tables;
+mod tai;
 mod talk;
 
 use clap::{Parser, Subcommand};
@@ -52,6 +53,8 @@ enum Verb {
         #[arg(long = "interface", value_name = "NAME")]
         interfaces: Vec<String>,
     },
+    /// Print CLOCK_TAI, CLOCK_REALTIME and the kernel's TAI offset, as JSON; set that offset; or tell when a cycle begins.
+    Tai(tai::Asked),
     /// Run a program in a guest as if it ran here.
     In {
         /// Seconds within which the guest must answer.
@@ -98,6 +101,7 @@ fn main() -> ExitCode {
         Verb::Flood => flood::run(),
         Verb::Bridge => bridge::run(),
         Verb::Facts { interfaces } => return facts::run(&interfaces),
+        Verb::Tai(asked) => return tai::run(&asked),
         Verb::In { patience, directory, words } => return inside::run_in(&directory, &words, patience),
         Verb::Over { patience, by, words } => return inside::run_over(&by, &words, patience),
         Verb::Init => return init::run(),

@@ -50,6 +50,7 @@ impl Row for Sent {
             ("wake_tai_ns", false, instants(rows, |r| r.wake_tai_ns)),
             ("submit_tai_ns", false, instants(rows, |r| r.submit_tai_ns)),
             ("error", false, Arc::new(Int32Array::from_iter_values(rows.iter().map(|r| r.error)))),
+            ("late", false, Arc::new(UInt8Array::from_iter_values(rows.iter().map(|r| r.late as u8)))),
         ]
     }
 }

@@ -16,7 +16,7 @@ pub enum Clock {
 }
 
 impl Clock {
-    fn id(self) -> libc::clockid_t {
+    pub(crate) fn id(self) -> libc::clockid_t {
         match self {
             Self::Tai => libc::CLOCK_TAI,
             Self::Realtime => libc::CLOCK_REALTIME,

@@ -1,5 +1,6 @@
 //! Sockets for probes: UDP and raw Ethernet, with the options measuring needs.
 
+use crate::clock::Clock;
 use crate::{Error, check};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -251,13 +252,13 @@ impl Socket {
         self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &flags, "SO_TIMESTAMPING")
     }
 
-    /// Lets packets carry a launch time (SCM_TXTIME) on CLOCK_TAI, and has the qdisc report those it drops.
+    /// Lets packets carry a launch time (SCM_TXTIME) on `clock`, and has the qdisc report those it drops.
     ///
     /// # Errors
-    /// EPERM without CAP_NET_ADMIN.
-    pub fn set_launch_time(&self, deadline: bool) -> Result<(), Error> {
+    /// EPERM without CAP_NET_ADMIN, which all but CLOCK_MONOTONIC need; EINVAL for CLOCK_MONOTONIC_RAW.
+    pub fn set_launch_time(&self, clock: Clock, deadline: bool) -> Result<(), Error> {
         let flags = libc::SOF_TXTIME_REPORT_ERRORS | if deadline { libc::SOF_TXTIME_DEADLINE_MODE } else { 0 };
-        let txtime = libc::sock_txtime { clockid: libc::CLOCK_TAI, flags };
+        let txtime = libc::sock_txtime { clockid: clock.id(), flags };
         self.set(libc::SOL_SOCKET, libc::SO_TXTIME, &txtime, "SO_TXTIME")
     }
 

@@ -63,9 +63,37 @@ pub fn timex() -> Result<Timex, Error> {
     })
 }
 
+/// `MAX_TAI_OFFSET` (kernel/time/ntp.c): more is passed over without an error.
+pub const MAX_TAI_OFFSET_S: i32 = 100_000;
+
+/// Tells the kernel what TAI − UTC is (ADJ_TAI). CLOCK_TAI moves by the difference, for every program of the machine;
+/// CLOCK_REALTIME and CLOCK_MONOTONIC stay.
+///
+/// # Errors
+/// EPERM without CAP_SYS_TIME; EINVAL for what the kernel would pass over: less than 0, or above [`MAX_TAI_OFFSET_S`].
+pub fn set_tai_offset_s(seconds: i32) -> Result<(), Error> {
+    let call = format!("adjtimex ADJ_TAI {seconds}");
+    if !(0..=MAX_TAI_OFFSET_S).contains(&seconds) {
+        return Err(Error { call, errno: libc::EINVAL });
+    }
+    // SAFETY: all-zero is a valid timex.
+    let mut timex: libc::timex = unsafe { std::mem::zeroed() };
+    timex.modes = libc::ADJ_TAI;
+    timex.constant = seconds.into();
+    // SAFETY: `timex` is valid for reading and writing.
+    check(unsafe { libc::adjtimex(&raw mut timex) }, &call).map(drop)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_offset_the_kernel_would_pass_over_is_an_error() {
+        for seconds in [-1, MAX_TAI_OFFSET_S + 1, i32::MIN, i32::MAX] {
+            assert_eq!(set_tai_offset_s(seconds).unwrap_err().errno, libc::EINVAL, "{seconds}");
+        }
+    }
 
     #[test]
     fn the_tai_offset_is_the_one_between_the_two_clocks() {

@@ -155,6 +155,12 @@ pub struct TalkTotals {
     pub sent: u64,
     /// Refused by the kernel.
     pub send_errors: u64,
+    /// Not handed over: too late for their launch times.
+    pub unsent_late: u64,
+    /// Handed over after their launch times, with them.
+    pub launch_late: u64,
+    /// Handed over with later launch times than the schedule's.
+    pub launch_moved: u64,
     /// Timestamps received, by kind.
     pub tx_sched: u64,
     /// Timestamps received, by kind.

@@ -1,8 +1,8 @@
 //! What the agent decides and computes, with no socket, no clock and no thread.
 //!
 //! Everything here is a function of its arguments, so it is tested without a network: the probe packet,
-//! the schedule, the bookkeeping of sequences, the meaning of error-queue messages, the bound between
-//! two clocks, and the formats shared with the lab (`docs/formats.md`).
+//! the schedule, the bookkeeping of sequences, the meaning of error-queue messages, launch times, the
+//! bound between two clocks, and the formats shared with the lab (`docs/formats.md`).
 
 #![forbid(unsafe_code)]
 
@@ -10,6 +10,7 @@ pub mod envelope;
 pub mod errqueue;
 pub mod event;
 pub mod exchange;
+pub mod launch;
 pub mod page;
 pub mod port;
 pub mod probe;

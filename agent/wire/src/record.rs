@@ -1,6 +1,8 @@
 //! The rows of the recordings, as the hot threads make them: plain, fixed-size, copied through a ring.
 
-/// A packet handed to the kernel (table `sent`).
+use crate::launch::Late;
+
+/// A packet handed to the kernel, or dropped as too late for its launch time (table `sent`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
     /// Number of the stream.
@@ -13,10 +15,12 @@ pub struct Sent {
     pub wake_due_tai_ns: i64,
     /// When the thread woke, or came round to it without having slept.
     pub wake_tai_ns: i64,
-    /// Just before the send call.
+    /// Just before the send call; when it was found too late, if it was dropped.
     pub submit_tai_ns: i64,
     /// 0, or the errno of the send call.
     pub error: i32,
+    /// Whether it was late for its launch time, and what was done then.
+    pub late: Late,
 }
 
 /// What an error-queue message says about a packet.

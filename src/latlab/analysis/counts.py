@@ -41,8 +41,12 @@ def stream_counts(packets: pl.DataFrame, listened: Mapping[str, Any], stream: in
     sent, and never arrived (RFC 7680 §2.4: within any time). duplicated: further copies (RFC 5560 §4.2).
     reordered: RFC 4737 §3.3. out_of_range: refused, as their sequence is none of the stream's. foreign:
     packets at the listener that were not ours; it cannot say which stream they were meant for, so each of its
-    streams has them all.
+    streams has them all. Of packets with launch times: launch_invalid, launch_missed: dropped by the qdisc, as it
+    said; launch_late: handed over after their launch times; launch_moved: handed over with later ones; unsent_late:
+    those of `unsent` that were too late to be handed over.
     """
+    late = pl.col("late") if "late" in packets.columns else pl.lit(0)
+    taken = pl.col("send_error") == 0
     counts = packets.select(
         scheduled=pl.len(),
         warmup=pl.col("warmup").sum(),
@@ -53,6 +57,9 @@ def stream_counts(packets: pl.DataFrame, listened: Mapping[str, Any], stream: in
         lost=_LOST.sum(),
         launch_invalid=(pl.col("launch_error") == 1).sum(),
         launch_missed=(pl.col("launch_error") == 2).sum(),
+        launch_late=(taken & (late == 1)).sum(),
+        launch_moved=(taken & (late == 2)).sum(),
+        unsent_late=(pl.col("send_error").is_null() & (late == 3)).sum(),
     ).row(0, named=True)
     of_stream: Mapping[str, Any] = next((s for s in listened.get("streams", []) if s["stream"] == stream), {})
     return {
@@ -69,6 +76,9 @@ def stream_counts(packets: pl.DataFrame, listened: Mapping[str, Any], stream: in
         "foreign": listened.get("foreign", 0),
         "launch_invalid": counts["launch_invalid"],
         "launch_missed": counts["launch_missed"],
+        "launch_late": counts["launch_late"],
+        "launch_moved": counts["launch_moved"],
+        "unsent_late": counts["unsent_late"],
     }
 
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from latlab.analysis.accept import evaluate
 from latlab.analysis.counts import lost_after_warmup, refused_counts, reordered_sequences, stream_counts, stream_rows
+from latlab.analysis.losses import silent_drops
 from latlab.analysis.metrics import BOUND, METRICS, Metric, Values, metric_values
 from latlab.analysis.statistics import statistics
 from latlab.analysis.trust import NOTHING_MEASURED, Reason, verdict
@@ -96,6 +97,8 @@ def uncorrected_uncertainty_ns(cell: Mapping[str, Any], talker: str, listener: s
 def _stream(cell: Mapping[str, Any], stream: Mapping[str, Any], packets: pl.DataFrame) -> dict[str, Any]:
     rows = stream_rows(packets, stream["stream"])
     counts = stream_counts(rows, _listened(cell, stream["listener"]), stream["stream"])
+    silent = silent_drops(rows) if stream["launch_time"] else None
+    counts["launch_silent"] = silent.count if silent else 0
     shared = {
         "lost": lost_after_warmup(rows),
         "duplicated": counts["duplicated"],
@@ -107,7 +110,7 @@ def _stream(cell: Mapping[str, Any], stream: Mapping[str, Any], packets: pl.Data
         for metric in METRICS
         if (figures := _metric(rows, metric, stream["period_ns"], shared, uncorrected)) is not None
     }
-    return {"counts": counts, "metrics": metrics}
+    return {"counts": counts, "silent": asdict(silent) if silent else None, "metrics": metrics}
 
 
 def _metric(

@@ -87,8 +87,9 @@ RULES: Final[tuple[Rule, ...]] = (
         "nothing on the interface holds packets until their launch time",
         "untrusted",
         check.launch_times_are_honoured,
-        "put an etf qdisc on the interface (tc qdisc replace dev IF parent … etf clockid CLOCK_TAI delta …), or leave "
-        "launch_time out: without one the kernel sends each packet as soon as it is handed over",
+        "put an etf qdisc on the interface (tc qdisc replace dev IF parent … etf clockid CLOCK_TAI delta …), an fq for "
+        "clock: monotonic, or leave launch_time out: without one the kernel sends each packet as soon as it is handed "
+        "over",
     ),
     Rule(
         "the XDP bridge carried the streams",
@@ -170,6 +171,15 @@ RULES: Final[tuple[Rule, ...]] = (
         "suspect",
         check.timestamps_match_their_packets,
         "look at stray_stamps in cell.json, and at findings in the packet table's metadata",
+    ),
+    Rule(
+        "no packet with a launch time vanished",
+        "packets with launch times were dropped without a word",
+        "suspect",
+        check.no_launch_was_dropped_silently,
+        "usual reasons: beyond fq's horizon, 10 s of CLOCK_MONOTONIC, where a launch time in another clock always is; "
+        "beyond the network card's horizon; outside every open gate of a taprio; above an etf, packets of a socket "
+        "without SO_TXTIME. `tc -s qdisc show dev IF` counts them where they were dropped",
     ),
     Rule(
         "every send succeeded",

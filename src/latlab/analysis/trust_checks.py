@@ -13,10 +13,12 @@ from latlab.analysis.evidence import THRESHOLDS, Broken, Evidence
 from latlab.analysis.metrics import METRICS
 from latlab.analysis.words import duration
 
-_KEEP_LAUNCH_TIMES = frozenset({"etf", "taprio"})
-"""Qdiscs that send a packet at its launch time (SO_TXTIME): net/sched/sch_etf.c, sch_taprio.c.
+_KEEP_LAUNCH_TIMES = {"tai": frozenset({"etf", "taprio"}), "monotonic": frozenset({"fq"})}
+"""Qdiscs that send a packet at its launch time (SO_TXTIME), by its clock: net/sched/sch_etf.c, sch_taprio.c, sch_fq.c.
 
-fq takes launch times on CLOCK_MONOTONIC only: one on CLOCK_TAI lies beyond its horizon, and it drops the packet."""
+fq takes launch times on CLOCK_MONOTONIC only: one on another clock lies beyond its horizon, and it drops the packet."""
+_NOT_PACED = 7
+"""TC_PRIO_CONTROL: fq sends packets of this priority before all others, whenever they are due (fq_classify)."""
 _XDP_COUNTS = re.compile(r"frames redirected (\d+), passed (\d+)")
 """What the ports of an XDP bridge counted until the cell's end, in the bridge's `detail` (docs/formats.md)."""
 _ONE_WAY = tuple(metric.name for metric in METRICS if metric.crosses_hosts)
@@ -73,15 +75,33 @@ def launch_times_are_honoured(evidence: Evidence) -> Iterator[Broken]:
     for stream in evidence.cell["streams"]:
         if stream["launch_time"] is None:
             continue
-        interface = stream.get("interface")
-        interfaces = (evidence.facts_before.get(stream["talker"]) or {}).get("interfaces") or {}
-        qdiscs = (interfaces.get(interface) or {}).get("qdiscs")
+        qdiscs = _qdiscs(evidence.facts_before, stream)
         if qdiscs is None:
             continue
         kinds = [qdisc.get("kind", "") for qdisc in qdiscs]
-        if not set(kinds) & _KEEP_LAUNCH_TIMES:
-            where = f"stream {stream['name']}, {stream['talker']}.{interface}"
-            yield Broken(where, " or ".join(sorted(_KEEP_LAUNCH_TIMES)), ", ".join(kinds) or "no qdisc")
+        clock = stream["launch_time"].get("clock", "tai")
+        keeping = _KEEP_LAUNCH_TIMES.get(clock, frozenset())
+        if not set(kinds) & keeping:
+            expected = " or ".join(sorted(keeping)) or f"another clock: no qdisc goes by {clock}"
+            yield Broken(_launching(stream), expected, ", ".join(kinds) or "no qdisc")
+        elif "fq" in keeping and stream.get("priority", 0) == _NOT_PACED:
+            yield Broken(_launching(stream), f"another priority than {_NOT_PACED}", "fq sends that one at once")
+
+
+def no_launch_was_dropped_silently(evidence: Evidence) -> Iterator[Broken]:
+    """Streams of whose packets with launch times nothing was heard again."""
+    for stream in evidence.cell["streams"]:
+        measured = evidence.document["streams"].get(stream["name"], {})
+        if not (silent := measured.get("silent")):
+            continue
+        first, last = silent["first_sequence"], silent["last_sequence"]
+        ahead = duration(stream["launch_time"]["lead_ns"])
+        actual = f"{silent['count']} of {measured['counts']['sent']} packets without any, sequences {first} to {last}"
+        actual += f", handed over {ahead} ahead"
+        told = [_told(qdisc) for qdisc in _qdiscs(evidence.facts_after, stream) or []]
+        if told:
+            actual += f" to {', '.join(told)}"
+        yield Broken(_launching(stream), "an arrival, a timestamp of leaving or an error record of each", actual)
 
 
 def xdp_bridge_carried_the_streams(evidence: Evidence) -> Iterator[Broken]:
@@ -308,6 +328,25 @@ def _not_redirected(where: str, arrived: int, redirected: int, passed: int) -> B
 
 def _ends(stream: Mapping[str, Any]) -> set[str]:
     return {stream["talker"], stream["listener"]}
+
+
+def _launching(stream: Mapping[str, Any]) -> str:
+    return f"stream {stream['name']}, {stream['talker']}.{stream.get('interface')}"
+
+
+def _qdiscs(facts: Mapping[str, Any], stream: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
+    """The qdiscs of the interface a stream leaves by, as tc told; None where that is not known."""
+    qdiscs: list[Mapping[str, Any]] | None = _fact(
+        facts.get(stream["talker"]), "interfaces", str(stream.get("interface")), "qdiscs"
+    )
+    return qdiscs
+
+
+def _told(qdisc: Mapping[str, Any]) -> str:
+    """A qdisc with what it counted as dropped: "fq (10 dropped, 10 beyond its horizon)"."""
+    counted_there = {"dropped": qdisc.get("drops", 0), "beyond its horizon": qdisc.get("horizon_drops", 0)}
+    said = counted(counted_there)
+    return f"{qdisc.get('kind', '')} ({said})" if said else str(qdisc.get("kind", ""))
 
 
 def _early_ns(stream: Mapping[str, Any]) -> int:

@@ -33,6 +33,8 @@ _PIECE: Final = 1 << 20
 _STAMP_COLUMNS: Final = {0: "tx_sched_tai_ns", 1: "tx_soft_tai_ns", 2: "tx_hard_tai_ns"}
 _HARDWARE_KIND: Final = 2
 _LAUNCH_ERRORS: Final = {3: 1, 4: 2}
+_DROPPED_LATE: Final = 3
+"""`late` of a packet that its talker did not hand over: it woke for it, and never submitted it."""
 
 _COLUMNS: Final[dict[str, DTypeLike]] = {
     "stream": np.uint16,
@@ -51,6 +53,7 @@ _COLUMNS: Final[dict[str, DTypeLike]] = {
     "arrival": np.uint64,
     "send_error": np.int32,
     "launch_error": np.uint8,
+    "late": np.uint8,
     "warmup": np.bool_,
 }
 
@@ -58,7 +61,9 @@ Take = Mask | slice
 _ALL: Final = slice(None)
 """Takes every row without copying them, which is the usual case."""
 
-_SENT_COLUMNS: Final = ("wake_due_tai_ns", "wake_tai_ns", "submit_tai_ns")
+_SENT_COLUMNS: Final = ("wake_due_tai_ns", "wake_tai_ns", "late")
+_SUBMITTED_COLUMNS: Final = (("error", "send_error"), ("submit_tai_ns", "submit_tai_ns"))
+"""(recorded, in the packet table) of packets that were handed over."""
 
 
 @dataclass
@@ -160,7 +165,8 @@ class _Join:
         # Zeroed memory is taken from the machine when it is written: a column nobody fills costs nothing.
         self.columns = {name: Column(dtype, slots.total) for name, dtype in _COLUMNS.items()}
         for name in _SENT_COLUMNS:
-            self.columns[name].valid = self.columns["send_error"].valid
+            self.columns[name].valid = self.columns["wake_tai_ns"].valid
+        self.columns["submit_tai_ns"].valid = self.columns["send_error"].valid
         self.columns["rx_user_tai_ns"].valid = self.columns["arrival"].valid
         self._schedule()
 
@@ -208,13 +214,16 @@ class _Join:
         bound.valid[arrived] = known
 
     def _sent(self, finder: Finder, recording: Recording, found: RecordingFindings) -> None:
-        error = self.columns["send_error"]
+        seen = self.columns["wake_tai_ns"].valid
         for piece in _pieces(recording):
-            rows, take = _locate(piece, finder, error.valid, found)
+            rows, take = _locate(piece, finder, seen, found)
             self._check_launch(piece, rows, take, found)
-            error.values[rows] = _numbers(piece, "error")[take]
             for name in _SENT_COLUMNS:
                 self.columns[name].values[rows] = _numbers(piece, name)[take]
+            submitted = _numbers(piece, "late")[take] != _DROPPED_LATE
+            for recorded, name in _SUBMITTED_COLUMNS:
+                self.columns[name].values[rows] = _numbers(piece, recorded)[take]
+                self.columns[name].valid[rows] = submitted
 
     def _stamps(
         self, finder: Finder, real_to_tai: RealToTai | None, recording: Recording, found: RecordingFindings
@@ -294,7 +303,7 @@ class _Join:
 
     def frame(self) -> pl.DataFrame:
         """The table. Every mask is let go as its column becomes a series."""
-        for name in ("stream", "sequence", "launch_tai_ns", "warmup", "launch_error"):
+        for name in ("stream", "sequence", "launch_tai_ns", "warmup", "launch_error", "late"):
             self.columns[name].valid = np.ones(self.slots.total, np.bool_)
         return pl.DataFrame([self.columns.pop(name).series(name) for name in _COLUMNS])
 

@@ -29,6 +29,7 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
             ("wake_tai_ns", pa.int64()),
             ("submit_tai_ns", pa.int64()),
             ("error", pa.int32()),
+            ("late", pa.uint8()),
         ]
     ),
     "stamps": pa.schema(
@@ -69,6 +70,9 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
     ),
 }
 """The columns of each table, by name."""
+
+_ADDED: Final[dict[str, tuple[str, ...]]] = {"sent": ("late",)}
+"""Columns at the end of a table that recordings of earlier agents lack: they are 0 in all rows."""
 
 # Arrow columnar format, "Encapsulated message format": a marker, then a metadata length; zero ends it.
 _CONTINUATION: Final = b"\xff\xff\xff\xff"
@@ -118,7 +122,10 @@ def read_recording(path: Path, table: str, *, run_id: str | None = None) -> Reco
         }
         _check_identity(path, table, run_id, reader.schema, metadata)
         batches, complete = _whole_batches(source, reader)
-    rows = pa.Table.from_batches(batches, SCHEMAS[table])
+    fields, recorded = list(SCHEMAS[table]), len(reader.schema)
+    rows = pa.Table.from_batches(batches, pa.schema(fields[:recorded]))
+    for field in fields[recorded:]:
+        rows = rows.append_column(field, pa.repeat(pa.scalar(0, field.type), rows.num_rows))
     return Recording(_frame(rows), complete, metadata)
 
 
@@ -158,7 +165,8 @@ def _check_identity(path: Path, table: str, run_id: str | None, schema: pa.Schem
             raise _wrong(path, f"{key} = {value}", f"{key} = {metadata.get(key, 'absent')}")
     found = [(field.name, field.type) for field in schema]
     wanted = [(field.name, field.type) for field in SCHEMAS[table]]
-    if found != wanted:
+    earlier = wanted[: len(wanted) - len(_ADDED.get(table, ()))]
+    if found not in (wanted, earlier):
         raise _wrong(path, f"columns {_columns(SCHEMAS[table])}", f"columns {_columns(schema)}")
 
 

@@ -187,7 +187,14 @@ def _realtime(tuning: Realtime) -> Spec:
 
 
 def _launch_time(launch: Any) -> Spec:
-    return {"lead_ns": launch.lead, "clock": launch.clock, "deadline": launch.deadline}
+    return {
+        "lead_ns": launch.lead,
+        "clock": launch.clock,
+        "deadline": launch.deadline,
+        "late": launch.late,
+        "allowed_lateness_ns": launch.allowed_lateness,
+        "margin_ns": launch.margin,
+    }
 
 
 def _talk_stream(scenario: Scenario, name: str, bed: Bed) -> Spec:

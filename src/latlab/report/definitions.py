@@ -17,6 +17,17 @@ TIMESTAMPS: tuple[tuple[str, str], ...] = (
 STATISTICS: tuple[tuple[str, str], ...] = (
     ("n", "packets with a value; packets launched during the warm-up are in no statistic"),
     ("lost", "packets handed to the kernel that never arrived (RFC 7680)"),
+    (
+        "launch silent",
+        "of the lost, those with a launch time that the kernel took and then dropped without a word: no timestamp of "
+        "leaving, no error record, no arrival. Usual reasons: beyond the 10 s horizon of an fq qdisc, which counts "
+        "CLOCK_MONOTONIC; beyond the network card's; outside every open gate of taprio; above an etf qdisc, a socket "
+        "without SO_TXTIME",
+    ),
+    (
+        "launch late, moved; unsent late",
+        "handed over after their launch time with it, or with a later one; not handed over, being too late",
+    ),
     ("min, avg, max", "smallest value, arithmetic mean, largest value"),
     ("stddev", "standard deviation of the population"),
     (

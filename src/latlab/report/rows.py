@@ -53,6 +53,10 @@ UNUSUAL_COUNTS = (
     "out_of_range",
     "launch_invalid",
     "launch_missed",
+    "launch_late",
+    "launch_moved",
+    "launch_silent",
+    "unsent_late",
 )
 """The counts of a stream that are 0 where every packet was sent and received once."""
 
@@ -244,7 +248,7 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
             words = counted({kind: count for kind, count in found.items() if kind != "empty_wakeups"})
             said += [f"listener {host}: {words}"] if words else []
         for stream, block in cell["streams"].items():
-            counts = {kind: block["counts"][kind] for kind in UNUSUAL_COUNTS}
+            counts = {kind: block["counts"].get(kind, 0) for kind in UNUSUAL_COUNTS}
             said += [f"stream {stream}: {words}"] if (words := counted(counts)) else []
         if said:
             lines.append(f"{cell_name(result, cell)}: {'; '.join(said)}")

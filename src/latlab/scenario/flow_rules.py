@@ -9,7 +9,7 @@ from latlab.scenario.guest_rules import is_placed
 from latlab.scenario.loads import LoadBase
 from latlab.scenario.network import routes
 from latlab.scenario.sketch import Sketch
-from latlab.scenario.streams import UDP_OVERHEAD, Stream, packet_count
+from latlab.scenario.streams import UDP_OVERHEAD, LaunchTime, Stream, packet_count
 from latlab.scenario.units import format_duration, format_size
 
 PACKETS_MAX = 2**32 - 1
@@ -76,6 +76,23 @@ def offset_is_within_a_period(_: Sketch, path: Path, stream: Stream) -> Iterator
     if stream.offset >= stream.period:
         what = f"an offset of {format_duration(stream.offset)} is a period or more"
         yield Finding((*path, "offset"), what, f"less than {format_duration(stream.period)}")
+
+
+def lateness_has_its_settings(_: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
+    """What says how late packets are sent is there where they are, and leaves those in time alone."""
+    launch, where = stream.launch_time, (*path, "launch_time")
+    if launch is None:
+        return
+    if launch.late != "send":
+        for key in ("allowed_lateness", "margin"):
+            if getattr(launch, key) != LaunchTime.model_fields[key].default:
+                yield Finding((*where, key), f"late: {launch.late} sends no packet later than asked", "late: send")
+        return
+    if launch.allowed_lateness == 0:
+        yield Finding((*where, "late"), "how late a packet may be sent is not said", "an allowed_lateness beside it")
+    if launch.margin >= launch.lead:
+        what = f"with a margin of {format_duration(launch.margin)} no packet would keep its launch time"
+        yield Finding((*where, "margin"), what, f"less than the lead, {format_duration(launch.lead)}")
 
 
 def stream_has_packets(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:

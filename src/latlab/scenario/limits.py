@@ -22,6 +22,10 @@ COUNTED = (
     "foreign",
     "launch_invalid",
     "launch_missed",
+    "launch_late",
+    "launch_moved",
+    "launch_silent",
+    "unsent_late",
 )
 """The counts of which fewer are better: an upper limit on the others says nothing."""
 

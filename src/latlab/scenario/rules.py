@@ -199,6 +199,7 @@ RULES: tuple[Rule, ...] = (
     each("streams", flows.ethertype_goes_with_frames),
     each("streams", flows.stream_fits_the_mtu),
     each("streams", flows.offset_is_within_a_period),
+    each("streams", flows.lateness_has_its_settings),
     each("streams", flows.stream_has_packets),
     talkers_keep_up,
     ports_are_free,

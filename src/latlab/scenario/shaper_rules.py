@@ -119,11 +119,16 @@ def nothing_waits_for_ever(sketch: Sketch) -> Iterator[Finding]:
 def launch_times_are_kept(sketch: Sketch) -> Iterator[Finding]:
     """An etf takes packets with launch times of its kind, and drops all others without a word."""
     for path, end, priority in _senders(sketch):
-        etf = leaf_of(sketch.shapers.get(str(end)), priority)
-        if not isinstance(etf, Etf) or etf.skip_sock_check:
-            continue
+        shaper = sketch.shapers.get(str(end))
+        etf = leaf_of(shaper, priority)
         stream = sketch.streams.get(str(path[1])) if path[0] == "streams" else None
         launch = stream.launch_time if stream else None
+        in_tai = next((one.kind for one in (etf, shaper) if isinstance(one, Etf | Taprio)), None)
+        if launch and launch.clock != "tai" and in_tai:
+            what = f"clock {launch.clock} is not that of the {in_tai} at {end}, which drops what differs"
+            yield Finding((*path, "launch_time"), what, "clock: tai")
+        if not isinstance(etf, Etf) or etf.skip_sock_check:
+            continue
         if launch is None:
             what = f"packets without a launch time are dropped by the etf at {end}"
             expected = "launch_time: true, or another priority" if stream else "another priority"

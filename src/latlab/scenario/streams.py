@@ -24,9 +24,22 @@ class LaunchTime(Part):
     """The kernel or the NIC sends each packet at its launch time (SO_TXTIME)."""
 
     lead: Duration = Field(default=300_000, description="how long before its launch a packet is handed over")
-    clock: Literal["tai"] = Field(default="tai", description="clock of the launch time")
+    clock: Literal["tai", "monotonic", "realtime"] = Field(
+        default="tai", description="clock in which the launch time is handed over: tai for etf, monotonic for fq"
+    )
     deadline: bool = Field(default=False, description="the launch time is a deadline: sending earlier is allowed")
     batch: int = Field(default=1, ge=1, le=64, description="packets handed over in one call")
+    late: Literal["report", "drop", "send"] = Field(
+        default="report",
+        description="a packet whose launch time has passed at hand-over: report hands it over with it, and the kernel "
+        "decides; drop does not hand it over; send gives it a launch time shortly ahead",
+    )
+    allowed_lateness: Duration = Field(
+        default=0, description="late: send only: a packet that is later is not handed over"
+    )
+    margin: Duration = Field(
+        default=50_000, description="late: send only: how far ahead a late packet's launch time is put"
+    )
 
 
 def _switch(value: object) -> object:

@@ -1,13 +1,16 @@
 //! One stream's way out: its socket, and its packets prepared as far as they do not change.
 
+use super::launch_clock::LaunchClock;
 use crate::session::failed;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use sys::send::{Batch, Beside};
 use sys::socket::{Socket, Timestamping};
 use wire::event::Failure;
+use wire::launch::Late;
 use wire::probe::Probe;
-use wire::spec::{MAX_BATCH, Talk, TalkStream, TalkTransport};
+use wire::schedule::{Due, Schedule};
+use wire::spec::{LaunchTime, MAX_BATCH, Talk, TalkStream, TalkTransport};
 
 /// What a socket may hold of packets not yet gone, and of timestamps not yet read: the talker must never wait for room, and
 /// no timestamp may be dropped for want of it.
@@ -32,14 +35,20 @@ pub struct Lane {
     size: usize,
     /// Which packet stands written in the batch's first place.
     written: Option<u64>,
+    /// How its packets are launched, and in which clock; None: sent when due.
+    launching: Option<(LaunchTime, LaunchClock)>,
 }
 
 impl Lane {
-    /// A lane through `socket` as it is, for tests that need no privilege.
+    /// A lane through `socket` as it is, for tests that need no privilege: launch times in CLOCK_MONOTONIC need none.
     #[cfg(test)]
-    pub fn plain(socket: Socket, stream: u16, size: usize) -> Self {
-        let batch = Batch::new(MAX_BATCH as usize, size, Beside::default());
-        Self { socket: Arc::new(socket), batch, stream, probe_at: 0, size, written: None }
+    pub fn plain(socket: Socket, stream: u16, size: usize, launch_time: Option<LaunchTime>) -> Self {
+        let launching = launch_time.map(|launch| (launch, LaunchClock::new(launch.clock)));
+        if let Some((launch, clock)) = &launching {
+            socket.set_launch_time(clock.clock(), launch.deadline).unwrap();
+        }
+        let batch = Batch::new(MAX_BATCH as usize, size, Beside { launch_time: launching.is_some(), id: false });
+        Self { socket: Arc::new(socket), batch, stream, probe_at: 0, size, written: None, launching }
     }
 
     /// Writes packet `sequence` into place `n` of the batch, unless it stands there already.
@@ -50,7 +59,42 @@ impl Lane {
         }
         let probe = Probe { stream: self.stream, run_id, sequence, launch_tai_ns, size: self.size as u32 };
         probe.write(&mut self.batch.packet_mut(n)[self.probe_at..]);
-        self.batch.set_beside(n, launch_tai_ns, sequence as u32);
+        if self.launching.is_none() {
+            self.batch.set_beside(n, 0, sequence as u32);
+        }
+    }
+
+    /// Gives the packets of `due` from place `from` on the launch times to hand them over with at `now_tai_ns`. Returns how
+    /// many of them, from the first, are too late to be handed over, and before which place the next call is to end.
+    ///
+    /// Launches ascend: after the packets to be dropped come those to be moved, and then those in time. A packet that is moved
+    /// goes by itself, so that the next one's new launch time counts from its own hand-over, and is not used up by a call that
+    /// takes its time for all of them.
+    #[inline]
+    pub fn aim(&mut self, schedule: &Schedule, due: &Due, from: usize, now_tai_ns: i64) -> (usize, usize) {
+        let packets = due.packets as usize;
+        let Some((launch_time, clock)) = &mut self.launching else { return (0, packets) };
+        clock.look();
+        let mut dropped = 0;
+        for n in from..packets {
+            let sequence = due.first + n as u64;
+            match launch_time.decide(schedule.launch(sequence), now_tai_ns) {
+                (Late::Dropped, _) => dropped += 1,
+                (late, asked_tai_ns) => {
+                    self.batch.set_beside(n, clock.at(asked_tai_ns), sequence as u32);
+                    if late == Late::Moved {
+                        return (dropped, n + 1);
+                    }
+                }
+            }
+        }
+        (dropped, packets)
+    }
+
+    /// What is done with a packet of this launch time that is handed over at `now_tai_ns`.
+    #[inline]
+    pub fn late(&self, launch_tai_ns: i64, now_tai_ns: i64) -> Late {
+        self.launching.as_ref().map_or(Late::No, |(launch_time, _)| launch_time.decide(launch_tai_ns, now_tai_ns).0)
     }
 
     /// Opens the socket and lays out the packets.
@@ -90,16 +134,25 @@ impl Lane {
                 ..Timestamping::default()
             })
             .map_err(problem("ask only for timestamps the interface has (ethtool -T)"))?;
-        if let Some(launch) = stream.launch_time {
-            socket.set_launch_time(launch.deadline).map_err(problem(privileged))?;
+        let launching = stream.launch_time.map(|launch| (launch, LaunchClock::new(launch.clock)));
+        if let Some((launch, clock)) = &launching {
+            socket.set_launch_time(clock.clock(), launch.deadline).map_err(problem(privileged))?;
         }
         let probe_at = header.len();
-        let beside = Beside { launch_time: stream.launch_time.is_some(), id: ids };
+        let beside = Beside { launch_time: launching.is_some(), id: ids };
         let mut batch = Batch::new(MAX_BATCH as usize, probe_at + stream.size, beside);
         for n in 0..MAX_BATCH as usize {
             batch.packet_mut(n)[..probe_at].copy_from_slice(&header);
         }
-        Ok(Self { socket: Arc::new(socket), batch, stream: stream.stream, probe_at, size: stream.size, written: None })
+        Ok(Self {
+            socket: Arc::new(socket),
+            batch,
+            stream: stream.stream,
+            probe_at,
+            size: stream.size,
+            written: None,
+            launching,
+        })
     }
 
     /// The socket's local address, or its descriptor where it has none.

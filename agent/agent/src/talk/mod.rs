@@ -1,6 +1,7 @@
 //! `talk`: periodic streams on an absolute schedule, every packet stamped on its way out.
 
 mod lane;
+mod launch_clock;
 mod sender;
 mod stamps;
 
@@ -23,6 +24,12 @@ pub struct Sent {
     pub packets: AtomicU64,
     /// Packets it refused.
     pub errors: AtomicU64,
+    /// Packets not handed to it: too late for their launch times.
+    pub unsent_late: AtomicU64,
+    /// Of those it took, such whose launch times had passed.
+    pub launch_late: AtomicU64,
+    /// Of those it took, such that were given later launch times.
+    pub launch_moved: AtomicU64,
 }
 
 /// Set by the lab's start command; the sending thread waits for it.
@@ -99,7 +106,8 @@ pub fn run() -> Result<(), Failure> {
     }
     stop.store(true, Ordering::Relaxed);
     sender.join().map_err(|_| thread_died())?;
-    let stamped = collector.finish(Duration::from_nanos(spec.stamp_timeout_ns.max(0) as u64))?;
+    let patience_ns = spec.stamp_timeout_ns.saturating_add(spec.ahead_ns());
+    let stamped = collector.finish(Duration::from_nanos(patience_ns.max(0) as u64))?;
     clocks.note();
     drop(clocks);
     let totals = recording.finish()?;
@@ -113,6 +121,9 @@ pub fn run() -> Result<(), Failure> {
                 stream: stream.stream,
                 sent: sent.packets.load(Ordering::Relaxed),
                 send_errors: sent.errors.load(Ordering::Relaxed),
+                unsent_late: sent.unsent_late.load(Ordering::Relaxed),
+                launch_late: sent.launch_late.load(Ordering::Relaxed),
+                launch_moved: sent.launch_moved.load(Ordering::Relaxed),
                 ..stamped
             })
             .collect(),

@@ -8,6 +8,7 @@ use crate::recording::Tap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use sys::clock::{sleep_until_tai, tai_ns};
+use wire::launch::Late;
 use wire::record::Sent;
 use wire::schedule::{Agenda, Due, Schedule};
 use wire::spec::{MAX_BATCH, Talk};
@@ -45,7 +46,7 @@ impl Sender {
         Self { lanes, run_id, busy_wait_ns, tap, counters }
     }
 
-    /// Sends every packet of the agenda when it is due; one found late is sent at once, none is skipped.
+    /// Sends every packet of the agenda when it is due; one found late is sent at once, and none is skipped without a record.
     pub fn run(&mut self, agenda: &mut Agenda, stop: &AtomicBool) {
         while let Some((stream, sequence, due_tai_ns)) = agenda.next() {
             // What can be done before the packet is due is done before.
@@ -67,6 +68,7 @@ impl Sender {
         let lane = &mut self.lanes[due.stream];
         let counters = &self.counters[due.stream];
         let packets = due.packets as usize;
+        let (stream, busy_wait_ns) = (lane.stream, self.busy_wait_ns);
         for n in 0..packets {
             let sequence = due.first + n as u64;
             lane.write(n, self.run_id, sequence, schedule.launch(sequence));
@@ -75,7 +77,29 @@ impl Sender {
         let mut answered = false;
         while from < packets {
             let submit_tai_ns = tai_ns();
-            let (taken, error) = match lane.batch.send(&lane.socket, from, packets) {
+            let record = |n: usize, error: i32, late: Late| {
+                let sequence = due.first + n as u64;
+                Sent {
+                    stream,
+                    sequence,
+                    launch_tai_ns: schedule.launch(sequence),
+                    wake_due_tai_ns: schedule.due(sequence) - busy_wait_ns,
+                    wake_tai_ns,
+                    submit_tai_ns,
+                    error,
+                    late,
+                }
+            };
+            let (dropped, until) = lane.aim(schedule, &due, from, submit_tai_ns);
+            if dropped > 0 {
+                for n in from..from + dropped {
+                    self.tap.push(record(n, 0, Late::Dropped));
+                }
+                counters.unsent_late.fetch_add(dropped as u64, Ordering::Relaxed);
+                from += dropped;
+                continue;
+            }
+            let (taken, error) = match lane.batch.send(&lane.socket, from, until) {
                 Ok(taken) => (taken, 0),
                 Err(error) if error.errno == ANSWERED_BY_ICMP && !answered => {
                     answered = true;
@@ -84,16 +108,13 @@ impl Sender {
                 Err(error) => (1, error.errno),
             };
             for n in from..from + taken {
-                let sequence = due.first + n as u64;
-                self.tap.push(Sent {
-                    stream: lane.stream,
-                    sequence,
-                    launch_tai_ns: schedule.launch(sequence),
-                    wake_due_tai_ns: schedule.due(sequence) - self.busy_wait_ns,
-                    wake_tai_ns,
-                    submit_tai_ns,
-                    error,
-                });
+                let late = lane.late(schedule.launch(due.first + n as u64), submit_tai_ns);
+                self.tap.push(record(n, error, late));
+                match late {
+                    Late::Reported if error == 0 => counters.launch_late.fetch_add(1, Ordering::Relaxed),
+                    Late::Moved if error == 0 => counters.launch_moved.fetch_add(1, Ordering::Relaxed),
+                    _ => 0,
+                };
             }
             let counter = if error == 0 { &counters.packets } else { &counters.errors };
             counter.fetch_add(taken as u64, Ordering::Relaxed);
@@ -123,19 +144,38 @@ mod tests {
     use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
     use sys::socket::Socket;
     use wire::probe::Probe;
+    use wire::spec::{LatePolicy, LaunchClock, LaunchTime};
 
     const PACKETS: u64 = 20;
 
     /// A sender of one stream over loopback, and the socket it sends to.
-    fn sender_and_sink() -> (Sender, UdpSocket) {
+    fn sender_and_sink(launch_time: Option<LaunchTime>) -> (Sender, UdpSocket) {
         let sink = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let socket = Socket::udp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), None).unwrap();
         socket.connect(sink.local_addr().unwrap()).unwrap();
         let folder = std::env::temp_dir().join(format!("latlab-sender-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let tap = Recorder::new(&folder.join("x").to_string_lossy(), 7).table(64).unwrap();
-        let lanes = vec![Lane::plain(socket, 1, 64)];
+        let lanes = vec![Lane::plain(socket, 1, 64, launch_time)];
         (Sender::new(lanes, 7, 0, tap, Arc::new(vec![Counters::default()])), sink)
+    }
+
+    fn launched(late: LatePolicy) -> LaunchTime {
+        LaunchTime {
+            lead_ns: 1_000_000,
+            clock: LaunchClock::Monotonic,
+            deadline: false,
+            late,
+            allowed_lateness_ns: 10_000_000_000,
+            margin_ns: 1_000,
+        }
+    }
+
+    /// (sent, unsent_late, launch_late, launch_moved) of the one stream.
+    fn counted(sender: &Sender) -> [u64; 4] {
+        let counters = &sender.counters[0];
+        [&counters.packets, &counters.unsent_late, &counters.launch_late, &counters.launch_moved]
+            .map(|counter| counter.load(Ordering::Relaxed))
     }
 
     fn starting_at(start_tai_ns: i64) -> Agenda {
@@ -161,20 +201,55 @@ mod tests {
 
     #[test]
     fn sending_allocates_nothing_on_time_or_late() {
-        let (mut sender, sink) = sender_and_sink();
-        let stop = AtomicBool::new(false);
-        for start_tai_ns in [tai_ns() + 5_000_000, tai_ns() - 1_000_000_000] {
-            let mut agenda = starting_at(start_tai_ns);
-            let before = sys::allocations::made_by_this_thread();
-            sender.run(&mut agenda, &stop);
-            assert_eq!(sys::allocations::made_by_this_thread(), before);
-            assert_eq!(sequences(&sink), (0..PACKETS).collect::<Vec<_>>());
+        for launch_time in [None, Some(launched(LatePolicy::Send))] {
+            let (mut sender, sink) = sender_and_sink(launch_time);
+            let stop = AtomicBool::new(false);
+            for start_tai_ns in [tai_ns() + 5_000_000, tai_ns() - 1_000_000_000] {
+                let mut agenda = starting_at(start_tai_ns);
+                let before = sys::allocations::made_by_this_thread();
+                sender.run(&mut agenda, &stop);
+                assert_eq!(sys::allocations::made_by_this_thread(), before);
+                assert_eq!(sequences(&sink), (0..PACKETS).collect::<Vec<_>>());
+            }
         }
     }
 
     #[test]
+    fn late_packets_are_reported_dropped_or_moved_as_asked() {
+        for (late, expected) in [
+            (LatePolicy::Report, [PACKETS, 0, PACKETS, 0]),
+            (LatePolicy::Drop, [0, PACKETS, 0, 0]),
+            (LatePolicy::Send, [PACKETS, 0, 0, PACKETS]),
+        ] {
+            let (mut sender, _sink) = sender_and_sink(Some(launched(late)));
+            sender.run(&mut starting_at(tai_ns() - 1_000_000_000), &AtomicBool::new(false));
+            assert_eq!(counted(&sender), expected, "{late:?}");
+        }
+    }
+
+    #[test]
+    fn packets_that_are_later_than_allowed_are_dropped_and_the_rest_of_the_run_is_sent() {
+        let launch = LaunchTime { allowed_lateness_ns: 900_000_000, ..launched(LatePolicy::Send) };
+        let (mut sender, sink) = sender_and_sink(Some(launch));
+        // Ten packets are late by a second or more, one by as long as it takes to come to it, and nine are early.
+        let mut agenda = Agenda::new(vec![Schedule {
+            first_launch_tai_ns: tai_ns() - 10_000_000_000,
+            period_ns: 1_000_000_000,
+            count: PACKETS,
+            lead_ns: 10_000_000_000,
+            batch: 1,
+        }]);
+        sender.run(&mut agenda, &AtomicBool::new(false));
+        assert_eq!(counted(&sender), [10, 10, 0, 1]);
+        sink.set_nonblocking(true).unwrap();
+        let mut buffer = [0; 100];
+        let bytes = sink.recv(&mut buffer).unwrap();
+        assert_eq!(Probe::read(&buffer[..bytes]).unwrap().sequence, 10);
+    }
+
+    #[test]
     fn nothing_is_sent_before_its_launch() {
-        let (mut sender, sink) = sender_and_sink();
+        let (mut sender, sink) = sender_and_sink(None);
         let start_tai_ns = tai_ns() + 5_000_000;
         sender.run(&mut starting_at(start_tai_ns), &AtomicBool::new(false));
         assert!(tai_ns() >= start_tai_ns + (PACKETS as i64 - 1) * 1_000_000);
@@ -183,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_request_to_stop_ends_a_long_wait() {
-        let (mut sender, _sink) = sender_and_sink();
+        let (mut sender, _sink) = sender_and_sink(None);
         sender.run(&mut starting_at(tai_ns() + 3_600_000_000_000), &AtomicBool::new(true));
         assert_eq!(sender.counters[0].packets.load(Ordering::Relaxed), 0);
     }

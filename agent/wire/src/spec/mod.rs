@@ -10,7 +10,9 @@ pub use bridge::{Bridge, MAX_PORTS, XdpMode};
 pub use clock::{Clock, Knock};
 pub use flood::Flood;
 pub use listen::{Listen, ListenStream, ListenTransport, Mode};
-pub use talk::{KeyChoice, LaunchClock, LaunchTime, MAX_BATCH, Mac, Stamps, Talk, TalkStream, TalkTransport};
+pub use talk::{
+    KeyChoice, LatePolicy, LaunchClock, LaunchTime, MAX_BATCH, Mac, Stamps, Talk, TalkStream, TalkTransport,
+};
 
 use crate::probe;
 use serde::{Deserialize, Deserializer};

@@ -83,14 +83,62 @@ pub struct LaunchTime {
     /// The launch time is a deadline: send as soon as possible before it.
     #[serde(default)]
     pub deadline: bool,
+    /// What becomes of a packet that is late at hand-over.
+    #[serde(default)]
+    pub late: LatePolicy,
+    /// [`LatePolicy::Send`]: how late a packet may be to be sent at all, ns.
+    #[serde(default)]
+    pub allowed_lateness_ns: i64,
+    /// [`LatePolicy::Send`]: how far ahead of the hand-over a late packet's launch time is put, ns.
+    #[serde(default)]
+    pub margin_ns: i64,
 }
 
-/// Clocks a launch time can be given in.
+/// What becomes of a packet whose launch time has passed when it is handed over.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum LatePolicy {
+    /// It is handed over with its launch time all the same: the kernel decides, and ETF reports what it drops.
+    #[default]
+    Report,
+    /// It is not handed over.
+    Drop,
+    /// It is handed over with a launch time shortly ahead, unless it is later than is allowed.
+    Send,
+}
+
+/// Clocks a launch time can be handed over in (SO_TXTIME, `sk_setsockopt`, net/core/sock.c). The schedule is on CLOCK_TAI.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum LaunchClock {
     /// CLOCK_TAI, the only one ETF takes.
     Tai,
+    /// CLOCK_MONOTONIC, the one that fq goes by.
+    Monotonic,
+    /// CLOCK_REALTIME.
+    Realtime,
+}
+
+impl LaunchTime {
+    fn check(&self, at: &str) -> Result<(), Wrong> {
+        let durations = [
+            ("lead_ns", self.lead_ns),
+            ("allowed_lateness_ns", self.allowed_lateness_ns),
+            ("margin_ns", self.margin_ns),
+        ];
+        for (name, ns) in durations {
+            if ns < 0 {
+                return wrong(format!("{at}.{name}"), "expected 0 or more");
+            }
+        }
+        if self.late == LatePolicy::Send && self.margin_ns >= self.lead_ns {
+            return wrong(
+                format!("{at}.margin_ns"),
+                "expected less than lead_ns: no packet would keep its launch time",
+            );
+        }
+        Ok(())
+    }
 }
 
 /// A stream, as its talker sees it.
@@ -160,6 +208,15 @@ fn half_a_second() -> i64 {
 pub const MAX_BATCH: u64 = 64;
 
 impl Talk {
+    /// How long before its launch a packet is handed over at most, ns: a lead, and as the last of a batch the others' periods.
+    pub fn ahead_ns(&self) -> i64 {
+        let ahead = |stream: &TalkStream| {
+            let others = stream.period_ns.saturating_mul(stream.batch.saturating_sub(1) as i64);
+            stream.launch_time.map_or(0, |launch| launch.lead_ns.saturating_add(others))
+        };
+        self.streams.iter().map(ahead).max().unwrap_or(0)
+    }
+
     /// Checks what the types cannot.
     ///
     /// # Errors
@@ -185,8 +242,8 @@ impl Talk {
             if stream.batch > 1 && stream.launch_time.is_none() {
                 return wrong(at("batch"), "packets can be handed in ahead only with a launch time");
             }
-            if stream.launch_time.is_some_and(|launch| launch.lead_ns < 0) {
-                return wrong(at("launch_time.lead_ns"), "expected 0 or more");
+            if let Some(launch) = &stream.launch_time {
+                launch.check(&at("launch_time"))?;
             }
             if i64::try_from(stream.count).ok().and_then(|count| count.checked_mul(stream.period_ns)).is_none() {
                 return wrong(at("count"), "the stream would last longer than 292 years");
@@ -233,6 +290,25 @@ mod tests {
     }
 
     #[test]
+    fn a_late_packet_is_left_to_the_kernel_unless_told_otherwise() {
+        let mut value = talk();
+        value["streams"][0]["launch_time"] = json!({"lead_ns": 1, "clock": "monotonic"});
+        let spec: Talk = serde_json::from_value(value).unwrap();
+        assert_eq!(spec.check(), Ok(()));
+        let launch = spec.streams[0].launch_time.unwrap();
+        assert_eq!((launch.clock, launch.late), (LaunchClock::Monotonic, LatePolicy::Report));
+    }
+
+    #[test]
+    fn the_last_of_a_batch_is_handed_over_longest_before_its_launch() {
+        let mut value = talk();
+        assert_eq!(serde_json::from_value::<Talk>(value.clone()).unwrap().ahead_ns(), 0);
+        value["streams"][0]["launch_time"] = json!({"lead_ns": 300, "clock": "tai"});
+        value["streams"][0]["batch"] = json!(4);
+        assert_eq!(serde_json::from_value::<Talk>(value).unwrap().ahead_ns(), 300 + 3 * 1000);
+    }
+
+    #[test]
     fn impossible_values_are_named_with_their_path() {
         for (change, expected) in [
             (
@@ -242,6 +318,25 @@ mod tests {
             (|v| v["streams"][0]["count"] = json!(0), "streams[0].count: expected 1 to 4294967295"),
             (|v| v["streams"][0]["period_ns"] = json!(0), "streams[0].period_ns: expected 1 or more"),
             (|v| v["streams"][0]["batch"] = json!(2), "only with a launch time"),
+            (
+                |v| v["streams"][0]["launch_time"] = json!({"lead_ns": -1, "clock": "tai"}),
+                "streams[0].launch_time.lead_ns: expected 0 or more",
+            ),
+            (
+                |v| v["streams"][0]["launch_time"] = json!({"lead_ns": 1, "clock": "tai", "allowed_lateness_ns": -1}),
+                "streams[0].launch_time.allowed_lateness_ns: expected 0 or more",
+            ),
+            (
+                |v| {
+                    v["streams"][0]["launch_time"] =
+                        json!({"lead_ns": 9, "clock": "tai", "late": "send", "margin_ns": 9})
+                },
+                "streams[0].launch_time.margin_ns: expected less than lead_ns",
+            ),
+            (
+                |v| v["streams"][0]["launch_time"] = json!({"lead_ns": 1, "clock": "boottime"}),
+                "unknown variant `boottime`",
+            ),
             (|v| v["streams"] = json!([]), "streams: expected at least one"),
             (|v| v["realtime"]["fifo"] = json!(100), "realtime.fifo: expected 1 to 99"),
             (|v| v["realtime"]["nice"] = json!(1), "unknown field `nice`"),
