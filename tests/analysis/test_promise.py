@@ -117,7 +117,9 @@ def test_launch_times_survive_inside_their_entries_alone(
         and len({entry_at(schedule, at + step) for step in range(-1, kernel_ns + 1)}) == 1
     ]
     assert found.dropped == len(launches) - len(kept)
-    if not kept:
+    _, late = openings_of(schedule, "software", one, SPEED)
+    if not kept or not late:
+        # A window too short for the frame, its preamble and the gap behind it lets nothing through for certain.
         assert not found.departs
         return
     assert found.earliest_ns is not None
