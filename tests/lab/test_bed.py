@@ -145,6 +145,36 @@ def test_an_interface_someone_else_has_is_neither_used_nor_removed() -> None:
     assert dump() == before
 
 
+@pytest.mark.parametrize("taken", ["eth0", "lat0"])
+@pytest.mark.parametrize("names", [["sensor", "ecu"], ["ecu", "sensor"]], ids="-".join)
+def test_a_link_of_two_namespaces_may_be_called_like_an_interface_of_the_machine(taken: str, names: list[str]) -> None:
+    add_link(taken)
+    before = dump()
+
+    async def session() -> None:
+        async with await build(scenario(dict.fromkeys(names, "netns")), "t1") as bed:
+            interfaces = [
+                json.loads((await bed.hosts[host].run(("ip", "-j", "link"))).stdout) for host in ("sensor", "ecu")
+            ]
+            ends = {one["ifname"] for found in interfaces for one in found if one["link_type"] == "ether"}
+            assert ends == {"eth0", "lat0"}
+            assert dump()[""] == before[""]
+
+    asyncio.run(session())
+    assert dump() == before
+
+
+@pytest.mark.parametrize(("hosts", "there"), [(TWO_NAMESPACES, "sensor"), (ONE_LOCAL, None)])
+def test_a_link_is_made_where_its_first_name_must_be_free(hosts: dict[str, str], there: str | None) -> None:
+    """Linux 6.12 looks that name up where the command runs, wherever the interface is to be."""
+    steps = lab.test_bed_steps(scenario(hosts), Site("t1"))
+    (made,) = [step.do for step in steps if isinstance(step, Step) and step.title.startswith("lay the link")]
+    ip, first = (("ip", "-n", namespace_name("t1", there)), "eth0") if there else (("ip",), "lat0")
+    add = (*ip, "link", "add", "name", first)
+    assert made[: len(add)] == add
+    assert "netns" not in made[len(ip) : made.index("peer")]
+
+
 def test_a_namespace_that_is_there_already_is_refused_and_kept() -> None:
     name = namespace_name("t1", "sensor")
     run("ip", "netns", "add", name)

@@ -150,6 +150,7 @@ SCRAPS = st.one_of(
     st.sampled_from(
         ["vm1", "vm2", "ecu.inner", "eth0", "user", "vfio", "domain", "uplink", "host", "irq", "guests", "7"]
     ),
+    st.sampled_from(["taprio", "mqprio", "etf", "cbs", "txtime-assist", "software", "children", "gates", "open", "15"]),
     st.sampled_from(["ssh", "board", "board1", "on", "virtual", "time", "destination", "a@b", "hosts.board1.time"]),
     st.sampled_from(["control.latency.max", "streams.control.size", "loads", "links.0.mtu", "hosts.ecu.kind"]),
 )
@@ -199,6 +200,35 @@ MACHINES: dict[str, Any] = {
 }
 """A scenario on other machines, beside the first one's other keys."""
 
+SHAPERS: dict[str, Any] = {
+    "links": [{"ends": ["sensor.eth0", "ecu.eth0"], "queues": 4}],
+    "streams": {
+        "control": {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": "64B", "priority": 5},
+        "timed": {"talker": "ecu", "listener": "sensor", "period": "1ms", "size": "64B", "launch_time": True},
+    },
+    "shapers": {
+        "sensor.eth0": {
+            "kind": "taprio",
+            "mode": "txtime-assist",
+            "map": {"5": 1, "7": 0},
+            "rest": 2,
+            "queues": [1, 1, 2],
+            "children": {"1": {"kind": "etf", "skip_sock_check": True, "delta": "100us"}},
+            "gates": [{"open": [0, 1, 2], "for": "100us"}, {"open": [2], "for": "100us"}, {"open": [], "for": "50us"}],
+            "shift": "10us",
+            "txtime_delay": "300us",
+        },
+        "ecu.eth0": {
+            "kind": "mqprio",
+            "map": {"5": 1},
+            "children": {"0": {"kind": "etf"}, "1": {"kind": "cbs", "idle_slope": "20Mbit/s", "frame": "300B"}},
+            "speed": "1Gbit/s",
+        },
+    },
+    "matrix": {"loads": ["none", "flood-same"], "shapers.sensor.eth0.children.1.delta": ["100us", "150us"]},
+}
+"""A scenario with shapers, beside the first one's other keys."""
+
 VALUES = st.recursive(
     SCRAPS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6) | SCRAPS, inner, max_size=3),
@@ -234,7 +264,7 @@ def _loads_or_says_why(path: Path) -> None:
         assert cells(loaded)
 
 
-@pytest.mark.parametrize("more", [{}, GUESTS, MACHINES], ids=["hosts", "guests", "machines"])
+@pytest.mark.parametrize("more", [{}, GUESTS, MACHINES, SHAPERS], ids=["hosts", "guests", "machines", "shapers"])
 @given(data=st.data())
 @settings(max_examples=300)
 def test_mutated_values_load_or_are_scenario_errors(
@@ -270,7 +300,7 @@ def test_mutated_text_loads_or_is_scenario_errors(
     _loads_or_says_why(path)
 
 
-@pytest.mark.parametrize("more", [GUESTS, MACHINES], ids=["guests", "machines"])
+@pytest.mark.parametrize("more", [GUESTS, MACHINES, SHAPERS], ids=["guests", "machines", "shapers"])
 def test_the_scenario_that_is_mutated_is_right_itself(tmp_path: Path, more: dict[str, Any]) -> None:
     path = tmp_path / "right.yaml"
     path.write_text(yaml.safe_dump(PLAIN | more), encoding="utf-8")

@@ -11,7 +11,7 @@ from typing import Any
 from latlab.scenario.document import Document, Position, read_yaml
 from latlab.scenario.findings import Finding, show_path, shown
 from latlab.scenario.findings import Path as Place
-from latlab.scenario.matrix import LOADS, Cell, expand
+from latlab.scenario.matrix import LOADS, Cell, expand, path_of
 from latlab.scenario.models import Scenario
 from latlab.scenario.parse import parse
 from latlab.scenario.problems import Problem, ScenarioErrors
@@ -37,7 +37,7 @@ class Loaded:
     def where(self, place: Place, cell: Cell | None = None) -> str:
         """`file:line: path` of a place in the scenario; in a cell, of the matrix's value that is put there."""
         for key, value in (cell.label if cell else {}).items():
-            parts = tuple(key.split("."))
+            parts = path_of(key, self.scenario.shapers)
             if key != LOADS and tuple(map(str, place))[: len(parts)] == parts:
                 place = ("matrix", key, short_names(self.raw["matrix"][key]).index(value))
         return f"{self.path}:{self.document.position(place)[0]}: {show_path(place)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -33,12 +33,17 @@ _NOT_VARIED = ("matrix", "name", "description", "repeat", "seed", "accept")
 """What belongs to the whole scenario and cannot differ between its cells."""
 
 
-def path_of(key: str) -> tuple[str, ...]:
-    """What a key of the matrix leads through. A shaper is called by its interface, `sensor.eth0`: one name."""
-    parts = tuple(key.split("."))
-    if parts[0] == "shapers" and len(parts) > 2:
-        return parts[0], ".".join(parts[1:3]), *parts[3:]
-    return parts
+def path_of(key: str, shapers: Iterable[str]) -> tuple[str, ...]:
+    """What a key of the matrix leads through. A shaper is called by its interface, `sensor.eth0`: one name.
+
+    shapers: the names of those there are, by which an interface with a dot in its name is known.
+    """
+    parts = key.split(".")
+    if parts[0] != "shapers" or len(parts) < 3:
+        return tuple(parts)
+    depths = [name.count(".") + 1 for name in shapers if f"{key}.".startswith(f"shapers.{name}.")]
+    end = 1 + max(depths, default=2)
+    return parts[0], ".".join(parts[1:end]), *parts[end:]
 
 
 @dataclass(frozen=True)
@@ -89,15 +94,16 @@ def expand(raw: dict[str, Any], base: Parsed) -> tuple[list[Cell], list[Finding]
     rest = {key: value for key, value in raw.items() if key != "matrix"}
     lists = written.items() if isinstance(written, dict) else ()
     matrix = {key: values for key, values in lists if isinstance(values, list)}
-    findings, usable = _judge(base.sketch, matrix)
+    paths = {key: path_of(key, map(str, base.sketch.names.get("shapers", ()))) for key in matrix}
+    findings, usable = _judge(base.sketch, matrix, paths)
     size = prod(len(values) for values in matrix.values())
     if size > CELLS_MAX:
         return [], [*findings, Finding(("matrix",), f"{size} cells", f"{CELLS_MAX} or fewer")]
     told = set(base.findings)
     if base.scenario is not None and not findings:
-        return _every_cell(rest, matrix)
+        return _every_cell(rest, matrix, paths)
     for key, index in usable:
-        parsed = parse(_with(rest, key, matrix[key][index]))
+        parsed = parse(_with(rest, paths[key], matrix[key][index]))
         for finding in parsed.findings:
             if finding not in told:
                 told.add(finding)
@@ -105,7 +111,9 @@ def expand(raw: dict[str, Any], base: Parsed) -> tuple[list[Cell], list[Finding]
     return [], findings
 
 
-def _every_cell(rest: dict[str, Any], matrix: dict[str, list[Any]]) -> tuple[list[Cell], list[Finding]]:
+def _every_cell(
+    rest: dict[str, Any], matrix: dict[str, list[Any]], paths: Mapping[str, tuple[str, ...]]
+) -> tuple[list[Cell], list[Finding]]:
     cells: list[Cell] = []
     findings: dict[Finding, Finding] = {}
     slugs: set[str] = set()
@@ -114,7 +122,7 @@ def _every_cell(rest: dict[str, Any], matrix: dict[str, list[Any]]) -> tuple[lis
         picked = dict(zip(matrix, chosen, strict=True))
         data = rest
         for key, index in picked.items():
-            data = _with(data, key, matrix[key][index])
+            data = _with(data, paths[key], matrix[key][index])
         label = {
             key: _names(matrix[key][index]) if key == LOADS else names[key][index] for key, index in picked.items()
         }
@@ -123,7 +131,7 @@ def _every_cell(rest: dict[str, Any], matrix: dict[str, list[Any]]) -> tuple[lis
         if parsed.scenario is not None:
             cells.append(Cell(label, slug, parsed.scenario))
         for finding in parsed.findings:
-            path = _cause(finding, picked)
+            path = _cause(finding, picked, paths)
             # The same mistake comes back in other cells: it is told of the first one.
             findings.setdefault(_retold(finding, path, ""), _retold(finding, path, f"in cell {slug}"))
     return cells, list(findings.values())
@@ -135,14 +143,16 @@ def _retold(finding: Finding, path: Path, where: str) -> Finding:
     return Finding(path, ": ".join(filter(None, (where, at, finding.what))), finding.expected)
 
 
-def _judge(sketch: Sketch, matrix: dict[str, list[Any]]) -> tuple[list[Finding], list[tuple[str, int]]]:
+def _judge(
+    sketch: Sketch, matrix: dict[str, list[Any]], paths: Mapping[str, tuple[str, ...]]
+) -> tuple[list[Finding], list[tuple[str, int]]]:
     """What is wrong with the matrix's keys and its combinations of loads; which values, by index, can be tried."""
     findings: list[Finding] = []
     usable: list[tuple[str, int]] = []
     for key, values in matrix.items():
-        where = (LOADS,) if key == LOADS else path_of(key)
+        where = paths[key]
         for other in matrix:
-            if other != key and path_of(other)[: len(where)] == where:
+            if other != key and paths[other][: len(where)] == where:
                 what = f"{other} is a part of {key}, which the matrix sets too"
                 findings.append(Finding(("matrix", other), what, "one of them"))
         if key == LOADS:
@@ -150,17 +160,16 @@ def _judge(sketch: Sketch, matrix: dict[str, list[Any]]) -> tuple[list[Finding],
             indices = set(range(len(values))) - {finding.path[2] for finding in wrong}
             leads = LOADS in sketch.names
         else:
-            wrong = list(_path_findings(sketch, key))
+            wrong = list(_path_findings(sketch, key, where))
             indices = set() if wrong else set(range(len(values)))
-            leads = _leads_somewhere(sketch, key)
+            leads = _leads_somewhere(sketch, where)
         findings += wrong
         usable += [(key, index) for index in sorted(indices) if leads]
     return findings, usable
 
 
-def _path_findings(sketch: Sketch, key: str) -> Iterator[Finding]:
+def _path_findings(sketch: Sketch, key: str, parts: tuple[str, ...]) -> Iterator[Finding]:
     """What is wrong with a path into the scenario. What it leads through, if wrong itself, is not judged."""
-    parts = path_of(key)
     if parts[0] in _NOT_VARIED:
         what = f"{parts[0]} is the same in every cell"
         yield Finding(("matrix", key), what, "a path such as streams.control.period")
@@ -178,11 +187,11 @@ def _path_findings(sketch: Sketch, key: str) -> Iterator[Finding]:
                 place = names[part]()
 
 
-def _leads_somewhere(sketch: Sketch, key: str) -> bool:
+def _leads_somewhere(sketch: Sketch, parts: tuple[str, ...]) -> bool:
     """True if all that a path without findings leads through is known."""
     place: object = sketch
     try:
-        for part in path_of(key)[:-1]:
+        for part in parts[:-1]:
             place = _under(place)[part]()
     except (UnknownError, KeyError):
         return False
@@ -241,10 +250,10 @@ def _names(value: object) -> list[str]:
     return list(value) if isinstance(value, list) else [str(value)]
 
 
-def _with(raw: dict[str, Any], key: str, value: object) -> dict[str, Any]:
+def _with(raw: dict[str, Any], path: tuple[str, ...], value: object) -> dict[str, Any]:
     """The data with the matrix's value in its place."""
-    if key != LOADS:
-        put: dict[str, Any] = _put(raw, path_of(key), value)
+    if path != (LOADS,):
+        put: dict[str, Any] = _put(raw, path, value)
         return put
     active = _names(value)
     return {**raw, LOADS: {name: load for name, load in (raw.get(LOADS) or {}).items() if name in active}}
@@ -262,15 +271,15 @@ def _put(data: Any, path: tuple[str, ...], value: object) -> Any:
     return {**inner, path[0]: _put(inner.get(path[0]), path[1:], value)}
 
 
-def _cause(finding: Finding, chosen: dict[str, int]) -> Path:
+def _cause(finding: Finding, chosen: dict[str, int], paths: Mapping[str, tuple[str, ...]]) -> Path:
     """The matrix value whose path shares most with the finding's; the matrix where several could be."""
     keys = [key for key in chosen if key != LOADS]
     at = [str(part) for part in finding.path]
 
     def shared(key: str) -> int:
         return next(
-            (n for n, (a, b) in enumerate(zip(path_of(key), at, strict=False)) if a != b),
-            len(path_of(key)),
+            (n for n, (a, b) in enumerate(zip(paths[key], at, strict=False)) if a != b),
+            len(paths[key]),
         )
 
     best = max(keys, key=shared, default=None)

@@ -209,6 +209,7 @@ RULES: tuple[Rule, ...] = (
     each("shapers", shapers.priorities_are_the_kernels),
     each("shapers", shapers.classes_have_queues),
     each("shapers", shapers.gates_fit_their_cycle),
+    each("shapers", shapers.slopes_are_below_the_speed),
     each("shapers", shapers.assistance_has_its_settings),
     shapers.nothing_waits_for_ever,
     shapers.launch_times_are_kept,

@@ -18,12 +18,15 @@ _FORMS = {**IN_WORDS, **GUESTS_IN_WORDS}
 
 _FOLLOWS = "default_factory_not_called"
 """Pydantic's note that a default was not made because of another error, which it reports."""
+_TOO_SHORT = "too_short"
+"""Pydantic says it also of a list that is long enough, but has too few items that are right."""
 
 
 def findings_of(error: ValidationError, raw: dict[str, Any]) -> Iterator[Finding]:
     """Each thing that is wrong."""
     for detail in error.errors(include_url=False):
-        if detail["type"] != _FOLLOWS:
+        follows = detail["type"] == _TOO_SHORT and len(detail["input"]) >= detail["ctx"]["min_length"]
+        if detail["type"] != _FOLLOWS and not follows:
             path = _path(detail["loc"], raw)
             yield Finding(path, *_words(path, dict(detail), raw))
 
@@ -90,8 +93,9 @@ _WORDS: dict[str, Callable[[str, dict[str, Any]], tuple[str, str]]] = {
     "string_type": lambda value, ctx: (f"{value} is not text", "text"),
     "bool_type": lambda value, ctx: (f"{value} is neither true nor false", "true or false"),
     "greater_than_equal": lambda value, ctx: (f"{value} is too small", f"{ctx['ge']} or more"),
+    "less_than": lambda value, ctx: (f"{value} is too large", f"less than {ctx['lt']}"),
     "less_than_equal": lambda value, ctx: (f"{value} is too large", f"{ctx['le']} or less"),
-    "too_short": lambda value, ctx: ("there are too few", f"{ctx['min_length']} or more"),
+    _TOO_SHORT: lambda value, ctx: ("there are too few", f"{ctx['min_length']} or more"),
     "too_long": lambda value, ctx: ("there are too many", f"{ctx['max_length']} or fewer"),
     "model_type": lambda value, ctx: (f"{value} is not a mapping", "a mapping of keys to values"),
     "model_attributes_type": lambda value, ctx: (f"{value} is not a mapping", "a mapping of keys to values"),

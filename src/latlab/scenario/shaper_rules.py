@@ -9,10 +9,10 @@ from latlab.scenario.findings import Finding, Path, unknown
 from latlab.scenario.loads import LoadBase
 from latlab.scenario.network import routes
 from latlab.scenario.parts import End, parse_end
-from latlab.scenario.shapers import PRIORITIES, Cbs, Classes, Etf, Shaper, Taprio, port_speed
+from latlab.scenario.shapers import PRIORITIES, Cbs, Classes, Etf, Mqprio, Shaper, Taprio, port_speed
 from latlab.scenario.sketch import Sketch, where_known
 from latlab.scenario.streams import LaunchTime, Stream
-from latlab.scenario.units import format_duration
+from latlab.scenario.units import format_duration, format_rate
 
 COMMON_CYCLE_NS_MAX = 10**9
 """Streams start with a cycle of every schedule at once: that must come about soon."""
@@ -78,7 +78,22 @@ def gates_fit_their_cycle(sketch: Sketch, path: Path, shaper: Shaper) -> Iterato
             yield Finding((*path, "gates", number, "for"), what, f"{format_duration(smallest)} or more")
 
 
-def speed_at(sketch: Sketch, end: str, shaper: Taprio) -> int:
+def slopes_are_below_the_speed(sketch: Sketch, path: Path, shaper: Shaper) -> Iterator[Finding]:
+    """The credit of a credit-based shaper falls while it sends: what it leaves its queue is less than the port has."""
+    if isinstance(shaper, Etf):
+        return
+    placed: dict[Path, object] = {path: shaper}
+    if isinstance(shaper, Classes):
+        placed = {(*path, "children", str(queue)): child for queue, child in shaper.children.items()}
+    for where, cbs in placed.items():
+        if isinstance(cbs, Cbs) and cbs.send_slope is None:
+            speed = cbs.speed or speed_at(sketch, str(path[1]), shaper)
+            if cbs.idle_slope >= speed:
+                what = f"{format_rate(cbs.idle_slope)} are all that the port sends"
+                yield Finding((*where, "idle_slope"), what, f"less than {format_rate(speed)}")
+
+
+def speed_at(sketch: Sketch, end: str, shaper: Taprio | Mqprio | Cbs) -> int:
     """Of the port, bit/s: as the scenario says, or what a veth says of itself."""
     made = (link for link in sketch.links.values() if not sketch.is_cable(link.ends))
     return port_speed(shaper.speed, made=any(str(one) == end for link in made for one in link.ends))
@@ -97,7 +112,8 @@ def assistance_has_its_settings(_: Sketch, path: Path, shaper: Shaper) -> Iterat
         if isinstance(child, Cbs) or not child.skip_sock_check:
             what = "txtime-assist gives launch times to packets of sockets that ask for none"
             yield Finding((*path, "children", str(queue)), what, "kind: etf with skip_sock_check: true")
-    largest = max((child.delta for child in shaper.children.values() if isinstance(child, Etf)), default=shaper.delta)
+    below = [shaper.child_of(queue) for queue in range(sum(shaper.queue_counts))]
+    largest = max((child.delta for child in below if isinstance(child, Etf)), default=shaper.delta)
     if shaper.txtime_delay is not None and shaper.txtime_delay <= largest:
         what = (
             f"{format_duration(shaper.txtime_delay)} are gone before the etf, {format_duration(largest)} ahead, has it"
@@ -152,7 +168,9 @@ def leaf_of(shaper: Shaper | None, priority: int) -> Etf | Cbs | None:
         return shaper
     if shaper is None:
         return None
-    return shaper.child_of(shaper.queues_of(shaper.class_of(priority))[0])
+    traffic_class = shaper.class_of(priority)
+    # A class without queues is told where they are written.
+    return shaper.child_of(shaper.queues_of(traffic_class)[0]) if traffic_class < len(shaper.queue_counts) else None
 
 
 def cycles_begin_together(sketch: Sketch) -> Iterator[Finding]:

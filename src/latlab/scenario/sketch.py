@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
-from pydantic import ValidationError, create_model
+from pydantic import TypeAdapter, ValidationError, create_model
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
@@ -217,7 +217,7 @@ def _partial(
         for name in {str(other[0]) for other in below[key]}:
             inside = _part(raw, (*path, key, name), data[key].get(name), [(*path, *other) for other in broken])
             if inside is not None:
-                part.__dict__[fields[key]] = {**part.__dict__[fields[key]], name: inside}
+                part.__dict__[fields[key]] = {**part.__dict__[fields[key]], _key(kinds[key], name): inside}
     return part
 
 
@@ -234,6 +234,13 @@ def _right(annotation: Any, value: Any, broken: Collection[Path]) -> dict[str, A
         if right is not None:
             found[name] = right
     return found
+
+
+def _key(annotation: Any, name: str) -> Any:
+    """A right key of a mapping, as the mapping has it: of a number, the number."""
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    return TypeAdapter(get_args(annotation)[0]).validate_python(name)
 
 
 def _asked(field: FieldInfo, part: Part) -> set[str]:

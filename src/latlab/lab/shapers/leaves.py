@@ -36,11 +36,12 @@ class CbsKind:
 
     def steps(self, shaper: Cbs, place: Place) -> Iterator[Step]:
         """One step."""
+        speed = shaper.speed or place.speed
         options = {
             "idleslope": shaper.idle_slope // 1_000,
-            "sendslope": shaper.send_slope_bps(place.speed) // 1_000,
-            "hicredit": shaper.hi_credit_bytes(place.speed),
-            "locredit": shaper.lo_credit_bytes(place.speed),
+            "sendslope": shaper.send_slope_bps(speed) // 1_000,
+            "hicredit": shaper.hi_credit_bytes(speed),
+            "locredit": shaper.lo_credit_bytes(speed),
             "offload": int(shaper.offload),
         }
         words = ("cbs", *(word for name, value in options.items() for word in (name, str(value))))
