@@ -34,7 +34,7 @@ def test_what_cells_share_stands_once_and_what_differs_by_its_cell() -> None:
     text = plan_text(two_cells())
     assert text.count("ip netns add latlab-RUN-sensor") == 1
     common, idle, busy = text.split("# ---- Cell ")[0], *text.split("# ---- Cell ")[1:]
-    assert "ip link add" in common
+    assert "ip -n latlab-RUN-sensor link add" in common
     assert "iperf3" not in common + idle
     assert "ip netns exec latlab-RUN-sensor iperf3 --client" in busy
     assert "# sensor: SCHED_FIFO 90\nip netns exec latlab-RUN-sensor latlab-agent talk &" in idle
