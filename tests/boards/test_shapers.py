@@ -63,9 +63,8 @@ def test_each_class_leaves_in_its_windows_only(place: BoardPlace) -> None:
         f"class{number}": STREAM | {"period": "1013us", "priority": priority, "offset": f"{150 * number}us"}
         for number, priority in PRIORITIES.items()
     }
-    ended = place.latlab(
-        "run", place.board_scenario(hosts=HOSTS, links=LINKS, streams=streams, shapers={"sensor.eth0": TAPRIO})
-    )
+    path = place.board_scenario(hosts=HOSTS, links=LINKS, streams=streams, shapers={"sensor.eth0": TAPRIO})
+    ended = place.latlab("run", path, "--picture", "none")
     assert ended.status == 0, ended.err + ended.out
     assert place.trace() == before
     folder = place.only_run()
@@ -101,7 +100,7 @@ def test_launch_times_are_kept_where_sleeping_is_not_and_credit_spaces_frames(pl
     matrix = {
         "streams": [
             {"sleeping": STREAM | {"priority": 5}},
-            {"launched": STREAM | {"priority": 7, "launch_time": {"lead": "700us"}}},
+            {"launched": STREAM | {"priority": 7, "launch_time": {"lead": "5ms"}}},
             {"spaced": STREAM | {"priority": 6, "period": "700us"}},
         ]
     }
@@ -114,7 +113,7 @@ def test_launch_times_are_kept_where_sleeping_is_not_and_credit_spaces_frames(pl
         matrix=matrix,
         warmup="50ms",
     )
-    ended = place.latlab("run", path)
+    ended = place.latlab("run", path, "--picture", "none")
     assert ended.status == 0, ended.err + ended.out
     folder = place.only_run()
     spread = {}
@@ -141,11 +140,11 @@ def test_a_stream_in_its_own_window_keeps_its_latency_under_a_flood(place: Board
         hosts=HOSTS,
         links=LINKS,
         streams={"control": STREAM | {"priority": 7, "offset": "50us"}},
-        loads={"bulk": {"kind": "flood", "from": "sensor", "to": "ecu", "size": "1000B"}},
+        loads={"bulk": {"kind": "flood", "from": "sensor", "to": "ecu", "size": "1000B", "rate": "80Mbit/s"}},
         matrix={"shapers": [{}, gated], "loads": ["none", "bulk"]},
         warmup="50ms",
     )
-    ended = place.latlab("run", path)
+    ended = place.latlab("run", path, "--picture", "none")
     assert ended.status == 0, ended.err + ended.out
     folder = place.only_run()
     tail = {}
@@ -187,7 +186,7 @@ def test_what_a_card_refuses_is_told_with_the_kernels_answer_and_what_would_work
             ]
         },
     )
-    ended = place.latlab("run", path)
+    ended = place.latlab("run", path, "--picture", "none")
     assert ended.status == 3, ended.err + ended.out
     cells = cells_of(place.only_run())
     why = {slug: json.dumps(cell.get("reason"), ensure_ascii=False) for slug, cell in cells.items()}
