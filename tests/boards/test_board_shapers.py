@@ -32,6 +32,8 @@ PRIORITIES = {0: 7, 1: 5, 2: 4, 3: 0}
 """Of a stream of each class."""
 HAND_OVER_NS = 3_000
 """From the qdisc's decision to the driver's timestamp; some thousand instructions."""
+GUARD_NS = 95
+"""Of 118 bytes, preamble and checksum among them, at 10 Gbit/s."""
 FRAME_BITS = (64 + 8 + 20 + 14) * 8
 """What the kernel counts of a 64-byte probe: UDP, IPv4 and Ethernet headers."""
 
@@ -56,6 +58,26 @@ def windows(traffic_class: int) -> list[tuple[int, int]]:
     return found
 
 
+def missed_slots(packets: pl.DataFrame, opened: list[tuple[int, int]]) -> int:
+    """How many packets left in a later window than the first with room for them after their launch."""
+    missed = 0
+    for launch, left in packets.select("launch_tai_ns", "tx_soft_tai_ns").iter_rows():
+        begin = launch // CYCLE_NS * CYCLE_NS
+        later = [
+            (begin + n * CYCLE_NS + opens, begin + n * CYCLE_NS + closes) for n in range(4) for opens, closes in opened
+        ]
+        own = next(number for number, (_, closes) in enumerate(later) if launch + GUARD_NS <= closes)
+        missed += left >= later[own + 1][0]
+    return missed
+
+
+def longest_wait_ns(traffic_class: int) -> int:
+    """From the close of the class's one window to its next opening: launches are at each microsecond, and just before
+    the close there is less than one without room for a packet."""
+    ((opens, closes),) = windows(traffic_class)
+    return CYCLE_NS - (closes - opens)
+
+
 def test_each_class_leaves_in_its_windows_only(place: BoardPlace) -> None:
     before = place.trace()
     # 1013 µs go through all phases of the cycle, which is 503 µs.
@@ -76,7 +98,16 @@ def test_each_class_leaves_in_its_windows_only(place: BoardPlace) -> None:
     assert steps["tell board1 how far TAI is from UTC"]["actual"] == "37 s"
     assert [one["ok"] for one in cell["rechecks"] if "taprio" in one["title"]] == [True]
     packets = packets_of(folder, "all/r1")
+    (judged,) = read(folder / "result.json")["cells"]
     for number in PRIORITIES:
+        gates = judged["streams"][f"class{number}"]["gates"]
+        if number == 1:  # its gate never closes
+            assert gates["missed"] == gates["promised"]["latest_ns"] == 0
+        else:
+            # Launches just before the gate closes reach it too late.
+            missed = missed_slots(packets.filter(pl.col("stream") == number + 1), windows(number))
+            assert gates["missed"] == missed > 0
+            assert gates["promised"]["latest_ns"] == longest_wait_ns(number)
         phases = packets.filter(pl.col("stream") == number + 1)["tx_soft_tai_ns"].to_numpy() % CYCLE_NS
         inside = np.zeros(len(phases), bool)
         for opens, closes in windows(number):

@@ -10,8 +10,10 @@ import polars as pl
 
 from latlab.analysis.accept import evaluate
 from latlab.analysis.counts import lost_after_warmup, refused_counts, reordered_sequences, stream_counts, stream_rows
+from latlab.analysis.gate_port import Port
 from latlab.analysis.losses import silent_drops
 from latlab.analysis.metrics import BOUND, METRICS, Metric, Values, metric_values
+from latlab.analysis.slots import gates_document
 from latlab.analysis.statistics import statistics
 from latlab.analysis.trust import NOTHING_MEASURED, Reason, verdict
 from latlab.analysis.worst import EXPLAINED, worst_packet
@@ -21,13 +23,15 @@ RESULT_FORMAT: Final = "latlab.result/1"
 _COPIED: Final = ("cell", "slug", "repeat", "order", "status", "reason", "label", "instructions_per_ns", "qemu")
 
 
-def summarise_cell(cell: Mapping[str, Any], packets: pl.DataFrame | None) -> dict[str, Any]:
+def summarise_cell(cell: Mapping[str, Any], packets: pl.DataFrame | None, ports: Sequence[Port] = ()) -> dict[str, Any]:
     """The cell's part of the result document, from cell.json and the packet table (None: it has none).
+
+    ports: those with a gate schedule.
 
     Its `verdict` is `trusted` and its `reasons` are empty until `with_reasons` adds what the trust checks
     found.
     """
-    streams = {} if packets is None else {s["name"]: _stream(cell, s, packets) for s in cell["streams"]}
+    streams = {} if packets is None else {s["name"]: _stream(cell, s, packets, ports) for s in cell["streams"]}
     document = {name: cell.get(name) for name in _COPIED}
     return {
         **document,
@@ -94,7 +98,9 @@ def uncorrected_uncertainty_ns(cell: Mapping[str, Any], talker: str, listener: s
     return min(bounds, default=None)
 
 
-def _stream(cell: Mapping[str, Any], stream: Mapping[str, Any], packets: pl.DataFrame) -> dict[str, Any]:
+def _stream(
+    cell: Mapping[str, Any], stream: Mapping[str, Any], packets: pl.DataFrame, ports: Sequence[Port]
+) -> dict[str, Any]:
     rows = stream_rows(packets, stream["stream"])
     counts = stream_counts(rows, _listened(cell, stream["listener"]), stream["stream"])
     silent = silent_drops(rows) if stream["launch_time"] else None
@@ -110,7 +116,9 @@ def _stream(cell: Mapping[str, Any], stream: Mapping[str, Any], packets: pl.Data
         for metric in METRICS
         if (figures := _metric(rows, metric, stream["period_ns"], shared, uncorrected)) is not None
     }
-    return {"counts": counts, "silent": asdict(silent) if silent else None, "metrics": metrics}
+    leaves = ((port, flow) for port in ports for flow in port.flows if flow.name == stream["name"])
+    gates = next((gates_document(rows, port, flow, stream["period_ns"]) for port, flow in leaves), None)
+    return {"counts": counts, "silent": asdict(silent) if silent else None, "gates": gates, "metrics": metrics}
 
 
 def _metric(

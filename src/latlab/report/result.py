@@ -15,9 +15,10 @@ from latlab.analysis.trust import judge
 from latlab.data.packets import build_packets, is_joined, read_findings
 from latlab.data.run_folder import CellFolder, RunFolder
 from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, LatlabError, UsageError
+from latlab.report.gates import scenario_ports
 from latlab.report.testbed import with_test_bed
 from latlab.report.unmeasured import UNAVAILABLE
-from latlab.scenario import Loaded, cells, load_scenario
+from latlab.scenario import Loaded, Scenario, cells, load_scenario
 
 _FAILED = frozenset({"failed", "interrupted", "not run"})
 _WHAT_ENDED_IT = {
@@ -43,7 +44,8 @@ def make_result(folder: RunFolder) -> dict[str, Any]:
     # Rows in the scenario's order, whatever the order they ran in.
     labels = {cell.slug: cell.label for cell in cells(loaded)} if loaded else {}
     slugs = list(labels)
-    documents = [cell_result(cell) for cell in folder.cells()] + _not_run(folder, labels)
+    scenarios = {cell.slug: cell.scenario for cell in cells(loaded)} if loaded else {}
+    documents = [cell_result(cell, scenarios.get(cell.slug)) for cell in folder.cells()] + _not_run(folder, labels)
     documents.sort(
         key=lambda document: (slugs.index(document["slug"]) if document["slug"] in slugs else -1, document["repeat"])
     )
@@ -76,13 +78,17 @@ def judged_result(
     return result_document(run, documents) | {"accept": evaluate(limits, built)}
 
 
-def cell_result(folder: CellFolder) -> dict[str, Any]:
-    """One cell's part of the result document, its packet table built if it was not yet."""
+def cell_result(folder: CellFolder, scenario: Scenario | None = None) -> dict[str, Any]:
+    """One cell's part of the result document, its packet table built if it was not yet.
+
+    scenario: the cell's own; without it nothing is said of gates.
+    """
     cell = folder.cell()
     measured = bool(cell["start_tai_ns"])
     if measured and not is_joined(folder):
         build_packets(folder)
-    document = with_test_bed(summarise_cell(cell, folder.packets() if measured else None), cell)
+    ports = scenario_ports(scenario) if scenario else ()
+    document = with_test_bed(summarise_cell(cell, folder.packets() if measured else None, ports), cell)
     evidence = Evidence(
         cell=cell,
         document=document,

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from latlab.analysis.accept import EXCEEDED
 from latlab.analysis.counts import counted
-from latlab.report import repeats, rows, text, unmeasured
+from latlab.report import repeats, rows, slots, text, unmeasured
 from latlab.report.places import cell_title
 from latlab.report.reasons import Reason, grouped_reasons
 from latlab.report.rows import Column, Summary
@@ -38,6 +38,7 @@ def print_result(result: Mapping[str, Any], console: Console, metrics: Sequence[
         *summary_tables(result, metrics),
         *unmeasured_tables(result),
         *remark_lines(result),
+        *gate_tables(result),
         *load_tables(result),
         *accept_tables(result),
         *alike_tables(result),
@@ -86,6 +87,16 @@ def remark_lines(result: Mapping[str, Any]) -> list[RenderableType]:
     """What was refused, lost, duplicated and so on, a line a cell; nothing where all went as it should."""
     found = rows.remarks(result)
     return [Text("\n".join(("Counted, warm-up included:", *(f"  {line}" for line in found))))] if found else []
+
+
+def gate_tables(result: Mapping[str, Any]) -> list[RenderableType]:
+    """One table of the streams that have gates: promised, measured, missed; none where no stream has any."""
+    table = _table(f"{slots.TITLE} · {label_text(result)}")
+    for heading in slots.HEADINGS:
+        table.add_column(heading, overflow="fold")
+    for row in slots.slot_rows(result):
+        table.add_row(*_texts(*row.texts))
+    return [table] if table.row_count else []
 
 
 def load_tables(result: Mapping[str, Any]) -> list[RenderableType]:
