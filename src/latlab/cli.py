@@ -340,7 +340,7 @@ def _report(
     from latlab.console import make_console
     from latlab.report.build import write_report
     from latlab.report.result import exit_code, make_result
-    from latlab.report.terminal import DEFAULT_METRICS, print_result
+    from latlab.report.terminal import default_metrics, print_result
 
     result = make_result(folder)
     code = exit_code(result, strict=strict)
@@ -351,7 +351,7 @@ def _report(
     if as_json:
         _print_json(result)
     else:
-        print_result(result, _console(), metrics or DEFAULT_METRICS)
+        print_result(result, _console(), metrics or default_metrics(result))
         _console().print(f"Report: {page.resolve()}", highlight=False, markup=False, soft_wrap=True)
     return code
 

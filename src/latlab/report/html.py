@@ -17,6 +17,7 @@ from latlab.data.run_folder import CellFolder, RunFolder
 from latlab.report import definitions, repeats, rows, slots, testbed, text, unmeasured
 from latlab.report.facts import compare_facts, flatten
 from latlab.report.places import cell_key, cell_title
+from latlab.report.published import published_tables
 from latlab.report.reasons import grouped_reasons
 from latlab.report.repeats import Strips
 from latlab.report.view import METRIC_ORDER
@@ -108,6 +109,7 @@ def _tables(result: Mapping[str, Any], metric: str, strips: Mapping[tuple[str, s
     return {
         "metric": metric,
         "tables": tables,
+        "published": list(published_tables(result, metric)),
         "labels_differ": len({row.label for table in tables for row in table.rows}) > 1,
         "repeats": [(table, found) for table in tables if (found := repeats.spreads(table))],
         "strips": {stream: drawn for (stream, name), drawn in strips.items() if name == metric},

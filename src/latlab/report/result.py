@@ -50,6 +50,7 @@ def make_result(folder: RunFolder) -> dict[str, Any]:
         key=lambda document: (slugs.index(document["slug"]) if document["slug"] in slugs else -1, document["repeat"])
     )
     result = judged_result(folder.run(), documents, limits)
+    result["published"] = [one.model_dump() for one in loaded.scenario.published] if loaded else []
     if folder.run().get("check_repeat"):
         result["repeats"] = list(_differences(folder))
     folder.write_result(result)

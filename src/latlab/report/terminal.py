@@ -15,6 +15,7 @@ from latlab.analysis.accept import EXCEEDED
 from latlab.analysis.counts import counted
 from latlab.report import repeats, rows, slots, text, unmeasured
 from latlab.report.places import cell_title
+from latlab.report.published import PublishedTable, published_tables
 from latlab.report.reasons import Reason, grouped_reasons
 from latlab.report.rows import Column, Summary
 from latlab.report.testbed import label_reasons, label_text
@@ -27,6 +28,12 @@ _WORST_LINES = 8
 
 _FOUND_LINES = 4
 """How many lines one reason may have for what differs from place to place; all of them are on the page."""
+
+
+def default_metrics(result: Mapping[str, Any]) -> tuple[str, ...]:
+    """The metrics that are shown unless others are asked for: those with published figures beside them, too."""
+    published = (one["metric"] for one in result.get("published", []))
+    return tuple(dict.fromkeys((*DEFAULT_METRICS, *published)))
 
 
 def print_result(result: Mapping[str, Any], console: Console, metrics: Sequence[str] = DEFAULT_METRICS) -> None:
@@ -64,7 +71,18 @@ def summary_tables(result: Mapping[str, Any], metrics: Sequence[str] = DEFAULT_M
         parts += [_Summary(result, table) for table in tables]
         parts += [_Spreads(result, table) for table in tables if repeats.spreads(table)]
         parts += _worst(result, name)
+        parts += [_published(table) for table in published_tables(result, name)]
     return parts
+
+
+def _published(found: PublishedTable) -> Group:
+    table = _table()
+    for number, heading in enumerate(found.headings):
+        table.add_column(heading, justify="right" if number else "left", overflow="fold")
+    for row in found.rows:
+        table.add_row(*_texts(*row))
+    # A title of the table's own would be folded to the table's width.
+    return Group(Text(found.title, style="bold"), table)
 
 
 def unmeasured_tables(result: Mapping[str, Any]) -> list[RenderableType]:

@@ -29,7 +29,7 @@ LOADS = "loads"
 CELLS_MAX = 10_000
 _SLUG_MAX = 120
 _COLLECTIONS = ("hosts", "links", "guests", "streams", "loads", "shapers", "tuning")
-_NOT_VARIED = ("matrix", "name", "description", "repeat", "seed", "accept")
+_NOT_VARIED = ("matrix", "name", "description", "repeat", "seed", "accept", "published")
 """What belongs to the whole scenario and cannot differ between its cells."""
 
 

@@ -17,6 +17,7 @@ from latlab.scenario.links import Link
 from latlab.scenario.loads import Load, LoadName
 from latlab.scenario.network import Route, Segment, routes, segments
 from latlab.scenario.parts import End, ItemName, Listed, Part, Reference, ScenarioName
+from latlab.scenario.published import Published
 from latlab.scenario.shapers import ShapedInterface, Shaper, port_speed
 from latlab.scenario.streams import FIRST_PORT, Stream, packet_count
 from latlab.scenario.tuning import Tuning
@@ -87,6 +88,10 @@ class Scenario(Part):
     accept: Accept = Field(
         default_factory=dict,
         description="stream.metric.statistic → largest accepted value; above it `latlab run` exits with 1",
+    )
+
+    published: Listed[Published] = Field(
+        default=(), max_length=256, description="figures that others have published, shown beside the measured ones"
     )
 
     def stream_number(self, name: str) -> int:

@@ -1,0 +1,56 @@
+"""Published figures: in tables of their own, marked, beside the metric they belong to."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from latlab.data.run_folder import RunFolder
+from latlab.report.html import render
+from latlab.report.published import published_tables
+from latlab.report.result import make_result
+from latlab.report.terminal import default_metrics, print_result
+
+NONE: dict[str, Any] = dict.fromkeys(("n", "min", "mean", "max", "stddev", "pk_pk", "p50", "p99"))
+PUBLISHED = [
+    NONE | {"source": "one", "row": "plain", "metric": "arrival_offset", "n": 600_000, "min": 19_408, "stddev": 6_515},
+    NONE | {"source": "one", "row": "launched", "metric": "arrival_offset", "min": 472},
+    NONE | {"source": "other", "row": "theirs", "metric": "latency", "p99": 40_000},
+]
+MARK = "published, not measured here"
+
+
+def test_each_source_has_a_table_of_the_figures_it_gives(result: dict[str, Any]) -> None:
+    (table,) = published_tables(result | {"published": PUBLISHED}, "arrival_offset")
+    assert table.title == f"arrival_offset, {MARK}, µs · one"
+    assert table.headings == ("published", "min", "stddev", "n")
+    assert table.rows == [("plain", "19.408", "6.515", "600000"), ("launched", "0.472", "", "")]
+    assert list(published_tables(result, "arrival_offset")) == []
+
+
+def test_a_metric_with_published_figures_is_shown_without_being_asked_for(result: dict[str, Any]) -> None:
+    assert default_metrics(result) == ("latency", "latency_user")
+    with_them = result | {"published": PUBLISHED}
+    assert default_metrics(with_them) == ("latency", "latency_user", "arrival_offset")
+    file = io.StringIO()
+    print_result(with_them, Console(file=file, width=140), default_metrics(with_them))
+    assert f"latency, {MARK}, µs · other" in file.getvalue()
+
+
+def test_they_come_from_the_scenario_and_stand_on_the_page(new_run: Callable[..., Path]) -> None:
+    path = new_run()
+    folder = RunFolder.open(str(path))
+    assert MARK not in render(folder, [], {})
+    folder.scenario_path.write_text(
+        "name: first\nhosts: {sensor: {kind: netns}, ecu: {kind: netns}}\nlinks: [{ends: [sensor.eth0, ecu.eth0]}]\n"
+        "streams: {control: {talker: sensor, listener: ecu, period: 1ms, size: 64B}}\nduration: 8s\n"
+        "published: [{source: theirs, row: of theirs, metric: latency, max: 40us}]\n"
+    )
+    (one,) = make_result(folder)["published"]
+    assert one == NONE | {"source": "theirs", "row": "of theirs", "metric": "latency", "max": 40_000}
+    page = render(folder, [], {})
+    assert f"latency, {MARK}, µs · theirs" in page and "of theirs" in page
