@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from board_place import BoardPlace
+from kept_board import kept_board
 
 from latlab.host import MACHINE, LocalHost
 from latlab.host.guest import BoardHost
-from latlab.lab.agent_binary import find_agent
 from latlab.lab.apply import TestBed
 from latlab.lab.bridges.joints import joints
 from latlab.lab.bridges.vfio import Vfio
-from latlab.lab.guests.planned import planned_site
 from latlab.lab.machine import machine_at
 from latlab.lab.machines.board import LOAD
-from latlab.lab.machines.board_qemu import board_argv
+from latlab.lab.site import Site
 from latlab.scenario import load_scenario
 
-BOOT_S = "240"
 AS_FOUND = """
 modprobe igb
 ip addr add 192.0.2.1/24 dev eth1
@@ -46,16 +43,9 @@ def test_a_card_comes_back_to_its_driver_with_its_state_mtu_and_addresses(
         streams={"in": {"talker": "sensor", "listener": "vm1", "period": "1ms", "size": "64B"}},
     )
     (cell,) = load_scenario(scenario_file).combinations
-    scenario, site = cell.scenario, planned_site(cell.scenario)
-    console = tmp_path / "console"
-    argv = board_argv(scenario, "board1", site.images["debian-rt-board"], site, str(tmp_path), str(console), None)
-    agent = str(find_agent())
-    board = BoardHost("board1", str(tmp_path), agent)
-    # Unlike one that is started for a cell, it is a machine whose changes are undone.
-    board.fleeting = False
-    hosts = {MACHINE: LocalHost(MACHINE), "board1": board}
+    scenario = cell.scenario
 
-    async def session() -> None:
+    async def session(board: BoardHost, site: Site) -> None:
         await board.run(("sh", "-c", LOAD + AS_FOUND))
         before = await found(board)
         assert before["driver"] == "igb" and before["mtu"] == 1400 and "UP" in before["flags"]
@@ -63,19 +53,13 @@ def test_a_card_comes_back_to_its_driver_with_its_state_mtu_and_addresses(
         machine = await asyncio.to_thread(machine_at, board)
         there = replace(site.on("board1"), machine=machine)
         assert Vfio().lacking(joint, there) is None
-        async with TestBed("t1", hosts) as bed:
+        async with TestBed("t1", {MACHINE: LocalHost(MACHINE), "board1": board}) as bed:
             await bed.apply(Vfio().before_guests(joint, there))
             assert (await found(board))["driver"] == "vfio-pci"
         assert await found(board) == before
 
-    with subprocess.Popen(argv) as qemu:
-        try:
-            answers = (agent, "in", "--patience", BOOT_S, str(tmp_path), "echo", "answers")
-            answered = subprocess.run(answers, capture_output=True, text=True, check=False)
-            assert answered.stdout == "answers\n", answered.stderr + console.read_text()
-            asyncio.run(session())
-        finally:
-            qemu.terminate()
+    with kept_board(scenario, tmp_path) as (board, site):
+        asyncio.run(session(board, site))
 
 
 async def found(board: BoardHost) -> dict[str, Any]:

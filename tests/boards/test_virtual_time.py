@@ -25,8 +25,9 @@ CARDS: dict[str, Any] = {
 }
 DETAILS = ("vhost-net", "PCI device 0000:02:00.0")
 STREAM = {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": "64B"}
-APART = STREAM | {"period": "4ms"}
-"""Two guests share the board's one CPU: each packet of four streams has it to itself for a millisecond."""
+APART = STREAM | {"period": "4093us"}
+"""Two guests share the board's one CPU: each packet of four streams has it to itself for a millisecond. The ticks of board
+and guests come each 4 ms: in step with them, every packet of a stream would meet the same tick, or none would."""
 PACKETS = 1000
 REPEATS_WITHIN_NS = 100
 PATIENCE_S = 500
@@ -121,7 +122,7 @@ def test_guests_nested_in_a_board_in_virtual_time_are_measured_and_repeat(place:
             "down-vfio": APART | {"listener": "vm2", "offset": "2ms"},
             "up-vfio": APART | {"talker": "vm2", "listener": "sensor", "offset": "3ms"},
         },
-        duration="4s",
+        duration="4093ms",
     )
     with busy_machine():
         ended = place.start("run", path, "--check-repeat").ended(PATIENCE_S)

@@ -1,0 +1,120 @@
+"""What shapes a card is taken away again, on a machine that outlives the lab: qdiscs and queues are as they were."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from board_place import BoardPlace
+from kept_board import kept_board
+
+from latlab.errors import LabError
+from latlab.host import MACHINE, Host, LocalHost
+from latlab.host.guest import GUEST_AGENT, BoardHost
+from latlab.lab.apply import TestBed
+from latlab.lab.machines.board import LOAD
+from latlab.lab.shapers import shaper_steps
+from latlab.lab.site import Site
+from latlab.lab.step import Step
+from latlab.lab.undo import clean_stale
+from latlab.scenario import load_scenario
+
+AS_FOUND = "modprobe igb && ethtool -L eth1 combined 2 && ip link set dev eth1 up"
+OFTEN_SHAPED = """
+name: shaped
+hosts: {ecu: {kind: ssh}, far: {kind: ssh}}
+links: [{ends: [ecu.eth1, far.eth0], subnet: 192.0.2.0/24}]
+shapers:
+  ecu.eth1:
+    kind: taprio
+    mode: software
+    map: {7: 0, 5: 1}
+    rest: 3
+    gates: [{open: [0, 1], for: 101us}, {open: [1], for: 103us}, {open: [1, 2], for: 109us}, {open: [1, 3], for: 190us}]
+streams: {control: {talker: ecu, listener: far, period: 1006us, size: 64B}}
+duration: 1s
+"""
+
+
+def steps_of(text: str, folder: Path) -> list[Step]:
+    """The shapers' steps of a scenario whose ecu is a machine of its own."""
+    path = folder / "shaped.yaml"
+    path.write_text(text)
+    (cell,) = load_scenario(path).combinations
+    ecu = Site("f1a2", name="ecu", agent=GUEST_AGENT)
+    return list(shaper_steps(cell.scenario, Site("f1a2", others={"ecu": ecu})))
+
+
+async def found(board: BoardHost) -> tuple[object, str]:
+    """The card's qdiscs and numbers of queues."""
+    qdiscs = json.loads((await board.run(("tc", "-j", "qdisc", "show", "dev", "eth1"))).stdout)
+    return qdiscs, (await board.run(("ethtool", "-l", "eth1"))).stdout
+
+
+def test_a_cards_qdiscs_and_queues_come_back_and_somebody_elses_are_left_alone(
+    place: BoardPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LATLAB_STATE", str(tmp_path / "journal"))
+    booted = place.board_scenario(
+        hosts={
+            "board1": {"kind": "board", "nics": 2, "cpus": 2},
+            "sensor": {"kind": "netns", "on": "board1", "cards": ["eth0"]},
+        },
+        links=[{"ends": ["sensor.eth0", "board1.eth1"]}],
+        streams={"in": {"talker": "sensor", "listener": "board1", "period": "1ms", "size": "64B"}},
+    )
+    (cell,) = load_scenario(booted).combinations
+    steps = steps_of(OFTEN_SHAPED, tmp_path)
+    offloaded = yaml.safe_load(OFTEN_SHAPED)
+    offloaded["shapers"]["ecu.eth1"] |= {"mode": "offload"}
+    refused = steps_of(yaml.safe_dump(offloaded), tmp_path)
+
+    async def session(board: BoardHost) -> None:
+        hosts: dict[str, Host] = {MACHINE: LocalHost(MACHINE), "ecu": board}
+
+        async def fails(asked: list[Step]) -> LabError:
+            with pytest.raises(LabError) as caught:
+                async with TestBed("f1a2", hosts) as bed:
+                    await bed.apply(asked)
+            assert await found(board) == before
+            return caught.value
+
+        await board.run(("sh", "-c", f"{LOAD}\n{AS_FOUND}"))
+        before = await found(board)
+        assert json.dumps(before[0]).count("8001:") == 0 and "Combined:\t2" in before[1]
+
+        untold = await fails(steps)
+        assert "actual '0 s: nothing has told the kernel'" in untold.what
+        assert "`latlab-agent tai --set 37`" in untold.remedy
+        await board.run((GUEST_AGENT, "tai", "--set", "37"))
+
+        async with TestBed("f1a2", hosts) as bed:
+            results = await bed.apply(steps)
+            assert all(result.ok for result in results)
+            qdiscs, queues = await found(board)
+            assert json.dumps(qdiscs).count('"taprio"') == 1 and "Combined:\t4" in queues
+            assert [again.ok for again in await bed.check_again()] == [True]
+        assert await found(board) == before
+
+        # What a lab that was killed has left is found in its journal.
+        killed = TestBed("f1a2", hosts)
+        await killed.apply(steps)
+        killed._journal.close()
+        assert await found(board) != before
+        assert any("taprio shapes ecu.eth1" in line for line in await clean_stale())
+        assert await found(board) == before
+
+        no = await fails(refused)
+        assert "Device failed to setup taprio offload." in no.what
+        assert "driver igb" in no.remedy and "mode: txtime-assist or mode: software" in no.remedy
+
+        await board.run(("tc", "qdisc", "add", "dev", "eth1", "root", "handle", "1:", "pfifo"))
+        before = await found(board)
+        taken = await fails(steps)
+        assert "actual 'pfifo 1:'" in taken.what and "`tc qdisc del dev eth1 root`" in taken.remedy
+
+    with kept_board(cell.scenario, tmp_path) as (board, _):
+        asyncio.run(session(board))
