@@ -26,8 +26,8 @@ CARDS: dict[str, Any] = {
 DETAILS = ("vhost-net", "PCI device 0000:02:00.0")
 STREAM = {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": "64B"}
 APART = STREAM | {"period": "4093us"}
-"""Two guests share the board's one CPU: each packet of four streams has it to itself for a millisecond. The ticks of board
-and guests come each 4 ms: in step with them, every packet of a stream would meet the same tick, or none would."""
+"""Two guests share the board's one CPU: each packet of four streams has it to itself for a millisecond. The ticks of
+board and guests come each 4 ms: in step with them, every packet of a stream would meet the same one, or none."""
 PACKETS = 1000
 REPEATS_WITHIN_NS = 100
 PATIENCE_S = 500
