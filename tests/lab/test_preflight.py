@@ -86,6 +86,15 @@ def test_a_tool_that_only_another_load_needs_is_not_missed() -> None:
     assert problems(lacking, loads={"f": {"kind": "flood", "from": "sensor", "to": "ecu"}}) == []
 
 
+def test_what_sets_up_shapers_here_is_named_if_it_is_missing() -> None:
+    lacking = replace(ABLE, has_tool=lambda tool: tool not in ("tc", "ethtool"))
+    lines = problems(lacking, shapers={"sensor.eth0": {"kind": "cbs", "idle_slope": "1Mbit/s"}})
+    assert [line.split(" (")[0] for line in lines] == [
+        "shapers.sensor.eth0: ethtool is missing",
+        "shapers.sensor.eth0: tc is missing",
+    ]
+
+
 HERE = {"a": "local", "b": "netns"}
 UDP_PORTS = [
     # what listens on this machine, which part of the scenario needs its port

@@ -17,6 +17,7 @@ from latlab.lab.machine import ANY, Machine, read_machine
 from latlab.lab.places import Places
 from latlab.scenario import End, Loaded, Scenario, Stream, Tuning
 from latlab.scenario.findings import Path, show_path
+from latlab.scenario.parts import parse_end
 from latlab.scenario.streams import CLOCK_PORT
 
 __all__ = ["find_agent", "image_problems", "preflight", "preflight_cells", "raise_problems"]
@@ -174,6 +175,9 @@ def _tools(scenario: Scenario, machine: Machine, where: Where) -> Problems:
         tools |= {"chrt"} if any(part.fifo for part in threads) else set()
         tools |= {"ethtool", "awk"} if any(tuned.steering.values()) else set()
         needed = dict.fromkeys(tools, ("tuning", host)) | needed
+    for name in scenario.shapers:
+        if parse_end(name).host in _here(scenario):
+            needed = {"tc": ("shapers", name), "ethtool": ("shapers", name)} | needed
     for tool, place in sorted(needed.items()):
         if not machine.has_tool(tool):
             yield LabError(f"{tool} is missing", where=where(place) if place else "", remedy=install_remedy(tool))
