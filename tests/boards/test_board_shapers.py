@@ -212,7 +212,7 @@ def test_what_a_card_refuses_is_told_with_the_kernels_answer_and_what_would_work
         matrix={
             "shapers.sensor.eth0": [
                 offloaded,
-                {"kind": "etf", "offload": True, "skip_sock_check": True},
+                {"kind": "mqprio", "map": {7: 0}, "rest": 1, "children": {0: {"kind": "etf", "offload": True}}},
                 offloaded | {"mode": "txtime-assist", "delta": "100ms"},
             ]
         },

@@ -28,6 +28,8 @@ FOUR = {"links.0.queues": 4}
 """Transmit queues enough for all of these."""
 ALONE = {"loads": None}
 """Nothing but the stream."""
+LAUNCHED = ALONE | {"streams.control.launch_time": True}
+"""Every packet has a launch time."""
 
 ON_BOARD = {
     "hosts": {"board1": {"kind": "board", "nics": 1}, "board2": {"kind": "board", "nics": 1}},
@@ -193,7 +195,7 @@ def test_a_ports_speed_is_as_its_shaper_says_or_as_its_link_has_it(with_: With) 
     end = End("sensor", "eth0")
     assert with_({S: CBS | {"speed": "2500Mbit/s"}}).scenario.speed_at(end) == 2_500_000_000
     assert with_({S: CBS}).scenario.speed_at(end) == MADE_BPS == 10**10
-    assert with_({S: ETF | {"skip_sock_check": True}}).scenario.speed_at(end) == MADE_BPS
+    assert with_({S: TAKES_ALL} | LAUNCHED).scenario.speed_at(end) == MADE_BPS
     assert with_(TWO_LOCAL | {S: CBS}).scenario.speed_at(end) == CABLE_BPS == 10**9
 
 
@@ -338,6 +340,13 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         "shapers.sensor.eth0.txtime_delay: 200us are gone before the etf, 200us ahead, has it; "
         "expected more than its delta, 200us"
     ]),
+    (FOUR | {S: ASSIST | {"delta": "0ns"}}, [
+        "shapers.sensor.eth0.txtime_delay: 0ns are gone before the etf, 0ns ahead, has it; "
+        "expected more than its delta, 0ns"
+    ]),
+    (ALONE | {S: TAKES_ALL}, [
+        f"streams.control: {NO_LAUNCH}; expected launch_time: true, or another priority",
+    ]),
     (FOUR | {S: ASSIST | {"txtime_delay": "150us", "children": {"1": TAKES_ALL | {"delta": "100us"}}}}, [
         "shapers.sensor.eth0.txtime_delay: 150us are gone before the etf, 200us ahead, has it; "
         "expected more than its delta, 200us"
@@ -414,7 +423,7 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
     ]),
     ({S: CBS | {"frame": "63B"}}, ["shapers.sensor.eth0.frame: 63B is too small; expected 64B or more"]),
     ({S: CBS | {"send_slope": 0}}, ["shapers.sensor.eth0.send_slope: 0 is too large; expected less than 0"]),
-    ({S: TAKES_ALL | {"delta": "200"}}, [
+    ({S: TAKES_ALL | {"delta": "200"}} | LAUNCHED, [
         "shapers.sensor.eth0.delta: '200' is not a duration; "
         "expected a duration such as 1006us (units: ns, us, µs, μs, ms, s, min, h)"
     ]),
@@ -447,9 +456,9 @@ FINE: list[dict[str, Any]] = [
     FOUR | {S: ASSIST | {"txtime_delay": "200001ns"}},
     FOUR | {S: TAPRIO | {"rest": 2, "gates": [*GATES, {"open": [2], "for": "1us"}]}},
     FOUR | {"shapers/ecu.eth0": TAPRIO | {"rest": 2}} | ALONE,
-    {S: TAKES_ALL},
+    {S: TAKES_ALL} | LAUNCHED,
     FOUR | {S: MQPRIO | {"children": {"1": ETF}}},
-    ALONE | {S: ETF, "streams.control.launch_time": True},
+    {S: ETF} | LAUNCHED,
     ALONE | {S: ETF | {"deadline": True}, "streams.control.launch_time": {"deadline": True}},
     ALONE | {S: ETF, "streams.control.launch_time": {"lead": "200001ns"}},
     FOUR | {S: TAPRIO | {"gates": [{"open": [0, 1], "for": "1s"}]}},

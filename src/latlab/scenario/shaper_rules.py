@@ -114,10 +114,8 @@ def assistance_has_its_settings(_: Sketch, path: Path, shaper: Shaper) -> Iterat
             yield Finding((*path, "children", str(queue)), what, "kind: etf with skip_sock_check: true")
     below = [shaper.child_of(queue) for queue in range(sum(shaper.queue_counts))]
     largest = max((child.delta for child in below if isinstance(child, Etf)), default=shaper.delta)
-    if shaper.txtime_delay is not None and shaper.txtime_delay <= largest:
-        what = (
-            f"{format_duration(shaper.txtime_delay)} are gone before the etf, {format_duration(largest)} ahead, has it"
-        )
+    if shaper.delay <= largest:
+        what = f"{format_duration(shaper.delay)} are gone before the etf, {format_duration(largest)} ahead, has it"
         yield Finding((*path, "txtime_delay"), what, f"more than its delta, {format_duration(largest)}")
 
 
@@ -133,7 +131,10 @@ def nothing_waits_for_ever(sketch: Sketch) -> Iterator[Finding]:
 
 
 def launch_times_are_kept(sketch: Sketch) -> Iterator[Finding]:
-    """An etf takes packets with launch times of its kind, and drops all others without a word."""
+    """An etf takes packets with launch times of its kind, and drops all others without a word.
+
+    Source: is_packet_valid in net/sched/sch_etf.c.
+    """
     for path, end, priority in _senders(sketch):
         shaper = sketch.shapers.get(str(end))
         etf = leaf_of(shaper, priority)
@@ -143,7 +144,8 @@ def launch_times_are_kept(sketch: Sketch) -> Iterator[Finding]:
         if launch and launch.clock != "tai" and in_tai:
             what = f"clock {launch.clock} is not that of the {in_tai} at {end}, which drops what differs"
             yield Finding((*path, "launch_time"), what, "clock: tai")
-        if not isinstance(etf, Etf) or etf.skip_sock_check:
+        # Whatever its sockets may ask for: a launch time that nobody gave is 0, and has passed (is_packet_valid).
+        if not isinstance(etf, Etf) or (isinstance(shaper, Taprio) and shaper.mode == "txtime-assist"):
             continue
         if launch is None:
             what = f"packets without a launch time are dropped by the etf at {end}"
@@ -154,7 +156,7 @@ def launch_times_are_kept(sketch: Sketch) -> Iterator[Finding]:
 
 
 def _alike(path: Path, end: End, launch: LaunchTime, etf: Etf) -> Iterator[Finding]:
-    if launch.deadline != etf.deadline:
+    if launch.deadline != etf.deadline and not etf.skip_sock_check:
         what = f"the etf at {end} has deadline: {str(etf.deadline).lower()}, and drops what differs"
         yield Finding((*path, "launch_time"), what, f"deadline: {str(etf.deadline).lower()}")
     if launch.lead <= etf.delta:

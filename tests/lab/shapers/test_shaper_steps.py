@@ -262,7 +262,8 @@ def test_every_command_can_be_pasted_into_a_shell() -> None:
     ids=["taprio", "txtime-assist", "offload", "mqprio", "etf", "cbs"],
 )
 def test_what_tc_says_of_a_shaper_is_what_is_expected(shaper: dict[str, Any], output: str) -> None:
-    root = of_shaper(shaper)[0]
+    launched = {"streams": {"control": LAUNCHED}} if shaper["kind"] == "etf" else {}
+    root = of_shaper(shaper, **launched)[0]
     assert read(root, output) == expected(root)
 
 
@@ -306,7 +307,7 @@ def test_gates_that_are_all_closed_are_read_back(words: str) -> None:
 
 def test_what_stands_beneath_a_queue_is_read_back_there() -> None:
     children = {"0": ETF | {"skip_sock_check": True}, "1": CBS | {"hi_credit": 30, "lo_credit": -1500}}
-    _, etf, cbs = of_shaper(MQPRIO | {"children": children})
+    _, etf, cbs = of_shaper(MQPRIO | {"children": children}, streams={"control": LAUNCHED})
     output = f"{MQPRIO_THERE[:-1]},{CBS_THERE},{ETF_THERE}]"
     assert read(etf, output) == expected(etf)
     assert read(cbs, output) == expected(cbs)
