@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from latlab.analysis import ptp_checks as ptp
 from latlab.analysis import trust_checks as check
 from latlab.analysis.evidence import Broken, Evidence
 
@@ -127,6 +128,29 @@ RULES: Final[tuple[Rule, ...]] = (
         "suspect",
         check.clock_bound_is_small,
         "compare differences between cells, not absolute figures, or synchronise the clocks better",
+    ),
+    Rule(
+        "PTP was locked",
+        "a port of PTP's was not locked all the time",
+        "suspect",
+        ptp.ptp_was_locked,
+        "look at what ptp4l says in its log, and at its series beside the packets: what was measured while it was not "
+        "locked counts from a clock that went its own way",
+    ),
+    Rule(
+        "PTP's offset is what our own readings say",
+        "PTP's offset is not what our own readings of the clocks say",
+        "suspect",
+        ptp.ptp_claims_hold,
+        "a path that is longer one way than the other shifts PTP's offset by half the difference, and PTP cannot see "
+        "it; queues do the same to software timestamps: stamp in hardware, or set delayAsymmetry",
+    ),
+    Rule(
+        "PTP kept its grandmaster",
+        "PTP changed its grandmaster",
+        "suspect",
+        ptp.ptp_kept_its_grandmaster,
+        "compare figures from before and after only if both grandmasters had the same time",
     ),
     Rule(
         "the talker is punctual",

@@ -26,7 +26,7 @@ RUN_FORMAT: Final = "latlab.run/1"
 KILLED: Final = {"what": "the lab was killed while it measured", "where": "", "remedy": "run it again"}
 """The reason of a cell that cell.json calls `running` though its lab is gone."""
 
-_PREFIX_OF_VERB: Final = {"talk": "talker", "listen": "listener"}
+_PREFIX_OF_VERB: Final = {"talk": "talker", "listen": "listener", "ptp": "ptp"}
 
 
 def write_json(path: Path, document: Any) -> None:
@@ -120,7 +120,7 @@ class CellFolder:
         return self.path / f"facts-{when}.json"
 
     def prefix(self, verb: str, host: str) -> Path:
-        """What an agent is told as `recording`: `talker-HOST` for talk, `listener-HOST` for listen."""
+        """What an agent is told as `recording`: `talker-HOST` for talk, `listener-HOST` for listen, `ptp-PORT`."""
         return self.path / f"{_PREFIX_OF_VERB[verb]}-{host}"
 
     @property

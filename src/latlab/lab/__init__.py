@@ -15,10 +15,12 @@ from latlab.lab.guests.steps import folder_steps
 from latlab.lab.links import link_steps
 from latlab.lab.machines import machine_hosts
 from latlab.lab.namespaces import namespace_name, namespace_steps
+from latlab.lab.ptp import locked_steps, ptp_steps
 from latlab.lab.service import Service
-from latlab.lab.shapers import shaper_steps
+from latlab.lab.shapers import shaper_steps, transmit_queue_steps
 from latlab.lab.site import Site
 from latlab.lab.step import Step
+from latlab.lab.tai import tai_steps
 from latlab.lab.tuning import before_guests_tuning, guest_tuning
 from latlab.scenario import Scenario
 
@@ -30,7 +32,11 @@ MAKERS: tuple[Callable[[Scenario, Site], Iterable[Step | Service]], ...] = (
     before_guests_tuning,
     guest_steps,
     guest_tuning,
+    tai_steps,
+    transmit_queue_steps,
+    ptp_steps,
     shaper_steps,
+    locked_steps,
 )
 
 

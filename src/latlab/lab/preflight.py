@@ -178,6 +178,12 @@ def _tools(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     for name in scenario.shapers:
         if parse_end(name).host in _here(scenario):
             needed = {"tc": ("shapers", name), "ethtool": ("shapers", name)} | needed
+    for name in scenario.clock.ptp.ports if scenario.clock.ptp else ():
+        end = parse_end(name)
+        if end.host in _here(scenario):
+            in_hardware = scenario.ptp_timestamps(end) == "hardware"
+            tools = {"ptp4l", "phc_ctl", "setpriv", *(("phc2sys", "hwstamp_ctl") if in_hardware else ())}
+            needed = dict.fromkeys(tools, ("clock", "ptp", "ports", name)) | needed
     for tool, place in sorted(needed.items()):
         if not machine.has_tool(tool):
             yield LabError(f"{tool} is missing", where=where(place) if place else "", remedy=install_remedy(tool))

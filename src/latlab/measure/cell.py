@@ -36,6 +36,7 @@ from latlab.measure.agent import Agent
 from latlab.measure.clocks import ClockWatch
 from latlab.measure.events import Listener, Phase
 from latlab.measure.kvm_clock import Facts
+from latlab.measure.ptp import PtpWatch
 from latlab.measure.recordings import Recordings
 from latlab.measure.specs import Bed, listen_spec, listeners, stream_entries, talk_spec, talkers
 from latlab.scenario import End, Run, Scenario
@@ -74,6 +75,7 @@ class Outcome:
     agents: list[Agent] = field(default_factory=list)
     loads: list[dict[str, Any]] = field(default_factory=list)
     clocks: list[dict[str, Any]] = field(default_factory=list)
+    ptp: list[dict[str, Any]] = field(default_factory=list)
     bridges: list[dict[str, Any]] = field(default_factory=list)
     guests: list[dict[str, Any]] = field(default_factory=list)
     steps: list[dict[str, Any]] = field(default_factory=list)
@@ -104,6 +106,7 @@ class Outcome:
             "agents": [agent.as_dict() for agent in self.agents],
             "loads": self.loads,
             "clocks": self.clocks,
+            "ptp": self.ptp,
             "bridges": self.bridges,
             "guests": self.guests,
             "steps": self.steps,
@@ -245,6 +248,7 @@ class _Cell:
         self._listening: list[Agent] = []
         self._recordings = Recordings(bed, folder)
         self._clocks = ClockWatch(self._scenario, site, bed.hosts, self._places, self._recordings)
+        self._ptp = PtpWatch(self._scenario, site, bed.hosts, self._places, self._recordings)
         self._loads = LoadRunner(bed, plan_loads(self._scenario, load_duration_ns(self._scenario), self._places))
 
     async def measure(self) -> None:
@@ -288,7 +292,8 @@ class _Cell:
             spec = talk_spec(scenario, host, at, outcome.run_id, recording)
             await self._agent(self._talking, host, "talk", spec)
         await self._clocks.start(self._bed, outcome.run_id, self._folder, facts)
-        outcome.agents.extend(self._clocks.agents)
+        await self._ptp.start(self._bed, outcome.run_id, self._folder)
+        outcome.agents.extend((*self._clocks.agents, *self._ptp.agents))
         if scenario.loads:
             self._listener(Phase("loading"))
         await self._loads.start()
@@ -303,7 +308,7 @@ class _Cell:
             agent.begin(outcome.starts_tai_ns[agent.host.name])
         # The talkers know the start and wait for it: the file is written meanwhile, and a slow disk delays no packet.
         # Should the lab be killed from here on, it says what the recordings are of.
-        outcome.clocks = self._clocks.known()
+        outcome.clocks, outcome.ptp = self._clocks.known(), self._ptp.known()
         outcome.steps = [asdict(result) for result in self._bed.results]
         self._folder.write_cell(outcome.as_dict())
 
@@ -360,8 +365,11 @@ class _Cell:
         self._outcome.rechecks = [{key: asdict(one)[key] for key in keys} for one in again]
 
     async def _stop_clocks(self) -> None:
-        self._outcome.clocks, failure = await self._clocks.stop(self._bed)
-        if failure:
+        clocks, failure = await self._clocks.stop(self._bed)
+        self._outcome.ptp = self._ptp.known()
+        cards, later = await self._ptp.stop(self._bed)
+        self._outcome.clocks = [*clocks, *cards]
+        if failure := failure or later:
             raise failure
 
     async def _facts(self, when: str) -> Facts:

@@ -86,10 +86,7 @@ class ClockWatch:
                 for agent in waiting:
                     await agent.kill(bed)
                 continue
-            entry = {"from": leg.here, "to": leg.there, "source": leg.source}
-            if interval := offset_interval(said):
-                detail = {key: said[key] for key in ("exchanges", "lost", "bound", "windows")}
-                entries.append(entry | {"lower_ns": interval[0], "upper_ns": interval[1]} | detail)
+            entries += clock_entries(leg.here, leg.there, leg.source, said)
         return entries, failure
 
     async def kill(self, bed: TestBed) -> None:
@@ -108,6 +105,15 @@ class ClockWatch:
                 await agent.kill(bed)
             raise
         return tuple(reversed(agents))
+
+
+def clock_entries(here: str, there: str, source: str, said: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The entry of cell.json's `clocks`, alone in a list; empty if nothing bounds the offset. said: who compared."""
+    interval = offset_interval(said)
+    if interval is None:
+        return []
+    entry = {"from": here, "to": there, "source": source, "lower_ns": interval[0], "upper_ns": interval[1]}
+    return [entry | {key: said[key] for key in ("exchanges", "lost", "bound", "windows")}]
 
 
 def offset_interval(done: Mapping[str, Any]) -> tuple[int, int] | None:

@@ -13,7 +13,12 @@ from latlab.errors import LabError
 from latlab.host import Host, Process, signal_group
 from latlab.lab.apply import TestBed
 
-TABLES = {"talk": ("sent", "stamps", "clocks"), "listen": ("received", "clocks"), "clock": ("exchanges",)}
+TABLES = {
+    "talk": ("sent", "stamps", "clocks"),
+    "listen": ("received", "clocks"),
+    "clock": ("exchanges",),
+    "ptp": ("ptp",),
+}
 """What each verb records (docs/formats.md, Recordings)."""
 FETCH_S = 120.0
 STOP_S = 2.0

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from latlab.analysis.metrics import METRICS, METRICS_BY_NAME
 from latlab.data.run_folder import CellFolder, RunFolder
-from latlab.report import definitions, repeats, rows, slots, testbed, text, unmeasured
+from latlab.report import definitions, ptp, repeats, rows, slots, testbed, text, unmeasured
 from latlab.report.facts import compare_facts, flatten
 from latlab.report.places import cell_key, cell_title
 from latlab.report.published import published_tables
@@ -144,6 +144,9 @@ def _cells(folder: RunFolder, result: Mapping[str, Any]) -> dict[str, Any]:
         "slot_title": slots.TITLE,
         "slot_headings": slots.HEADINGS,
         "slots": list(slots.slot_rows(result)),
+        "ptp_title": ptp.TITLE,
+        "ptp_headings": ptp.HEADINGS,
+        "ptp": list(ptp.ptp_rows(result)),
         "loads": [
             {"cell": cell_title(cell), "repeat": cell["repeat"], "load": load}
             for cell in outcomes

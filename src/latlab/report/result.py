@@ -10,9 +10,11 @@ from typing import Any
 from latlab.analysis.accept import evaluate
 from latlab.analysis.alike import largest_difference
 from latlab.analysis.evidence import Evidence
+from latlab.analysis.ptp import ptp_document
 from latlab.analysis.summary import result_document, summarise_cell, with_reasons
 from latlab.analysis.trust import judge
 from latlab.data.packets import build_packets, is_joined, read_findings
+from latlab.data.ptp import read_ptp
 from latlab.data.run_folder import CellFolder, RunFolder
 from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, LatlabError, UsageError
 from latlab.report.gates import scenario_ports
@@ -90,6 +92,7 @@ def cell_result(folder: CellFolder, scenario: Scenario | None = None) -> dict[st
         build_packets(folder)
     ports = scenario_ports(scenario) if scenario else ()
     document = with_test_bed(summarise_cell(cell, folder.packets() if measured else None, ports), cell)
+    document["ptp"] = [ptp_document(series.port, series.rows) for series in read_ptp(folder, cell)]
     evidence = Evidence(
         cell=cell,
         document=document,

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from latlab.analysis.accept import EXCEEDED
 from latlab.analysis.counts import counted
-from latlab.report import repeats, rows, slots, text, unmeasured
+from latlab.report import ptp, repeats, rows, slots, text, unmeasured
 from latlab.report.places import cell_title
 from latlab.report.published import PublishedTable, published_tables
 from latlab.report.reasons import Reason, grouped_reasons
@@ -46,6 +46,7 @@ def print_result(result: Mapping[str, Any], console: Console, metrics: Sequence[
         *unmeasured_tables(result),
         *remark_lines(result),
         *gate_tables(result),
+        *ptp_tables(result),
         *load_tables(result),
         *accept_tables(result),
         *alike_tables(result),
@@ -113,6 +114,16 @@ def gate_tables(result: Mapping[str, Any]) -> list[RenderableType]:
     for heading in slots.HEADINGS:
         table.add_column(heading, overflow="fold")
     for row in slots.slot_rows(result):
+        table.add_row(*_texts(*row.texts))
+    return [table] if table.row_count else []
+
+
+def ptp_tables(result: Mapping[str, Any]) -> list[RenderableType]:
+    """One table of PTP's ports; none where there is none."""
+    table = _table(f"{ptp.TITLE} · {label_text(result)}")
+    for heading in ptp.HEADINGS:
+        table.add_column(heading, overflow="fold")
+    for row in ptp.ptp_rows(result):
         table.add_row(*_texts(*row.texts))
     return [table] if table.row_count else []
 

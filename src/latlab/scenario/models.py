@@ -17,6 +17,7 @@ from latlab.scenario.links import Link
 from latlab.scenario.loads import Load, LoadName
 from latlab.scenario.network import Route, Segment, routes, segments
 from latlab.scenario.parts import End, ItemName, Listed, Part, Reference, ScenarioName
+from latlab.scenario.ptp import Ptp, Timestamps
 from latlab.scenario.published import Published
 from latlab.scenario.shapers import ShapedInterface, Shaper, port_speed
 from latlab.scenario.streams import FIRST_PORT, Stream, packet_count
@@ -34,6 +35,7 @@ class Clock(Part):
         description="auto: one kernel, a page of memory shared with a guest, else exchanges; shared: never exchanges; "
         "exchange: always exchanges of timestamps over the network",
     )
+    ptp: Ptp | None = Field(default=None, description="PTP, which keeps clocks alike: started, or observed")
 
 
 def _distinct(values: tuple[object, ...]) -> tuple[object, ...]:
@@ -177,6 +179,11 @@ class Scenario(Part):
         given = getattr(self.shaper_at(end), "speed", None)
         made = any(end in link.ends and self.link_is_created(link) for link in self.links)
         return port_speed(given, made=made)
+
+    def ptp_timestamps(self, end: End) -> Timestamps:
+        """Who stamps the packets of PTP at an interface: as the scenario says, or its card if it is one."""
+        given = self.clock.ptp.timestamps if self.clock.ptp else None
+        return given or ("hardware" if has_interface(self.hosts[end.host], end.interface) else "software")
 
     @property
     def cycle(self) -> int:

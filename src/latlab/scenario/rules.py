@@ -14,6 +14,7 @@ from typing import Any
 from latlab.scenario import flow_rules as flows
 from latlab.scenario import guest_rules as guests
 from latlab.scenario import host_rules as hosts
+from latlab.scenario import ptp_rules as ptp
 from latlab.scenario import shaper_rules as shapers
 from latlab.scenario import tuning_rules as tuning
 from latlab.scenario.findings import Finding, Path
@@ -214,6 +215,11 @@ RULES: tuple[Rule, ...] = (
     shapers.nothing_waits_for_ever,
     shapers.launch_times_are_kept,
     shapers.cycles_begin_together,
+    ptp.ptp_has_ports,
+    ptp.ptp_ports_are_there,
+    ptp.ptp_ports_stamp,
+    ptp.ptp_slaves_have_a_master,
+    ptp.ptp_passes_the_shapers,
     each("tuning", tuning.spinning_is_confined),
     each("tuning", tuning.polling_has_a_time),
     each("tuning", tuning.tuned_guests_are_here),

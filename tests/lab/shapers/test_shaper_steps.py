@@ -21,13 +21,13 @@ from latlab.lab.guests.planned import TAG, planned_site
 from latlab.lab.plan import PlannedCell, plan_text
 from latlab.lab.shapers import shaper_steps
 from latlab.lab.shapers.base import listed
-from latlab.lab.shapers.clock import KNOWN
 from latlab.lab.shapers.queues import former_queues
 from latlab.lab.shapers.refused import refusal
 from latlab.lab.shapers.root import DEFAULT, root_in_words
 from latlab.lab.shapers.taprio import waiting
 from latlab.lab.site import Site
 from latlab.lab.step import Explain, Step, StepResult, fill
+from latlab.lab.tai import KNOWN
 from latlab.scenario import Scenario, parse
 from latlab.scenario.shapers import Cbs, Etf, Mqprio, Shaper, Taprio
 

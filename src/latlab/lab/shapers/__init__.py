@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from latlab.lab.shapers.base import Kind, Place
-from latlab.lab.shapers.clock import clock_steps
 from latlab.lab.shapers.leaves import CbsKind, EtfKind
 from latlab.lab.shapers.mqprio import MqprioKind
 from latlab.lab.shapers.queues import queue_steps
@@ -19,7 +18,7 @@ from latlab.lab.site import Site
 from latlab.lab.step import Step
 from latlab.scenario import Scenario
 from latlab.scenario.parts import parse_end
-from latlab.scenario.shapers import Classes, Etf, Taprio
+from latlab.scenario.shapers import Classes
 
 KINDS: Mapping[str, Kind] = {
     "taprio": TaprioKind(),
@@ -29,17 +28,17 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
+def transmit_queue_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
+    """Each shaper's interface has the transmit queues it needs. A card may set its clock anew when it gets others."""
+    for name, shaper in scenario.shapers.items():
+        if isinstance(shaper, Classes):
+            yield from queue_steps(scenario, _place(scenario, site, name), sum(shaper.queue_counts))
+
+
 def shaper_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
-    """The steps for each shaper, in the scenario's order; first those that let its host count TAI."""
-    told: set[str] = set()
+    """The steps for each shaper, in the scenario's order."""
     for name, shaper in scenario.shapers.items():
         place = _place(scenario, site, name)
-        if isinstance(shaper, Taprio | Etf) or any(isinstance(child, Etf) for child in _children(shaper)):
-            if place.site.name not in told:
-                yield from clock_steps(scenario, place)
-            told.add(place.site.name)
-        if isinstance(shaper, Classes):
-            yield from queue_steps(scenario, place, sum(shaper.queue_counts))
         yield free_root(place)
         yield from KINDS[shaper.kind].steps(shaper, place)
         if isinstance(shaper, Classes):
@@ -47,10 +46,6 @@ def shaper_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
                 child = shaper.child_of(queue)
                 if child is not None:
                     yield from KINDS[child.kind].steps(child, place.beneath(queue))
-
-
-def _children(shaper: object) -> list[object]:
-    return list(shaper.children.values()) if isinstance(shaper, Classes) else []
 
 
 def _place(scenario: Scenario, site: Site, name: str) -> Place:

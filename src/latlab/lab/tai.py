@@ -1,13 +1,15 @@
-"""Gates and launch times are in TAI: the kernel must know how far that is from UTC (adjtimex(2), ADJ_TAI)."""
+"""Gates, launch times and cards' clocks are in TAI: the kernel must know how far that is from UTC (ADJ_TAI)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 
-from latlab.lab.shapers.base import Place
+from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
 from latlab.scenario import Scenario
+from latlab.scenario.parts import parse_end
+from latlab.scenario.shapers import Classes, Etf, Shaper, Taprio
 
 TAI_MINUS_UTC_S = "37"
 """Since 2017-01-01 (IERS Bulletin C)."""
@@ -19,9 +21,23 @@ REMEDY = (
 )
 
 
-def clock_steps(scenario: Scenario, place: Place) -> Iterator[Step]:
+def tai_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
+    """Every machine with gates, launch times or a card's clock that PTP turns counts TAI."""
+    ends = [parse_end(name) for name, shaper in scenario.shapers.items() if _keeps_time(shaper)]
+    turned = [parse_end(name) for name in (scenario.clock.ptp.ports if scenario.clock.ptp else ())]
+    ends += [end for end in turned if scenario.ptp_timestamps(end) == "hardware"]
+    machines = [site.on(scenario.machine_of(end.host)) for end in ends]
+    for there in {machine.name: machine for machine in machines}.values():
+        yield from _counts_tai(scenario, there)
+
+
+def _keeps_time(shaper: Shaper) -> bool:
+    children = shaper.children.values() if isinstance(shaper, Classes) else ()
+    return isinstance(shaper, Taprio | Etf) or any(isinstance(child, Etf) for child in children)
+
+
+def _counts_tai(scenario: Scenario, site: Site) -> Iterator[Step]:
     """An emulated board, which is ours, is told; of any other machine it is an error if it does not know."""
-    site = place.site
     host = scenario.hosts.get(site.name)
     agent = (site.agent, "tai")
     if host is not None and host.kind == "board":

@@ -1,0 +1,63 @@
+"""What was recorded of PTP in a cell: each port's series, with our own readings of the same offset beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from latlab.data.clock_offset import offset_between
+from latlab.data.recordings import read_recording
+from latlab.data.run_folder import CellFolder
+
+OURS: Final = "our_offset_ns"
+OURS_HALF: Final = "our_half_ns"
+
+
+@dataclass(frozen=True)
+class PtpSeries:
+    """A port's entry in cell.json's `ptp`, and its rows within the time of the streams.
+
+    rows: the table `ptp` (docs/formats.md); for a slave whose master is started in the same run also `our_offset_ns`
+    and `our_half_ns` (Int64): by our own readings the slave's clock − its master's then, give or take the half; null
+    where nothing bounds it. complete: the recording has its end.
+    """
+
+    port: Mapping[str, Any]
+    rows: pl.DataFrame
+    complete: bool
+
+
+def read_ptp(folder: CellFolder, cell: Mapping[str, Any]) -> Iterator[PtpSeries]:
+    """Each port's series, in the order of cell.json. LabError: a recording is none."""
+    for port in cell.get("ptp") or []:
+        path = folder.recording("ptp", port["port"], "ptp")
+        if not path.exists():
+            continue
+        found = read_recording(path, "ptp")
+        rows = found.table
+        first = int(cell["start_tai_ns"])
+        if first:
+            rows = rows.filter(pl.col("tai_ns").is_between(first, first + int(cell["duration_ns"])))
+        yield PtpSeries(port, _with_ours(rows, port, cell), found.complete)
+
+
+def _with_ours(rows: pl.DataFrame, port: Mapping[str, Any], cell: Mapping[str, Any]) -> pl.DataFrame:
+    master = port.get("master")
+    if port["role"] != "slave" or master is None:
+        return rows
+    here, there = port["port"], master
+    if port["clock"] is None:
+        here, there = here.partition(".")[0], there.partition(".")[0]
+    instants = rows["tai_ns"].to_numpy().astype(np.int64)
+    ours = offset_between(cell.get("clocks", []), here, there, instants)
+    if ours is None:
+        return rows
+    known = pl.Series(ours.known)
+    return rows.with_columns(
+        pl.when(known).then(pl.Series(ours.estimate_ns)).alias(OURS),
+        pl.when(known).then(pl.Series(ours.half_ns)).alias(OURS_HALF),
+    )

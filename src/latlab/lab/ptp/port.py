@@ -1,0 +1,131 @@
+"""A port of PTP's: where it is, what it is, how its ptp4l is asked, and what counts as locked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from latlab.lab.ptp.profiles import Role, transport_specific
+from latlab.lab.site import Site
+from latlab.lab.step import Argv, Check
+from latlab.scenario import End, Scenario
+from latlab.scenario.parts import parse_end
+from latlab.scenario.ptp import Ptp, Timestamps
+from latlab.scenario.units import format_duration
+
+LOCKED = "locked"
+MASTER = "MASTER"
+SLAVE = "SLAVE"
+FOLLOWING = ("SLAVE", "UNCALIBRATED")
+"""What a port is that hears a master. One whose ptp4l turns no clock (free_running) never gets beyond the second."""
+REMEDY = (
+    "see what ptp4l says in its log; `wait` is how long it may take, `limit` how far a slave may be off, and "
+    "`timestamps: software` works where a card stamps nothing"
+)
+
+
+@dataclass(frozen=True)
+class Port:
+    """One port.
+
+    role: of the ptp4l that is started there; None where one is observed. site: the cell's place on its machine.
+    socket: where its ptp4l is asked. free_running: its ptp4l turns no clock, as it is the
+    master, or has the master's. system_follows: the
+    system's clock of its machine is to follow the card's. limit_ns: the offset within which it is locked.
+    """
+
+    end: End
+    role: Role | None
+    ptp: Ptp
+    site: Site
+    socket: str
+    timestamps: Timestamps
+    free_running: bool
+    system_follows: bool
+    limit_ns: int
+
+    @property
+    def in_hardware(self) -> bool:
+        """Whether its card stamps, and its card's clock is turned."""
+        return self.timestamps == "hardware"
+
+    @property
+    def folder(self) -> str:
+        """Of the sockets of what is started."""
+        return ptp_folder(self.site)
+
+    @property
+    def transport_specific(self) -> int:
+        """What its management messages begin with."""
+        return transport_specific(self.ptp.profile) if self.role else 0
+
+    @property
+    def ask(self) -> Argv:
+        """What prints its state, as JSON."""
+        words = ("--domain", str(self.ptp.domain), "--transport-specific", str(self.transport_specific))
+        return (self.site.agent, "ptp", "--once", self.socket, *words)
+
+    @property
+    def locked(self) -> Check:
+        """That it follows its master, within the limit."""
+        words = locked_within(self.limit_ns, free_running=self.free_running)
+        return Check(self.ask, LOCKED, words, within_ms=self.ptp.wait // 1_000_000, remedy=REMEDY)
+
+    @property
+    def leads(self) -> Check:
+        """That it is a master."""
+        return Check(self.ask, MASTER, lambda output: str(json.loads(output)["state"]), within_ms=20_000)
+
+
+def ptp_ports(scenario: Scenario, site: Site) -> list[Port]:
+    """Every port of the scenario, in its order; those that are started first."""
+    ptp = scenario.clock.ptp
+    if ptp is None:
+        return []
+    masters = {scenario.machine_of(parse_end(name).host) for name, role in ptp.ports.items() if role == "master"}
+    found = []
+    for name, role in ptp.ports.items():
+        end = parse_end(name)
+        machine = scenario.machine_of(end.host)
+        timestamps = scenario.ptp_timestamps(end)
+        one_clock = machine in masters
+        there = site.on(machine)
+        found.append(
+            Port(
+                end,
+                role,
+                ptp,
+                there,
+                socket=f"{ptp_folder(there)}/{end}",
+                timestamps=timestamps,
+                free_running=role == "master" or (timestamps == "software" and one_clock),
+                system_follows=role == "slave" and timestamps == "hardware" and not one_clock,
+                limit_ns=ptp.limit_ns(timestamps),
+            )
+        )
+    for name, socket in ptp.observed.items():
+        end = parse_end(name)
+        timestamps = scenario.ptp_timestamps(end)
+        there, limit = site.on(scenario.machine_of(end.host)), ptp.limit_ns(timestamps)
+        found.append(Port(end, None, ptp, there, socket, timestamps, False, False, limit))
+    return found
+
+
+def ptp_folder(site: Site) -> str:
+    """The folder of the sockets of a machine's ptp4l."""
+    return f"{site.state}-ptp"
+
+
+def locked_within(limit_ns: int, *, free_running: bool) -> Callable[[str], str]:
+    """How what `latlab-agent ptp --once` printed is read: LOCKED, or in words what it is instead."""
+
+    def read(output: str) -> str:
+        said = json.loads(output)
+        state, offset = said["state"], said["offset_ns"]
+        following = FOLLOWING if free_running else (SLAVE,)
+        if state in following and offset is not None and abs(offset) <= limit_ns:
+            return LOCKED
+        return state if offset is None else f"{state}, offset {format_duration(offset)}"
+
+    return read

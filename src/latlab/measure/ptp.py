@@ -1,0 +1,146 @@
+"""PTP while a cell is measured: what each ptp4l says of itself, and our own readings of the cards' clocks beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from latlab.data.run_folder import CellFolder
+from latlab.errors import LabError
+from latlab.host import Host
+from latlab.lab.apply import TestBed
+from latlab.lab.places import Places
+from latlab.lab.ptp import Port, ptp_ports
+from latlab.lab.site import Site
+from latlab.lab.timestamping import parse_timestamping
+from latlab.measure.agent import Agent
+from latlab.measure.clocks import clock_entries
+from latlab.measure.recordings import Recordings
+from latlab.scenario import Scenario
+from latlab.scenario.parts import parse_end
+
+ASK_PERIOD_NS = 250_000_000
+READ_PERIOD_NS = 100_000_000
+SPARE_NS = 60_000_000_000
+ORDINARY = {"lock_memory": False}
+CARD = "card"
+"""What such a comparison is named in cell.json: of a card's clock and its host's."""
+
+
+class PtpWatch:
+    """The ports of PTP's, each watched by an agent on its host: two where its card has a clock.
+
+    One asks its ptp4l, and records what that says (`latlab-agent ptp`); the other reads the card's clock beside the
+    system's (`latlab-agent clock`), so that what ptp4l claims can be held against readings it has no part in.
+    """
+
+    def __init__(
+        self, scenario: Scenario, site: Site, hosts: Mapping[str, Host], places: Places, recordings: Recordings
+    ) -> None:
+        self._scenario = scenario
+        self._ports = ptp_ports(scenario, site)
+        self._hosts = hosts
+        self._places = places
+        self._recordings = recordings
+        self._asking: dict[str, Agent] = {}
+        self._reading: dict[str, Agent] = {}
+        self._cards: dict[str, str] = {}
+
+    @property
+    def agents(self) -> list[Agent]:
+        """The agents that watch."""
+        return [*self._asking.values(), *self._reading.values()]
+
+    async def start(self, bed: TestBed, run_id: str, folder: CellFolder) -> None:
+        """Nothing; every port is watched from now on. LabError: one does not answer."""
+        for port in self._ports:
+            name, host = str(port.end), self._hosts[port.end.host]
+            if port.in_hardware:
+                self._cards[name] = await _card_clock(host, self._places.device(port.end))
+            prefix = folder.prefix("ptp", name)
+            spec = self._asked(port, run_id, self._recordings.prefix(host, prefix))
+            self._asking[name] = await Agent.start(bed, host, self._places.agent(port.end.host), "ptp", spec)
+            await self._recordings.follow(host, "ptp", prefix)
+            if name in self._cards:
+                prefix = folder.clock_prefix(name, port.end.host)
+                spec = self._read(self._cards[name], run_id, self._recordings.prefix(host, prefix))
+                self._reading[name] = await Agent.start(bed, host, self._places.agent(port.end.host), "clock", spec)
+                await self._recordings.follow(host, "clock", prefix)
+
+    async def stop(self, bed: TestBed) -> tuple[list[dict[str, Any]], LabError | None]:
+        """What it adds to the `clocks` of cell.json, and the first failure."""
+        clocks: list[dict[str, Any]] = []
+        failure: LabError | None = None
+        for agent in self._asking.values():
+            try:
+                await agent.stop(bed)
+            except LabError as error:
+                failure = failure or error
+        for name, agent in self._reading.items():
+            try:
+                said = await agent.stop(bed)
+            except LabError as error:
+                failure = failure or error
+                continue
+            clocks += clock_entries(name, parse_end(name).host, CARD, said)
+        return clocks, failure
+
+    def known(self) -> list[dict[str, Any]]:
+        """The `ptp` of cell.json."""
+        return [
+            {
+                "port": str(port.end),
+                "role": port.role or "observed",
+                "profile": port.ptp.profile if port.role else None,
+                "timestamps": port.timestamps,
+                "clock": self._cards.get(str(port.end)),
+                "free_running": port.free_running,
+                "limit_ns": port.limit_ns,
+                "master": self._master_of(port),
+            }
+            for port in self._ports
+        ]
+
+    def _master_of(self, port: Port) -> str | None:
+        """The port that is started as the master at the other end of its link."""
+        for link in self._scenario.links:
+            for end in link.ends:
+                roles = {str(one.end): one.role for one in self._ports}
+                if port.end in link.ends and end != port.end and roles.get(str(end)) == "master":
+                    return str(end)
+        return None
+
+    def _asked(self, port: Port, run_id: str, recording: str) -> dict[str, Any]:
+        steered = self._cards.get(str(port.end), "realtime")
+        return {
+            "run_id": run_id,
+            "socket": port.socket,
+            "domain": port.ptp.domain,
+            "transport_specific": port.transport_specific,
+            "period_ns": ASK_PERIOD_NS,
+            "count": (self._scenario.duration + SPARE_NS) // ASK_PERIOD_NS,
+            "clock": steered,
+            "recording": recording,
+            "realtime": ORDINARY,
+        }
+
+    def _read(self, device: str, run_id: str, recording: str) -> dict[str, Any]:
+        """A card's clock counts TAI: nothing is added to what it reads."""
+        return {
+            "role": "ptp",
+            "run_id": run_id,
+            "device": device,
+            "host_tai_offset_s": 0,
+            "period_ns": READ_PERIOD_NS,
+            "count": (self._scenario.duration + SPARE_NS) // READ_PERIOD_NS,
+            "recording": recording,
+            "realtime": ORDINARY,
+        }
+
+
+async def _card_clock(host: Host, interface: str) -> str:
+    """The device of a card's clock. LabError: it has none."""
+    found = parse_timestamping((await host.run(("ethtool", "-T", interface))).stdout)
+    if found.phc is None:
+        raise LabError(f"{interface} has no PTP clock", where=host.name, remedy="timestamps: software")
+    return f"/dev/ptp{found.phc}"

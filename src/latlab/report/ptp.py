@@ -1,0 +1,98 @@
+"""What PTP did while cells were measured: a row for each port."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from latlab.analysis.words import duration
+from latlab.report import rows
+from latlab.report.places import cell_title
+
+TITLE = "PTP: what ptp4l said while streams ran, and what our own readings of the clocks say of it"
+HEADINGS = (
+    "cell",
+    "repeat",
+    "port",
+    "state",
+    "grandmaster",
+    "offset, p50 (min to max)",
+    "path delay",
+    "frequency",
+    "not locked",
+    "by our readings",
+)
+
+
+@dataclass(frozen=True)
+class PtpRow:
+    """One port of one cell, in words. unlocked: empty where it always was locked. apart: whether readings differ."""
+
+    cell: str
+    repeat: int
+    port: str
+    state: str
+    grandmaster: str
+    offset: str
+    path_delay: str
+    frequency: str
+    unlocked: str
+    checked: str
+    apart: bool
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """In the order of HEADINGS."""
+        said = self.state, self.grandmaster, self.offset, self.path_delay, self.frequency
+        return (self.cell, str(self.repeat), self.port, *said, self.unlocked or "never", self.checked)
+
+    @property
+    def bad(self) -> Sequence[str]:
+        """Those of its texts that tell of something wrong."""
+        return [text for text, wrong in ((self.unlocked, self.unlocked), (self.checked, self.apart)) if wrong]
+
+
+def ptp_rows(result: Mapping[str, Any]) -> Iterator[PtpRow]:
+    """A row for each port of PTP's, in the order of the summary."""
+    for cell in rows.ordered_cells(result):
+        for port in cell.get("ptp", []):
+            yield PtpRow(
+                cell=cell_title(cell),
+                repeat=cell["repeat"],
+                port=f"{port['port']}, {port['role']}, {port['timestamps']} timestamps",
+                state=", ".join(port["states"]),
+                grandmaster=", ".join(port["grandmasters"]),
+                offset=_spread(port["offset_ns"]),
+                path_delay=duration(port["path_delay_ns"]["p50"]) if port["path_delay_ns"] else "",
+                frequency=_frequency(port["frequency_ppb"]),
+                unlocked="; ".join(map(_spell, port["unlocked"])),
+                checked=_checked(port["checked"]),
+                apart=bool(port["checked"] and port["checked"]["apart"]),
+            )
+
+
+def _spread(offset: Mapping[str, Any] | None) -> str:
+    if not offset:
+        return ""
+    return f"{duration(offset['p50'])} ({duration(offset['min'])} to {duration(offset['max'])})"
+
+
+def _frequency(found: Mapping[str, Any] | None) -> str:
+    return f"{found['min']:+.0f} to {found['max']:+.0f} ppb" if found else ""
+
+
+def _spell(spell: Mapping[str, Any]) -> str:
+    """`no Sync was heard, from 1.5 s on`, or for how long."""
+    if spell["to_ns"] is None:
+        return f"{spell['why']}, from {duration(spell['from_ns'])} on"
+    return f"{spell['why']}, at {duration(spell['from_ns'])} for {duration(spell['to_ns'] - spell['from_ns'])}"
+
+
+def _checked(checked: Mapping[str, Any] | None) -> str:
+    if not checked:
+        return "not read"
+    text = f"{duration(checked['ours_p50_ns'])} ± {duration(checked['half_p50_ns'])}"
+    if checked["apart"]:
+        text += f"; {checked['apart']} of {checked['n']} apart, up to {duration(checked['outside_max_ns'])}"
+    return text

@@ -1,0 +1,66 @@
+"""Clocks that PTP keeps alike (IEEE 1588, IEEE 802.1AS): where linuxptp is started for the run, where observed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from latlab.scenario.guests import FilePath
+from latlab.scenario.parts import Cpus, Part, Priority
+from latlab.scenario.shapers import ShapedInterface
+from latlab.scenario.units import DURATION, Duration, within
+
+Timestamps = Literal["hardware", "software"]
+
+HARDWARE_LIMIT_NS = 1_000
+SOFTWARE_LIMIT_NS = 100_000
+"""What a software timestamp is worth: the stack's own time is in it, at both ends."""
+
+
+class Ptp(Part):
+    """linuxptp: started for the run on the ports that have a role, and left alone where it is only observed."""
+
+    ports: dict[ShapedInterface, Literal["master", "slave"]] = Field(
+        default_factory=dict, description="host.interface → the role of the ptp4l that is started there for the run"
+    )
+    observed: dict[ShapedInterface, FilePath] = Field(
+        default_factory=dict,
+        description="host.interface → the Unix socket of a ptp4l that runs there already, such as /run/ptp4l; it is "
+        "asked, and left alone",
+    )
+    profile: Literal["automotive", "gptp", "default"] = Field(
+        default="automotive",
+        description="automotive: roles fixed, no announcements, peer delay; gptp: IEEE 802.1AS; default: IEEE 1588's "
+        "own, end-to-end delay",
+    )
+    timestamps: Timestamps | None = Field(
+        default=None,
+        description="who stamps its packets; hardware on network cards, software on links that are made for the run if "
+        "not given",
+    )
+    domain: Annotated[int, Field(ge=0, le=127)] = Field(default=0, description="its domainNumber")
+    priority: Priority = Field(default=0, description="socket priority of its packets")
+    fifo: Annotated[int, Field(ge=1, le=99)] | None = Field(
+        default=1, description="SCHED_FIFO priority of ptp4l and phc2sys; null: an ordinary thread"
+    )
+    cpus: Cpus | None = Field(default=None, description="the CPUs they run on; anywhere if not given")
+    limit: Annotated[Duration, within(DURATION, 1, 10**9)] | None = Field(
+        default=None,
+        description="the offset within which a slave is locked; 1us with timestamps in hardware, 100us in software if "
+        "not given",
+    )
+    wait: Annotated[Duration, within(DURATION, 10**9, 3600 * 10**9)] = Field(
+        default=60 * 10**9, description="how long the lock is waited for before anything is measured"
+    )
+
+    @property
+    def interfaces(self) -> tuple[str, ...]:
+        """Every port, as `host.interface`."""
+        return tuple(dict.fromkeys((*self.ports, *self.observed)))
+
+    def limit_ns(self, timestamps: Timestamps) -> int:
+        """The offset within which a slave is locked, ns."""
+        if self.limit is not None:
+            return self.limit
+        return HARDWARE_LIMIT_NS if timestamps == "hardware" else SOFTWARE_LIMIT_NS
