@@ -10,6 +10,7 @@ from latlab.lab.ptp.profiles import Role, transport_specific
 from latlab.lab.site import Site
 from latlab.lab.step import Argv, Check
 from latlab.scenario import End, Scenario
+from latlab.scenario.network import uplink_of
 from latlab.scenario.parts import parse_end
 from latlab.scenario.ptp import Ptp, Timestamps
 from latlab.scenario.units import format_duration
@@ -79,14 +80,20 @@ class Port:
 
 
 def ptp_ports(scenario: Scenario, site: Site) -> list[Port]:
-    """Every port of the scenario, in its order; those that are started first."""
+    """Every port of the scenario, in its order; those that are started first.
+
+    A card that VFIO hands to a guest is that guest's: nothing is started there.
+    """
     ptp = scenario.clock.ptp
     if ptp is None:
         return []
+    handed = {uplink_of(guest) for guest in scenario.guests.values() if guest.bridge == "vfio"}
     masters = {scenario.machine_of(parse_end(name).host) for name, role in ptp.ports.items() if role == "master"}
     found = []
     for name, role in ptp.ports.items():
         end = parse_end(name)
+        if end in handed:
+            continue
         machine = scenario.machine_of(end.host)
         timestamps = scenario.ptp_timestamps(end)
         one_clock = machine in masters

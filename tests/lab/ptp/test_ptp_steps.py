@@ -1,0 +1,203 @@
+"""PTP as steps: what is started where, in which order, what is waited for, and what is set as it was."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from lab_machine import scenario
+
+from latlab import lab  # by its module: pytest takes a function test_bed_steps for a test
+from latlab.lab.guests.planned import planned_site
+from latlab.lab.ptp import ptp_ports, ptp_steps
+from latlab.lab.ptp.daemon import frequency, ptp4l_argv
+from latlab.lab.service import Service
+from latlab.lab.site import Site
+from latlab.lab.step import Step
+from latlab.scenario import Scenario, parse
+
+SITE = Site("0a9f")
+ROLES = {"sensor.eth0": "master", "ecu.lat0": "slave"}
+CARDS = {"board1.eth0": "master", "board2.eth0": "slave"}
+
+
+def made(**ptp: Any) -> Scenario:
+    """Two namespaces of this machine."""
+    return scenario({"sensor": "netns", "ecu": "netns"}, clock={"ptp": {"ports": ROLES} | ptp})
+
+
+def boards(**parts: Any) -> Scenario:
+    """Two emulated boards and a cable, or two namespaces of one."""
+    raw = {
+        "name": "small",
+        "hosts": {name: {"kind": "board", "nics": 1} for name in ("board1", "board2")},
+        "links": [{"ends": ["board1.eth0", "board2.eth0"]}],
+        "streams": {"control": {"talker": "board1", "listener": "board2", "period": "1ms", "size": "64B"}},
+        "clock": {"ptp": {"ports": CARDS}},
+        "duration": "1s",
+    }
+    parsed = parse(raw | parts)
+    assert parsed.scenario, parsed.findings
+    return parsed.scenario
+
+
+ONE_BOARD: dict[str, Any] = {
+    "hosts": {
+        "board1": {"kind": "board", "nics": 2},
+        "sensor": {"kind": "netns", "on": "board1", "cards": ["eth0"]},
+        "ecu": {"kind": "netns", "on": "board1", "cards": ["eth1"]},
+    },
+    "links": [{"ends": ["sensor.eth0", "ecu.eth1"]}],
+    "streams": {"control": {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": "64B"}},
+    "clock": {"ptp": {"ports": {"sensor.eth0": "master", "ecu.eth1": "slave"}}},
+}
+
+
+def titles(one: Scenario) -> list[str]:
+    return [step.title for step in ptp_steps(one, planned_site(one))]
+
+
+def argv_of(one: Scenario, end: str) -> tuple[str, ...]:
+    (port,) = (port for port in ptp_ports(one, planned_site(one)) if str(port.end) == end)
+    return ptp4l_argv(port)
+
+
+def state(name: str, offset: int | None) -> str:
+    return json.dumps({"state": name, "offset_ns": offset})
+
+
+def test_without_ptp_nothing_is_started() -> None:
+    assert list(ptp_steps(scenario({"sensor": "netns", "ecu": "netns"}), SITE)) == []
+
+
+def test_by_software_ptp4l_is_all_there_is_and_on_one_kernel_it_turns_no_clock() -> None:
+    assert titles(made()) == [
+        "make the folder of ptp4l's sockets",
+        "keep time at sensor.eth0, as master",
+        "keep time at ecu.lat0, as slave",
+    ]
+    for end in ROLES:
+        argv = argv_of(made(), end)
+        assert "--free_running=1" in argv
+        assert "--time_stamping=software" in argv
+
+
+def test_between_cards_the_masters_follows_its_system_and_the_slaves_system_its_card() -> None:
+    assert titles(boards()) == [
+        "make the folder of ptp4l's sockets",
+        "make the folder of ptp4l's sockets",
+        "note how board1.eth0 stamps packets",
+        "note the frequency of the clock of board1.eth0",
+        "the clock of board1.eth0 follows board1's clock",
+        "keep time at board1.eth0, as master",
+        "note how board2.eth0 stamps packets",
+        "note the frequency of the clock of board2.eth0",
+        "note the frequency of board2's clock",
+        "keep time at board2.eth0, as slave",
+        "board2's clock follows the clock of board2.eth0",
+    ]
+    assert "--free_running=0" in argv_of(boards(), "board2.eth0")
+
+
+def test_cards_of_one_machine_leave_its_clock_alone() -> None:
+    one = boards(**ONE_BOARD)
+    assert not any("board1's clock" in title and "follows the clock" in title for title in titles(one))
+    assert "the clock of sensor.eth0 follows board1's clock" in titles(one)
+    assert "--free_running=0" in argv_of(one, "ecu.eth1")
+
+
+def test_a_card_that_vfio_hands_to_a_guest_has_no_port() -> None:
+    guest = {"host": "ecu", "uplink": "eth1", "bridge": "vfio", "image": "debian-rt", "acceleration": "kvm"}
+    one = boards(**ONE_BOARD, guests={"vm1": guest})
+    assert [str(port.end) for port in ptp_ports(one, planned_site(one))] == ["sensor.eth0"]
+
+
+def test_gates_are_set_up_when_clocks_are_locked_and_the_lock_is_seen_again_after_them() -> None:
+    gates = {"kind": "taprio", "mode": "software", "gates": [{"open": [0], "for": "1ms"}]}
+    one = boards(**ONE_BOARD, shapers={"sensor.eth0": gates})
+    found = [step.title for step in lab.test_bed_steps(one, planned_site(one))]
+    order = [
+        "tell board1 how far TAI is from UTC",
+        "keep time at sensor.eth0, as master",
+        "keep time at ecu.eth1, as slave",
+        "taprio shapes sensor.eth0",
+        "ecu.eth1 is locked as streams are to begin",
+    ]
+    assert [title for title in found if title in order] == order
+
+
+def test_the_scenarios_words_reach_ptp4l() -> None:
+    argv = argv_of(made(profile="gptp", priority=5, domain=3, fifo=7, cpus=[0, 1]), "ecu.lat0")
+    for word in ("--socket_priority=5", "--domainNumber=3", "--slaveOnly=1", "--transportSpecific=0x1"):
+        assert word in argv
+    assert argv[:3] == ("setpriv", "--pdeathsig", "TERM")
+    assert "exec chrt -f 7 taskset -c 0,1 ptp4l" in argv[5]
+    assert "exec ptp4l" in argv_of(made(fifo=None), "ecu.lat0")[5]
+    assert "--delay_mechanism=E2E" in argv_of(made(profile="default"), "ecu.lat0")
+
+
+def test_it_is_called_by_its_name_where_it_fails() -> None:
+    services = [one for one in ptp_steps(boards(), planned_site(boards())) if isinstance(one, Service)]
+    assert [one.program for one in services] == ["phc2sys", "ptp4l", "ptp4l", "phc2sys"]
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (state("SLAVE", 1_000), "locked"),
+        (state("SLAVE", -1_000), "locked"),
+        (state("SLAVE", 1_001), "SLAVE, offset 1001ns"),
+        (state("UNCALIBRATED", 5), "UNCALIBRATED, offset 5ns"),
+        (state("LISTENING", None), "LISTENING"),
+        (state("SLAVE", None), "SLAVE"),
+    ],
+)
+def test_a_slave_is_locked_when_it_says_so_and_its_offset_is_within_the_limit(said: str, words: str) -> None:
+    ports = ptp_ports(boards(), planned_site(boards()))
+    (slave,) = (port for port in ports if port.role == "slave")
+    assert slave.locked.read(said) == words
+    assert slave.locked.within_ms == 60_000
+
+
+def test_one_that_turns_no_clock_is_locked_without_ever_being_calibrated() -> None:
+    (_, slave) = ptp_ports(made(limit="2us"), SITE)
+    assert slave.locked.read(state("UNCALIBRATED", 2_000)) == "locked"
+    assert slave.locked.read(state("UNCALIBRATED", 2_001)) == "UNCALIBRATED, offset 2001ns"
+
+
+def test_one_that_runs_already_is_asked_and_left_alone() -> None:
+    one = made(ports={}, observed={"ecu.lat0": "/run/ptp4l"})
+    (step,) = ptp_steps(one, SITE)
+    assert isinstance(step, Step)
+    assert step.do == ()
+    assert step.undo is None
+    assert step.check
+    assert step.check.argv[1:4] == ("ptp", "--once", "/run/ptp4l")
+    assert [step.check.read(state(*said)) for said in (("MASTER", None), ("SLAVE", 0), ("LISTENING", None))] == [
+        "locked",
+        "locked",
+        "LISTENING",
+    ]
+
+
+def test_a_clocks_frequency_is_set_again_as_it_was() -> None:
+    assert frequency("phc_ctl[2521.132]: clock frequency offset is -12.500000ppb\n") == {"ppb": "-12.500000"}
+    with pytest.raises(ValueError, match="no frequency"):
+        frequency("phc_ctl: nothing")
+    noted = [step for step in ptp_steps(boards(), planned_site(boards())) if "frequency" in step.title]
+    for step in noted:
+        assert isinstance(step, Step)
+        assert step.undo
+        assert step.undo[-2:] == ("freq", "{ppb}")
+
+
+def test_a_cards_clock_is_followed_when_it_is_where_it_ought_to_be() -> None:
+    services = [one for one in ptp_steps(boards(), planned_site(boards())) if isinstance(one, Service)]
+    check = services[0].ready
+    assert check
+    said = "phc_ctl[9.1]: offset from CLOCK_REALTIME is {}ns\n"
+    assert check.read(said.format(-37_000_000_400)) == "follows"
+    assert check.read(said.format(-37_000_002_000)) == "2000 ns off"
+    with pytest.raises(ValueError, match="no offset"):
+        check.read("")
