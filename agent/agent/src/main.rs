@@ -1,4 +1,4 @@
-//! latlab-agent: the data plane of latlab. It talks, listens, compares clocks, floods, and tells what the machine is.
+//! latlab-agent: the data plane of latlab. It talks, listens, compares clocks, observes ptp4l, floods, and tells what the machine is.
 
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,7 @@ mod init;
 mod inside;
 mod listen;
 mod outbox;
+mod ptp;
 mod realtime;
 mod recording;
 mod session;
@@ -43,6 +44,8 @@ enum Verb {
     Listen,
     /// Bound the offset between two hosts' clocks by exchanging timestamps.
     Clock,
+    /// Observe a ptp4l through its management socket, without changing it.
+    Ptp(ptp::Asked),
     /// Send background load, or take it in.
     Flood,
     /// Forward known unicast between ports of a kernel bridge before the kernel has made packets of the frames.
@@ -98,6 +101,10 @@ fn main() -> ExitCode {
         Verb::Talk => talk::run(),
         Verb::Listen => listen::run(),
         Verb::Clock => clock::run(),
+        Verb::Ptp(asked) => match &asked.once {
+            Some(server) => return ptp::run_once(server, &asked),
+            None => ptp::run(),
+        },
         Verb::Flood => flood::run(),
         Verb::Bridge => bridge::run(),
         Verb::Facts { interfaces } => return facts::run(&interfaces),

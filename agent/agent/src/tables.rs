@@ -1,9 +1,9 @@
 //! The columns of each recording.
 
-use arrow_array::{ArrayRef, Int32Array, Int64Array, UInt8Array, UInt16Array, UInt64Array};
+use arrow_array::{ArrayRef, BooleanArray, Int32Array, Int64Array, UInt8Array, UInt16Array, UInt64Array};
 use arrow_schema::{DataType, Field};
 use std::sync::Arc;
-use wire::record::{Clocks, Exchange, Received, Sent, Stamp};
+use wire::record::{Clocks, Exchange, Ptp, Received, Sent, Stamp};
 
 /// A row of a recording: its table's name and columns, and how rows become columns.
 pub trait Row: Copy + Send + 'static {
@@ -107,6 +107,28 @@ impl Row for Exchange {
             ("t2_tai_ns", false, instants(rows, |r| r.t2_tai_ns)),
             ("t3_tai_ns", false, instants(rows, |r| r.t3_tai_ns)),
             ("t4_tai_ns", false, instants(rows, |r| r.t4_tai_ns)),
+        ]
+    }
+}
+
+impl Row for Ptp {
+    const TABLE: &'static str = "ptp";
+
+    fn columns(rows: &[Self]) -> Vec<(&'static str, bool, ArrayRef)> {
+        let told = || rows.iter().map(|r| r.status);
+        let states = UInt8Array::from_iter_values(told().map(|told| told.map_or(0, |t| t.state as u8)));
+        let grandmasters = UInt64Array::from_iter(told().map(|told| told.and_then(|t| t.grandmaster).map(|id| id.0)));
+        let steps = UInt16Array::from_iter(told().map(|told| told.and_then(|t| t.steps_removed)));
+        vec![
+            ("tai_ns", false, instants(rows, |r| r.tai_ns)),
+            ("monotonic_ns", false, instants(rows, |r| r.monotonic_ns)),
+            ("answered", false, Arc::new(BooleanArray::from_iter(told().map(|told| Some(told.is_some()))))),
+            ("state", false, Arc::new(states)),
+            ("offset_ns", true, maybe_instants(rows, |r| r.status.and_then(|t| t.offset_ns))),
+            ("path_delay_ns", true, maybe_instants(rows, |r| r.status.and_then(|t| t.path_delay_ns))),
+            ("grandmaster", true, Arc::new(grandmasters)),
+            ("steps_removed", true, Arc::new(steps)),
+            ("frequency_ppt", true, maybe_instants(rows, |r| r.frequency_ppt)),
         ]
     }
 }

@@ -1,6 +1,8 @@
 //! How the kernel's clock is being steered (adjtimex(2)).
 
 use crate::{Error, check};
+use std::fs::File;
+use std::os::fd::AsRawFd;
 
 /// `struct timex`, the part that tells whether and how well the clock follows another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +65,26 @@ pub fn timex() -> Result<Timex, Error> {
     })
 }
 
+/// How the rate of a clock is steered, parts per 10¹² of it, rounded: of the PTP clock `device` (/dev/ptpN) is, or of
+/// CLOCK_REALTIME. It is only read (modes 0).
+///
+/// # Errors
+/// `clock_adjtime` failed: it is no PTP clock, or is open for reading only, which not every kernel takes.
+pub fn frequency_ppt(device: Option<&File>) -> Result<i64, Error> {
+    // FD_TO_CLOCKID of clock_gettime(2).
+    let clock = device.map_or(libc::CLOCK_REALTIME, |device| !device.as_raw_fd() << 3 | 3);
+    // SAFETY: all-zero is a valid timex (modes 0: read only).
+    let mut timex: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: `timex` is valid for reading and writing.
+    check(unsafe { libc::clock_adjtime(clock, &raw mut timex) }, "clock_adjtime")?;
+    Ok(ppt(timex.freq as i64))
+}
+
+/// Parts per million with 16 bits of fraction as parts per 10¹², halves rounded up.
+fn ppt(frequency: i64) -> i64 {
+    (frequency * 1_000_000 + (1 << 15)) >> 16
+}
+
 /// `MAX_TAI_OFFSET` (kernel/time/ntp.c): more is passed over without an error.
 pub const MAX_TAI_OFFSET_S: i32 = 100_000;
 
@@ -93,6 +115,20 @@ mod tests {
         for seconds in [-1, MAX_TAI_OFFSET_S + 1, i32::MIN, i32::MAX] {
             assert_eq!(set_tai_offset_s(seconds).unwrap_err().errno, libc::EINVAL, "{seconds}");
         }
+    }
+
+    #[test]
+    fn a_frequency_is_read_of_the_systems_clock_and_of_no_other_file() {
+        let ppt = frequency_ppt(None).unwrap();
+        assert!((timex().unwrap().frequency_ppb - ppt / 1000).abs() <= 1, "{ppt}");
+        let null = File::open("/dev/null").unwrap();
+        assert_eq!(frequency_ppt(Some(&null)).unwrap_err().call, "clock_adjtime");
+    }
+
+    #[test]
+    fn scaled_parts_per_million_are_rounded() {
+        assert_eq!([ppt(65_536), ppt(-65_536), ppt(500 << 16)], [1_000_000, -1_000_000, 500_000_000]);
+        assert_eq!([ppt(1), ppt(-1), ppt(0)], [15, -15, 0]);
     }
 
     #[test]

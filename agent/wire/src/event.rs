@@ -49,7 +49,7 @@ pub enum Event {
 /// Set up; nothing sent yet.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ready {
-    /// `talk`, `listen`, `clock`, `flood` or `bridge`.
+    /// `talk`, `listen`, `clock`, `ptp`, `flood` or `bridge`.
     pub verb: &'static str,
     /// The agent's.
     pub version: &'static str,
@@ -136,6 +136,19 @@ pub enum Done {
         bound: Option<Bound>,
         /// What each stretch of time proves by itself.
         windows: Vec<Bound>,
+    },
+    /// Of `ptp`.
+    Ptp {
+        /// Rows with an answer.
+        answers: u64,
+        /// Rows without.
+        unanswered: u64,
+        /// How often an answer told another state than the answer before it.
+        states: u64,
+        /// Least offset that was told; None: none was.
+        offset_min_ns: Option<i64>,
+        /// Largest offset that was told.
+        offset_max_ns: Option<i64>,
     },
     /// Of `flood`.
     Flood(FloodTotals),

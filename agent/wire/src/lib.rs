@@ -14,6 +14,7 @@ pub mod launch;
 pub mod page;
 pub mod port;
 pub mod probe;
+pub mod ptp;
 pub mod record;
 pub mod schedule;
 pub mod sequence;

@@ -1,6 +1,7 @@
 //! The rows of the recordings, as the hot threads make them: plain, fixed-size, copied through a ring.
 
 use crate::launch::Late;
+use crate::ptp::Status;
 
 /// A packet handed to the kernel, or dropped as too late for its launch time (table `sent`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,4 +98,17 @@ pub struct Exchange {
     pub t3_tai_ns: i64,
     /// Answer arrived, initiator's CLOCK_TAI.
     pub t4_tai_ns: i64,
+}
+
+/// What a PTP clock said of itself, or that it said nothing (table `ptp`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ptp {
+    /// When the answers were in, or were no longer waited for, CLOCK_TAI.
+    pub tai_ns: i64,
+    /// The same, CLOCK_MONOTONIC.
+    pub monotonic_ns: i64,
+    /// What it said; None: it did not answer.
+    pub status: Option<Status>,
+    /// How the observed clock's rate was steered then, parts per 10¹²; None: unknown.
+    pub frequency_ppt: Option<i64>,
 }

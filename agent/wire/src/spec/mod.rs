@@ -4,12 +4,14 @@ mod bridge;
 mod clock;
 mod flood;
 mod listen;
+mod ptp;
 mod talk;
 
 pub use bridge::{Bridge, MAX_PORTS, XdpMode};
 pub use clock::{Clock, Knock};
 pub use flood::Flood;
 pub use listen::{Listen, ListenStream, ListenTransport, Mode};
+pub use ptp::Ptp;
 pub use talk::{
     KeyChoice, LatePolicy, LaunchClock, LaunchTime, MAX_BATCH, Mac, Stamps, Talk, TalkStream, TalkTransport,
 };
