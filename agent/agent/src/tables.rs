@@ -125,6 +125,7 @@ impl Row for Ptp {
             ("answered", false, Arc::new(BooleanArray::from_iter(told().map(|told| Some(told.is_some()))))),
             ("state", false, Arc::new(states)),
             ("offset_ns", true, maybe_instants(rows, |r| r.status.and_then(|t| t.offset_ns))),
+            ("ingress_ns", true, maybe_instants(rows, |r| r.status.and_then(|t| t.ingress_ns))),
             ("path_delay_ns", true, maybe_instants(rows, |r| r.status.and_then(|t| t.path_delay_ns))),
             ("grandmaster", true, Arc::new(grandmasters)),
             ("steps_removed", true, Arc::new(steps)),

@@ -50,6 +50,20 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
             ("rx_user_tai_ns", pa.int64()),
         ]
     ),
+    "ptp": pa.schema(
+        [
+            ("tai_ns", pa.int64()),
+            ("monotonic_ns", pa.int64()),
+            ("answered", pa.bool_()),
+            ("state", pa.uint8()),
+            ("offset_ns", pa.int64()),
+            ("ingress_ns", pa.int64()),
+            ("path_delay_ns", pa.int64()),
+            ("grandmaster", pa.uint64()),
+            ("steps_removed", pa.uint16()),
+            ("frequency_ppt", pa.int64()),
+        ]
+    ),
     "clocks": pa.schema(
         [
             ("tai_ns", pa.int64()),

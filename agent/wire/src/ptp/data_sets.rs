@@ -67,6 +67,8 @@ pub struct PortDataSet {
 pub struct TimeStatus {
     /// The clock's time − its master's, ns; None before the first Sync since the clock was set up or stepped.
     pub master_offset_ns: Option<i64>,
+    /// When the last Sync came in, by the clock itself; None before the first.
+    pub ingress_ns: Option<i64>,
     /// Whether another clock is the grandmaster.
     pub gm_present: bool,
 }
@@ -127,9 +129,10 @@ impl TimeStatus {
     pub fn read(data: &[u8]) -> Option<Self> {
         let data: &[u8; 50] = data.try_into().ok()?;
         // ingress_time is 0 until a Sync has come in, and again after a step.
-        let measured = u64_at(data, 8)? != 0;
+        let ingress_ns = Some(u64_at(data, 8)? as i64).filter(|&instant| instant != 0);
         Some(Self {
-            master_offset_ns: if measured { Some(u64_at(data, 0)? as i64) } else { None },
+            master_offset_ns: if ingress_ns.is_some() { Some(u64_at(data, 0)? as i64) } else { None },
+            ingress_ns,
             gm_present: data[38..42] != [0; 4],
         })
     }
@@ -171,7 +174,8 @@ mod tests {
         let port = PortDataSet::read(&data(captured::PORT)).unwrap();
         assert_eq!((port.port.port, port.state), (1, PortState::Uncalibrated));
         assert_eq!((port.delay_mechanism, port.peer_delay_ns), (DelayMechanism::Other, None));
-        let status = TimeStatus { master_offset_ns: Some(279), gm_present: true };
+        let status =
+            TimeStatus { master_offset_ns: Some(279), ingress_ns: Some(1_795_397_255_212_597_399), gm_present: true };
         assert_eq!(TimeStatus::read(&data(captured::TIME_STATUS)), Some(status));
     }
 
@@ -196,7 +200,7 @@ mod tests {
     fn without_a_sync_there_is_no_offset() {
         let mut status = data(captured::TIME_STATUS);
         status[8..16].fill(0);
-        assert_eq!(TimeStatus::read(&status).unwrap().master_offset_ns, None);
+        assert_eq!(TimeStatus::read(&status).map(|read| (read.master_offset_ns, read.ingress_ns)), Some((None, None)));
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub struct Status {
     pub state: PortState,
     /// The clock's time − its master's, ns; None unless the port follows one.
     pub offset_ns: Option<i64>,
+    /// When its last Sync came in, by its own clock; None before the first.
+    pub ingress_ns: Option<i64>,
     /// To the neighbour where the port measures that, else to the master it follows, ns.
     pub path_delay_ns: Option<i64>,
     /// The clock itself where it follows no other.
@@ -150,6 +152,7 @@ impl Inquiry {
             state: port.state,
             // A clock that has lost its master goes on telling the last offset.
             offset_ns: self.time_status.and_then(|clock| clock.master_offset_ns).filter(|_| follows),
+            ingress_ns: self.time_status.and_then(|clock| clock.ingress_ns),
             path_delay_ns: match port.delay_mechanism {
                 DelayMechanism::PeerToPeer => port.peer_delay_ns,
                 DelayMechanism::Other => from_master,
