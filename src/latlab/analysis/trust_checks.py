@@ -282,13 +282,15 @@ def kernel_is_preempt_rt(evidence: Evidence) -> Iterator[Broken]:
 
 
 def agents_cpus_are_isolated(evidence: Evidence) -> Iterator[Broken]:
-    """Agents that ran on CPUs which the scheduler uses for others too.
+    """Agents that ran on CPUs which the scheduler uses for others too. No packet waits for one that asks a ptp4l.
 
     In virtual time there is one CPU for all, and whoever shares it does so in the same way every time.
     """
     if evidence.cell.get("instructions_per_ns"):
         return
     for agent in evidence.cell["agents"]:
+        if agent["verb"] == "ptp":
+            continue
         isolated = _fact(evidence.facts_before.get(agent["host"], {}), "cpu", "isolated")
         cpus = ((agent.get("ready") or {}).get("realtime") or {}).get("cpus")
         if isolated is None or cpus is None:
