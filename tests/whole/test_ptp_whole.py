@@ -40,8 +40,8 @@ def ptp4l(lab: Lab) -> dict[str, int]:
                 continue  # it has ended meanwhile
             parents[int(entry.name)] = int(status.rpartition(")")[2].split()[1])
             if command[0] == "ptp4l":
-                (socket,) = (word for word in command if word.startswith("--uds_address="))
-                found[int(entry.name)] = socket.rpartition("/")[2]
+                sockets = [word for word in command if word.startswith("--uds_address=")]
+                found[int(entry.name)] = "".join(sockets).rpartition("/")[2]
 
     def ours(pid: int) -> bool:
         return pid == lab.process.pid or (pid in parents and ours(parents[pid]))
