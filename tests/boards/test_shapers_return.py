@@ -16,9 +16,10 @@ from latlab.host import MACHINE, Host, LocalHost
 from latlab.host.guest import GUEST_AGENT, BoardHost
 from latlab.lab.apply import TestBed
 from latlab.lab.machines.board import LOAD
-from latlab.lab.shapers import shaper_steps
+from latlab.lab.shapers import shaper_steps, transmit_queue_steps
 from latlab.lab.site import Site
 from latlab.lab.step import Step
+from latlab.lab.tai import tai_steps
 from latlab.lab.undo import clean_stale
 from latlab.scenario import load_scenario
 
@@ -40,12 +41,13 @@ duration: 1s
 
 
 def steps_of(text: str, folder: Path) -> list[Step]:
-    """The shapers' steps of a scenario whose ecu is a machine of its own."""
+    """What shapes the interface of a scenario whose ecu is a machine of its own."""
     path = folder / "shaped.yaml"
     path.write_text(text)
     (cell,) = load_scenario(path).combinations
     ecu = Site("f1a2", name="ecu", agent=GUEST_AGENT)
-    return list(shaper_steps(cell.scenario, Site("f1a2", others={"ecu": ecu})))
+    site = Site("f1a2", others={"ecu": ecu})
+    return [step for maker in (tai_steps, transmit_queue_steps, shaper_steps) for step in maker(cell.scenario, site)]
 
 
 async def found(board: BoardHost) -> tuple[object, str]:
