@@ -110,8 +110,8 @@ fn silent(error: &io::Error, socket: &str, domain: u8, transport_specific: u8, w
         what,
         place: socket.into(),
         remedy: format!(
-            "see that ptp4l runs here, that this is its uds_address or uds_ro_address, and that its domainNumber is \
-             {domain} and its transportSpecific {transport_specific}"
+            "see that ptp4l runs here, that this is its uds_address or uds_ro_address and yours to write to, and that \
+             its domainNumber is {domain} and its transportSpecific {transport_specific}"
         ),
         errno: error.raw_os_error(),
     }

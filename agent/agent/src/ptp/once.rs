@@ -85,7 +85,7 @@ fn ask(server: &Path, asked: &Asked) -> Result<String, String> {
     let answered = Link::first(server, PATIENCE, inquiry, sys::signal::termination_asked);
     let status = answered.map(|(_, inquiry)| inquiry.status()).map_err(|error| {
         let failure = silent(&error, &server.to_string_lossy(), asked.domain, asked.transport_specific, PATIENCE);
-        format!("{} ({}): {}", failure.what, failure.place, failure.remedy)
+        format!("{}: {}; {}", failure.place, failure.what, failure.remedy)
     })?;
     let answer = status.map(Answer::from).ok_or("ptp4l told no state of a port")?;
     Ok(serde_json::to_string(&answer).expect("numbers and names have a JSON form"))

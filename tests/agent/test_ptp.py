@@ -1,0 +1,276 @@
+"""`latlab-agent ptp` records what a real ptp4l says, and that it says nothing, without disturbing it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_bed import Bed, inside
+from agent_process import Agent
+from agent_streams import MS, new_run_id, recording
+from ptp4l_process import Ptp4l, Told, once
+
+from latlab.data.ptp_series import PORT_STATES, format_clock_identity, read_ptp_series
+
+pytestmark = pytest.mark.real
+
+PERIOD_NS = 20 * MS
+LONG_NS = 300 * MS
+"""A period within which ptp4l answers on a busy machine, too."""
+ENDLESS = 1_000_000
+STATES = {name: number for number, name in PORT_STATES.items()}
+ENDINGS: dict[str, Callable[[Agent], None]] = {
+    "its standard input closes": Agent.hang_up,
+    "it is told to stop": lambda agent: agent.tell(stop=True),
+    "SIGTERM": lambda agent: agent.signal(signal.SIGTERM),
+    "SIGINT": lambda agent: agent.signal(signal.SIGINT),
+}
+
+
+class Clocks:
+    """ptp4ls of one bed. Their sockets are in a folder whose path is short enough for one."""
+
+    def __init__(self, bed: Bed, folder: Path) -> None:
+        self.folder = folder
+        self._bed = bed
+        self._processes: list[Ptp4l] = []
+
+    def start(self, namespace: str, **options: object) -> Ptp4l:
+        """A ptp4l in `sensor` or `ecu`."""
+        interface = {"sensor": "ecu", "ecu": "sensor"}[namespace]
+        process = Ptp4l(self.folder, namespace, interface, **options)  # type: ignore[arg-type]
+        self._processes.append(process)
+        return process
+
+    def pair(self, **options: object) -> tuple[Ptp4l, Ptp4l]:
+        """A master in `sensor` and the one in `ecu` that follows it, once it has measured offset and delay."""
+        pair = self.start("sensor", master=True, **options), self.start("ecu", **options)
+        pair[1].until(lambda told: follows(told) and told["path_delay_ns"] is not None)
+        return pair
+
+    def observe(self, observed: Path, folder: Path, *, namespace: str = "ecu", **changes: Any) -> Agent:
+        """An agent that records what the ptp4l at this socket says to `ptp.ptp.arrow` in the folder."""
+        spec = {
+            "run_id": new_run_id(),
+            "socket": str(observed),
+            "domain": 0,
+            "transport_specific": 0,
+            "period_ns": PERIOD_NS,
+            "count": ENDLESS,
+            "clock": None,
+            "recording": str(folder / "ptp"),
+            "realtime": {},
+        }
+        return self._bed.agent(namespace, "ptp", spec | changes)
+
+    def end(self) -> None:
+        """Nothing; all are gone."""
+        for process in self._processes:
+            process.kill()
+
+
+@pytest.fixture
+def clocks(bed: Bed) -> Iterator[Clocks]:
+    with tempfile.TemporaryDirectory(prefix="ptp") as folder:
+        made = Clocks(bed, Path(folder))
+        try:
+            yield made
+        finally:
+            made.end()
+
+
+def follows(told: Told) -> bool:
+    return told["state"] == "UNCALIBRATED" and told["offset_ns"] is not None
+
+
+def test_offset_delay_and_grandmaster_of_a_clock_that_follows_a_master_are_recorded(
+    clocks: Clocks, tmp_path: Path
+) -> None:
+    master, slave = clocks.pair(network_transport="UDPv4")
+    agent = clocks.observe(slave.socket, tmp_path, count=10, clock="realtime")
+    ready = agent.until("ready")
+    assert ready["verb"] == "ptp"
+    assert ready["realtime"]["problems"] == []
+    done = agent.until("done")
+    assert agent.ended() == 0
+    series = read_ptp_series(tmp_path / "ptp.ptp.arrow")
+    assert series.height == done["answers"] + done["unanswered"] == 10
+    told = series.filter(state=STATES["UNCALIBRATED"])
+    assert not told.is_empty()
+    assert told["answered"].all()
+    assert told["steps_removed"].to_list() == [1] * told.height
+    # Both are on one kernel's clock, so the offset is what the delays differ by, on a busy machine, too.
+    assert told["offset_ns"].abs().max() < 500 * MS  # type: ignore[operator]
+    assert 0 < told["path_delay_ns"].min() < 500 * MS  # type: ignore[operator]
+    assert (done["offset_min_ns"], done["offset_max_ns"]) == (series["offset_ns"].min(), series["offset_ns"].max())
+    (grandmaster,) = told["grandmaster"].unique()
+    assert format_clock_identity(grandmaster) == master.until(lambda _: True)["grandmaster"]
+    # Nothing here steers the machine's clock, ptp4l least of all.
+    assert series["frequency_ppt"].n_unique() == 1 and series["frequency_ppt"][0] is not None
+    assert (series["tai_ns"].diff().drop_nulls() > 0).all()
+    assert (series["monotonic_ns"].diff().drop_nulls() > 0).all()
+    now = slave.until(follows)
+    assert list(now) == [
+        *("state", "port", "offset_ns", "path_delay_ns", "grandmaster", "gm_present", "steps_removed"),
+        *("utc_offset_s", "utc_offset_valid", "time_traceable", "ptp_timescale", "ports"),
+    ]
+    assert (now["port"], now["ports"], now["gm_present"], now["steps_removed"]) == (1, 1, True, 1)
+    assert (now["utc_offset_s"], now["utc_offset_valid"], now["time_traceable"]) == (37, False, False)
+
+
+def test_between_neighbours_that_measure_their_cable_the_delay_is_the_peers(clocks: Clocks, tmp_path: Path) -> None:
+    master, slave = clocks.pair(network_transport="L2", delay_mechanism="P2P", transportSpecific="0x1")
+    # A master has no offset, and knows its cable all the same.
+    told = master.until(lambda told: told["state"] == "MASTER" and told["path_delay_ns"] is not None)
+    assert (told["offset_ns"], told["gm_present"], told["steps_removed"]) == (None, False, 0)
+    agent = clocks.observe(slave.socket, tmp_path, count=2, period_ns=LONG_NS, transport_specific=1)
+    assert agent.until("done")["answers"] == 2
+    assert agent.ended() == 0
+    assert read_ptp_series(tmp_path / "ptp.ptp.arrow")["path_delay_ns"].min() > 0  # type: ignore[operator]
+
+
+def test_a_master_that_dies_and_then_the_observed_itself_and_its_return_are_recorded(
+    clocks: Clocks, tmp_path: Path
+) -> None:
+    master, slave = clocks.pair()
+    agent = clocks.observe(slave.socket, tmp_path)
+    agent.until("ready")
+    time.sleep(0.2)
+    master.kill()
+    slave.until(lambda told: told["state"] == "LISTENING")
+    time.sleep(0.2)
+    slave.kill()
+    time.sleep(0.2)
+    clocks.start("ecu").until(lambda told: told["state"] == "LISTENING")
+    time.sleep(0.2)
+    agent.tell(stop=True)
+    done = agent.until("done")
+    assert agent.ended() == 0
+    assert recording(tmp_path, "ptp.ptp").complete
+    series = read_ptp_series(tmp_path / "ptp.ptp.arrow")
+    seen = iter(series["state"])
+    assert all(STATES.get(name, 0) in seen for name in ("UNCALIBRATED", "LISTENING", "silence", "LISTENING"))
+    silent = series.filter(~series["answered"])
+    assert (silent["state"] == 0).all()
+    assert all(silent[name].is_null().all() for name in series.columns[4:])
+    assert (done["answers"], done["unanswered"]) == (series.height - silent.height, silent.height)
+    assert done["states"] >= 1
+    # What a clock without a master remembers of it is no offset.
+    assert series.filter(state=STATES["LISTENING"])["offset_ns"].is_null().all()
+
+
+def test_a_ptp4l_that_stands_still_is_silent_and_answers_when_it_goes_on(clocks: Clocks, tmp_path: Path) -> None:
+    clock = clocks.start("ecu")
+    agent = clocks.observe(clock.socket, tmp_path)
+    agent.until("ready")
+    clock.signal(signal.SIGSTOP)
+    agent.until("progress")
+    clock.signal(signal.SIGCONT)
+    clock.until(lambda _: True)
+    time.sleep(0.2)
+    agent.hang_up()
+    done = agent.until("done")
+    answered = read_ptp_series(tmp_path / "ptp.ptp.arrow")["answered"]
+    seen = iter(answered)
+    assert all(expected in seen for expected in (False, True))
+    assert done["unanswered"] == answered.len() - answered.sum() > 10
+
+
+@pytest.mark.parametrize("end", ENDINGS.values(), ids=ENDINGS)
+def test_it_ends_as_every_agent_does(clocks: Clocks, tmp_path: Path, end: Callable[[Agent], None]) -> None:
+    agent = clocks.observe(clocks.start("ecu").socket, tmp_path, period_ns=3_600_000 * MS)
+    agent.until("ready")
+    end(agent)
+    assert agent.ended() == 0
+    assert [event["event"] for event in agent.events] == ["ready", "done"]
+    assert recording(tmp_path, "ptp.ptp").complete
+
+
+def test_after_sigkill_the_recording_reads_up_to_its_last_whole_batch(clocks: Clocks, tmp_path: Path) -> None:
+    agent = clocks.observe(clocks.start("ecu").socket, tmp_path)
+    agent.until("ready")
+    while (series := read_ptp_series(tmp_path / "ptp.ptp.arrow")).is_empty():
+        time.sleep(0.02)
+    agent.signal(signal.SIGKILL)
+    assert agent.ended() == -signal.SIGKILL
+    assert not recording(tmp_path, "ptp.ptp").complete
+    assert read_ptp_series(tmp_path / "ptp.ptp.arrow").height >= series.height > 0
+    assert files(clocks) == []
+
+
+def test_a_stranger_cannot_write_to_the_agents_socket(clocks: Clocks, tmp_path: Path) -> None:
+    agent = clocks.observe(clocks.start("ecu").socket, tmp_path, count=4, period_ns=LONG_NS)
+    (address,) = agent.until("ready")["local"]
+    assert address.startswith("@")
+    with inside("ecu"):
+        stranger = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with stranger:
+        for _ in range(50):
+            with contextlib.suppress(ConnectionRefusedError), pytest.raises(PermissionError):
+                stranger.sendto(b"\x0d\x02" + bytes(70), b"\0" + address[1:].encode())
+    done = agent.until("done")
+    assert (done["answers"], done["unanswered"]) == (4, 0)
+
+
+def test_a_ptp4l_of_another_namespace_is_observed_and_no_file_of_an_agents_stays(
+    clocks: Clocks, tmp_path: Path
+) -> None:
+    clock = clocks.start("ecu")
+    clock.until(lambda _: True)
+    killed = clocks.observe(clock.socket, tmp_path, namespace="sensor")
+    (left_behind,) = killed.until("ready")["local"]
+    assert Path(left_behind).parent == clocks.folder
+    killed.signal(signal.SIGKILL)
+    killed.ended()
+    agent = clocks.observe(clock.socket, tmp_path, namespace="sensor", count=2, period_ns=LONG_NS)
+    assert agent.until("done")["answers"] == 2
+    assert agent.ended() == 0
+    assert files(clocks) == [Path(left_behind).name]
+
+
+def test_that_nobody_is_there_is_told_with_the_socket_and_what_to_do(clocks: Clocks, tmp_path: Path) -> None:
+    nobody = clocks.folder / "nobody.sock"
+    agent = clocks.observe(nobody, tmp_path)
+    found = once(nobody)
+    assert agent.ended() == 1
+    (error,) = agent.events
+    assert (error["event"], error["where"], error["errno"]) == ("error", str(nobody), 2)
+    assert "ptp4l" in error["what"]
+    assert all(part in error["remedy"] for part in ("ptp4l runs here", "uds_address", "domainNumber"))
+    assert (found.returncode, found.stdout, found.stderr.count("\n")) == (1, "", 1)
+    assert str(nobody) in found.stderr
+
+
+def test_a_ptp4l_of_another_domain_is_silent_and_that_is_told(clocks: Clocks, tmp_path: Path) -> None:
+    clock = clocks.start("ecu", domainNumber=24)
+    while not clock.socket.exists():
+        time.sleep(0.01)
+    agent = clocks.observe(clock.socket, tmp_path)
+    assert once(clock.socket).returncode == 1
+    assert agent.ended() == 1
+    (error,) = agent.events
+    assert "does not answer" in error["what"]
+    assert "domainNumber is 0" in error["remedy"]
+    assert json.loads(once(clock.socket, "--domain", "24").stdout)["ports"] == 1
+    assert files(clocks) == []
+
+
+def test_a_clock_that_cannot_be_read_is_told_and_its_frequency_is_unknown(clocks: Clocks, tmp_path: Path) -> None:
+    agent = clocks.observe(clocks.start("ecu").socket, tmp_path, count=2, clock="/dev/null")
+    (problem,) = agent.until("ready")["realtime"]["problems"]
+    assert "/dev/null" in problem
+    agent.until("done")
+    assert read_ptp_series(tmp_path / "ptp.ptp.arrow")["frequency_ppt"].is_null().all()
+
+
+def files(clocks: Clocks) -> list[str]:
+    """The agents' sockets in the clocks' folder, by name."""
+    return sorted(path.name for path in clocks.folder.glob("latlab-*"))

@@ -1,0 +1,67 @@
+"""What a ptp4l said over time is read with its gaps, also from a recording that was cut off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from recorded import Row, recording_bytes
+
+from latlab.data.ptp_series import PORT_STATES, format_clock_identity, read_ptp_series
+from latlab.errors import LabError
+
+GRANDMASTER = 0xA1B2C3FFFED4E5F6
+FOLLOWING: Row = (1_000, 10, True, 9, -12, 34, GRANDMASTER, 1, -1_500_000)
+LISTENING: Row = (2_000, 20, True, 4, None, None, GRANDMASTER, 1, -1_500_000)
+SILENT: Row = (3_000, 30, False, 0, None, None, None, None, None)
+BATCHES = [[FOLLOWING, LISTENING], [SILENT]]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ptp-ecu.ptp.arrow"
+
+
+def test_rows_have_their_types_and_silence_is_null(path: Path) -> None:
+    path.write_bytes(recording_bytes("ptp", BATCHES))
+    series = read_ptp_series(path, run_id="8f3c5e0d12ab34cd")
+    assert series.rows() == [FOLLOWING, LISTENING, SILENT]
+    assert series.schema == {
+        "tai_ns": pl.Int64,
+        "monotonic_ns": pl.Int64,
+        "answered": pl.Boolean,
+        "state": pl.UInt8,
+        "offset_ns": pl.Int64,
+        "path_delay_ns": pl.Int64,
+        "grandmaster": pl.UInt64,
+        "steps_removed": pl.UInt16,
+        "frequency_ppt": pl.Int64,
+    }
+
+
+def test_a_recording_that_was_cut_off_gives_its_whole_batches(path: Path) -> None:
+    whole = recording_bytes("ptp", BATCHES)
+    first = len(recording_bytes("ptp", BATCHES[:1])) - 8  # the end marker
+    for cut, rows in ((0, 0), (100, 0), (first - 1, 0), (first, 2), (len(whole) - 9, 2), (len(whole) - 1, 3)):
+        path.write_bytes(whole[:cut])
+        assert read_ptp_series(path).rows() == [FOLLOWING, LISTENING, SILENT][:rows], f"cut after {cut} bytes"
+
+
+def test_another_table_or_run_is_refused(path: Path) -> None:
+    path.write_bytes(recording_bytes("exchanges", [[(0, 1, 2, 3, 4)]]))
+    with pytest.raises(LabError, match=r"latlab\.table = ptp"):
+        read_ptp_series(path)
+    path.write_bytes(recording_bytes("ptp", BATCHES))
+    with pytest.raises(LabError, match=r"latlab\.run_id"):
+        read_ptp_series(path, run_id="0000000000000000")
+
+
+def test_an_identity_is_written_as_linuxptp_writes_it() -> None:
+    assert format_clock_identity(GRANDMASTER) == "a1b2c3.fffe.d4e5f6"
+    assert format_clock_identity(1) == "000000.0000.000001"
+
+
+def test_states_have_the_standards_numbers() -> None:
+    assert list(PORT_STATES) == list(range(1, 10))
+    assert (PORT_STATES[6], PORT_STATES[9]) == ("MASTER", "SLAVE")
