@@ -18,7 +18,9 @@ from agent_process import Agent
 from agent_streams import MS, new_run_id, recording
 from ptp4l_process import Ptp4l, Told, once
 
-from latlab.data.ptp_series import PORT_STATES, format_clock_identity, read_ptp_series
+from latlab.analysis.ptp import STATES as NAMES
+from latlab.analysis.ptp import clock_identity
+from latlab.data.ptp_series import read_ptp_series
 
 pytestmark = pytest.mark.real
 
@@ -26,7 +28,7 @@ PERIOD_NS = 20 * MS
 LONG_NS = 300 * MS
 """A period within which ptp4l answers on a busy machine, too."""
 ENDLESS = 1_000_000
-STATES = {name: number for number, name in PORT_STATES.items()}
+STATES = {name: number for number, name in NAMES.items()}
 ENDINGS: dict[str, Callable[[Agent], None]] = {
     "its standard input closes": Agent.hang_up,
     "it is told to stop": lambda agent: agent.tell(stop=True),
@@ -112,7 +114,7 @@ def test_offset_delay_and_grandmaster_of_a_clock_that_follows_a_master_are_recor
     assert 0 < told["path_delay_ns"].min() < 500 * MS  # type: ignore[operator]
     assert (done["offset_min_ns"], done["offset_max_ns"]) == (series["offset_ns"].min(), series["offset_ns"].max())
     (grandmaster,) = told["grandmaster"].unique()
-    assert format_clock_identity(grandmaster) == master.until(lambda _: True)["grandmaster"]
+    assert clock_identity(grandmaster) == master.until(lambda _: True)["grandmaster"]
     # Nothing here steers the machine's clock, ptp4l least of all.
     assert series["frequency_ppt"].n_unique() == 1 and series["frequency_ppt"][0] is not None
     assert (series["tai_ns"].diff().drop_nulls() > 0).all()

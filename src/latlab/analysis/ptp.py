@@ -46,7 +46,9 @@ def ptp_document(port: Mapping[str, Any], rows: pl.DataFrame) -> dict[str, Any]:
         "readings": len(rows),
         "unanswered": int((~rows["answered"]).sum()),
         "states": {STATES.get(code, str(code)): n for code, n in _runs_total(rows["state"].to_numpy())},
-        "grandmasters": [_identity(value) for value in rows["grandmaster"].drop_nulls().unique(maintain_order=True)],
+        "grandmasters": [
+            clock_identity(value) for value in rows["grandmaster"].drop_nulls().unique(maintain_order=True)
+        ],
         "offset_ns": _spread(follows["offset_ns"]),
         "path_delay_ns": _spread(follows["path_delay_ns"]),
         "frequency_ppb": _spread(rows["frequency_ppt"], 1e-3),
@@ -142,7 +144,7 @@ def _checked(rows: pl.DataFrame, port: Mapping[str, Any]) -> dict[str, Any] | No
     }
 
 
-def _identity(value: int) -> str:
-    """A clockIdentity as pmc(8) prints it: aabbcc.ddeeff.001122 of its eight bytes."""
+def clock_identity(value: int) -> str:
+    """A clockIdentity as pmc(8) writes it, such as a1b2c3.fffe.d4e5f6."""
     text = f"{value:016x}"
     return f"{text[:6]}.{text[6:10]}.{text[10:]}"

@@ -82,19 +82,6 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
             ("t4_tai_ns", pa.int64()),
         ]
     ),
-    "ptp": pa.schema(
-        [
-            ("tai_ns", pa.int64()),
-            ("monotonic_ns", pa.int64()),
-            ("answered", pa.bool_()),
-            ("state", pa.uint8()),
-            ("offset_ns", pa.int64()),
-            ("path_delay_ns", pa.int64()),
-            ("grandmaster", pa.uint64()),
-            ("steps_removed", pa.uint16()),
-            ("frequency_ppt", pa.int64()),
-        ]
-    ),
 }
 """The columns of each table, by name."""
 

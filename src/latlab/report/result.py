@@ -14,7 +14,7 @@ from latlab.analysis.ptp import ptp_document
 from latlab.analysis.summary import result_document, summarise_cell, with_reasons
 from latlab.analysis.trust import judge
 from latlab.data.packets import build_packets, is_joined, read_findings
-from latlab.data.ptp import read_ptp
+from latlab.data.ptp_series import read_ptp
 from latlab.data.run_folder import CellFolder, RunFolder
 from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, LatlabError, UsageError
 from latlab.report.gates import scenario_ports
