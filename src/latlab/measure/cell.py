@@ -388,6 +388,7 @@ class _Cell:
     async def _look_at_interfaces(self) -> Bed:
         """What the specs need to know of the interfaces; hardware stamping is turned on where a NIC has it."""
         macs: dict[str, str] = {}
+        able: dict[End, bool] = {}
         hardware: set[str] = set()
         for name in self._scenario.streams:
             route = self._scenario.route(name)
@@ -395,16 +396,21 @@ class _Cell:
                 if str(end) not in macs:
                     device = self._places.device(end)
                     macs[str(end)] = await _mac(self._bed.hosts[end.host], device)
-                    if await self._turn_hardware_stamps_on(end):
+                    port = self._scenario.parent_of(end)
+                    if port not in able:
+                        able[port] = await self._turn_hardware_stamps_on(port, is_shared=port != end)
+                    if able[port]:
                         hardware.add(str(end))
         return Bed(macs, frozenset(hardware), self._places)
 
-    async def _turn_hardware_stamps_on(self, end: End) -> bool:
+    async def _turn_hardware_stamps_on(self, end: End, *, is_shared: bool) -> bool:
+        """Whether the NIC at that end of a link stamps. is_shared: packets pass it by a VLAN interface, whatever stands
+        for the end itself."""
         host = self._scenario.hosts.get(end.host)
         if host and host.kind == "board":
             # QEMU's cards say that they stamp packets: e1000e never does, and igb's stamps of what comes in are wrong.
             return False
-        device = self._places.device(end)
+        device = end.interface if is_shared else self._places.device(end)
         said = await self._bed.hosts[end.host].run(("ethtool", "-T", device), check=False)
         if said.returncode != 0:
             return False
