@@ -13,13 +13,22 @@ from latlab.analysis.frames import Frame, wire_ns
         (Frame.of(64, "udp"), 64 + 8 + 20 + 14, 110),
         (Frame.of(64, "ethernet", vlan=True), 64 + 14 + 4, 86),
         (Frame.of(40, "ethernet"), 54, 64),
+        (Frame.of(64, "udp", beside=True), 64 + 8 + 20 + 14, 114),
+        (Frame.of(40, "ethernet", beside=True), 54, 64),
         (Frame.largest(1500), 1514, 1518),
+        (Frame.largest(1500, beside=True), 1514, 1522),
         (Frame.largest(1500, vlan=True), 1518, 1522),
     ],
 )
 def test_a_frame_has_its_headers_its_checksum_and_the_least_size(frame: Frame, handed_over: int, size: int) -> None:
     assert (frame.handed_over, frame.size) == (handed_over, size)
     assert (frame.sent, frame.occupied) == (size + 8, size + 8 + 12)
+
+
+def test_a_tag_that_a_vlan_interface_puts_in_is_on_the_wire_and_unknown_to_the_qdisc() -> None:
+    plain, tagged = Frame.of(64, "udp"), Frame.of(64, "udp", beside=True)
+    assert tagged.serialisation_ns(10**9) - plain.serialisation_ns(10**9) == 4 * 8
+    assert tagged.kernel_ns(10**9) == plain.kernel_ns(10**9)
 
 
 def test_the_smallest_frame_occupies_672_bit_times() -> None:

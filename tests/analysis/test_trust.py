@@ -490,6 +490,14 @@ def test_fq_keeps_no_launch_times_of_its_highest_priority(priority: int, kept: b
     assert ("launch times are honoured" in [reason.check for reason in judge(found)]) is not kept
 
 
+@pytest.mark.parametrize(("port", "kept"), [("eth0", True), ("eth0.5", False)])
+def test_launch_times_by_a_vlan_interface_are_kept_by_the_qdiscs_of_its_port(port: str, kept: bool) -> None:
+    streams = [{**stream, "interface": "eth0.5", "port": port} for stream in launched(100, "tai")]
+    found = replace(evidence(streams=streams), facts_before=through({"kind": "etf"}))
+    found.facts_before["sensor"]["interfaces"]["eth0.5"] = {"qdiscs": [{"kind": "noqueue"}]}  # type: ignore[index]
+    assert ("launch times are honoured" in [reason.check for reason in judge(found)]) is not kept
+
+
 def test_a_packet_lost_without_a_launch_time_is_no_finding_about_qdiscs() -> None:
     assert "no packet with a launch time vanished" not in [one.check for one in judge(evidence([ROW, SILENT]))]
 

@@ -26,11 +26,18 @@ CARDS = ("0e:56:2b:47:00:00", "0e:56:2b:47:01:00")
 
 def test_streams_go_both_ways_through_a_cable_between_two_boards(place: BoardPlace) -> None:
     before = place.trace()
-    streams = {"there": THERE, "back": BACK, "frames": FRAMES}
-    ended = place.latlab("run", place.board_scenario(**CABLED, streams=streams))
+    # Frames that are written with a tag pass the VLAN interface by.
+    streams = {
+        "there": THERE | {"via": "board1.eth0"},
+        "back": BACK | {"via": "board2.eth0"},
+        "frames": FRAMES | {"via": "board1.eth0"},
+        "tagged": THERE | {"via": "board1.eth0.5", "priority": 7},
+    }
+    links = [CABLED["links"][0] | {"vlans": {5: {}}}]
+    ended = place.latlab("run", place.board_scenario(**CABLED | {"links": links}, streams=streams))
     assert ended.status == 0, ended.err + ended.out
     (cell,) = cells_of(place.only_run()).values()
-    assert received(cell) == [PACKETS] * 3
+    assert received(cell) == [PACKETS] * 4
     assert cell["label"] == "functional only"
     assert place.trace() == before
     actual = {step["title"]: step["actual"] for step in cell["steps"]}
@@ -38,11 +45,12 @@ def test_streams_go_both_ways_through_a_cable_between_two_boards(place: BoardPla
         assert actual[f"{end} is the card that its cable is at"] == mac
         assert actual[f"give {end} its queues"] == "1"
         assert actual[f"give {end} its address"] == address
-        assert actual[f"wait until {end} is up"] == "UP"
+        assert actual[f"wait until {end} is up"] == actual[f"wait until {end}.5 is up"] == "UP"
+        assert actual[f"give {end}.5 its address"] == address.replace("78", "80")
     (clock,) = cell["clocks"]
     assert clock["source"] == "exchange"
     packets = latlab.load(place.only_run()).packets("all")
-    assert packets.height == 3 * PACKETS
+    assert packets.height == 4 * PACKETS
     for stamp in ("submit_tai_ns", "tx_sched_tai_ns", "tx_soft_tai_ns", "rx_soft_tai_ns", "rx_user_tai_ns"):
         assert packets[stamp].null_count() == 0, stamp
     for stamp in ("tx_hard_tai_ns", "rx_hard_tai_ns"):

@@ -1,4 +1,4 @@
-"""What shapes a card is taken away again, on a machine that outlives the lab: qdiscs and queues are as they were."""
+"""What is made on a card is taken away again, on a machine that outlives the lab: qdiscs, queues, VLAN interfaces."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from latlab.lab.site import Site
 from latlab.lab.step import Step
 from latlab.lab.tai import tai_steps
 from latlab.lab.undo import clean_stale
+from latlab.lab.vlans import vlan_steps
 from latlab.scenario import load_scenario
 
 AS_FOUND = "modprobe igb && ethtool -L eth1 combined 2 && ip link set dev eth1 up"
@@ -48,6 +49,19 @@ def steps_of(text: str, folder: Path) -> list[Step]:
     ecu = Site("f1a2", name="ecu", agent=GUEST_AGENT)
     site = Site("f1a2", others={"ecu": ecu})
     return [step for maker in (tai_steps, transmit_queue_steps, shaper_steps) for step in maker(cell.scenario, site)]
+
+
+def vlan_steps_of(folder: Path) -> list[Step]:
+    """The steps at ecu of a VLAN on the cable between two machines of their own."""
+    whole = yaml.safe_load(OFTEN_SHAPED)
+    del whole["shapers"]
+    whole["links"][0]["vlans"] = {5: {"egress": {7: 7}, "ingress": {7: 6}}}
+    whole["streams"]["control"]["via"] = "ecu.eth1.5"
+    path = folder / "tagged.yaml"
+    path.write_text(yaml.safe_dump(whole))
+    (cell,) = load_scenario(path).combinations
+    places = {name: Site("f1a2", name=name, agent=GUEST_AGENT) for name in ("ecu", "far")}
+    return [step for step in vlan_steps(cell.scenario, Site("f1a2", others=places)) if step.host == "ecu"]
 
 
 async def found(board: BoardHost) -> tuple[object, str]:
@@ -118,5 +132,59 @@ def test_a_cards_qdiscs_and_queues_come_back_and_somebody_elses_are_left_alone(
         taken = await fails(steps)
         assert "actual 'pfifo 1:'" in taken.what and "`tc qdisc del dev eth1 root`" in taken.remedy
 
+    vlans = vlan_steps_of(tmp_path)
+
+    async def links(board: BoardHost) -> list[tuple[str, list[str]]]:
+        """The machine's interfaces, with their addresses."""
+        listed = json.loads((await board.run(("ip", "-j", "addr"))).stdout)
+        return [(link["ifname"], [one["local"] for one in link["addr_info"]]) for link in listed]
+
+    async def vlan_session(board: BoardHost) -> None:
+        hosts: dict[str, Host] = {MACHINE: LocalHost(MACHINE), "ecu": board}
+        before = await links(board)
+
+        async def fails() -> LabError:
+            there = await links(board)
+            with pytest.raises(LabError) as caught:
+                async with TestBed("f1a2", hosts) as bed:
+                    await bed.apply(vlans)
+            assert await links(board) == there
+            return caught.value
+
+        async with TestBed("f1a2", hosts) as bed:
+            assert all(result.ok for result in await bed.apply(vlans))
+            assert ("eth1.5", ["10.80.0.1"]) in await links(board)
+            assert [(one.actual, one.ok) for one in await bed.check_again()] == [
+                ("VLAN 5 of eth1; egress 7:7; ingress 7:6", True)
+            ]
+        assert await links(board) == before
+
+        # What a lab that was killed has left is found in its journal.
+        killed = TestBed("f1a2", hosts)
+        await killed.apply(vlans)
+        killed._journal.close()
+        assert await links(board) != before
+        assert any("make the VLAN interface ecu.eth1.5" in line for line in await clean_stale())
+        assert await links(board) == before
+
+        # One that somebody else has made since is not ours, whatever it is called.
+        killed = TestBed("f1a2", hosts)
+        await killed.apply(vlans)
+        killed._journal.close()
+        theirs = ("ip", "link", "add", "link", "eth1", "name", "eth1.5", "type", "vlan", "id")
+        await board.run(("ip", "link", "del", "dev", "eth1.5"))
+        await board.run((*theirs, "6"))
+        await clean_stale()
+        assert ("eth1.5", []) in await links(board)
+        taken = await fails()
+        assert "ecu is called eth1.5 yet: it is there already, and this run did not make it" in taken.what
+        await board.run(("ip", "link", "del", "dev", "eth1.5"))
+
+        await board.run((*theirs[:6], "theirs", *theirs[7:], "5"))
+        taken = await fails()
+        assert taken.remedy == "eth1 has VLAN 5 already, as theirs: another VLAN id, or `ip link del dev theirs`"
+        await board.run(("ip", "link", "del", "dev", "theirs"))
+
     with kept_board(cell.scenario, tmp_path) as (board, _):
         asyncio.run(session(board))
+        asyncio.run(vlan_session(board))

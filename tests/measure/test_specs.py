@@ -114,6 +114,17 @@ def test_a_launch_time_brings_its_lead_and_its_batch(scenario: Make) -> None:
     assert stream_entries(small)[0]["launch_time"] == talked["launch_time"]
 
 
+def test_a_stream_by_a_vlan_interface_is_sent_there_and_told_with_its_port_and_its_tag(scenario: Make) -> None:
+    links = [{"ends": ["sensor.eth0", "ecu.eth1"], "vlans": {"5": {}}}]
+    small = scenario(links=links, streams={"control": stream(via="sensor.eth0.5", priority=7)})
+    (talked,) = talk_spec(small, "sensor", BED, RUN, "")["streams"]
+    (listened,) = listen_spec(small, "ecu", BED, RUN, "")["streams"]
+    assert (talked["interface"], talked["transport"]["destination"]) == ("eth0.5", "10.80.0.2:5557")
+    assert (listened["interface"], listened["transport"]["listen"]) == ("eth1.5", "10.80.0.2:5557")
+    (entry,) = stream_entries(small)
+    assert (entry["interface"], entry["port"], entry["vlan"]) == ("eth0.5", "eth0", 5)
+
+
 def test_a_launch_time_brings_its_clock_and_what_becomes_of_late_packets(scenario: Make) -> None:
     launch = {"lead": "1ms", "clock": "monotonic", "late": "send", "allowed_lateness": "2ms", "margin": "20us"}
     small = scenario(streams={"control": stream(launch_time=launch)})

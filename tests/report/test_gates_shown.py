@@ -62,6 +62,28 @@ def text(tmp_path: Path, **parts: Any) -> str:
     return file.getvalue()
 
 
+def test_what_takes_a_vlan_interface_leaves_by_the_port_it_is_on_four_bytes_longer(tmp_path: Path) -> None:
+    links = [SCENARIO["links"][0] | {"vlans": {5: {}}}]
+    tagged = {"via": "sensor.eth0.5"}
+    flood = {"kind": "flood", "from": "sensor", "to": "ecu", "size": "64B"}
+    (cell,) = cells_of(
+        tmp_path,
+        links=links,
+        streams={"plain": STREAM | {"via": "sensor.eth0"}, "tagged": STREAM | tagged},
+        loads={"flood": flood | tagged, "netperf": NETPERF | tagged},
+    )
+    (port,) = scenario_ports(cell.scenario)
+    assert port.interface == "sensor.eth0"
+    assert [(flow.name, flow.traffic_class, flow.frame.size) for flow in port.flows] == [
+        ("plain", 0, 110),
+        ("tagged", 0, 114),
+    ]
+    assert [(load.name, load.traffic_class, load.frame.size) for load in port.loads] == [
+        ("flood", 3, 114),
+        ("netperf", 3, 1522),
+    ]
+
+
 def test_a_port_has_the_streams_and_loads_that_leave_by_it(tmp_path: Path) -> None:
     back = STREAM | {"talker": "ecu", "listener": "sensor"}
     (cell,) = cells_of(tmp_path, streams={"control": STREAM, "back": back}, loads={"netperf": NETPERF})

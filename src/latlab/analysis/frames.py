@@ -28,26 +28,31 @@ class Frame:
     """A frame by what the kernel hands over, in bytes: from the destination address on, without checksum and padding.
 
     That is the length of the socket buffer, by which taprio judges whether it fits (net/sched/sch_taprio.c,
-    length_to_duration of qdisc_pkt_len).
+    length_to_duration of qdisc_pkt_len). beside: bytes of a tag that a VLAN interface has noted beside the buffer, and
+    that are put in behind the qdisc (net/8021q/vlan_dev.c; validate_xmit_vlan in net/core/dev.c).
     """
 
     handed_over: int
+    beside: int = 0
 
     @classmethod
-    def of(cls, payload: int, transport: Transport, *, vlan: bool = False) -> Frame:
-        """That of a packet with this payload: of UDP over IPv4, or of a raw frame."""
+    def of(cls, payload: int, transport: Transport, *, vlan: bool = False, beside: bool = False) -> Frame:
+        """That of a packet with this payload: of UDP over IPv4, or of a raw frame.
+
+        vlan: it is written with a tag in it. beside: a VLAN interface tags it.
+        """
         headers = ETHERNET_HEADER + (VLAN_TAG if vlan else 0) + (UDP_HEADERS if transport == "udp" else 0)
-        return cls(payload + headers)
+        return cls(payload + headers, VLAN_TAG if beside else 0)
 
     @classmethod
-    def largest(cls, mtu: int, *, vlan: bool = False) -> Frame:
-        """The largest one of a link: an IP packet of mtu bytes."""
-        return cls(mtu + ETHERNET_HEADER + (VLAN_TAG if vlan else 0))
+    def largest(cls, mtu: int, *, vlan: bool = False, beside: bool = False) -> Frame:
+        """The largest one of a link: an IP packet of mtu bytes. vlan, beside: as of `of`."""
+        return cls(mtu + ETHERNET_HEADER + (VLAN_TAG if vlan else 0), VLAN_TAG if beside else 0)
 
     @property
     def size(self) -> int:
         """From the destination address to the frame check sequence, padded: what 802.3 calls its size."""
-        return max(FRAME_MIN, self.handed_over + FCS)
+        return max(FRAME_MIN, self.handed_over + self.beside + FCS)
 
     @property
     def sent(self) -> int:

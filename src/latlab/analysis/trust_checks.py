@@ -333,14 +333,13 @@ def _ends(stream: Mapping[str, Any]) -> set[str]:
 
 
 def _launching(stream: Mapping[str, Any]) -> str:
-    return f"stream {stream['name']}, {stream['talker']}.{stream.get('interface')}"
+    return f"stream {stream['name']}, {stream['talker']}.{stream.get('port', stream.get('interface'))}"
 
 
 def _qdiscs(facts: Mapping[str, Any], stream: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
-    """The qdiscs of the interface a stream leaves by, as tc told; None where that is not known."""
-    qdiscs: list[Mapping[str, Any]] | None = _fact(
-        facts.get(stream["talker"]), "interfaces", str(stream.get("interface")), "qdiscs"
-    )
+    """The qdiscs of the port a stream leaves by, as tc told: of a VLAN interface, its parent. None: unknown."""
+    port = str(stream.get("port", stream.get("interface")))
+    qdiscs: list[Mapping[str, Any]] | None = _fact(facts.get(stream["talker"]), "interfaces", port, "qdiscs")
     return qdiscs
 
 

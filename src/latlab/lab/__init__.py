@@ -22,12 +22,14 @@ from latlab.lab.site import Site
 from latlab.lab.step import Step
 from latlab.lab.tai import tai_steps
 from latlab.lab.tuning import before_guests_tuning, guest_tuning
+from latlab.lab.vlans import vlan_steps
 from latlab.scenario import Scenario
 
 MAKERS: tuple[Callable[[Scenario, Site], Iterable[Step | Service]], ...] = (
     namespace_steps,
     card_steps,
     link_steps,
+    vlan_steps,
     folder_steps,
     before_guests_tuning,
     guest_steps,

@@ -31,7 +31,7 @@ def link_steps(scenario: Scenario, site: Site) -> list[Step]:
         if scenario.link_is_created(link):
             steps += _veth(scenario, link, number, site)
         else:
-            halves = [_half(scenario, end, site) for end in link.ends]
+            halves = [half_of(scenario, end, site) for end in link.ends]
             steps += [step for half in halves for step in _card(scenario, half, link, site)]
             steps += [step for half in halves for step in _cable(scenario, link, half)]
     return steps
@@ -49,8 +49,8 @@ def is_bridged(scenario: Scenario, end: End) -> bool:
 
 
 @dataclass(frozen=True)
-class _Half:
-    """One end of a veth, as its machine reaches it. machine: the machine's host; namespace: None in its own."""
+class Half:
+    """An interface as its machine reaches it. machine: the machine's host; namespace: None in its own."""
 
     end: End
     machine: str
@@ -70,7 +70,7 @@ class _Half:
 
 
 def _veth(scenario: Scenario, link: Link, number: int, site: Site) -> list[Step]:
-    left, right = halves = [_half(scenario, end, site) for end in link.ends]
+    left, right = halves = [half_of(scenario, end, site) for end in link.ends]
     addresses = [hardware_address(site.tag, number, end) for end in (0, 1)]
     queues = ("numtxqueues", str(link.queues), "numrxqueues", str(link.queues))
     options = [(*queues, "mtu", str(link.mtu), "address", address) for address in addresses]
@@ -93,20 +93,21 @@ def _veth(scenario: Scenario, link: Link, number: int, site: Site) -> list[Step]
         if half.namespace is None:
             steps += _marked(half, link_mark(site.tag, number))
     for half in halves:
-        steps += _addressed(scenario, half)
+        steps += addressed(scenario, half)
     for half in halves:
         if not is_bridged(scenario, half.end):
             found = neighbours(scenario, site.tag, scenario.segment_of(half.end), half.end)
-            steps += [_neighbour(half, neighbour) for neighbour in found]
-    return [*steps, *(_is_up(half) for half in halves)]
+            steps += [neighbour_step(half, neighbour) for neighbour in found]
+    return [*steps, *(is_up(half) for half in halves)]
 
 
-def _half(scenario: Scenario, end: End, site: Site) -> _Half:
+def half_of(scenario: Scenario, end: End, site: Site) -> Half:
+    """The interface of a host, as its machine reaches it."""
     namespace = namespace_name(site.tag, end.host) if scenario.hosts[end.host].kind == "netns" else None
-    return _Half(end, site.on(scenario.machine_of(end.host)).name, namespace)
+    return Half(end, site.on(scenario.machine_of(end.host)).name, namespace)
 
 
-def _marked(half: _Half, mark: str) -> list[Step]:
+def _marked(half: Half, mark: str) -> list[Step]:
     named = Step(
         host=half.machine,
         title=f"mark {half.end} as ours",
@@ -115,9 +116,10 @@ def _marked(half: _Half, mark: str) -> list[Step]:
     return [named, ipv6_off(half.machine, half.end.interface)]
 
 
-def _addressed(scenario: Scenario, half: _Half) -> list[Step]:
+def addressed(scenario: Scenario, half: Half) -> list[Step]:
+    """It has its address, unless a bridge it is a port of has that, and is up."""
     end, address = half.end, str(scenario.address(half.end))
-    addressed = Step(
+    has_address = Step(
         host=half.machine,
         title=f"give {end} its address",
         do=(*half.ip, "addr", "add", address, "dev", end.interface),
@@ -128,10 +130,11 @@ def _addressed(scenario: Scenario, half: _Half) -> list[Step]:
         title=f"bring {end} up",
         do=(*half.ip, "link", "set", "dev", end.interface, "up"),
     )
-    return [up] if is_bridged(scenario, end) else [addressed, up]
+    return [up] if is_bridged(scenario, end) else [has_address, up]
 
 
-def _neighbour(half: _Half, peer: Neighbour) -> Step:
+def neighbour_step(half: Half, peer: Neighbour) -> Step:
+    """The hardware address of an interface on the same segment is known, and stays so."""
     end, address, hardware = half.end, str(peer.address.ip), peer.mac
     return Step(
         host=half.machine,
@@ -145,7 +148,8 @@ def _neighbour(half: _Half, peer: Neighbour) -> Step:
     )
 
 
-def _is_up(half: _Half, within_ms: int = UP_WITHIN_MS) -> Step:
+def is_up(half: Half, within_ms: int = UP_WITHIN_MS) -> Step:
+    """Packets can pass it."""
     return Step(
         host=half.machine,
         title=f"wait until {half.end} is up",
@@ -154,29 +158,29 @@ def _is_up(half: _Half, within_ms: int = UP_WITHIN_MS) -> Step:
     )
 
 
-def _card(scenario: Scenario, half: _Half, link: Link, site: Site) -> list[Step]:
+def _card(scenario: Scenario, half: Half, link: Link, site: Site) -> list[Step]:
     """An emulated board's card is ours to set up. Nothing for any other: it is its machine's."""
     end, segment = half.end, scenario.segment_of(half.end)
     if not scenario.is_emulated(end):
         return []
     steps = list(as_it_is_to_be(scenario, end, link, site))
     if not is_handed_on(scenario, end):
-        steps += _addressed(scenario, half)
+        steps += addressed(scenario, half)
         if not is_bridged(scenario, end):
-            steps += [_neighbour(half, neighbour) for neighbour in neighbours(scenario, site.tag, segment, end)]
+            steps += [neighbour_step(half, neighbour) for neighbour in neighbours(scenario, site.tag, segment, end)]
     return steps
 
 
-def _cable(scenario: Scenario, link: Link, half: _Half) -> list[Step]:
+def _cable(scenario: Scenario, link: Link, half: Half) -> list[Step]:
     """What an existing cable must have. Nothing is changed: between machines it has its addresses already; within one
     only raw frames take it."""
     end = half.end
     if scenario.is_emulated(end):
-        return [] if is_handed_on(scenario, end) else [_is_up(half, CARD_UP_WITHIN_MS)]
-    is_up = Step(host=end.host, title=f"{end} is up", do=(), check=_state_check(("ip",), end))
+        return [] if is_handed_on(scenario, end) else [is_up(half, CARD_UP_WITHIN_MS)]
+    there = Step(host=end.host, title=f"{end} is up", do=(), check=_state_check(("ip",), end))
     machines = {scenario.machine_of(one.host) for one in link.ends}
     if len(machines) == 1 or is_bridged(scenario, end):
-        return [is_up]
+        return [there]
     address = str(scenario.address(end))
     has_address = Step(
         host=end.host,
@@ -185,7 +189,7 @@ def _cable(scenario: Scenario, link: Link, half: _Half) -> list[Step]:
         do=(),
         check=_address_check(("ip",), end, address),
     )
-    return [is_up, has_address]
+    return [there, has_address]
 
 
 def _state_check(ip: Argv, end: End, within_ms: int = UP_WITHIN_MS) -> Check:

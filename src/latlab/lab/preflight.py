@@ -93,6 +93,15 @@ def _interfaces(scenario: Scenario, machine: Machine, where: Where) -> Problems:
                     where=place,
                     remedy=f"its interfaces: {there}",
                 )
+    for segment in scenario.segments():
+        for end in segment.ends if segment.vlan is not None else ():
+            if scenario.hosts[end.host].kind == "local" and end.interface in machine.interfaces:
+                yield UsageError(
+                    f"this machine has an interface {end.interface} already",
+                    where=where(segment.path),
+                    remedy=f"another VLAN id; if a crashed run left it, `latlab clean`; else `ip link del dev "
+                    f"{end.interface}` takes it away",
+                )
 
 
 def _cpus(scenario: Scenario, machine: Machine, where: Where) -> Problems:
@@ -155,7 +164,7 @@ def _tools(scenario: Scenario, machine: Machine, where: Where) -> Problems:
         needed |= {"ssh": ()}
     if "board" in kinds:
         needed |= {"setpriv": ()}
-    if scenario.guests or any(scenario.link_is_created(link) for link in scenario.links):
+    if scenario.guests or any(scenario.link_is_created(link) or link.vlans for link in scenario.links):
         needed |= {"sysctl": (), "grep": ()}
     if scenario.guests:
         needed |= {"ping": ("guests",)}

@@ -12,6 +12,7 @@ from latlab.lab.apply import TestBed
 from latlab.lab.namespaces import namespace_name
 from latlab.lab.step import Argv, Step
 from latlab.lab.timestamping import parse_timestamping
+from latlab.lab.vlans import REMEDY
 
 Tried = tuple[str, bool | None, str, str]
 """Name, ok (False: runs will fail; None: one part of a scenario cannot be used), what was found, remedy."""
@@ -40,6 +41,7 @@ async def scratch_findings() -> AsyncIterator[Tried]:
             await bed.apply([_namespace(namespace), _veth(namespace)])
             yield "namespaces and veth", True, "can be made", ""
             yield await _timestamps(hosts[HOST])
+            yield await _vlan(hosts[HOST])
             for qdisc, arguments in QDISCS.items():
                 yield await _qdisc(hosts[HOST], qdisc, arguments)
     except LabError as error:
@@ -80,6 +82,14 @@ async def _timestamps(host: Host) -> Tried:
         "on sending and receiving" if both else "not both ways",
         "" if both else "a newer kernel",
     )
+
+
+async def _vlan(host: Host) -> Tried:
+    name = "VLAN interfaces"
+    add = ("ip", "link", "add", "link", INTERFACE, "name", f"{INTERFACE}.5", "type", "vlan", "id", "5")
+    if (await host.run(add, check=False)).returncode == 0:
+        return name, True, "can be made", ""
+    return name, None, "not in this kernel", REMEDY
 
 
 async def _qdisc(host: Host, qdisc: str, arguments: Argv) -> Tried:

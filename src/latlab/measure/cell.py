@@ -396,6 +396,7 @@ class _Cell:
     async def _look_at_interfaces(self) -> Bed:
         """What the specs need to know of the interfaces; hardware stamping is turned on where a NIC has it."""
         macs: dict[str, str] = {}
+        able: dict[End, bool] = {}
         hardware: set[str] = set()
         for name in self._scenario.streams:
             route = self._scenario.route(name)
@@ -403,20 +404,23 @@ class _Cell:
                 if str(end) not in macs:
                     device = self._places.device(end)
                     macs[str(end)] = await _mac(self._bed.hosts[end.host], device)
-                    if await self._turn_hardware_stamps_on(end):
+                    # What stamps is below a VLAN interface; a bridge that stands for an end has nothing below.
+                    card = End(end.host, self._scenario.parent_of(end).interface if device == end.interface else device)
+                    if card not in able:
+                        able[card] = await self._turn_hardware_stamps_on(card)
+                    if able[card]:
                         hardware.add(str(end))
         return Bed(macs, frozenset(hardware), self._places)
 
-    async def _turn_hardware_stamps_on(self, end: End) -> bool:
-        host = self._scenario.hosts.get(end.host)
+    async def _turn_hardware_stamps_on(self, card: End) -> bool:
+        host = self._scenario.hosts.get(card.host)
         if host and host.kind == "board":
             # QEMU's cards say that they stamp packets: e1000e never does, and igb's stamps of what comes in are wrong.
             return False
-        device = self._places.device(end)
-        said = await self._bed.hosts[end.host].run(("ethtool", "-T", device), check=False)
+        said = await self._bed.hosts[card.host].run(("ethtool", "-T", card.interface), check=False)
         if said.returncode != 0:
             return False
-        step = hardware_stamps_step(end.host, device, parse_timestamping(said.stdout))
+        step = hardware_stamps_step(card.host, card.interface, parse_timestamping(said.stdout))
         if step is None:
             return False
         await self._bed.apply([step])

@@ -155,21 +155,22 @@ def stream_entries(scenario: Scenario) -> list[dict[str, Any]]:
     """The `streams` of cell.json."""
     entries = []
     for name, stream in scenario.streams.items():
-        launch = stream.launch_time
+        launch, route = stream.launch_time, scenario.route(name)
         entries.append(
             {
                 "name": name,
                 "stream": scenario.stream_number(name),
                 "talker": stream.talker,
                 "listener": stream.listener,
-                "interface": scenario.route(name).talker_end.interface,
+                "interface": route.talker_end.interface,
+                "port": scenario.parent_of(route.talker_end).interface,
                 "period_ns": stream.period,
                 "offset_ns": stream.offset,
                 "size": stream.size,
                 "count": scenario.packet_count(name),
                 "priority": stream.priority,
                 "transport": stream.transport,
-                "vlan": stream.vlan,
+                "vlan": stream.vlan or route.segment.vlan,
                 "launch_time": None if launch is None else _launch_time(launch),
             }
         )

@@ -13,7 +13,7 @@ from latlab.analysis.gates import Entry, Schedule
 from latlab.analysis.promise import Flow, Handover, Launch, LaunchQueue, Promise
 from latlab.analysis.words import duration
 from latlab.errors import UsageError
-from latlab.scenario import Cell, End, Etf, Scenario, Stream, Taprio
+from latlab.scenario import Cell, End, Etf, Route, Scenario, Stream, Taprio
 from latlab.scenario.loads import Flood, LoadBase
 from latlab.scenario.shapers import PRIORITIES
 
@@ -175,31 +175,42 @@ def _port(scenario: Scenario, end: End, shaper: Taprio) -> Port:
     mtu = scenario.segment_of(end).mtu
     largest = Frame.largest(mtu, vlan=True)
     beneath = {number: queue for number in range(shaper.class_count) if (queue := _beneath(shaper, number)) is not None}
-    leaving = [(name, one) for name, one in scenario.streams.items() if scenario.route(name).talker_end == end]
-    loads = [(name, one) for name, one in scenario.loads.items() if scenario.load_route(name).talker_end == end]
+    # What is sent on a VLAN interface leaves by the port that it is on.
+    ways = ((name, one, scenario.route(name)) for name, one in scenario.streams.items())
+    leaving = [way for way in ways if scenario.parent_of(way[2].talker_end) == end]
+    load_ways = ((name, one, scenario.load_route(name)) for name, one in scenario.loads.items())
+    loads = [way for way in load_ways if scenario.parent_of(way[2].talker_end) == end]
     return Port(
         interface=str(end),
         mode=shaper.mode,
         schedule=Schedule(tuple(Entry(gate.open, gate.for_) for gate in shaper.gates), shaper.shift),
         speed_bps=scenario.speed_at(end),
         largest=largest,
-        flows=tuple(_flow(name, one, shaper, beneath) for name, one in leaving),
-        loads=tuple(GateLoad(name, _load_class(one, shaper), _load_frame(one, mtu)) for name, one in loads),
+        flows=tuple(_flow(name, one, shaper, beneath, is_tagged=_is_tagged(way)) for name, one, way in leaving),
+        loads=tuple(
+            GateLoad(name, _load_class(one, shaper), _load_frame(one, mtu, is_tagged=_is_tagged(way)))
+            for name, one, way in loads
+        ),
         delay_ns=shaper.delay,
         shared=frozenset(
             number
             for number in range(shaper.class_count)
-            if any(shaper.class_of(one) == number for one in range(PRIORITIES) if one not in _priorities(leaving))
+            if any(
+                shaper.class_of(one) == number
+                for one in range(PRIORITIES)
+                if one not in {stream.priority for _, stream, _ in leaving}
+            )
         ),
         beneath=beneath,
     )
 
 
-def _priorities(streams: Sequence[tuple[str, Stream]]) -> set[int]:
-    return {one.priority for _, one in streams}
+def _is_tagged(way: Route) -> bool:
+    """Whether a VLAN interface tags what takes it."""
+    return way.segment.vlan is not None
 
 
-def _flow(name: str, stream: Stream, shaper: Taprio, beneath: dict[int, LaunchQueue]) -> Flow:
+def _flow(name: str, stream: Stream, shaper: Taprio, beneath: dict[int, LaunchQueue], *, is_tagged: bool) -> Flow:
     traffic_class = shaper.class_of(stream.priority)
     asked = stream.launch_time
     launch = Launch(asked.lead, asked.deadline) if asked else None
@@ -208,7 +219,7 @@ def _flow(name: str, stream: Stream, shaper: Taprio, beneath: dict[int, LaunchQu
         traffic_class=traffic_class,
         offset_ns=stream.offset,
         period_ns=stream.period,
-        frame=Frame.of(stream.size, stream.transport, vlan=stream.vlan is not None),
+        frame=Frame.of(stream.size, stream.transport, vlan=stream.vlan is not None, beside=is_tagged),
         handover=Handover.of(shaper.mode, shaper.delay, beneath.get(traffic_class), launch),
     )
 
@@ -223,9 +234,9 @@ def _load_class(load: LoadBase, shaper: Taprio) -> int:
     return shaper.class_of(getattr(load, "priority", ANY_PRIORITY))
 
 
-def _load_frame(load: LoadBase, mtu: int) -> Frame:
+def _load_frame(load: LoadBase, mtu: int, *, is_tagged: bool) -> Frame:
     """A load's largest frame: of a flood its packets', of others, which cut what they write, the link's."""
-    largest = Frame.largest(mtu)
+    largest = Frame.largest(mtu, beside=is_tagged)
     if not isinstance(load, Flood):
         return largest
-    return min(Frame.of(load.size, "udp"), largest, key=lambda one: one.handed_over)
+    return min(Frame.of(load.size, "udp", beside=is_tagged), largest, key=lambda one: one.handed_over)

@@ -34,6 +34,7 @@ from latlab.scenario.units import (
     parse_rate,
     parse_size,
 )
+from latlab.scenario.vlans import Vlan
 
 __all__ = [
     "BRIDGES",
@@ -79,6 +80,7 @@ __all__ = [
     "Taprio",
     "Threads",
     "Tuning",
+    "Vlan",
     "cells",
     "format_duration",
     "format_rate",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from latlab.scenario.findings import Finding, Path, unknown
+from latlab.scenario.findings import Finding, Path, show_path, unknown
 from latlab.scenario.guest_rules import is_placed
 from latlab.scenario.loads import LoadBase
 from latlab.scenario.network import routes
@@ -130,10 +130,12 @@ def _route(sketch: Sketch, path: Path, flow: Stream | LoadBase, ends: tuple[str,
         if not _may_join(sketch, {sender, receiver}):
             yield Finding((*path, "via"), *unknown("way", str(flow.via), starts))
     elif flow.via is None and len(starts) > 1:
-        yield Finding(path, f"{len(joining)} links join {sender} and {receiver}", f"via: {' or '.join(starts)}")
+        what = "links and VLANs" if any(route.segment.vlan for route in joining) else "links"
+        expected = f"via: {' or '.join(starts)}"
+        yield Finding(path, f"{len(joining)} {what} join {sender} and {receiver}", expected)
     elif len(ways) > 1:
         ends_there = " or ".join(str(route.listener_end) for route in ways)
-        expected = f"a host of its own for each end of links[{ways[0].segment.number}]"
+        expected = f"a host of its own for each end of {show_path(ways[0].segment.path)}"
         yield Finding((*path, receiver_key), f"{sender} could send to {ends_there}", expected)
 
 

@@ -18,14 +18,15 @@ _OF_A_DOMAIN = ("vcpus", "memory", "vhost", "acceleration", "queues", "snapshot"
 
 
 def is_placed(sketch: Sketch, name: str) -> bool:
-    """True for a guest on a host there is whose uplink, if it has one or needs one, is an end of a link."""
+    """True for a guest on a host there is whose uplink, if it has one or needs one, is there: an end of a link, or a
+    VLAN interface on one."""
     guest = sketch.guests.get(name)
     try:
         if guest is None or guest.host not in sketch.names.get("hosts", ()) or not guest.interface:
             return False
         if guest.uplink is None:
             return guest.bridge not in _NEED_UPLINK
-        return End(guest.host, guest.uplink) in sketch.ends.values()
+        return guest.uplink in sketch.interfaces_of(guest.host)
     except UnknownError:
         return False
 
@@ -90,7 +91,7 @@ def own_guest_is_here(sketch: Sketch, path: Path, guest: Guest) -> Iterator[Find
 
 def guest_has_its_uplink(sketch: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
     """An uplink is an end of a link; some bridges are nothing without one."""
-    ends = [end.interface for end in sketch.ends.values() if end.host == guest.host]
+    ends = sketch.interfaces_of(guest.host)
     if guest.uplink is None:
         if guest.bridge in _NEED_UPLINK:
             what = f"missing: bridge {guest.bridge} joins the guest to an interface of {guest.host}"
@@ -169,11 +170,11 @@ def _room(segment: Segment) -> Iterator[Finding]:
     # The last address is the broadcast's.
     if segment.network.num_addresses - 1 < FIRST_GUEST + len(segment.guests):
         what = f"{segment.network} has no room for {len(segment.guests)} guests, which begin at .{FIRST_GUEST}"
-        yield Finding(("links", segment.number, "subnet"), what, "a network such as 10.78.0.0/24")
+        yield Finding((*segment.path, "subnet"), what, "a network such as 10.78.0.0/24")
 
 
 def _apart(segment: Segment, inner: list[IPv4Network]) -> Iterator[Finding]:
-    where: Path = ("links", segment.number, "subnet")
+    where: Path = (*segment.path, "subnet")
     for network in inner:
         if segment.network.overlaps(network):
             yield Finding(where, f"{segment.network} overlaps {network} of guests without an uplink", "another network")

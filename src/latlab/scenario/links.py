@@ -1,16 +1,16 @@
-"""A link between two hosts, and its network."""
+"""A link between two hosts, its VLANs, and their networks."""
 
 from __future__ import annotations
 
-from ipaddress import AddressValueError, IPv4Interface, IPv4Network, NetmaskValueError
+from ipaddress import IPv4Network
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, Strict, WithJsonSchema
+from pydantic import BeforeValidator, Field, Strict
 
 from latlab.scenario.findings import shown, wrong
 from latlab.scenario.parts import EndText, Part
-
-_SUBNET = "an IPv4 network with room for two hosts, such as 10.78.0.0/24"
+from latlab.scenario.subnets import Subnet
+from latlab.scenario.vlans import VLAN_NETWORK, VLANS_MAX, Vlan, VlanId
 
 
 def _pair(value: object) -> object:
@@ -25,30 +25,6 @@ def _plain_bytes(value: object) -> object:
     return value
 
 
-def parse_subnet(value: object) -> IPv4Network:
-    """The network, from /8 to /30, whose addresses a link's ends can carry."""
-    if not isinstance(value, str) or "/" not in value:
-        raise wrong(f"{shown(value)} is not a network", _SUBNET)
-    try:
-        network = IPv4Network(value, strict=False)
-    except (AddressValueError, NetmaskValueError, ValueError):
-        raise wrong(f"{shown(value)} is not a network", _SUBNET) from None
-    if IPv4Interface(value).ip != network.network_address:
-        raise wrong(f"{shown(value)} is an address within a network", str(network))
-    if not 8 <= network.prefixlen <= 30:
-        raise wrong(f"/{network.prefixlen} is no prefix a link can use", "/8 to /30")
-    first = network.network_address
-    if first.is_loopback or first.is_multicast or first.is_reserved or first in IPv4Network("0.0.0.0/8"):
-        raise wrong(f"hosts cannot carry addresses of {network}", _SUBNET)
-    return network
-
-
-Subnet = Annotated[
-    IPv4Network,
-    PlainValidator(parse_subnet),
-    WithJsonSchema({"type": "string", "pattern": r"^[0-9]{1,3}(\.[0-9]{1,3}){3}\/[0-9]{1,2}$"}),
-    PlainSerializer(str, return_type=str, when_used="json"),
-]
 Ends = Annotated[tuple[EndText, EndText], Strict(False), BeforeValidator(_pair)]
 
 
@@ -66,8 +42,22 @@ class Link(Part):
         default=None,
         description="its network; ends get .1 and .2, guests .11 and on; 10.78.<index of the link>.0/24 if not given",
     )
+    vlans: Annotated[dict[VlanId, Vlan], Field(max_length=VLANS_MAX)] = Field(
+        default_factory=dict,
+        description="VLAN id, 1 to 4094 → the interface of it that each end gets, as eth0.5, and its priority maps",
+    )
 
 
 def subnet_of(index: int, link: Link) -> IPv4Network:
     """The link's network: its own, or 10.78.<index>.0/24. index: 0 to 255, its place in the list."""
     return link.subnet or IPv4Network((f"10.78.{index}.0", 24))
+
+
+def vlan_subnet_of(index: int, link: Link, vlan: int) -> IPv4Network:
+    """The network of one of the link's VLANs: its own, or 10.80.<16 × index + its place among the VLANs>.0/24.
+
+    index: 0 to 255, the link's place in the list; the last of its sixteen /24 networks is then within 10.80.0.0/12.
+    vlan: the id. ValueError: the link has no such VLAN.
+    """
+    place = index * VLANS_MAX + list(link.vlans).index(vlan)
+    return link.vlans[vlan].subnet or IPv4Network((int(VLAN_NETWORK.network_address) + (place << 8), 24))

@@ -23,6 +23,7 @@ from latlab.scenario.shapers import ShapedInterface, Shaper, port_speed
 from latlab.scenario.streams import FIRST_PORT, Stream, packet_count
 from latlab.scenario.tuning import Tuning
 from latlab.scenario.units import DURATION, Duration, within
+from latlab.scenario.vlans import vlan_end
 
 LONGEST_NS = 365 * 24 * 3600 * 10**9
 
@@ -109,7 +110,7 @@ class Scenario(Part):
         return packet_count(self.streams[name], self.duration)
 
     def segments(self) -> list[Segment]:
-        """Which interfaces reach each other: one segment for each link, and one for each host's unlinked guests."""
+        """Which interfaces reach each other: a segment for each link, VLAN, and host's unlinked guests."""
         return segments(dict(enumerate(self.links)), self.guests)
 
     def route(self, name: str) -> Route:
@@ -170,14 +171,26 @@ class Scenario(Part):
         """How things run on the host, or in the guest: as the scenario says, or the defaults."""
         return self.tuning.get(host, Tuning())
 
+    def parent_of(self, end: End) -> End:
+        """The end of a link that a VLAN interface is on, by whose queues its packets go; any other end is its own."""
+        for link in self.links:
+            for parent in link.ends:
+                if any(vlan_end(parent, vlan) == end for vlan in link.vlans):
+                    return parent
+        return end
+
     def shaper_at(self, end: End) -> Shaper | None:
-        """What shapes the traffic that leaves an interface."""
-        return self.shapers.get(str(end))
+        """What shapes the traffic that leaves an interface: of a VLAN interface, what shapes that of its parent."""
+        return self.shapers.get(str(self.parent_of(end)))
 
     def speed_at(self, end: End) -> int:
-        """Of the port at an interface, bit/s: as its shaper says; else what a veth says, or 1 Gbit/s of a cable."""
-        given = getattr(self.shaper_at(end), "speed", None)
-        made = any(end in link.ends and self.link_is_created(link) for link in self.links)
+        """Of the port at an interface, bit/s: as its shaper says; else what a veth says, or 1 Gbit/s of a cable.
+
+        Of a VLAN interface: of its parent's port.
+        """
+        port = self.parent_of(end)
+        given = getattr(self.shaper_at(port), "speed", None)
+        made = any(port in link.ends and self.link_is_created(link) for link in self.links)
         return port_speed(given, made=made)
 
     def ptp_timestamps(self, end: End) -> Timestamps:

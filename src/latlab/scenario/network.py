@@ -1,4 +1,4 @@
-"""Which interfaces reach each other: links, and the guests that virtual bridges join to their ends."""
+"""Which interfaces reach each other: links, their VLANs, and the guests that virtual bridges join to their ends."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 
+from latlab.scenario.findings import Path
 from latlab.scenario.guests import Guest
-from latlab.scenario.links import Link, subnet_of
-from latlab.scenario.parts import End
+from latlab.scenario.links import Link, subnet_of, vlan_subnet_of
+from latlab.scenario.parts import End, UnknownError
+from latlab.scenario.vlans import vlan_end
 
 FIRST_GUEST = 11
 """Guests get .11, .12, … of their segment's network, in the scenario's order; the ends of a link have .1 and .2."""
@@ -29,18 +31,31 @@ class Segment:
     """Interfaces that reach each other in one hop.
 
     number: its link's place in the list; of segments without a link (link None) 0, 1, … by themselves. ends: hosts'
-    interfaces. guests: the guest's interface → the guest.
+    interfaces. guests: the guest's interface → the guest. vlan: the id, of one of the link's VLANs; its ends are then
+    the VLAN interfaces, in the order of the link's.
     """
 
     number: int
     link: Link | None
     ends: tuple[End, ...]
     guests: Mapping[End, Guest]
+    vlan: int | None = None
 
     @property
     def network(self) -> IPv4Network:
-        """Its link's; 10.79.<number>.0/24 without one."""
-        return subnet_of(self.number, self.link) if self.link else inner_network(self.number)
+        """Its link's, or its VLAN's; 10.79.<number>.0/24 without either."""
+        if self.link is None:
+            return inner_network(self.number)
+        return (
+            subnet_of(self.number, self.link)
+            if self.vlan is None
+            else vlan_subnet_of(self.number, self.link, self.vlan)
+        )
+
+    @property
+    def path(self) -> Path:
+        """Where it stands in the scenario: its link, or its VLAN. Only of segments with a link."""
+        return ("links", self.number) if self.vlan is None else ("links", self.number, "vlans", str(self.vlan))
 
     @property
     def mtu(self) -> int:
@@ -108,13 +123,26 @@ class Route:
 
 
 def segments(links: Mapping[int, Link], guests: Mapping[str, Guest]) -> list[Segment]:
-    """Every segment: one for each link in order, then one for each host with guests that have no uplink."""
-    found = [Segment(index, link, link.ends, _guests_on(link.ends, guests)) for index, link in links.items()]
+    """Every segment: each link's in order, its VLANs' behind it, then one for each host with guests without uplink."""
+    found = []
+    for index, link in links.items():
+        found.append(Segment(index, link, link.ends, _guests_on(link.ends, guests)))
+        for vlan in vlans_of(link):
+            ends = tuple(vlan_end(end, vlan) for end in link.ends)
+            found.append(Segment(index, link, ends, _guests_on(ends, guests), vlan))
     hosts = dict.fromkeys(guest.host for guest in guests.values() if guest.uplink is None)
     for number, host in enumerate(hosts):
         end = End(host, INNER)
         found.append(Segment(number, None, (end,), _guests_on((end,), guests)))
     return found
+
+
+def vlans_of(link: Link) -> tuple[int, ...]:
+    """The ids of the link's VLANs, as far as they are known."""
+    try:
+        return tuple(link.vlans)
+    except UnknownError:
+        return ()
 
 
 def inner_network(number: int) -> IPv4Network:

@@ -17,9 +17,9 @@ from latlab.scenario import host_rules as hosts
 from latlab.scenario import ptp_rules as ptp
 from latlab.scenario import shaper_rules as shapers
 from latlab.scenario import tuning_rules as tuning
-from latlab.scenario.findings import Finding, Path
+from latlab.scenario import vlan_rules as vlans
+from latlab.scenario.findings import Finding, Path, show_path
 from latlab.scenario.limits import SMALLEST_N, parse_limit
-from latlab.scenario.links import subnet_of
 from latlab.scenario.network import routes
 from latlab.scenario.parts import End, UnknownError
 from latlab.scenario.sketch import Sketch, known, where_known
@@ -62,13 +62,13 @@ def ends_are_free(sketch: Sketch) -> Iterator[Finding]:
 
 
 def subnets_are_apart(sketch: Sketch) -> Iterator[Finding]:
-    """No address belongs to two links."""
-    networks = dict(where_known(sketch.links, subnet_of))
-    for index, network in networks.items():
-        for other in range(index):
-            if other in networks and network.overlaps(networks[other]):
-                path: Path = ("links", index, "subnet") if sketch.links[index].subnet else ("links", index)
-                yield Finding(path, f"{network} overlaps {networks[other]} of links[{other}]", "networks of their own")
+    """No address belongs to two links, or to a VLAN of one and to another."""
+    networks = list(vlans.networks_of(sketch.links))
+    for number, (path, network, is_given) in enumerate(networks):
+        for other, taken, _ in networks[:number]:
+            if network.overlaps(taken):
+                where: Path = (*path, "subnet") if is_given else path
+                yield Finding(where, f"{network} overlaps {taken} of {show_path(other)}", "networks of their own")
 
 
 def talkers_keep_up(sketch: Sketch) -> Iterator[Finding]:
@@ -177,6 +177,8 @@ RULES: tuple[Rule, ...] = (
     hosts.cards_are_apart,
     each("links", hosts.cables_of_boards_join_boards),
     each("links", hosts.link_can_be_made),
+    vlans.names_are_the_kernels,
+    vlans.names_are_free,
     each("guests", guests.guest_has_its_name),
     each("guests", guests.guest_has_one_origin),
     each("guests", guests.guest_is_reached),
@@ -184,6 +186,7 @@ RULES: tuple[Rule, ...] = (
     each("guests", guests.domain_has_its_own),
     each("guests", guests.own_guest_is_here),
     each("guests", guests.guest_has_its_uplink),
+    each("guests", vlans.bridge_takes_the_interface),
     guests.uplinks_have_one_bridge,
     guests.domains_are_apart,
     guests.devices_are_apart,
@@ -196,6 +199,7 @@ RULES: tuple[Rule, ...] = (
     each("loads", flows.load_leaves_the_host),
     each("streams", flows.tag_goes_with_a_vlan),
     each("streams", flows.vlan_goes_with_frames),
+    each("streams", vlans.frames_bear_one_tag),
     each("streams", flows.port_goes_with_udp),
     each("streams", flows.ethertype_goes_with_frames),
     each("streams", flows.stream_fits_the_mtu),

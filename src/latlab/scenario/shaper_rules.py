@@ -25,7 +25,10 @@ def shaped_interface_is_there(sketch: Sketch, path: Path, _: Shaper) -> Iterator
     end = parse_end(str(path[1]))
     if "links" in sketch.names and not sketch.loose_links and end.host in sketch.names.get("hosts", ()):
         there = [str(other) for other in sketch.ends.values()]
-        if str(end) not in there:
+        if end in sketch.vlan_ends:
+            port = sketch.port_of(end)
+            yield Finding(path, f"{end} is a VLAN interface: its packets go through what shapes {port}", str(port))
+        elif str(end) not in there:
             yield Finding(path, *unknown("end of a link", str(end), there))
 
 
@@ -187,7 +190,10 @@ def cycles_begin_together(sketch: Sketch) -> Iterator[Finding]:
 
 
 def _senders(sketch: Sketch) -> Iterator[tuple[Path, End, int]]:
-    """Each stream and load that leaves by a shaped interface: its path, that interface, its socket priority."""
+    """Each stream and load that leaves by a shaped interface: its path, that interface, its socket priority.
+
+    What is sent on a VLAN interface leaves by the one that it is on, with its socket priority (net/8021q/vlan_dev.c).
+    """
 
     def of_stream(name: str, one: Stream) -> tuple[Path, list[End], int]:
         return ("streams", name), _leaves(sketch, one.talker, one.listener, one.via), one.priority
@@ -201,6 +207,6 @@ def _senders(sketch: Sketch) -> Iterator[tuple[Path, End, int]]:
 
 
 def _leaves(sketch: Sketch, sender: str, receiver: str, via: End | None) -> list[End]:
-    """The interface a flow leaves by; none where its way is not known, or is not one."""
+    """The port a flow leaves by; none where its way is not known, or is not one."""
     ways = routes(sketch.segments, sender, receiver, via)
-    return [ways[0].talker_end] if len(ways) == 1 else []
+    return [sketch.port_of(ways[0].talker_end)] if len(ways) == 1 else []

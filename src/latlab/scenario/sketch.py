@@ -19,12 +19,13 @@ from latlab.scenario.hosts import Host, has_interface, is_existing, machine_of, 
 from latlab.scenario.links import Link
 from latlab.scenario.loads import Load
 from latlab.scenario.models import Scenario
-from latlab.scenario.network import Segment, segments
+from latlab.scenario.network import Segment, segments, vlans_of
 from latlab.scenario.parts import End, Part, UnknownError, parse_end
 from latlab.scenario.shape import model_at
 from latlab.scenario.shapers import Shaper
 from latlab.scenario.streams import Stream
 from latlab.scenario.tuning import Tuning
+from latlab.scenario.vlans import vlan_end
 
 Key = TypeVar("Key")
 Item = TypeVar("Item")
@@ -63,18 +64,38 @@ class Sketch:
 
     @cached_property
     def loose_links(self) -> list[set[str]]:
-        """Of each link without two right ends at hosts there are: the hosts of those that are right."""
+        """Of each link without two right ends at hosts there are, or whose VLANs are not known: the hosts of its right
+        ends."""
         hosts = self.names.get("hosts", ())
         found = []
         for index in self.names.get("links", ()):
             right = {end: end.host for (link, _), end in self.ends.items() if link == index and end.host in hosts}
             try:
-                whole = len(self.links[int(index)].ends) == len(right)
+                link = self.links[int(index)]
+                whole = len(link.ends) == len(right) and isinstance(link.vlans, Mapping)
             except (KeyError, UnknownError):
                 whole = False
             if not whole:
                 found.append(set(right.values()))
         return found
+
+    @cached_property
+    def vlan_ends(self) -> Mapping[End, End]:
+        """Each VLAN interface → the end of a link that it is on."""
+        return {
+            vlan_end(end, vlan): end
+            for (index, _), end in self.ends.items()
+            if index in self.links
+            for vlan in vlans_of(self.links[index])
+        }
+
+    def port_of(self, end: End) -> End:
+        """The end of a link by which the packets of an interface leave: of a VLAN interface, the one that it is on."""
+        return self.vlan_ends.get(end, end)
+
+    def interfaces_of(self, host: str) -> list[str]:
+        """The host's interfaces that can be used: ends of links, then VLAN interfaces on them."""
+        return [end.interface for end in (*self.ends.values(), *self.vlan_ends) if end.host == host]
 
     def is_existing(self, host: str) -> bool:
         """True for a host that is known to be there before the run."""

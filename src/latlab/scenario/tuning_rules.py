@@ -7,7 +7,7 @@ from typing import Any
 
 from latlab.scenario.findings import Finding, Path, unknown
 from latlab.scenario.hosts import BoardHost
-from latlab.scenario.parts import Cpus, UnknownError
+from latlab.scenario.parts import Cpus, End, UnknownError
 from latlab.scenario.sketch import Sketch, where_known
 from latlab.scenario.tuning import Tuning
 from latlab.scenario.units import format_duration
@@ -86,7 +86,12 @@ def tuned_interfaces_are_there(sketch: Sketch, path: Path, tuning: Tuning) -> It
     for key in ("irq", "steering"):
         for tuned in _given(tuning, key):
             for name in tuned:
-                if name not in there:
+                end = End(machine, name)
+                if end in sketch.vlan_ends:
+                    port = sketch.port_of(end).interface
+                    what = f"{name} is a VLAN interface: interrupts and queues are those of {port}"
+                    yield Finding((*path, key, name), what, port)
+                elif name not in there:
                     yield Finding((*path, key, name), *unknown(f"interface of {machine}", name, there))
 
 

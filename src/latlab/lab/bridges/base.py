@@ -62,7 +62,8 @@ class Joint:
     where they were there before the run, else they go onto the bridge. others: the interfaces beyond the uplink whose
     addresses are known before the run. local: the host is this machine in its own network namespace, where there are
     others' devices, too. beside: the kinds of the same host's other joints. queues: the uplink's pairs of queues; None
-    where they are as they were before the run.
+    where they are as they were before the run. tagged: the uplink is a VLAN interface, made for the run on whatever is
+    there: the host's address is its VLAN's, and goes onto the bridge in any case.
     """
 
     number: int
@@ -80,6 +81,7 @@ class Joint:
     local: bool = False
     beside: tuple[str, ...] = ()
     queues: int | None = None
+    tagged: bool = False
 
 
 @dataclass(frozen=True)

@@ -25,19 +25,19 @@ def joints(scenario: Scenario, tag: str) -> list[Joint]:
 def mac_of(scenario: Scenario, tag: str, segment: Segment, end: End) -> str:
     """The hardware address an interface of the test bed is made with; empty where it is there already.
 
-    An emulated board's cards are made with the board.
+    An emulated board's cards are made with the board. A VLAN interface has the address of the one that it is on.
     """
     if end.host in scenario.guests:
         return guest_address(tag, list(scenario.guests).index(end.host))
     if segment.link is None:
         return inner_address(tag, segment.number)
     if not scenario.link_is_created(segment.link):
-        there = scenario.on_machine(end)
+        there = scenario.on_machine(scenario.parent_of(end))
         board = scenario.hosts[there.host]
         if not isinstance(board, BoardHost):
             return ""
         return board_address(list(scenario.hosts).index(there.host), board.cards.index(there.interface))
-    return hardware_address(tag, segment.number, segment.link.ends.index(end))
+    return hardware_address(tag, segment.number, segment.ends.index(end))
 
 
 def neighbours(scenario: Scenario, tag: str, segment: Segment, end: End) -> Iterator[Neighbour]:
@@ -70,8 +70,9 @@ def _joint(scenario: Scenario, tag: str, number: int, names: list[str]) -> Joint
         end=end,
         local=scenario.hosts[first.host].kind == "local",
         beside=tuple(_beside(scenario, first)),
-        peer=next((other for other in link.ends if other != end), None) if link else None,
+        peer=next((other for other in segment.ends if other != end), None) if link else None,
         queues=link.queues if link and (made or scenario.is_emulated(end)) else None,
+        tagged=segment.vlan is not None,
         others=tuple(one for one in neighbours(scenario, tag, segment, end) if one.end not in here),
     )
 

@@ -114,7 +114,7 @@ def enslave(joint: Joint, device: str, master: str) -> Step:
 
 def host_address(joint: Joint, device: str) -> list[Step]:
     """The host's address on the segment, on the device that stands for it there, and its neighbours'."""
-    if not joint.mac:
+    if not joint.mac and not joint.tagged:
         return []
     addressed = Step(
         host=joint.host,

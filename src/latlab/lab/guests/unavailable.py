@@ -14,6 +14,7 @@ from latlab.lab.guests.planned import planned_site
 from latlab.lab.guests.qemu import OLDEST_QEMU, qemu_lacking
 from latlab.lab.machines import machines_lacking
 from latlab.lab.site import Site
+from latlab.lab.vlans import vlans_lacking
 from latlab.scenario import Route, Scenario
 
 
@@ -24,9 +25,7 @@ def unavailable(scenario: Scenario, site: Site) -> list[LabError]:
     """
     if not all(place.machine.seen for place in site.others.values()):
         return list(machines_lacking(scenario, site))
-    return [
-        reason for check in (_bridges, _ways, _guests, own_lacking, domain_lacking) for reason in check(scenario, site)
-    ]
+    return [reason for check in CHECKS for reason in check(scenario, site)]
 
 
 def unavailable_here(scenario: Scenario) -> list[LabError]:
@@ -89,3 +88,6 @@ def _both_guests(route: Route) -> bool:
 
 def _at(joint: Joint) -> str:
     return f"guests.{joint.ports[0].guest}.bridge: {joint.kind}"
+
+
+CHECKS = (vlans_lacking, _bridges, _ways, _guests, own_lacking, domain_lacking)

@@ -1,0 +1,91 @@
+"""What VLANs must keep: the names of their interfaces, their networks, and what can be done with such an interface."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from ipaddress import IPv4Network
+
+from latlab.scenario.findings import Finding, Path
+from latlab.scenario.guests import Guest
+from latlab.scenario.links import Link, subnet_of, vlan_subnet_of
+from latlab.scenario.network import routes, uplink_of, vlans_of
+from latlab.scenario.parts import INTERFACE_NAME_MAX, End
+from latlab.scenario.sketch import Sketch, where_known
+from latlab.scenario.streams import Stream
+from latlab.scenario.vlans import vlan_end
+
+_TAKES_THE_CARD = {
+    "vfio": "the card itself becomes the guest's",
+    "ovs-afxdp": "an AF_XDP socket has every frame that comes in there, tagged ones too",
+}
+"""Bridges that leave nothing of what comes in to a VLAN interface, and cannot be on one."""
+
+
+def names_are_the_kernels(sketch: Sketch) -> Iterator[Finding]:
+    """An interface's name has at most 15 characters (IFNAMSIZ), the id and the dot before it among them."""
+    for path, end in _interfaces(sketch):
+        length = len(end.interface.encode(errors="surrogatepass"))
+        if length > INTERFACE_NAME_MAX:
+            what = f"the VLAN interface {end} would have {length} characters, the kernel takes {INTERFACE_NAME_MAX}"
+            yield Finding(path, what, "a shorter name of the interface that it is on (ip link set … name …)")
+
+
+def names_are_free(sketch: Sketch) -> Iterator[Finding]:
+    """No VLAN interface has the name of an end of a link; hosts of one network namespace share its interfaces."""
+    taken = {
+        End(sketch.namespace_of(end.host), end.interface): f"an end of links[{index}]"
+        for (index, _), end in sketch.ends.items()
+    }
+    for path, end in _interfaces(sketch):
+        interface = End(sketch.namespace_of(end.host), end.interface)
+        if interface in taken:
+            yield Finding(path, f"{end} is {taken[interface]} already", "another id, or another name of that end")
+        taken.setdefault(interface, f"a VLAN interface of links[{path[1]}]")
+
+
+def bridge_takes_the_interface(sketch: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
+    """A bridge that takes a card leaves nothing to the VLAN interfaces on it, and can be on none."""
+    end = uplink_of(guest)
+    why = _TAKES_THE_CARD.get(guest.bridge)
+    on_it = [str(vlan) for vlan, parent in sketch.vlan_ends.items() if parent == end]
+    if why and end in sketch.vlan_ends:
+        what = f"{guest.bridge} takes a network card, and {end} is a VLAN interface on {sketch.port_of(end)}"
+        yield Finding((*path, "bridge"), what, "another bridge, such as tap")
+    elif why and on_it and not (guest.bridge == "vfio" and guest.device):
+        what = f"{guest.bridge} leaves nothing to {', '.join(on_it)}: {why}"
+        yield Finding((*path, "bridge"), what, "another bridge, or a link without vlans")
+
+
+def frames_bear_one_tag(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
+    """What leaves by a VLAN interface gets its tag there."""
+    if stream.transport != "ethernet" or stream.vlan is None:
+        return
+    ways = routes(sketch.segments, stream.talker, stream.listener, stream.via)
+    if len(ways) == 1 and ways[0].segment.vlan is not None:
+        port, out = sketch.port_of(ways[0].talker_end), ways[0].talker_end
+        what = f"{out} tags what leaves there: with a vlan of its own a frame would bear two tags"
+        expected = f"no vlan and pcp but transport: ethernet, or via: {port}"
+        yield Finding((*path, "vlan"), what, expected if port != out else "no vlan")
+
+
+def networks_of(links: Mapping[int, Link]) -> Iterator[tuple[Path, IPv4Network, bool]]:
+    """The network of each link and VLAN, where it is known: its path, the network, whether the scenario gives it."""
+    found = {index: (network, bool(links[index].subnet)) for index, network in where_known(links, subnet_of)}
+    for index, (network, is_given) in found.items():
+        yield ("links", index), network, is_given
+    for index, link in links.items():
+        of_vlans = where_known(dict.fromkeys(vlans_of(link), link), partial(_vlan_network, index))
+        for vlan, (network, is_given) in of_vlans:
+            yield ("links", index, "vlans", str(vlan)), network, is_given
+
+
+def _vlan_network(index: int, vlan: int, link: Link) -> tuple[IPv4Network, bool]:
+    return vlan_subnet_of(index, link, vlan), bool(link.vlans[vlan].subnet)
+
+
+def _interfaces(sketch: Sketch) -> Iterator[tuple[Path, End]]:
+    """Each VLAN interface, with the path of its VLAN."""
+    for (index, _), end in sketch.ends.items():
+        for vlan in vlans_of(sketch.links[index]) if index in sketch.links else ():
+            yield ("links", index, "vlans", str(vlan)), vlan_end(end, vlan)

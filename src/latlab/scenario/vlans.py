@@ -1,0 +1,58 @@
+"""VLAN interfaces on the ends of a link, and their priority maps (IEEE 802.1Q)."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+from typing import Annotated
+
+from pydantic import Field, WithJsonSchema
+
+from latlab.scenario.parts import End, Number, Part
+from latlab.scenario.subnets import Subnet
+
+VLANS_MAX = 16
+"""Of one link: as many networks are set aside for each."""
+VLAN_NETWORK = IPv4Network("10.80.0.0/12")
+"""Of VLANs without a subnet of their own: room for sixteen of each of 256 links."""
+
+VlanId = Annotated[
+    Number,
+    Field(ge=1, le=4094),
+    WithJsonSchema({"type": "string", "pattern": "^([1-9]|[1-9][0-9]{1,2}|[1-3][0-9]{3}|40[0-8][0-9]|409[0-4])$"}),
+]
+"""A VLAN id as the key of a mapping (802.1Q 9.6: 0 is no VLAN, 4095 is reserved)."""
+SocketPriority = Annotated[Number, Field(le=15), WithJsonSchema({"type": "string", "pattern": "^([0-9]|1[0-5])$"})]
+Pcp = Annotated[int, Field(ge=0, le=7)]
+PcpKey = Annotated[Number, Field(le=7), WithJsonSchema({"type": "string", "pattern": "^[0-7]$"})]
+
+
+def _identity() -> dict[int, int]:
+    return {priority: priority for priority in range(8)}
+
+
+class Vlan(Part):
+    """A VLAN of a link: at each end an interface named by the end's and the id, whose frames bear the tag.
+
+    Priorities that a map does not name are 0, as the kernel has it (net/8021q/vlan_dev.c).
+    """
+
+    egress: dict[SocketPriority, Pcp] = Field(
+        default_factory=_identity,
+        description="socket priority, 0 to 15 → the priority in the tag (PCP) of what leaves; if not given, 0 to 7 are "
+        "left as they are",
+    )
+    ingress: dict[PcpKey, Annotated[int, Field(ge=0, le=15)]] = Field(
+        default_factory=_identity,
+        description="the priority in the tag (PCP) → the packet's own of what comes in; if not given, 0 to 7 are left "
+        "as they are",
+    )
+    subnet: Subnet | None = Field(
+        default=None,
+        description="its network; ends get .1 and .2, guests .11 and on; "
+        "10.80.<16 × index of the link + place among its VLANs>.0/24 if not given",
+    )
+
+
+def vlan_end(end: End, vlan: int) -> End:
+    """The VLAN interface on an end of a link: `sensor.eth0`, 5 → `sensor.eth0.5`."""
+    return End(end.host, f"{end.interface}.{vlan}")
