@@ -108,6 +108,22 @@ def talked(count: int) -> dict[str, Any]:
     return {"streams": [{"stream": 1, "sent": count, "send_errors": 0}]}
 
 
+def ptp(**changes: Any) -> Evidence:
+    """Evidence with a slave of PTP's, as the result describes it."""
+    spell = {"from_ns": 10**9, "to_ns": None, "why": "no Sync was heard"}
+    port = {
+        "port": "ecu.eth0",
+        "role": "slave",
+        "limit_ns": 1_000,
+        "readings": 8,
+        "grandmasters": ["a"],
+        "checked": None,
+    }
+    good = evidence()
+    whole = {**port, "unlocked": [], **({"unlocked": [spell]} if changes.pop("lost", False) else {}), **changes}
+    return replace(good, document={**good.document, "ptp": [whole]})
+
+
 def step(**changes: Any) -> dict[str, Any]:
     done = {"host": "ecu", "title": "give the vCPU SCHED_FIFO 1", "command": "chrt -f -p 1 4711"}
     return {**done, "expected": "SCHED_FIFO 1", "actual": "SCHED_FIFO 1", "ok": True, **changes}
@@ -216,6 +232,21 @@ BROKEN: list[tuple[str, str, Evidence, str, str]] = [
         "control.latency",
         "± 11 ns",
     ),
+    (
+        "PTP was locked",
+        "suspect",
+        ptp(lost=True),
+        "ecu.eth0",
+        "no Sync was heard: 1 s after the first reading, until the end",
+    ),
+    (
+        "PTP's offset is what our own readings say",
+        "suspect",
+        ptp(checked={"n": 8, "apart": 2, "outside_max_ns": 3_000}),
+        "ecu.eth0",
+        "2 of 8 readings are further, 3 µs at most",
+    ),
+    ("PTP kept its grandmaster", "suspect", ptp(grandmasters=["a", "b"]), "ecu.eth0", "a then b"),
     (
         "the talker is punctual",
         "suspect",
