@@ -13,7 +13,12 @@ from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
 from latlab.scenario import Scenario
 
-VLAN = 5
+COUNT = """\
+tc qdisc add dev eth0 clsact
+for priority in 0 1 2 3 4 5 6 7; do
+  tc filter add dev eth0 ingress protocol 802.1Q flower vlan_id 5 vlan_prio $priority vlan_ethtype ipv4 action ok
+done
+"""
 
 
 def counted(output: str) -> str:
@@ -30,12 +35,7 @@ def witness(expected: str) -> None:
     """Nothing; from now on every test bed counts, and its last step reads the counts."""
 
     def steps(scenario: Scenario, site: Site) -> Iterator[Step]:
-        qdisc = ("tc", "qdisc", "add", "dev", "eth0", "clsact")
-        yield Step("ecu", "count what comes in", qdisc)
-        for priority in range(8):
-            of_tag = ("vlan_id", str(VLAN), "vlan_prio", str(priority), "vlan_ethtype", "ipv4")
-            add = ("tc", "filter", "add", "dev", "eth0", "ingress", "protocol", "802.1Q", "flower", *of_tag)
-            yield Step("ecu", f"count priority {priority}", (*add, "action", "ok"))
+        yield Step("ecu", "count what comes in", ("sh", "-ec", COUNT))
         show = ("tc", "-s", "-j", "filter", "show", "dev", "eth0", "ingress")
         yield Step("ecu", "tags by priority", (), check=Check(show, expected, counted), closing=True)
 
