@@ -66,7 +66,8 @@ impl Link {
             let link = if with_file { Self::beside(server) } else { Self::without_file(server) };
             let tried = link.and_then(|link| {
                 let mut inquiry = asked();
-                link.ask(&mut inquiry, Instant::now() + left.min(TRY), &stopped)?;
+                link.ask(&inquiry)?;
+                link.listen(&mut inquiry, Instant::now() + left.min(TRY), &stopped);
                 Ok((link, inquiry))
             });
             match tried {
@@ -120,18 +121,20 @@ impl Link {
         Err(io::ErrorKind::AddrInUse.into())
     }
 
-    /// Asks, and takes answers until the inquiry is complete, `deadline`, or it is stopped.
+    /// Sends the questions.
     ///
     /// # Errors
     /// ptp4l's socket is not there, or takes nothing.
-    pub fn ask(&self, inquiry: &mut Inquiry, deadline: Instant, stopped: &impl Fn() -> bool) -> io::Result<()> {
+    pub fn ask(&self, inquiry: &Inquiry) -> io::Result<()> {
         // Anew each time: a ptp4l that was started again has another socket under the same name.
         self.socket.connect(&self.server)?;
-        for question in inquiry.questions() {
-            self.socket.send(&question)?;
-        }
+        inquiry.questions().try_for_each(|question| self.socket.send(&question).map(drop))
+    }
+
+    /// Takes answers until the inquiry is complete, `due`, or it is stopped.
+    pub fn listen(&self, inquiry: &mut Inquiry, due: Instant, stopped: &impl Fn() -> bool) {
         while !inquiry.complete() && !stopped() {
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = due.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
@@ -139,7 +142,6 @@ impl Link {
                 inquiry.take(message);
             });
         }
-        Ok(())
     }
 
     /// Sleeps until `due` or until it is stopped. What comes in meanwhile is an answer too late, and taken in.
@@ -262,7 +264,8 @@ mod tests {
         drop(UnixDatagram::bind(&left_behind).unwrap());
         let link = Link::beside(&server).unwrap();
         let mut inquiry = inquiry();
-        link.ask(&mut inquiry, Instant::now() + Duration::from_secs(10), &|| false).unwrap();
+        link.ask(&inquiry).unwrap();
+        link.listen(&mut inquiry, Instant::now() + Duration::from_secs(10), &|| false);
         assert!(inquiry.complete());
         served.join().unwrap();
         let file = PathBuf::from(&link.address);

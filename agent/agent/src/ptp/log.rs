@@ -40,7 +40,7 @@ impl Log {
         self.recording.broken()
     }
 
-    /// Adds a row, and tells the lab how far it is, once a second.
+    /// Adds a row.
     pub fn push(&mut self, row: Ptp) {
         self.tap.push(row);
         match row.status {
@@ -55,6 +55,11 @@ impl Log {
                 }
             }
         }
+        self.progress();
+    }
+
+    /// Tells the lab how far it is, once a second however often it is called.
+    pub fn progress(&mut self) {
         if self.reported.elapsed().as_secs() >= 1 {
             self.reported = Instant::now();
             let streams = vec![StreamProgress { stream: 0, packets: self.answers }];

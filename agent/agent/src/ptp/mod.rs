@@ -23,6 +23,8 @@ use wire::spec::Ptp;
 
 /// How long a ptp4l may take to come up before it is said that there is none.
 const FIRST: Duration = Duration::from_secs(2);
+/// Longest wait without telling the lab.
+const PROGRESS: Duration = Duration::from_secs(1);
 /// Its own port, by which no clock on the network goes.
 const PORT: u16 = 1;
 
@@ -76,7 +78,10 @@ fn observe(link: &Link, spec: &Ptp, asker: Asker, steered: &Steered, log: &mut L
     let mut due = Instant::now();
     let mut sequence = Inquiry::STATUS.len() as u16;
     for _ in 0..spec.count {
-        link.sleep(due, &stopped);
+        meanwhile(due, log, session, |end| {
+            link.sleep(end, &stopped);
+            false
+        });
         if stopped() || log.broken() {
             break;
         }
@@ -86,10 +91,16 @@ fn observe(link: &Link, spec: &Ptp, asker: Asker, steered: &Steered, log: &mut L
         let late = now.saturating_duration_since(due);
         // After a stall of the agent's own, periods are counted anew: the next answer has a whole one.
         due = if late < period / 2 { due + period } else { now + period };
-        if link.ask(&mut inquiry, due, &stopped).is_err() {
-            // Silence, too; it is told when the period is over, as any other.
-            link.sleep(due, &stopped);
-        }
+        // That it cannot be asked is silence, too, and told when the period is over, as any other.
+        let asked = link.ask(&inquiry).is_ok();
+        meanwhile(due, log, session, |end| {
+            if asked {
+                link.listen(&mut inquiry, end, &stopped);
+            } else {
+                link.sleep(end, &stopped);
+            }
+            inquiry.complete()
+        });
         let status = inquiry.status();
         if status.is_none() && stopped() {
             // It was not given the time to answer.
@@ -97,6 +108,17 @@ fn observe(link: &Link, spec: &Ptp, asker: Asker, steered: &Steered, log: &mut L
         }
         let (tai_ns, monotonic_ns) = (now_ns(Clock::Tai), now_ns(Clock::Monotonic));
         log.push(record::Ptp { tai_ns, monotonic_ns, status, frequency_ppt: steered.ppt() });
+    }
+}
+
+/// Waits by `wait`, which is told until when and says whether it is over, until `due` or until stopped. The lab hears of it
+/// every second.
+fn meanwhile(due: Instant, log: &mut Log, session: &Session, mut wait: impl FnMut(Instant) -> bool) {
+    while !session.stopped() && Instant::now() < due {
+        if wait(due.min(Instant::now() + PROGRESS)) {
+            break;
+        }
+        log.progress();
     }
 }
 

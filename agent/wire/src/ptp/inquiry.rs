@@ -96,7 +96,9 @@ impl Inquiry {
         }
         match answer.content {
             Content::Refused(_) => {
-                self.refused.push(id);
+                if !self.refused.contains(&id) {
+                    self.refused.push(id);
+                }
                 true
             }
             Content::Data(data) => self.keep(id, data),
