@@ -12,7 +12,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 
 VENV := .venv
-BENCHES := latency_sockperf wakeup_cyclictest highest_rate packet_table xdp_bridge lab_overhead board_times
+BENCHES := latency_sockperf wakeup_cyclictest highest_rate packet_table xdp_bridge lab_overhead board_times gate_effects
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 # Naming the target keeps the static-linking flags from the build's own tools (agent/.cargo/config.toml).
 export CARGO_BUILD_TARGET = $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')

@@ -12,7 +12,7 @@ from rich.text import Text
 from latlab.analysis.gate_port import Interference, Port
 from latlab.analysis.promise import Promise, lattice_of
 from latlab.analysis.words import duration
-from latlab.report.gates import Promised, departs, loads_of, short, streams_of
+from latlab.report.gates import Promised, departs, load_titles, short, streams_of
 from latlab.report.text import exact
 from latlab.scenario import format_rate
 
@@ -146,7 +146,7 @@ def departure_windows(promised: Promise, early_ns: int = 0) -> str:
 
 
 def _class_with_names(port: Port, traffic_class: int) -> str:
-    names = [*streams_of(port, traffic_class), *(f"load {name}" for name in loads_of(port, traffic_class))]
+    names = [*streams_of(port, traffic_class), *load_titles(port, traffic_class)]
     return f"{traffic_class} ({', '.join(names)})" if names else str(traffic_class)
 
 

@@ -208,14 +208,14 @@ def classes_are_protected(port: Port, _: Promises) -> Iterator[Warned]:
             )
         beside = {*port.open_with(traffic_class), traffic_class}
         for load in port.loads:
-            if load.traffic_class in beside:
+            if load.endless and load.traffic_class in beside:
                 how = (
                     "is in the same class" if load.traffic_class == traffic_class else
                     f"is in class {load.traffic_class}, which is open at the same time"
                 )  # fmt: skip
                 yield Warned(
                     f"class {traffic_class}",
-                    f"load {load.name} {how}: nothing bounds what it adds to the wait of "
+                    f"{load.title} {how}: nothing bounds what it adds to the wait of "
                     f"{_streams_of(port, traffic_class)}",
                     "a class of its own with a window of its own",
                     "another priority, or gates that are not open together",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import lcm
 
@@ -17,11 +18,20 @@ PACKETS_MAX = 200_000
 
 @dataclass(frozen=True)
 class GateLoad:
-    """A load as the schedule meets it: frames of a traffic class, as many as it likes, none larger than this."""
+    """A load as the schedule meets it: frames of a traffic class, none larger than this.
+
+    endless: as many as it likes; else one at a time, far between, as a protocol's messages.
+    """
 
     name: str
     traffic_class: int
     frame: Frame
+    endless: bool = True
+
+    @property
+    def title(self) -> str:
+        """What it is called in lists."""
+        return f"load {self.name}" if self.endless else self.name
 
 
 @dataclass(frozen=True)
@@ -95,16 +105,18 @@ def interference(port: Port, flow: Flow) -> Interference:
     Where that makes the rest of the window too short for it, it waits for the next one besides.
     """
     beside = set(port.open_with(flow.traffic_class))
-    others = [one for one in port.flows if one.name != flow.name]
+    others: list[Flow | GateLoad] = [one for one in port.flows if one.name != flow.name]
+    others += [load for load in port.loads if not load.endless]
+    endless = [load for load in port.loads if load.endless]
     return Interference(
         blocking_ns=port.largest.occupied_ns(port.speed_bps) if beside or flow.traffic_class in port.shared else 0,
         same_class_ns=_frames_ns(port, [one for one in others if one.traffic_class == flow.traffic_class]),
         other_classes_ns=_frames_ns(port, [one for one in others if one.traffic_class in beside]),
-        unbounded=tuple(one.name for one in port.loads if one.traffic_class in beside | {flow.traffic_class}),
+        unbounded=tuple(one.name for one in endless if one.traffic_class in beside | {flow.traffic_class}),
     )
 
 
-def _frames_ns(port: Port, flows: list[Flow]) -> int:
+def _frames_ns(port: Port, flows: Sequence[Flow | GateLoad]) -> int:
     return sum(one.frame.occupied_ns(port.speed_bps) for one in flows)
 
 

@@ -17,6 +17,8 @@ from latlab.scenario import Cell, End, Etf, Route, Scenario, Stream, Taprio
 from latlab.scenario.loads import Flood, LoadBase
 from latlab.scenario.shapers import PRIORITIES
 
+PTP_FRAME = Frame(14 + 44 + 32)
+"""Of a Follow_Up with 802.1AS's information TLV (IEEE 802.1AS-2020, 11.4.4): the longest of PTP's that are frequent."""
 ANY_PRIORITY = 0
 """What the kernel's own packets, and those of most programs, have."""
 
@@ -124,6 +126,11 @@ def loads_of(port: Port, traffic_class: int) -> list[str]:
     return [load.name for load in port.loads if load.traffic_class == traffic_class]
 
 
+def load_titles(port: Port, traffic_class: int) -> list[str]:
+    """What the loads in a class are called."""
+    return [load.title for load in port.loads if load.traffic_class == traffic_class]
+
+
 def departs(promised: Promise) -> str:
     """When its packets depart after their launch, for people: "0 to 405 µs"; "never"."""
     if promised.earliest_ns is None or promised.latest_ns is None:
@@ -178,6 +185,12 @@ def _port(scenario: Scenario, end: End, shaper: Taprio) -> Port:
     # What is sent on a VLAN interface leaves by the port that it is on.
     ways = ((name, one, scenario.route(name)) for name, one in scenario.streams.items())
     leaving = [way for way in ways if scenario.parent_of(way[2].talker_end) == end]
+    ptp = scenario.clock.ptp
+    others = (
+        (GateLoad("PTP", shaper.class_of(ptp.priority), PTP_FRAME, endless=False),)
+        if ptp and str(end) in ptp.ports
+        else ()
+    )
     load_ways = ((name, one, scenario.load_route(name)) for name, one in scenario.loads.items())
     loads = [way for way in load_ways if scenario.parent_of(way[2].talker_end) == end]
     return Port(
@@ -187,9 +200,12 @@ def _port(scenario: Scenario, end: End, shaper: Taprio) -> Port:
         speed_bps=scenario.speed_at(end),
         largest=largest,
         flows=tuple(_flow(name, one, shaper, beneath, is_tagged=_is_tagged(way)) for name, one, way in leaving),
-        loads=tuple(
-            GateLoad(name, _load_class(one, shaper), _load_frame(one, mtu, is_tagged=_is_tagged(way)))
-            for name, one, way in loads
+        loads=(
+            *others,
+            *(
+                GateLoad(name, _load_class(one, shaper), _load_frame(one, mtu, is_tagged=_is_tagged(way)))
+                for name, one, way in loads
+            ),
         ),
         delay_ns=shaper.delay,
         shared=frozenset(

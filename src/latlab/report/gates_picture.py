@@ -148,7 +148,7 @@ def _names_in(port: Port) -> float:
 
 
 def _row_name(who: Flow | GateLoad) -> str:
-    return who.name if isinstance(who, Flow) else f"load {who.name}"
+    return who.name if isinstance(who, Flow) else who.title
 
 
 def _notes(one: Promised) -> Iterator[str]:
