@@ -402,7 +402,7 @@ class _Cell:
     async def _turn_hardware_stamps_on(self, end: End) -> bool:
         host = self._scenario.hosts.get(end.host)
         if host and host.kind == "board":
-            # QEMU's cards say that they stamp packets: e1000e never does, and igb's stamps of what comes in are wrong.
+            # QEMU's cards say that they stamp packets: e1000e never does, and igb only what is a message of PTP.
             return False
         device = self._places.device(end)
         said = await self._bed.hosts[end.host].run(("ethtool", "-T", device), check=False)

@@ -67,7 +67,7 @@ BOARD_PROGRAMS: Mapping[str, tuple[str, ...]] = {
     # busybox's own modprobe knows nothing of soft dependencies.
     "kmod": ("modprobe", "modinfo"),
     "iputils-ping": ("ping",),
-    "linuxptp": ("ptp4l", "phc2sys", "pmc"),
+    "linuxptp": ("ptp4l", "phc2sys", "pmc", "phc_ctl"),
     "openvswitch-common": ("ovsdb-server", "ovsdb-tool", "ovsdb-client", "ovs-appctl", "ovs-ofctl"),
     "openvswitch-switch": ("ovs-vsctl", "ovs-dpctl"),
 }
