@@ -20,10 +20,19 @@ from cpio_reader import Found, at, dynamic_programs, modules_dep, read
 
 from latlab.errors import LabError, UsageError
 from latlab.lab.agent_binary import find_agent
-from latlab.lab.images import Image, build_image, clean_images, find_image, kinds, list_images, own_modules
+from latlab.lab.images import (
+    Image,
+    build_image,
+    clean_images,
+    find_image,
+    kinds,
+    list_images,
+    mended_igb,
+    own_modules,
+)
 from latlab.lab.images.base import chosen_modules
 from latlab.lab.images.board_recipe import BOARD, FEATURES, NEEDED, NESTED_KVM
-from latlab.lab.images.elf import MAGIC
+from latlab.lab.images.elf import MAGIC, module_facts
 from latlab.lab.images.modules import Modules
 from latlab.lab.images.recipe import guest_recipe
 
@@ -63,8 +72,19 @@ def test_every_library_a_program_needs_is_there_where_the_loader_looks(found: di
 @pytest.mark.parametrize(
     "name",
     [
-        *("dash", "sh", "ip", "tc", "bridge", "ss", "ethtool", "ptp4l", "phc2sys", "pmc", "sysctl", "chrt", "taskset"),
-        *("setpriv", "flock", "ping", "iperf3", "ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "ovs-ofctl", "ovs-appctl"),
+        *("dash", "sh", "ip", "tc", "bridge", "ss", "ethtool", "ptp4l", "phc2sys", "pmc", "phc_ctl", "sysctl", "chrt"),
+        *(
+            "taskset",
+            "setpriv",
+            "flock",
+            "ping",
+            "iperf3",
+            "ovs-vswitchd",
+            "ovsdb-server",
+            "ovs-vsctl",
+            "ovs-ofctl",
+            "ovs-appctl",
+        ),
         *("modprobe", "qemu-system-x86_64", "latlab-agent"),
     ],
 )
@@ -84,7 +104,7 @@ def test_every_module_is_there_or_built_in_with_what_it_needs(found: dict[str, F
     files = {posixpath.basename(module) for module in needs}
     built_in = {posixpath.basename(line) for line in found[f"{home}/modules.builtin"].data.decode().splitlines()}
     known = {name.removesuffix(".ko").replace("-", "_") for name in files | built_in}
-    assert set(FEATURES) - known == set(board.lacking) - set(own_modules.NAMES)
+    assert set(FEATURES) - known == set(board.lacking) - {*own_modules.NAMES, mended_igb.NAME}
     assert set(NEEDED) <= known
 
 
@@ -171,16 +191,22 @@ def test_without_a_compiler_or_a_module_there_is_an_image_that_says_what_it_lack
     own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts = guest_recipe("cloud").parts
-    small = replace(BOARD, kernels=("linux-image-cloud-{}",), parts=parts, features={"no_such_module": "miracles"})
+    small = replace(BOARD, parts=parts, features={"no_such_module": "miracles", "igb": FEATURES["igb"]})
     monkeypatch.setattr(kinds, "BOARD", small)
     monkeypatch.setattr(own_modules, "COMPILER", ("gcc", "no-such-make"))
     told: list[str] = []
     board = build_image(NAME, say=told.append)
-    assert board.lacking == {"no_such_module": "miracles"} | dict.fromkeys(own_modules.NAMES, NESTED_KVM)
+    without = dict.fromkeys(own_modules.NAMES, NESTED_KVM) | {mended_igb.NAME: mended_igb.FEATURE}
+    assert board.lacking == {"no_such_module": "miracles"} | without
     assert any("no module no_such_module" in line and "miracles" in line for line in told)
-    assert any("no-such-make not on the PATH" in line and NESTED_KVM in line for line in told)
+    for feature in (NESTED_KVM, mended_igb.FEATURE):
+        (line,) = (line for line in told if feature in line)
+        assert "no-such-make not on the PATH" in line
     assert find_image(NAME) == board
-    listed = {one.name: one for one in read(board.initramfs.read_bytes())}["etc/latlab/modules"].data
+    found = {one.name: one for one in read(board.initramfs.read_bytes())}
+    (driver,) = (name for name in found if name.endswith("/igb.ko"))
+    assert ("intree", "Y") in module_facts(found[driver].data), "the kernel's own"
+    listed = found["etc/latlab/modules"].data
     assert b"virtio_console" in listed
     assert not any(name.encode() in listed for name in own_modules.NAMES)
 

@@ -415,7 +415,7 @@ class _Cell:
     async def _turn_hardware_stamps_on(self, card: End) -> bool:
         host = self._scenario.hosts.get(card.host)
         if host and host.kind == "board":
-            # QEMU's cards say that they stamp packets: e1000e never does, and igb's stamps of what comes in are wrong.
+            # QEMU's cards say that they stamp packets: e1000e never does, and igb only what is a message of PTP.
             return False
         said = await self._bed.hosts[card.host].run(("ethtool", "-T", card.interface), check=False)
         if said.returncode != 0:

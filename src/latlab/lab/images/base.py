@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from latlab.errors import LabError
-from latlab.lab.images import elf, own_modules
+from latlab.lab.images import elf, mended_igb, own_modules
 from latlab.lab.images.archive import DIRECTORY, Entry, archive, file, link
 from latlab.lab.images.board_recipe import NESTED_KVM
 from latlab.lab.images.emulator import emulator, newest_qemu
@@ -46,8 +46,8 @@ class Ingredients:
     """The packages an image is made of.
 
     programs: those of the recipe; extra: asked for by name, whole; libraries: of those and of programs; headers: what
-    our own modules are compiled with; none where that is not needed or cannot be done. Of QEMU and its libraries there
-    are the newest that Debian has for this release.
+    our own modules are compiled with; none where that is not needed or cannot be done; source: of the kernel, for the
+    same. Of QEMU and its libraries there are the newest that Debian has for this release.
     """
 
     recipe: Recipe
@@ -57,10 +57,16 @@ class Ingredients:
     extra: tuple[Package, ...]
     libraries: tuple[Package, ...]
     headers: tuple[Package, ...]
+    source: Package | None
 
     @property
     def packages(self) -> tuple[Package, ...]:
         """All of them, each once."""
+        return (*self.unpacked, self.source) if self.source else self.unpacked
+
+    @property
+    def unpacked(self) -> tuple[Package, ...]:
+        """Those that are unpacked; of the kernel's source only a folder is ever on the disk."""
         return tuple(dict.fromkeys((self.kernel, *self.programs, *self.extra, *self.libraries, *self.headers)))
 
 
@@ -102,8 +108,10 @@ def find_ingredients(recipe: Recipe, extra: Sequence[str], cache: Path, say: Say
     linked = (one for one in programs if one.name in recipe.parts.programs)
     newer = {one.name: one for one in emulator}
     libraries = [one for one in apt.libraries_of((*linked, *named)) if one.name not in newer]
-    headers = apt.headers(kernel) if recipe.nested and not own_modules.missing_compiler() else ()
-    return Ingredients(recipe, architecture, kernel, (*programs, *emulator), named, tuple(libraries), tuple(headers))
+    headers = tuple(apt.headers(kernel)) if recipe.nested and not own_modules.missing_compiler() else ()
+    mends = mended_igb.MODULE in recipe.features and headers and not mended_igb.missing_programs()
+    source = apt.source(kernel) if mends else None
+    return Ingredients(recipe, architecture, kernel, (*programs, *emulator), named, tuple(libraries), headers, source)
 
 
 def make_base(ingredients: Ingredients, cache: Path, scratch: Path, say: Say) -> Base:
@@ -128,7 +136,14 @@ def make_base(ingredients: Ingredients, cache: Path, scratch: Path, say: Say) ->
             lacking |= dict.fromkeys(own_modules.NAMES, NESTED_KVM)
             ours = " and ".join(own_modules.NAMES)
             say(f"modules {ours} are not made ({error.what}), so the image lacks this: {NESTED_KVM}")
-    tree = Tree(folders[one.name] for one in ingredients.packages if one not in ingredients.headers)
+    if mended_igb.MODULE in recipe.features and mended_igb.MODULE not in lacking:
+        try:
+            own.append(_mended_igb(modules, ingredients, cache, scratch))
+        except LabError as error:
+            lacking[mended_igb.NAME] = mended_igb.FEATURE
+            igb = mended_igb.MODULE
+            say(f"module {igb} is the kernel's own ({error.what}), so the image lacks this: {mended_igb.FEATURE}")
+    tree = Tree(folders[one.name] for one in ingredients.unpacked if one not in ingredients.headers)
     programs = _programs(ingredients, folders, tree)
     entries = programs | _modules(modules, names, own, recipe, tree, scratch) | _settings()
     nested, runs = None, {}
@@ -160,7 +175,7 @@ def agent_archive(agent: bytes, where: str) -> bytes:
 
 def _unpacked(ingredients: Ingredients, cache: Path, scratch: Path) -> dict[str, Path]:
     """The folder of each package, by its name; kernel headers belong together, in one."""
-    packages = ingredients.packages
+    packages = ingredients.unpacked
     shared = dict.fromkeys((one.name for one in ingredients.headers), scratch / HEADERS)
     folders = {package.name: scratch / package.name for package in packages} | shared
     for package, path in zip(packages, fetch(packages, cache), strict=True):
@@ -175,6 +190,20 @@ def _own_modules(ingredients: Ingredients, scratch: Path) -> list[Module]:
     if not ingredients.headers:
         raise LabError(f"apt has no headers of {ingredients.kernel.name} {ingredients.kernel.version}")
     return own_modules.compiled(scratch / HEADERS, scratch)
+
+
+def _mended_igb(modules: Modules, ingredients: Ingredients, cache: Path, scratch: Path) -> Module:
+    """The driver that takes the stock one's place. LabError: it cannot be made here."""
+    kernel = ingredients.kernel
+    if missing := mended_igb.missing_programs():
+        raise LabError(f"{' and '.join(missing)} not on the PATH")
+    if not ingredients.headers:
+        raise LabError(f"apt has no headers of {kernel.name} {kernel.version}")
+    if not ingredients.source:
+        raise LabError(f"apt has no source of {kernel.name} {kernel.version}")
+    *_, stock = modules.in_order([mended_igb.MODULE])
+    (source,) = fetch([ingredients.source], cache)
+    return mended_igb.mended(stock, source, scratch / HEADERS, scratch)
 
 
 def _programs(ingredients: Ingredients, folders: Mapping[str, Path], tree: Tree) -> dict[str, Entry]:
@@ -211,8 +240,12 @@ def _applets(folder: Path) -> list[str]:
 def _modules(
     modules: Modules, names: Sequence[str], own: Sequence[Module], recipe: Recipe, programs: Tree, scratch: Path
 ) -> dict[str, Entry]:
-    """The modules in their folder, the tables modprobe reads, and the list of those to load at boot."""
-    ordered = [*modules.in_order(names), *own]
+    """The modules in their folder, the tables modprobe reads, and the list of those to load at boot.
+
+    own: ours, some in the place of the kernel's.
+    """
+    ours = {module.path for module in own}
+    ordered = [*(module for module in modules.in_order(names) if module.path not in ours), *own]
     home = f"usr/lib/modules/{modules.release}"
     entries = {f"{home}/{module.path}": file(module.data) for module in ordered}
     if KMOD in recipe.parts.programs:

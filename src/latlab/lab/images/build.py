@@ -140,7 +140,7 @@ class _Inputs:
     def needed(self) -> int:
         """Bytes that building takes, about."""
         packages = self.ingredients.packages
-        unpacked = sum(package.unpacked_size for package in packages)
+        unpacked = sum(package.unpacked_size for package in self.ingredients.unpacked)
         return (
             to_be_fetched(packages, packages_directory()) + COPIES * unpacked + (self.nested.size if self.nested else 0)
         )

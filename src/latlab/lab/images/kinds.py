@@ -23,8 +23,9 @@ CONTENT: Mapping[str, tuple[str, ...]] = {
     GUEST_KIND: _GUEST_CONTENT,
     BOARD_KIND: (
         *_GUEST_CONTENT,
-        *("backports.py", "board_recipe.py", "emulator.py", "kmod_tables.py", "nested_image.py", "own_modules.py"),
-        *(f"module_sources/{name}" for name in ("Makefile", "constant_tsc.c", "svm_inject_once.c")),
+        *("backports.py", "board_recipe.py", "emulator.py", "kernel_source.py", "kmod_tables.py", "mended_igb.py"),
+        *("nested_image.py", "own_modules.py"),
+        *(f"module_sources/{name}" for name in ("Makefile", "constant_tsc.c", "igb.patch", "svm_inject_once.c")),
     ),
 }
 """The sources that decide, besides packages and agent, what is in an image."""

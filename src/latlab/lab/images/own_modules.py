@@ -5,7 +5,9 @@ Nothing is installed. Their sources, in the folder module_sources, say what each
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from latlab.errors import LabError
@@ -30,18 +32,26 @@ def compiled(headers: Path, scratch: Path) -> list[Module]:
 
     headers: the folder the packages of headers were unpacked in; scratch: a folder to work in.
     """
+    folder = scratch / SOURCES.name
+    shutil.copytree(SOURCES, folder)
+    return [Module(path.stem, f"extra/{path.name}", path.read_bytes()) for path in built(headers, folder, NAMES)]
+
+
+def built(headers: Path, folder: Path, names: Sequence[str]) -> list[Path]:
+    """The modules of these names, made in the folder of the sources that are there. LabError: they do not compile."""
     tree = _own_headers(headers)
     makefile = tree / "Makefile"
     # It names the headers that all kernels of that version share by where they would be installed.
     makefile.write_text(makefile.read_text(encoding="utf-8").replace(INCLUDED, f"include {headers}/usr/src/"))
-    folder = scratch / SOURCES.name
-    shutil.copytree(SOURCES, folder)
-    # What describes their types, made by a program of its own (pahole), is for tracing.
-    printed("make", "-C", str(tree), f"M={folder}", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules")
-    paths = [folder / f"{name}.ko" for name in NAMES]
+    # What debuggers read is taken out again. What describes types, made by pahole, is for tracing.
+    without = ("CONFIG_DEBUG_INFO=", "CONFIG_DEBUG_INFO_BTF_MODULES=")
+    # Warnings name the source's file: not by where it was compiled.
+    same = f"KCFLAGS=-ffile-prefix-map={folder}/="
+    printed("make", "-C", str(tree), f"M={folder}", f"-j{os.cpu_count() or 1}", *without, same, "modules")
+    paths = [folder / f"{name}.ko" for name in names]
     # Their build's number differs with the folder they were compiled in.
     printed("strip", "--strip-debug", "--remove-section=.note.gnu.build-id", *map(str, paths))
-    return [Module(path.stem, f"extra/{path.name}", path.read_bytes()) for path in paths]
+    return paths
 
 
 def _own_headers(headers: Path) -> Path:

@@ -15,6 +15,8 @@ from latlab.lab.images.tools import printed
 UPDATE = "`apt-get update` makes apt's package lists new"
 LIBRARIES = "libs"
 HEADERS = ("linux-headers-", "linux-kbuild-")
+SERIES = re.compile(r"(?:\d+:)?(\d+\.\d+)")
+"""Of a kernel's version what its package of sources is called by."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,12 @@ class Apt:
         wanted = [one for package in own for one in package.depends if one.startswith(HEADERS)]
         shared = list(self._known(wanted)) if wanted else []
         return [*own, *shared] if len(shared) == len(wanted) else []
+
+    def source(self, kernel: Package) -> Package | None:
+        """The package of that kernel's source; None if apt has it not, or only of other versions."""
+        series = SERIES.match(kernel.version)
+        names = [f"linux-source-{series[1]}={kernel.version}"] if series else []
+        return next((package for package in self._known(names) if package.version == kernel.version), None)
 
     def libraries_of(self, packages: Iterable[Package]) -> list[Package]:
         """The packages of libraries that these depend on, and those libraries in turn; by name."""

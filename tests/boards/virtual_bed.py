@@ -1,0 +1,31 @@
+"""A scenario's test bed on a board in virtual time, with nobody measuring: commands run on its hosts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from latlab.host import Host
+from latlab.lab import make_hosts, test_bed_steps
+from latlab.lab.apply import TestBed
+from latlab.lab.guests.planned import planned_site
+from latlab.lab.machines import machine_snapshots, machine_steps, seen_sites
+from latlab.scenario import Scenario
+
+
+@asynccontextmanager
+async def virtual_bed(scenario: Scenario, folder: Path) -> AsyncIterator[Mapping[str, Host]]:
+    """The scenario's hosts by name, once all stands; it is gone with the context.
+
+    folder: for the board's console and its QEMU's log.
+    """
+    site = replace(planned_site(scenario), tag="0000", lab="t1", logs=str(folder))
+    hosts = make_hosts(scenario, site)
+    async with TestBed("t1", hosts) as bed:
+        kept = replace(site, snapshots=machine_snapshots(scenario, site))
+        await bed.apply(list(machine_steps(scenario, kept)))
+        site = replace(site, others=seen_sites(scenario, site, hosts))
+        await bed.apply(test_bed_steps(scenario, site))
+        yield hosts
