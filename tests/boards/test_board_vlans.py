@@ -29,6 +29,7 @@ STREAMS: dict[str, Any] = {
     "plain": STREAM | {"via": "sensor.eth0", "priority": 7, "offset": "600us"},
 }
 CYCLE_NS = 503_000
+DURATION_NS = 400_000_000
 WINDOWS = {0: (0, 200_000), 1: (200_000, CYCLE_NS)}
 """Of each class."""
 TAPRIO = {
@@ -46,14 +47,16 @@ FRAME_BYTES = {"control": 114, "bulk": 114, "frames": 86, "plain": 110}
 
 
 def packets(streams: dict[str, Any]) -> dict[str, int]:
-    """How many each stream sends in a second."""
+    """How many each stream sends."""
     offsets = {name: int(stream.get("offset", "0us").removesuffix("us")) * 1_000 for name, stream in streams.items()}
-    return {name: -(-(10**9 - offset) // 1_013_000) for name, offset in offsets.items()}
+    return {name: -(-(DURATION_NS - offset) // 1_013_000) for name, offset in offsets.items()}
 
 
 def test_streams_by_a_vlan_interface_are_gated_by_its_parent_and_tagged_by_their_priority(place: BoardPlace) -> None:
     before, counts = place.trace(), packets(STREAMS)
-    path = place.board_scenario(hosts=HOSTS, links=LINKS, streams=STREAMS, shapers={"sensor.eth0": TAPRIO})
+    path = place.board_scenario(
+        hosts=HOSTS, links=LINKS, streams=STREAMS, shapers={"sensor.eth0": TAPRIO}, duration="400ms"
+    )
     shown = json.loads(place.latlab("gates", path, "--json").out)
     ended = place.start(
         *("run", path, "--picture", "none"),
