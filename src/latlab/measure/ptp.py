@@ -56,7 +56,7 @@ class PtpWatch:
         for port in self._ports:
             name, host = str(port.end), self._hosts[port.end.host]
             if port.in_hardware:
-                self._cards[name] = await _card_clock(host, self._places.device(port.end))
+                self._cards[name] = await _card_clock(host, port.end.interface)
             prefix = folder.prefix("ptp", name)
             spec = self._asked(port, run_id, self._recordings.prefix(host, prefix))
             self._asking[name] = await Agent.start(bed, host, self._places.agent(port.end.host), "ptp", spec)

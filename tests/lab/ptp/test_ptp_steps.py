@@ -107,10 +107,11 @@ def test_cards_of_one_machine_leave_its_clock_alone() -> None:
     assert "--free_running=0" in argv_of(one, "ecu.eth1")
 
 
-def test_a_card_that_vfio_hands_to_a_guest_has_no_port() -> None:
-    guest = {"host": "ecu", "uplink": "eth1", "bridge": "vfio", "image": "debian-rt", "acceleration": "kvm"}
+@pytest.mark.parametrize(("bridge", "ports"), [("vfio", 1), ("ovs-afxdp", 1), ("ovs", 2), ("tap", 2)])
+def test_a_card_of_which_the_kernel_sees_no_packet_has_no_port(bridge: str, ports: int) -> None:
+    guest = {"host": "ecu", "uplink": "eth1", "bridge": bridge, "image": "debian-rt", "acceleration": "kvm"}
     one = boards(**ONE_BOARD, guests={"vm1": guest})
-    assert [str(port.end) for port in ptp_ports(one, planned_site(one))] == ["sensor.eth0"]
+    assert [str(port.end) for port in ptp_ports(one, planned_site(one))] == ["sensor.eth0", "ecu.eth1"][:ports]
 
 
 def test_gates_are_set_up_when_clocks_are_locked_and_the_lock_is_seen_again_after_them() -> None:

@@ -16,6 +16,8 @@ from latlab.scenario.ptp import Ptp, Timestamps
 from latlab.scenario.units import format_duration
 
 LOCKED = "locked"
+TAKEN_BY = ("vfio", "ovs-afxdp")
+"""Bridges that leave ptp4l no packet on their uplink."""
 MASTER = "MASTER"
 SLAVE = "SLAVE"
 FOLLOWING = ("SLAVE", "UNCALIBRATED")
@@ -82,12 +84,13 @@ class Port:
 def ptp_ports(scenario: Scenario, site: Site) -> list[Port]:
     """Every port of the scenario, in its order; those that are started first.
 
-    A card that VFIO hands to a guest is that guest's: nothing is started there.
+    A card that VFIO hands to a guest is that guest's, and of what AF_XDP takes the kernel sees nothing: nothing is
+    started there.
     """
     ptp = scenario.clock.ptp
     if ptp is None:
         return []
-    handed = {uplink_of(guest) for guest in scenario.guests.values() if guest.bridge == "vfio"}
+    handed = {uplink_of(guest) for guest in scenario.guests.values() if guest.bridge in TAKEN_BY}
     masters = {scenario.machine_of(parse_end(name).host) for name, role in ptp.ports.items() if role == "master"}
     found = []
     for name, role in ptp.ports.items():
