@@ -29,7 +29,7 @@ GATES = {
     "first_missed": 1,
     "last_missed": 935,
     "early": 0,
-    "in_slot": {"latency": {"mean": 169_700.4, "max": 401_900}},
+    "in_slot": {"latency": {"n": 974, "mean": 169_700.4, "max": 401_900}},
 }
 KEPT = GATES | {"missed": 0, "windows_late": {}, "first_missed": None, "last_missed": None, "in_slot": {}}
 
@@ -65,6 +65,9 @@ def test_slots_that_were_all_kept_are_said_to_be(result: dict[str, Any]) -> None
     assert (row.missed, row.in_slot, row.texts[-2]) == ("", "", "none")
     (unknown,) = slot_rows(with_gates(result, KEPT | {"from": None, "left": 0, "least_ns": None, "most_ns": None}))
     assert unknown.left == "unknown"
+    none = {"latency": {"n": 0, "mean": None, "max": None}}
+    (all_missed,) = slot_rows(with_gates(result, GATES | {"in_slot": none}))
+    assert all_missed.in_slot == ""
 
 
 def test_the_terminal_has_a_table_of_them(result: dict[str, Any]) -> None:

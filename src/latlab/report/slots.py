@@ -78,4 +78,6 @@ def _missed(gates: Mapping[str, Any]) -> str:
 def _in_slot(metrics: Mapping[str, Any]) -> str:
     """`avg 14.2 µs, max 19.1 µs` of latency."""
     latency = metrics.get("latency")
-    return f"avg {short(round(latency['mean']))}, max {short(latency['max'])}" if latency else ""
+    if not latency or latency["mean"] is None:
+        return ""
+    return f"avg {short(round(latency['mean']))}, max {short(latency['max'])}"
