@@ -1,9 +1,9 @@
-"""What gates, launch times and credit do for a stream: ratios to the same without them, on a board of either kind of time.
+"""What gates, launch times and credit do for a stream: ratios to the same without them, on an emulated board.
 
     benches/gate_effects.py [--repeat 3] [--time real]
 
-Cells are interleaved in one run. Of plain emulation (`real`) only the ratios say something, and not much: its figures have
-milliseconds of this machine's noise in them. In virtual time they are the kernel's own.
+Cells are interleaved in one run. Of plain emulation (`real`) only the ratios say something, and not much: its figures
+have milliseconds of this machine's noise in them. In virtual time they are the kernel's own.
 
     launched / sleeping   stddev of arrival_offset, of a sender that hands packets over ahead / one that sleeps
     spacing / theory      of back-to-back frames beneath a cbs of 1 Mbit/s; 1 is exact
@@ -138,9 +138,9 @@ def shown(title: str, ratios: list[float]) -> None:
 
 
 def pairs(found: dict[str, list[pl.DataFrame]], upper: str, lower: str, value: Any) -> list[float]:
-    """The ratio of each repetition's value in one cell to that in another, by words of their slugs."""
-    (above,) = (cells for slug, cells in found.items() if upper in slug)
-    (below,) = (cells for slug, cells in found.items() if lower in slug)
+    """The ratio of each repetition's value in one cell to that in another, by how their slugs end."""
+    (above,) = (cells for slug, cells in found.items() if slug.endswith(upper))
+    (below,) = (cells for slug, cells in found.items() if slug.endswith(lower))
     return [value(one) / value(other) for one, other in zip(above, below, strict=True)]
 
 
@@ -158,7 +158,8 @@ async def main() -> None:
     (spaced,) = (cells for slug, cells in found.items() if "spaced" in slug)
     shown("spacing / theory", list(map(spacing, spaced)))
     found = await measured(flooding(given.time, given.repeat))
-    print(list(found))
+    for title, gates in (("gated, flood / none", "sensor.eth0"), ("free, flood / none", "without-sensor.eth0")):
+        shown(title, pairs(found, f"loads=bulk,shapers={gates}", f"loads=none,shapers={gates}", tail))
 
 
 if __name__ == "__main__":
