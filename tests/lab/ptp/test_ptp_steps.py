@@ -175,6 +175,11 @@ def test_one_that_runs_already_is_asked_and_left_alone() -> None:
     assert step.undo is None
     assert step.check
     assert step.check.argv[1:4] == ("ptp", "--once", "/run/ptp4l")
+    assert step.check.argv[-2:] == ("--transport-specific", "1")
+    (plain,) = ptp_steps(made(ports={}, observed={"ecu.lat0": "/run/ptp4l"}, profile="default"), SITE)
+    assert isinstance(plain, Step)
+    assert plain.check
+    assert plain.check.argv[-2:] == ("--transport-specific", "0")
     assert [step.check.read(state(*said)) for said in (("MASTER", None), ("SLAVE", 0), ("LISTENING", None))] == [
         "locked",
         "locked",

@@ -26,6 +26,11 @@ REMEDY = (
     "see what ptp4l says in its log; `wait` is how long it may take, `limit` how far a slave may be off, and "
     "`timestamps: software` works where a card stamps nothing"
 )
+SILENT_REMEDY = (
+    "it answers only who knows its `domain` and its transportSpecific, which is 1 with `profile: automotive` or gptp "
+    "and 0 with `profile: default`; its socket is what its uds_address says"
+)
+"""Of one that runs already."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +65,8 @@ class Port:
 
     @property
     def transport_specific(self) -> int:
-        """What its management messages begin with."""
-        return transport_specific(self.ptp.profile) if self.role else 0
+        """What its management messages begin with: a ptp4l answers no others."""
+        return transport_specific(self.ptp.profile)
 
     @property
     def ask(self) -> Argv:
