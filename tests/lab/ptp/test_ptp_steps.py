@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import Any
 
 import pytest
@@ -93,6 +94,7 @@ def test_between_cards_the_masters_follows_its_system_and_the_slaves_system_its_
         "keep time at board1.eth0, as master",
         "note how board2.eth0 stamps packets",
         "note the frequency of the clock of board2.eth0",
+        "nobody else turns board2's clock",
         "note the frequency of board2's clock",
         "keep time at board2.eth0, as slave",
         "board2's clock follows the clock of board2.eth0",
@@ -185,6 +187,17 @@ def test_one_that_runs_already_is_asked_and_left_alone() -> None:
         "locked",
         "LISTENING",
     ]
+
+
+def test_somebody_else_who_turns_the_slaves_clock_is_told_by_name() -> None:
+    (alone,) = (step for step in ptp_steps(boards(), planned_site(boards())) if step.title.startswith("nobody else"))
+    assert isinstance(alone, Step)
+    assert alone.check
+    assert alone.check.read("") == alone.check.expected
+    assert alone.check.read("chronyd ") == "chronyd"
+    assert "systemctl stop" in alone.check.remedy
+    printed = subprocess.run(alone.check.argv, capture_output=True, text=True, check=True).stdout
+    assert not set(printed.split()) - {"chronyd", "ntpd", "phc2sys", "systemd-timesyn"}
 
 
 def test_a_clocks_frequency_is_set_again_as_it_was() -> None:

@@ -20,6 +20,10 @@ FOLLOWS = "follows"
 TX_TIMEOUT_MS = "50"
 """How long a transmit timestamp is waited for: ptp4l's own 1 ms is short for software and for emulated cards."""
 
+# A process's name in the kernel is cut to 15 characters (TASK_COMM_LEN).
+OTHERS = "cat /proc/[0-9]*/comm | grep -xE 'chronyd|ntpd|systemd-timesyn|phc2sys' | sort -u | tr '\\n' ' '"
+NOBODY = "nobody"
+
 # Since linuxptp 4 there is a second socket, of one name for all that is started without another.
 RUN = 'grep -q uds_ro_address "$(command -v ptp4l)" && set -- "$@" "--uds_ro_address=$1.ro"; shift; exec {}ptp4l "$@"'
 
@@ -39,6 +43,7 @@ def port_steps(port: Port) -> Iterator[Step | Service]:
         if port.role == "master":
             yield _phc2sys(port, SYSTEM, device, f"{TAI_MINUS_UTC_S}")
     if port.system_follows or (port.role == "slave" and not port.in_hardware and not port.free_running):
+        yield _nobody_else(port)
         yield _frequency_kept(port, SYSTEM)
     yield Service(
         host=port.end.host,
@@ -104,6 +109,21 @@ def _followed(output: str, sign: int, limit_ns: int) -> str:
         raise ValueError("no offset in the output of phc_ctl")
     off = int(found[1]) + int(TAI_MINUS_UTC_S) * 10**9
     return FOLLOWS if abs(off) <= limit_ns else f"{-sign * off} ns off"
+
+
+def _nobody_else(port: Port) -> Step:
+    """Of two who turn one clock each undoes what the other does."""
+    return Step(
+        host=port.end.host,
+        title=f"nobody else turns {_named(port, SYSTEM)}",
+        do=(),
+        check=Check(
+            ("sh", "-c", OTHERS),
+            expected=NOBODY,
+            read=lambda output: output.strip() or NOBODY,
+            remedy="stop it for the time of the run, as by `systemctl stop chrony`, or have your own ptp4l `observed`",
+        ),
+    )
 
 
 def _frequency_kept(port: Port, clock: str) -> Step:
