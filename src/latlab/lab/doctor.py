@@ -19,7 +19,10 @@ from latlab.lab.machine import CAPABILITIES, effective_capabilities, read_machin
 from latlab.lab.scratch import scratch_findings
 
 REQUIRED_TOOLS = ("ip", "sysctl", "grep", "ss", "kill")
-OPTIONAL_TOOLS = ("tc", "ethtool", "chrt", "taskset", "setpriv", "iperf3", "netperf", "netserver", "hwstamp_ctl")
+OPTIONAL_TOOLS = (
+    *("tc", "ethtool", "chrt", "taskset", "setpriv", "iperf3", "netperf", "netserver"),
+    *("hwstamp_ctl", "ptp4l", "phc2sys", "phc_ctl"),
+)
 
 
 WORTH = (
