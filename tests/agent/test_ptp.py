@@ -122,7 +122,7 @@ def test_offset_delay_and_grandmaster_of_a_clock_that_follows_a_master_are_recor
     assert (series["monotonic_ns"].diff().drop_nulls() > 0).all()
     now = slave.until(follows)
     assert list(now) == [
-        *("state", "port", "offset_ns", "path_delay_ns", "grandmaster", "gm_present", "steps_removed"),
+        *("state", "port", "offset_ns", "ingress_ns", "path_delay_ns", "grandmaster", "gm_present", "steps_removed"),
         *("utc_offset_s", "utc_offset_valid", "time_traceable", "ptp_timescale", "ports"),
     ]
     assert (now["port"], now["ports"], now["gm_present"], now["steps_removed"]) == (1, 1, True, 1)

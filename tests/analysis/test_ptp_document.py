@@ -29,6 +29,8 @@ ROW: dict[str, Any] = {
     "offset_ns": 5,
     "path_delay_ns": 34,
     "grandmaster": 0x525400FFFE000001,
+    "steps_removed": 1,
+    "silent_ns": 0,
     "frequency_ppt": -20_000_000,
 }
 SILENT = dict.fromkeys(ROW) | {"answered": False, "state": 0}
@@ -40,6 +42,8 @@ SCHEMA = {
     "offset_ns": pl.Int64,
     "path_delay_ns": pl.Int64,
     "grandmaster": pl.UInt64,
+    "steps_removed": pl.UInt16,
+    "silent_ns": pl.Int64,
     "frequency_ppt": pl.Int64,
     "our_offset_ns": pl.Int64,
     "our_half_ns": pl.Int64,
@@ -92,9 +96,22 @@ def test_an_offset_at_the_limit_is_within_it() -> None:
 
 
 def test_a_slave_whose_master_is_silent_keeps_its_state_and_is_not_locked() -> None:
-    stale = int(STALE_NS / SECOND)
-    rows = [{"ingress_ns": 7}] * (stale + 3)
-    assert unlocked(*rows) == [(stale + 1, None, "no Sync was heard")]
+    silent = [{"ingress_ns": 7, "silent_ns": n * SECOND} for n in range(6)]
+    assert unlocked(*silent) == [(STALE_NS / SECOND + 1, None, "no Sync was heard")]
+    # One that has heard Syncs more often misses them sooner.
+    often = [{"ingress_ns": n * SECOND // 8} for n in range(4)]
+    late = [{"ingress_ns": 3 * SECOND // 8, "silent_ns": n * SECOND // 2} for n in range(4)]
+    assert unlocked(*often, *late) == [(7, None, "no Sync was heard")]
+
+
+def test_each_sync_counts_once_however_often_it_was_told() -> None:
+    told = [{"ingress_ns": 1, "offset_ns": 10}, {"ingress_ns": 1, "offset_ns": 10}, {"ingress_ns": 2, "offset_ns": 40}]
+    found = ptp_document(PORT, series(*told))
+    assert (found["readings"], found["offset_ns"]["n"], found["offset_ns"]["mean"]) == (3, 2, 25)
+
+
+def test_a_grandmaster_that_nobody_announces_is_not_known() -> None:
+    assert ptp_document(PORT, series({"steps_removed": 0}))["grandmasters"] == []
 
 
 def test_uncalibrated_is_all_that_one_that_turns_no_clock_can_be() -> None:
@@ -123,7 +140,14 @@ def test_not_locked_is_told_with_why_since_when_and_how_long() -> None:
 def test_what_ptp4l_says_is_held_against_our_own_readings() -> None:
     ours = {"our_offset_ns": 0, "our_half_ns": 200}
     fine = ptp_document(PORT, series(ours, ours | {"offset_ns": -900}, ours | {"our_offset_ns": None}, ours=True))
-    assert fine["checked"] == {"n": 2, "ours_p50_ns": 0, "half_p50_ns": 200, "outside_max_ns": 700, "apart": 0}
+    assert fine["checked"] == {
+        "n": 2,
+        "ours_p50_ns": 0,
+        "half_p50_ns": 200,
+        "coarse": False,
+        "outside_max_ns": 700,
+        "apart": 0,
+    }
     assert broken(ptp_claims_hold, fine) == []
     wrong = ptp_document(PORT, series(ours | {"our_offset_ns": 2_000}, ours, ours=True))
     (found,) = broken(ptp_claims_hold, wrong)

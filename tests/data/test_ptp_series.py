@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from recorded import Row, recording_bytes
 
-from latlab.data.ptp_series import read_ptp_series
+from latlab.data.ptp_series import read_ptp_series, with_silence
 from latlab.errors import LabError
 
 GRANDMASTER = 0xA1B2C3FFFED4E5F6
@@ -56,3 +56,8 @@ def test_another_table_or_run_is_refused(path: Path) -> None:
     path.write_bytes(recording_bytes("ptp", BATCHES))
     with pytest.raises(LabError, match=r"latlab\.run_id"):
         read_ptp_series(path, run_id="0000000000000000")
+
+
+def test_the_time_since_the_last_sync_counts_from_before_the_streams_and_through_silence() -> None:
+    rows = pl.DataFrame({"tai_ns": [0, 10, 20, 30, 40, 50], "ingress_ns": [None, 7, 7, 8, None, 8]})
+    assert with_silence(rows)["silent_ns"].to_list() == [None, 0, 10, 0, 10, 20]

@@ -21,6 +21,13 @@ CABLE = {
     "streams.control": {"talker": "board1", "listener": "board2", "period": "1ms", "size": "64B"},
     "loads": None,
 }
+TWO_CABLES = {
+    "hosts": {"board1": {"kind": "board", "nics": 2}, "board2": {"kind": "board", "nics": 2}},
+    "links": [{"ends": [f"board1.eth{n}", f"board2.eth{n}"]} for n in (0, 1)],
+    "streams.control": {"talker": "board1", "listener": "board2", "via": "board1.eth0", "period": "1ms", "size": "64B"},
+    "loads": None,
+}
+TWO_SLAVES = {"board2.eth0": "slave", "board2.eth1": "slave"}
 GATES = {"kind": "taprio", "mode": "software", "map": {"5": 1}, "gates": [{"open": [0], "for": "1ms"}]}
 
 
@@ -60,6 +67,14 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
     ({P: {"ports": {"sensor.eth1": "master"}}}, [
         "clock.ptp.ports.sensor.eth1: unknown end of a link 'sensor.eth1'; expected sensor.eth0? (known: sensor.eth0, "
         "ecu.eth0)"
+    ]),
+    ({P: {"ports": {"senso.eth0": "slave"}, "observed": {"c.eth0": "/run/ptp4l"}}}, [
+        "clock.ptp.ports.senso.eth0: unknown host 'senso'; expected sensor? (known: sensor, ecu)",
+        "clock.ptp.observed.c.eth0: unknown host 'c'; expected one of sensor, ecu",
+    ]),
+    (TWO_CABLES | {P: {"ports": TWO_SLAVES, "timestamps": "software"}}, [
+        "clock.ptp.ports.board2.eth1: board2.eth0 turns the same machine's clock; expected one slave a machine, or "
+        "timestamps: hardware"
     ]),
     ({P: PTP | {"observed": {"ecu.eth0": "/run/ptp4l"}}}, [
         "clock.ptp.observed.ecu.eth0: a ptp4l is started at ecu.eth0; expected one that is started, or one that is "

@@ -27,11 +27,13 @@ MASTER, UNCALIBRATED, SLAVE = 6, 8, 9
 STALE_NS: Final = 3_000_000_000
 """Three of the longest intervals between Sync messages that any profile here has: a slave that has heard none for so
 long holds its clock over, whatever state its port says."""
+STALE_LEAST_NS: Final = 1_000_000_000
+"""Four of the intervals at which it is asked."""
 
 NO_ANSWER, NO_SYNC = "ptp4l gave no answer", "no Sync was heard"
 FAR, OTHER_STATE = "the offset was beyond its limit", "its port was"
 
-OURS, OURS_HALF = "our_offset_ns", "our_half_ns"
+OURS, OURS_HALF, SILENT = "our_offset_ns", "our_half_ns", "silent_ns"
 
 
 def ptp_document(port: Mapping[str, Any], rows: pl.DataFrame) -> dict[str, Any]:
@@ -41,16 +43,19 @@ def ptp_document(port: Mapping[str, Any], rows: pl.DataFrame) -> dict[str, Any]:
     so until the first that does not; ns from the first reading.
     """
     follows = rows.filter(pl.col("state").is_in([SLAVE, UNCALIBRATED]))
+    # It was asked more often than it heard a Sync, or less: each that was seen counts once.
+    syncs = follows.unique("ingress_ns", keep="first", maintain_order=True)
+    announced = rows if port["role"] == "master" else rows.filter(pl.col("steps_removed") > 0)
     return {
         **{key: port[key] for key in ("port", "role", "profile", "timestamps", "free_running", "limit_ns", "master")},
         "readings": len(rows),
         "unanswered": int((~rows["answered"]).sum()),
         "states": {STATES.get(code, str(code)): n for code, n in _runs_total(rows["state"].to_numpy())},
         "grandmasters": [
-            clock_identity(value) for value in rows["grandmaster"].drop_nulls().unique(maintain_order=True)
+            clock_identity(value) for value in announced["grandmaster"].drop_nulls().unique(maintain_order=True)
         ],
-        "offset_ns": _spread(follows["offset_ns"]),
-        "path_delay_ns": _spread(follows["path_delay_ns"]),
+        "offset_ns": _spread(syncs["offset_ns"]),
+        "path_delay_ns": _spread(syncs["path_delay_ns"]),
         "frequency_ppb": _spread(rows["frequency_ppt"], 1e-3),
         "unlocked": _spells(rows, port),
         "checked": _checked(follows, port),
@@ -102,23 +107,30 @@ def _faults(rows: pl.DataFrame, port: Mapping[str, Any]) -> list[str | None]:
     following = {SLAVE, UNCALIBRATED} if port["free_running"] else {SLAVE}
     wanted = {"master": {MASTER}, "slave": following, "observed": {MASTER, SLAVE}}[port["role"]]
     found: list[str | None] = []
-    heard: tuple[int | None, int] = (None, 0)
+    stale_ns = _stale_ns(rows)
     for row in rows.iter_rows(named=True):
-        if row["ingress_ns"] != heard[0]:
-            heard = row["ingress_ns"], row["tai_ns"]
+        silent = row[SILENT]
         if not row["answered"]:
             found.append(NO_ANSWER)
         elif row["state"] not in wanted:
             found.append(f"{OTHER_STATE} {STATES.get(row['state'], row['state'])}")
         elif row["state"] == MASTER:
             found.append(None)
-        elif row["tai_ns"] - heard[1] > STALE_NS:
+        elif silent is not None and silent > stale_ns:
             found.append(NO_SYNC)
         elif row["offset_ns"] is None or abs(row["offset_ns"]) > port["limit_ns"]:
             found.append(FAR)
         else:
             found.append(None)
     return found
+
+
+def _stale_ns(rows: pl.DataFrame) -> int:
+    """Three of the intervals at which Syncs came in, at least STALE_LEAST_NS; where none was seen, of the longest."""
+    heard = rows["ingress_ns"].drop_nulls().unique(maintain_order=True).to_numpy()
+    if len(heard) < 3:
+        return STALE_NS
+    return max(STALE_LEAST_NS, round(3 * float(np.median(np.diff(heard)))))
 
 
 def _checked(rows: pl.DataFrame, port: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -139,6 +151,7 @@ def _checked(rows: pl.DataFrame, port: Mapping[str, Any]) -> dict[str, Any] | No
         "n": len(both),
         "ours_p50_ns": float(np.median(both[OURS].to_numpy())),
         "half_p50_ns": float(np.median(half)),
+        "coarse": bool(np.median(half) > port["limit_ns"]),
         "outside_max_ns": int(outside.max()),
         "apart": int((outside > port["limit_ns"]).sum()),
     }

@@ -34,7 +34,8 @@ def read_ptp_series(path: Path, *, run_id: str | None = None) -> pl.DataFrame:
 class PtpSeries:
     """A port's entry in cell.json's `ptp`, and its rows within the time of the streams.
 
-    rows: the table `ptp` (docs/formats.md); for a slave whose master is started in the same run also `our_offset_ns`
+    rows: the table `ptp` (docs/formats.md) with `silent_ns` (Int64), the time since the last Sync that was seen to come
+    in, null before the first; for a slave whose master is started in the same run also `our_offset_ns`
     and `our_half_ns` (Int64): by our own readings the slave's clock − its master's then, give or take the half; null
     where nothing bounds it. complete: the recording has its end.
     """
@@ -51,11 +52,20 @@ def read_ptp(folder: CellFolder, cell: Mapping[str, Any]) -> Iterator[PtpSeries]
         if not path.exists():
             continue
         found = read_recording(path, "ptp")
-        rows = found.table
+        rows = with_silence(found.table)
         first = int(cell["start_tai_ns"])
         if first:
             rows = rows.filter(pl.col("tai_ns").is_between(first, first + int(cell["duration_ns"])))
         yield PtpSeries(port, _with_ours(rows, port, cell), found.complete)
+
+
+def with_silence(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with the time since the last Sync: of all that was recorded, before the streams, too."""
+    known = rows.with_columns(pl.col("ingress_ns").forward_fill().alias("_last"))
+    came = pl.when(pl.col("_last") != pl.col("_last").shift(1)).then(pl.col("tai_ns")).forward_fill()
+    since = pl.coalesce(came, pl.col("tai_ns").filter(pl.col("_last").is_not_null()).first())
+    silent = pl.when(pl.col("_last").is_not_null()).then(pl.col("tai_ns") - since).alias("silent_ns")
+    return known.with_columns(silent).drop("_last")
 
 
 def _with_ours(rows: pl.DataFrame, port: Mapping[str, Any], cell: Mapping[str, Any]) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
@@ -25,10 +25,11 @@ def tai_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
     """Every machine with gates, launch times or a card's clock that PTP turns counts TAI."""
     ends = [parse_end(name) for name, shaper in scenario.shapers.items() if _keeps_time(shaper)]
     turned = [parse_end(name) for name in (scenario.clock.ptp.ports if scenario.clock.ptp else ())]
-    ends += [end for end in turned if scenario.ptp_timestamps(end) == "hardware"]
-    machines = [site.on(scenario.machine_of(end.host)) for end in ends]
+    turned = [end for end in turned if scenario.ptp_timestamps(end) == "hardware"]
+    exact = {site.on(scenario.machine_of(end.host)).name for end in turned}
+    machines = [site.on(scenario.machine_of(end.host)) for end in (*ends, *turned)]
     for there in {machine.name: machine for machine in machines}.values():
-        yield from _counts_tai(scenario, there)
+        yield from _counts_tai(scenario, there, known_exactly if there.name in exact else known)
 
 
 def _keeps_time(shaper: Shaper) -> bool:
@@ -36,7 +37,7 @@ def _keeps_time(shaper: Shaper) -> bool:
     return isinstance(shaper, Taprio | Etf) or any(isinstance(child, Etf) for child in children)
 
 
-def _counts_tai(scenario: Scenario, site: Site) -> Iterator[Step]:
+def _counts_tai(scenario: Scenario, site: Site, read: Callable[[str], str]) -> Iterator[Step]:
     """An emulated board, which is ours, is told; of any other machine it is an error if it does not know."""
     host = scenario.hosts.get(site.name)
     agent = (site.agent, "tai")
@@ -52,7 +53,7 @@ def _counts_tai(scenario: Scenario, site: Site) -> Iterator[Step]:
         host=site.name,
         title="the kernel knows how far TAI is from UTC",
         do=(),
-        check=Check(agent, expected=KNOWN, read=known, remedy=REMEDY),
+        check=Check(agent, expected=KNOWN, read=read, remedy=REMEDY),
     )
 
 
@@ -64,3 +65,11 @@ def offset_s(output: str) -> int:
 def known(output: str) -> str:
     """Whether the kernel has been told: until then its offset is 0."""
     return KNOWN if offset_s(output) else UNKNOWN
+
+
+def known_exactly(output: str) -> str:
+    """The same where a card's clock is set by it: cards are given today's difference."""
+    there = offset_s(output)
+    if str(there) in ("0", TAI_MINUS_UTC_S):
+        return known(output)
+    return f"{there} s, and cards are set {TAI_MINUS_UTC_S} s ahead"

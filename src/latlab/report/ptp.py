@@ -62,10 +62,12 @@ def ptp_rows(result: Mapping[str, Any]) -> Iterator[PtpRow]:
                 repeat=cell["repeat"],
                 port=f"{port['port']}, {port['role']}, {port['timestamps']} timestamps",
                 state=", ".join(port["states"]),
-                grandmaster=", ".join(port["grandmasters"]),
+                grandmaster=", ".join(port["grandmasters"]) or "not announced",
                 offset=_spread(port["offset_ns"]),
                 path_delay=duration(port["path_delay_ns"]["p50"]) if port["path_delay_ns"] else "",
-                frequency=_frequency(port["frequency_ppb"]),
+                frequency="not turned"
+                if port["free_running"] and port["timestamps"] == "software"
+                else _frequency(port["frequency_ppb"]),
                 unlocked="; ".join(map(_spell, port["unlocked"])),
                 checked=_checked(port["checked"]),
                 apart=bool(port["checked"] and port["checked"]["apart"]),
@@ -93,6 +95,10 @@ def _checked(checked: Mapping[str, Any] | None) -> str:
     if not checked:
         return "not read"
     text = f"{duration(checked['ours_p50_ns'])} ± {duration(checked['half_p50_ns'])}"
+    if not checked["half_p50_ns"]:
+        text = f"{duration(checked['ours_p50_ns'])}: one clock"
+    if checked["coarse"]:
+        text += ", too coarse to tell"
     if checked["apart"]:
         text += f"; {checked['apart']} of {checked['n']} apart, up to {duration(checked['outside_max_ns'])}"
     return text

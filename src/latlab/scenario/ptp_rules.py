@@ -25,7 +25,10 @@ def ptp_has_ports(sketch: Sketch) -> Iterator[Finding]:
 def ptp_ports_are_there(sketch: Sketch) -> Iterator[Finding]:
     """A port is an end of a link, and is started or observed."""
     for path, end in _ports(sketch):
-        if "links" in sketch.names and not sketch.loose_links and end.host in sketch.names.get("hosts", ()):
+        hosts = [str(name) for name in sketch.names.get("hosts", ())]
+        if hosts and end.host not in hosts:
+            yield Finding(path, *unknown("host", end.host, hosts))
+        elif "links" in sketch.names and not sketch.loose_links:
             there = [str(other) for other in sketch.ends.values()]
             if str(end) not in there:
                 yield Finding(path, *unknown("end of a link", str(end), there))
@@ -58,6 +61,25 @@ def ptp_slaves_have_a_master(sketch: Sketch) -> Iterator[Finding]:
         if sorted(map(str, roles)) != ["master", "slave"] and not any(observed):
             said = " and ".join(role or "nothing" for role in roles)
             yield Finding((*WHERE, "ports"), f"the ends of links[{index}] are {said}", "a master and a slave")
+
+
+def ptp_has_one_slave_a_clock(sketch: Sketch) -> Iterator[Finding]:
+    """With software timestamps every slave turns its machine's clock, of which there is one."""
+    ptp = sketch.top.clock.ptp
+    first: dict[str | None, str] = {}
+    for name, role in ptp.ports.items() if ptp else ():
+        assert ptp
+        end = parse_end(name)
+        if role != "slave" or end.host not in sketch.hosts:
+            continue
+        if (ptp.timestamps or "hardware") == "hardware" and has_interface(sketch.hosts[end.host], end.interface):
+            continue
+        machine = sketch.machine_of(end.host)
+        masters = {sketch.machine_of(parse_end(one).host) for one, other in ptp.ports.items() if other == "master"}
+        other = first.setdefault(machine, name)
+        if other != name and machine not in masters:
+            what = f"{other} turns the same machine's clock"
+            yield Finding((*WHERE, "ports", name), what, "one slave a machine, or timestamps: hardware")
 
 
 def ptp_passes_the_shapers(sketch: Sketch) -> Iterator[Finding]:

@@ -223,6 +223,7 @@ RULES: tuple[Rule, ...] = (
     ptp.ptp_ports_are_there,
     ptp.ptp_ports_stamp,
     ptp.ptp_slaves_have_a_master,
+    ptp.ptp_has_one_slave_a_clock,
     ptp.ptp_passes_the_shapers,
     each("tuning", tuning.spinning_is_confined),
     each("tuning", tuning.polling_has_a_time),

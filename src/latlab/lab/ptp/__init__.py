@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from latlab.lab.ptp.daemon import observed_steps, port_steps
+from latlab.lab.ptp.daemon import following, nobody_else, observed_steps, port_steps
 from latlab.lab.ptp.port import Port, ptp_ports
 from latlab.lab.service import Service
 from latlab.lab.site import Site
@@ -22,8 +22,13 @@ __all__ = ["Port", "locked_steps", "ptp_ports", "ptp_steps"]
 def ptp_steps(scenario: Scenario, site: Site) -> Iterator[Step | Service]:
     """Masters first, each with its clock; then slaves, each of which is waited for until it is locked."""
     ports = ptp_ports(scenario, site)
-    folders = {port.site.name: port for port in ports if port.role}
-    for port in folders.values():
+    machines: dict[str, list[Port]] = {}
+    for port in ports:
+        if port.role:
+            machines.setdefault(port.site.name, []).append(port)
+    for port, *more in machines.values():
+        if alone := nobody_else((port, *more)):
+            yield alone
         yield Step(
             host=port.site.name,
             title="make the folder of ptp4l's sockets",
@@ -43,7 +48,21 @@ def ptp_steps(scenario: Scenario, site: Site) -> Iterator[Step | Service]:
 
 
 def locked_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
-    """Each slave that was started is locked still, or anew: setting up a card's queues or gates may have reset it."""
-    for port in ptp_ports(scenario, site):
+    """Each clock that is turned is right still, or anew: setting up gates may have reset its card."""
+    ports = [port for port in ptp_ports(scenario, site) if port.role]
+    for port in ports:
+        if port.in_hardware and port.role == "master":
+            yield Step(
+                port.end.host, f"{port.end} has its system's time as streams are to begin", (), check=following(port)
+            )
+    for port in ports:
         if port.role == "slave":
-            yield Step(port.site.name, f"{port.end} is locked as streams are to begin", (), check=port.locked)
+            check = port.locked(span_ns=0)
+            yield Step(port.end.host, f"{port.end} is locked as streams are to begin", (), check=check)
+        if port.system_follows:
+            yield Step(
+                port.end.host,
+                f"{port.site.name} has {port.end}'s time as streams are to begin",
+                (),
+                check=following(port),
+            )

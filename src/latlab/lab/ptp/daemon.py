@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from latlab.lab.loads.base import Cores
-from latlab.lab.ptp.port import LOCKED, MASTER, SILENT_REMEDY, Port
+from latlab.lab.ptp.port import LOCKED, MASTER, SILENT_REMEDY, SYNCS, Port
 from latlab.lab.ptp.profiles import settings
 from latlab.lab.service import WITH_ITS_LAB, Service
 from latlab.lab.step import Argv, Before, Check, Step
@@ -20,9 +20,17 @@ FOLLOWS = "follows"
 TX_TIMEOUT_MS = "50"
 """How long a transmit timestamp is waited for: ptp4l's own 1 ms is short for software and for emulated cards."""
 
-# A process's name in the kernel is cut to 15 characters (TASK_COMM_LEN).
-OTHERS = "cat /proc/[0-9]*/comm | grep -xE 'chronyd|ntpd|systemd-timesyn|phc2sys' | sort -u | tr '\\n' ' '"
+OF_CARDS = ("ptp4l", "phc2sys", "ts2phc", "timemaster", "statime", "statime-linux")
+OF_THE_SYSTEM = ("chronyd", "ntpd", "ntp-daemon", "openntpd", "systemd-timesyn")
+"""Names as the kernel has them, cut to 15 characters (TASK_COMM_LEN)."""
+FIND = 'cat /proc/[0-9]*/comm 2>/dev/null | grep -xE "$0" | sort -u | tr "\\n" " "'
 NOBODY = "nobody"
+
+NEAR_NS = 5_000
+"""A card is read over PCIe: how close it is to the system's clock is not known better, however close two cards are."""
+FOLLOWING_REMEDY = (
+    "see what phc2sys says in its log: whether it can read the card's clock, and whether anybody else turns one"
+)
 
 # Since linuxptp 4 there is a second socket, of one name for all that is started without another.
 RUN = 'grep -q uds_ro_address "$(command -v ptp4l)" && set -- "$@" "--uds_ro_address=$1.ro"; shift; exec {}ptp4l "$@"'
@@ -42,15 +50,14 @@ def port_steps(port: Port) -> Iterator[Step | Service]:
         yield _frequency_kept(port, device)
         if port.role == "master":
             yield _phc2sys(port, SYSTEM, device, f"{TAI_MINUS_UTC_S}")
-    if port.system_follows or (port.role == "slave" and not port.in_hardware and not port.free_running):
-        yield _nobody_else(port)
+    if port.turns_the_system:
         yield _frequency_kept(port, SYSTEM)
     yield Service(
         host=port.end.host,
         title=f"keep time at {port.end}, as {port.role}",
         argv=ptp4l_argv(port),
         log=port.site.log(f"ptp4l-{port.end}"),
-        ready=port.locked if port.role == "slave" else port.leads,
+        ready=port.locked() if port.role == "slave" else port.leads,
     )
     if port.system_follows:
         yield _phc2sys(port, device, SYSTEM, f"-{TAI_MINUS_UTC_S}")
@@ -58,7 +65,7 @@ def port_steps(port: Port) -> Iterator[Step | Service]:
 
 def observed_steps(port: Port) -> Iterator[Step]:
     """The port's ptp4l answers, and is locked if it is a slave."""
-    locked = port.locked
+    locked = port.locked()
 
     def read(output: str) -> str:
         return LOCKED if json.loads(output)["state"] == MASTER else locked.read(output)
@@ -78,47 +85,75 @@ def ptp4l_argv(port: Port) -> Argv:
         "socket_priority": str(port.ptp.priority),
         "tx_timestamp_timeout": TX_TIMEOUT_MS,
         "free_running": str(int(port.free_running)),
+        # A timestamp that got lost is no reason to be silent for 16 s.
+        "fault_reset_interval": "ASAP",
     }
     words = ("-i", port.end.interface, "-m", "-q", *(f"--{key}={value}" for key, value in told.items()))
     return (*WITH_ITS_LAB, "TERM", "sh", "-c", RUN.format(_cores(port)), "ptp4l", port.socket, *words)
 
 
 def _phc2sys(port: Port, leader: str, follower: str, offset_s: str) -> Service:
-    """One clock follows another by `offset_s` seconds: a card's counts TAI, the system's UTC."""
-    card = follower if leader == SYSTEM else leader
-    sign = 1 if leader == SYSTEM else -1
-    argv = ("phc2sys", "-s", leader, "-c", follower, "-O", offset_s, "-S", "1", "-R", "8", "-m", "-q")
+    """One clock follows another by `offset_s` seconds: a card's counts TAI, the system's UTC.
+
+    A card that is reset is stepped again. A system's clock is stepped at the start only: whatever becomes of the card
+    later, nobody's clock jumps with it.
+    """
+    step = ("-S", "1") if leader == SYSTEM else ()
+    argv = ("phc2sys", "-s", leader, "-c", follower, "-O", offset_s, *step, "-R", "8", "-m", "-q")
     return Service(
         host=port.end.host,
         title=f"{_named(port, follower)} follows {_named(port, leader)}",
         argv=(*WITH_ITS_LAB, "TERM", "sh", "-c", f'exec {_cores(port)}"$0" "$@"', *argv),
         log=port.site.log(f"phc2sys-{port.end}"),
-        ready=Check(
-            ("phc_ctl", "-q", card, "cmp"),
-            expected=FOLLOWS,
-            read=lambda output: _followed(output, sign, port.limit_ns),
-            within_ms=port.ptp.wait // 1_000_000,
-        ),
+        ready=following(port),
     )
 
 
-def _followed(output: str, sign: int, limit_ns: int) -> str:
-    """FOLLOWS, or how far the card's clock is from where it ought to be: phc_ctl prints CLOCK_REALTIME − card's."""
-    found = re.search(r"offset from CLOCK_REALTIME is (?:approximately )?(-?\d+)ns", output)
-    if found is None:
-        raise ValueError("no offset in the output of phc_ctl")
-    off = int(found[1]) + int(TAI_MINUS_UTC_S) * 10**9
-    return FOLLOWS if abs(off) <= limit_ns else f"{-sign * off} ns off"
+def following(port: Port) -> Check:
+    """That a card's clock and its system's are together, whichever follows."""
+    return Check(
+        ("phc_ctl", "-q", port.end.interface, "cmp"),
+        expected=FOLLOWS,
+        read=Followed(max(port.limit_ns, NEAR_NS)),
+        within_ms=port.ptp.wait // 1_000_000,
+        remedy=FOLLOWING_REMEDY,
+    )
 
 
-def _nobody_else(port: Port) -> Step:
-    """Of two who turn one clock each undoes what the other does."""
+class Followed:
+    """How what `phc_ctl cmp` prints is read, time after time: FOLLOWS once it is near three times running."""
+
+    def __init__(self, limit_ns: int) -> None:
+        self._limit_ns = limit_ns
+        self._near = 0
+
+    def __call__(self, output: str) -> str:
+        """phc_ctl prints CLOCK_REALTIME − the card's clock, which counts TAI. ValueError: it printed no such thing."""
+        found = re.search(r"offset from CLOCK_REALTIME is (?:approximately )?(-?\d+)ns", output)
+        if found is None:
+            raise ValueError("no offset in the output of phc_ctl")
+        off = -(int(found[1]) + int(TAI_MINUS_UTC_S) * 10**9)
+        self._near = self._near + 1 if abs(off) <= self._limit_ns else 0
+        return FOLLOWS if self._near >= SYNCS else f"the card's clock is {off} ns off"
+
+
+def nobody_else(ports: Sequence[Port]) -> Step | None:
+    """Nobody else turns what is turned at these ports, which are on one machine; None where nothing is.
+
+    Of two who turn one clock each undoes what the other does.
+    """
+    system = any(port.turns_the_system for port in ports)
+    cards = any(port.in_hardware for port in ports)
+    names = (*(OF_CARDS if cards or system else ()), *(OF_THE_SYSTEM if system else ()))
+    if not names:
+        return None
+    site = ports[0].site
     return Step(
-        host=port.end.host,
-        title=f"nobody else turns {_named(port, SYSTEM)}",
+        host=site.name,
+        title=f"nobody else turns {site.name}'s clocks",
         do=(),
         check=Check(
-            ("sh", "-c", OTHERS),
+            ("sh", "-c", FIND, "|".join(names)),
             expected=NOBODY,
             read=lambda output: output.strip() or NOBODY,
             remedy="stop it for the time of the run, as by `systemctl stop chrony`, or have your own ptp4l `observed`",

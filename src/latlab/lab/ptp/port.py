@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from latlab.lab.ptp.profiles import Role, transport_specific
@@ -16,6 +15,14 @@ from latlab.scenario.ptp import Ptp, Timestamps
 from latlab.scenario.units import format_duration
 
 LOCKED = "locked"
+SYNCS = 3
+"""So many that follow one another have to agree."""
+SPAN_NS = 2_500_000_000
+"""Two peer delays are measured in it, each second one (logMinPdelayReqInterval 0). Until the first, ptp4l says of its
+offset that it is 0, whatever it is (clock_synchronize in linuxptp's clock.c), and in the automotive profile it is SLAVE
+from its first moment on."""
+GAP_NS = 4_000_000_000
+"""Between two Syncs of any profile here; a clock that was stepped jumps by more."""
 TAKEN_BY = ("vfio", "ovs-afxdp")
 """Bridges that leave ptp4l no packet on their uplink."""
 MASTER = "MASTER"
@@ -38,9 +45,9 @@ class Port:
     """One port.
 
     role: of the ptp4l that is started there; None where one is observed. site: the cell's place on its machine.
-    socket: where its ptp4l is asked. free_running: its ptp4l turns no clock, as it is the
-    master, or has the master's. system_follows: the
-    system's clock of its machine is to follow the card's. limit_ns: the offset within which it is locked.
+    socket: where its ptp4l is asked. free_running: its ptp4l turns no clock, as it is the master, or has the master's.
+    system_follows: the system's clock of its machine is to follow the card's, the first of those that are slaves there.
+    limit_ns: the offset within which it is locked.
     """
 
     end: End
@@ -59,6 +66,11 @@ class Port:
         return self.timestamps == "hardware"
 
     @property
+    def turns_the_system(self) -> bool:
+        """Whether its machine's own clock is turned by what it hears."""
+        return self.system_follows or (self.role == "slave" and not self.in_hardware and not self.free_running)
+
+    @property
     def folder(self) -> str:
         """Of the sockets of what is started."""
         return ptp_folder(self.site)
@@ -74,10 +86,9 @@ class Port:
         words = ("--domain", str(self.ptp.domain), "--transport-specific", str(self.transport_specific))
         return (self.site.agent, "ptp", "--once", self.socket, *words)
 
-    @property
-    def locked(self) -> Check:
-        """That it follows its master, within the limit."""
-        words = locked_within(self.limit_ns, free_running=self.free_running)
+    def locked(self, span_ns: int = SPAN_NS) -> Check:
+        """That it follows its master, within the limit, for that long."""
+        words = Locking(self.limit_ns, span_ns, free_running=self.free_running)
         return Check(self.ask, LOCKED, words, within_ms=self.ptp.wait // 1_000_000, remedy=REMEDY)
 
     @property
@@ -98,6 +109,7 @@ def ptp_ports(scenario: Scenario, site: Site) -> list[Port]:
     handed = {uplink_of(guest) for guest in scenario.guests.values() if guest.bridge in TAKEN_BY}
     masters = {scenario.machine_of(parse_end(name).host) for name, role in ptp.ports.items() if role == "master"}
     found = []
+    turned: set[str | None] = set()
     for name, role in ptp.ports.items():
         end = parse_end(name)
         if end in handed:
@@ -106,6 +118,8 @@ def ptp_ports(scenario: Scenario, site: Site) -> list[Port]:
         timestamps = scenario.ptp_timestamps(end)
         one_clock = machine in masters
         there = site.on(machine)
+        follows = role == "slave" and timestamps == "hardware" and not one_clock and machine not in turned
+        turned |= {machine} if follows else set()
         found.append(
             Port(
                 end,
@@ -115,7 +129,7 @@ def ptp_ports(scenario: Scenario, site: Site) -> list[Port]:
                 socket=f"{ptp_folder(there)}/{end}",
                 timestamps=timestamps,
                 free_running=role == "master" or (timestamps == "software" and one_clock),
-                system_follows=role == "slave" and timestamps == "hardware" and not one_clock,
+                system_follows=follows,
                 limit_ns=ptp.limit_ns(timestamps),
             )
         )
@@ -132,15 +146,29 @@ def ptp_folder(site: Site) -> str:
     return f"{site.state}-ptp"
 
 
-def locked_within(limit_ns: int, *, free_running: bool) -> Callable[[str], str]:
-    """How what `latlab-agent ptp --once` printed is read: LOCKED, or in words what it is instead."""
+class Locking:
+    """How what `latlab-agent ptp --once` prints is read, time after time: LOCKED, or in words what it is instead.
 
-    def read(output: str) -> str:
+    A slave is locked when Syncs that followed one another, over `span_ns` of its clock, all found it within the limit.
+    """
+
+    def __init__(self, limit_ns: int, span_ns: int, *, free_running: bool) -> None:
+        self._limit_ns = limit_ns
+        self._span_ns = span_ns
+        self._following = FOLLOWING if free_running else (SLAVE,)
+        self._syncs: list[int] = []
+        """When each came in, by the slave's clock."""
+
+    def __call__(self, output: str) -> str:
         said = json.loads(output)
-        state, offset = said["state"], said["offset_ns"]
-        following = FOLLOWING if free_running else (SLAVE,)
-        if state in following and offset is not None and abs(offset) <= limit_ns:
+        state, offset, sync = said["state"], said["offset_ns"], said["ingress_ns"]
+        if state not in self._following or offset is None or sync is None or abs(offset) > self._limit_ns:
+            self._syncs = []
+            return state if offset is None else f"{state}, offset {format_duration(offset)}"
+        if self._syncs and not 0 <= sync - self._syncs[-1] <= GAP_NS:
+            self._syncs = []
+        if not self._syncs or sync != self._syncs[-1]:
+            self._syncs.append(sync)
+        if len(self._syncs) >= SYNCS and self._syncs[-1] - self._syncs[0] >= self._span_ns:
             return LOCKED
-        return state if offset is None else f"{state}, offset {format_duration(offset)}"
-
-    return read
+        return f"{state}, offset {format_duration(offset)}, within the limit for {len(self._syncs)} Syncs"
