@@ -1,17 +1,17 @@
 //! `flood`: background load. A source sends UDP at a rate or as fast as it goes; a sink takes it in. Both count.
 
 use crate::realtime::{Process, prepare_process, prepare_thread};
-use crate::session::{self, Session, emit, failed};
+use crate::session::{self, Progress, Session, emit, failed};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use sys::clock::{sleep_until_tai, tai_ns, tai_offset_s};
+use sys::clock::{sleep_until_tai, tai_ns};
 use sys::receive::{Buffer, Wait};
 use sys::send::{Batch, Beside};
 use sys::socket::Socket;
-use wire::event::{Done, Event, Failure, FloodTotals, Ready, StreamProgress};
+use wire::event::{Done, Event, Failure, FloodTotals};
 use wire::spec::{Flood, MAX_BATCH, Realtime};
 
 /// How often a paced flow sends what its rate has earned meanwhile.
@@ -77,16 +77,7 @@ pub fn run() -> Result<(), Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let sockets = open_sockets(&spec)?;
     let local = sockets.iter().filter_map(|s| s.local_address().ok()).map(|a| a.to_string()).collect();
-    emit(&Event::Ready(Ready {
-        verb: "flood",
-        version: env!("CARGO_PKG_VERSION"),
-        pid: std::process::id(),
-        tai_ns: tai_ns(),
-        tai_offset_s: tai_offset_s().map_err(|error| failed(error, "the kernel's TAI offset", ""))?,
-        realtime: found,
-        stamp_key: None,
-        local,
-    }));
+    emit(&Event::Ready(session::ready("flood", found, local)?));
     let threads: Vec<Flow> = match spec {
         Flood::Sink { realtime, .. } => {
             let sink = |socket| take_in(socket, Arc::clone(&counters), Arc::clone(&stop));
@@ -178,14 +169,10 @@ where
 }
 
 fn watch(session: &Session, threads: &[Flow], counters: &Counters) {
-    let mut reported = std::time::Instant::now();
+    let mut progress = Progress::new();
     while !session.stopped() && threads.iter().any(|thread| !thread.is_finished()) {
         std::thread::sleep(Duration::from_millis(10));
-        if reported.elapsed() >= Duration::from_secs(1) {
-            reported = std::time::Instant::now();
-            let packets = counters.packets.load(Ordering::Relaxed);
-            emit(&Event::Progress { tai_ns: tai_ns(), streams: vec![StreamProgress { stream: 0, packets }] });
-        }
+        progress.tell(counters.packets.load(Ordering::Relaxed));
     }
 }
 

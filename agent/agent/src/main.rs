@@ -1,24 +1,36 @@
-//! latlab-agent: the data plane of latlab. It talks, listens, compares clocks, observes ptp4l, floods, and tells what the machine is.
+//! latlab-agent: the data plane of latlab. It talks, listens, asks and answers, compares clocks, observes ptp4l, waits for timers,
+//! traces interrupts, floods, keeps busy, and tells what the machine is.
 
 #![forbid(unsafe_code)]
 
 mod bridge;
+mod busy;
 mod clock;
 mod clocks;
+mod dds;
 mod facts;
 mod flood;
 mod init;
 mod inside;
+mod launch_clock;
 mod listen;
 mod outbox;
+mod ping;
+mod pong;
 mod ptp;
 mod realtime;
+mod receiving;
 mod recording;
+mod round;
+mod sending;
 mod session;
 mod shared_memory;
 mod tables;
 mod tai;
 mod talk;
+mod timer;
+mod trace;
+mod tracing;
 
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -42,12 +54,25 @@ enum Verb {
     Talk,
     /// Receive streams, each packet stamped on its way in.
     Listen,
+    /// Ask questions, at a rate or each as soon as the one before is answered, and time every answer.
+    Ping,
+    /// Answer the questions of a ping, each leg of the way recorded.
+    Pong,
     /// Bound the offset between two hosts' clocks by exchanging timestamps.
     Clock,
     /// Observe a ptp4l through its management socket, without changing it.
     Ptp(ptp::Asked),
+    /// Ask over Cyclone DDS and take the answers, or answer: every sample recorded.
+    Dds,
+    /// Wait for the instants of a period one after the other, and tell how late the thread came to each: by
+    /// clock_nanosleep or by a timerfd, with the kernel's timer interrupt between them where its tracepoints tell.
+    Timer(timer::Asked),
+    /// Record what the kernel's tracepoints tell of interrupts, softirqs and threads, filtered, and count what was lost.
+    Trace,
     /// Send background load, or take it in.
     Flood,
+    /// Leave this machine for its hypervisor, or call the kernel, again and again.
+    Busy,
     /// Forward known unicast between ports of a kernel bridge before the kernel has made packets of the frames.
     Bridge,
     /// Print what this machine is and how it is tuned, as JSON.
@@ -100,12 +125,21 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().verb {
         Verb::Talk => talk::run(),
         Verb::Listen => listen::run(),
+        Verb::Ping => ping::run(),
+        Verb::Pong => pong::run(),
         Verb::Clock => clock::run(),
-        Verb::Ptp(asked) => match &asked.once {
-            Some(server) => return ptp::run_once(server, &asked),
+        Verb::Ptp(asked) => match asked.run_once() {
+            Some(status) => return status,
             None => ptp::run(),
         },
+        Verb::Dds => dds::run(),
+        Verb::Timer(asked) => match asked.run_once() {
+            Some(status) => return status,
+            None => timer::run(),
+        },
+        Verb::Trace => trace::run(),
         Verb::Flood => flood::run(),
+        Verb::Busy => busy::run(),
         Verb::Bridge => bridge::run(),
         Verb::Facts { interfaces } => return facts::run(&interfaces),
         Verb::Tai(asked) => return tai::run(&asked),

@@ -94,6 +94,7 @@ fn read_back(process: &Process) -> Result<RealtimeFound, Failure> {
     let trouble = |error| failed(error, "the measuring thread", "");
     let scheduling = thread::scheduling().map_err(trouble)?;
     Ok(RealtimeFound {
+        tid: thread::id(),
         policy: scheduling.name().into(),
         priority: scheduling.priority,
         cpus: thread::affinity().map_err(trouble)?,

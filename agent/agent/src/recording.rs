@@ -36,6 +36,17 @@ impl<R> Tap<R> {
             self.full.fetch_add(1, Ordering::Relaxed);
         }
     }
+
+    /// Whether the ring has no more than a quarter of its room left: who may wait for the writer does so.
+    #[inline]
+    pub fn crowded(&self) -> bool {
+        self.ring.slots() <= self.ring.buffer().capacity() / 4
+    }
+
+    /// How many rows it takes now without losing one.
+    pub fn room(&self) -> usize {
+        self.ring.slots()
+    }
 }
 
 /// Tables being set up.
@@ -69,6 +80,13 @@ impl Recorder {
         let (producer, consumer) = RingBuffer::new(capacity);
         self.drains.push(Box::new(Table::<R>::create(&self.prefix, self.run_id, consumer)?));
         Ok(Tap { ring: producer, full: Arc::clone(&self.full) })
+    }
+
+    /// A ring of rows that another thread completes before it hands them to the table's: its hot end, and the one to take
+    /// them from. A row that it has no room for is lost to the table, and counted as such.
+    pub fn ring<R>(&self, capacity: usize) -> (Tap<R>, Consumer<R>) {
+        let (producer, consumer) = RingBuffer::new(capacity);
+        (Tap { ring: producer, full: Arc::clone(&self.full) }, consumer)
     }
 
     /// Starts the writer.

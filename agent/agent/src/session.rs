@@ -2,11 +2,13 @@
 
 use serde::de::DeserializeOwned;
 use std::io::{BufRead, Write};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
-use wire::event::{Event, Failure};
+use std::time::{Duration, Instant};
+use sys::clock::{tai_ns, tai_offset_s};
+use wire::event::{Event, Failure, Ready, RealtimeFound, StreamProgress};
 use wire::spec::Command;
 
 /// Set by the first error that the lab was told.
@@ -95,6 +97,67 @@ pub fn emit(event: &Event) {
     let _ = stdout.write_all(&line).and_then(|()| stdout.flush());
 }
 
+/// What the lab is told once `verb` is set up: that it is, now, and how its measuring thread runs; `local`: its sockets'
+/// addresses.
+///
+/// # Errors
+/// The kernel does not tell TAI − UTC.
+pub fn ready(verb: &'static str, realtime: RealtimeFound, local: Vec<String>) -> Result<Ready, Failure> {
+    Ok(Ready {
+        verb,
+        version: env!("CARGO_PKG_VERSION"),
+        pid: std::process::id(),
+        tai_ns: tai_ns(),
+        tai_offset_s: kernels_tai_offset_s()?,
+        realtime,
+        stamp_key: None,
+        local,
+    })
+}
+
+/// TAI − UTC as the kernel has it, s.
+///
+/// # Errors
+/// It does not tell.
+pub fn kernels_tai_offset_s() -> Result<i32, Failure> {
+    let remedy = "report this: it should not happen";
+    tai_offset_s().map_err(|error| failed(error, "the kernel's TAI offset", remedy))
+}
+
+/// When the lab was last told how far a verb of one stream, 0, is.
+pub struct Progress {
+    told: Instant,
+}
+
+impl Progress {
+    /// Now.
+    pub fn new() -> Self {
+        Self { told: Instant::now() }
+    }
+
+    /// Tells the lab, once a second however often it is called.
+    pub fn tell(&mut self, packets: u64) {
+        if self.told.elapsed() >= Duration::from_secs(1) {
+            self.told = Instant::now();
+            emit(&Event::Progress { tai_ns: tai_ns(), streams: vec![StreamProgress { stream: 0, packets }] });
+        }
+    }
+}
+
+/// The end of a verb for people: its answer is a line on standard output, or what failed is one on standard error.
+pub fn answer(verb: &str, answer: Result<String, String>) -> ExitCode {
+    let told = answer.and_then(|line| {
+        writeln!(std::io::stdout().lock(), "{line}").map_err(|error| format!("standard output: {error}"))
+    });
+    match told {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(what) => {
+            eprintln!("latlab-agent {verb}: {what}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Whether the lab was told of an error: the exit status says it again.
 pub fn told_error() -> bool {
     TOLD_ERROR.load(Ordering::Relaxed)
@@ -103,6 +166,16 @@ pub fn told_error() -> bool {
 /// A failed system call as the lab is told of it.
 pub fn failed(error: sys::Error, place: &str, remedy: &str) -> Failure {
     Failure { what: error.to_string(), place: place.into(), remedy: remedy.into(), errno: Some(error.errno) }
+}
+
+/// A thread of `verb` that panicked, as the lab is told of it; `which`: such as "the sending thread".
+pub fn died(verb: &str, which: &str) -> Failure {
+    Failure {
+        what: format!("{which} ended unexpectedly"),
+        place: verb.into(),
+        remedy: "see standard error for where".into(),
+        errno: None,
+    }
 }
 
 /// A spec that cannot be done, as the lab is told of it.

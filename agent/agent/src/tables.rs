@@ -1,9 +1,9 @@
 //! The columns of each recording.
 
-use arrow_array::{ArrayRef, BooleanArray, Int32Array, Int64Array, UInt8Array, UInt16Array, UInt64Array};
+use arrow_array::{ArrayRef, BooleanArray, Int32Array, Int64Array, StringArray, UInt8Array, UInt16Array, UInt64Array};
 use arrow_schema::{DataType, Field};
 use std::sync::Arc;
-use wire::record::{Clocks, Exchange, Ptp, Received, Sent, Stamp};
+use wire::record::{Clocks, Exchange, Reading, Received, Sent, Stamp, Task, Traced, Woken};
 
 /// A row of a recording: its table's name and columns, and how rows become columns.
 pub trait Row: Copy + Send + 'static {
@@ -26,7 +26,7 @@ fn instants<R>(rows: &[R], of: impl Fn(&R) -> i64) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(rows.iter().map(of)))
 }
 
-fn maybe_instants<R>(rows: &[R], of: impl Fn(&R) -> Option<i64>) -> ArrayRef {
+fn maybe_i64<R>(rows: &[R], of: impl Fn(&R) -> Option<i64>) -> ArrayRef {
     Arc::new(Int64Array::from_iter(rows.iter().map(of)))
 }
 
@@ -76,8 +76,8 @@ impl Row for Received {
             ("stream", false, streams(rows, |r| r.stream)),
             ("sequence", false, sequences(rows, |r| r.sequence)),
             ("launch_tai_ns", false, instants(rows, |r| r.launch_tai_ns)),
-            ("rx_hard_phc_ns", true, maybe_instants(rows, |r| r.rx_hard_phc_ns)),
-            ("rx_soft_real_ns", true, maybe_instants(rows, |r| r.rx_soft_real_ns)),
+            ("rx_hard_phc_ns", true, maybe_i64(rows, |r| r.rx_hard_phc_ns)),
+            ("rx_soft_real_ns", true, maybe_i64(rows, |r| r.rx_soft_real_ns)),
             ("rx_user_tai_ns", false, instants(rows, |r| r.rx_user_tai_ns)),
         ]
     }
@@ -111,7 +111,55 @@ impl Row for Exchange {
     }
 }
 
-impl Row for Ptp {
+impl Row for Woken {
+    const TABLE: &'static str = "timer";
+
+    fn columns(rows: &[Self]) -> Vec<(&'static str, bool, ArrayRef)> {
+        vec![
+            ("stream", false, streams(rows, |r| r.stream)),
+            ("sequence", false, sequences(rows, |r| r.sequence)),
+            ("due_tai_ns", false, instants(rows, |r| r.due_tai_ns)),
+            ("irq_tai_ns", true, maybe_i64(rows, |r| r.irq_tai_ns)),
+            ("woke_tai_ns", false, instants(rows, |r| r.woke_tai_ns)),
+            ("overdue", false, Arc::new(BooleanArray::from_iter(rows.iter().map(|r| Some(r.overdue))))),
+        ]
+    }
+}
+
+impl Row for Traced {
+    const TABLE: &'static str = "trace";
+
+    fn columns(rows: &[Self]) -> Vec<(&'static str, bool, ArrayRef)> {
+        vec![
+            ("tai_ns", false, instants(rows, |r| r.tai_ns)),
+            ("cpu", false, Arc::new(UInt16Array::from_iter_values(rows.iter().map(|r| r.cpu)))),
+            ("event", false, Arc::new(UInt8Array::from_iter_values(rows.iter().map(|r| r.event)))),
+            ("flags", false, Arc::new(UInt8Array::from_iter_values(rows.iter().map(|r| r.flags)))),
+            ("preempt", false, Arc::new(UInt8Array::from_iter_values(rows.iter().map(|r| r.preempt)))),
+            ("pid", false, Arc::new(Int32Array::from_iter_values(rows.iter().map(|r| r.pid)))),
+            ("subject", true, maybe_i64(rows, |r| r.subject)),
+            ("detail", true, maybe_i64(rows, |r| r.detail)),
+        ]
+    }
+}
+
+impl Row for Task {
+    const TABLE: &'static str = "tasks";
+
+    fn columns(rows: &[Self]) -> Vec<(&'static str, bool, ArrayRef)> {
+        let text = |comm: [u8; 16]| {
+            String::from_utf8_lossy(comm.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
+        };
+        vec![
+            ("tai_ns", false, instants(rows, |r| r.tai_ns)),
+            ("pid", false, Arc::new(Int32Array::from_iter_values(rows.iter().map(|r| r.pid)))),
+            ("comm", true, Arc::new(StringArray::from_iter(rows.iter().map(|r| r.comm.map(text))))),
+            ("kernel", true, Arc::new(BooleanArray::from_iter(rows.iter().map(|r| r.kernel)))),
+        ]
+    }
+}
+
+impl Row for Reading {
     const TABLE: &'static str = "ptp";
 
     fn columns(rows: &[Self]) -> Vec<(&'static str, bool, ArrayRef)> {
@@ -124,12 +172,12 @@ impl Row for Ptp {
             ("monotonic_ns", false, instants(rows, |r| r.monotonic_ns)),
             ("answered", false, Arc::new(BooleanArray::from_iter(told().map(|told| Some(told.is_some()))))),
             ("state", false, Arc::new(states)),
-            ("offset_ns", true, maybe_instants(rows, |r| r.status.and_then(|t| t.offset_ns))),
-            ("ingress_ns", true, maybe_instants(rows, |r| r.status.and_then(|t| t.ingress_ns))),
-            ("path_delay_ns", true, maybe_instants(rows, |r| r.status.and_then(|t| t.path_delay_ns))),
+            ("offset_ns", true, maybe_i64(rows, |r| r.status.and_then(|t| t.offset_ns))),
+            ("ingress_ns", true, maybe_i64(rows, |r| r.status.and_then(|t| t.ingress_ns))),
+            ("path_delay_ns", true, maybe_i64(rows, |r| r.status.and_then(|t| t.path_delay_ns))),
             ("grandmaster", true, Arc::new(grandmasters)),
             ("steps_removed", true, Arc::new(steps)),
-            ("frequency_ppt", true, maybe_instants(rows, |r| r.frequency_ppt)),
+            ("frequency_ppt", true, maybe_i64(rows, |r| r.frequency_ppt)),
         ]
     }
 }

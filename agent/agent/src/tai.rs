@@ -3,9 +3,9 @@
 //! Gates and launch times count CLOCK_TAI. Its offset to UTC is 0 until something tells the kernel, and is changed here only
 //! when it is asked for by name.
 
+use crate::session;
 use clap::Args;
 use serde::Serialize;
-use std::io::Write;
 use std::process::ExitCode;
 use sys::clock::{Clock, now_ns, tai_offset_s};
 use sys::timex::{MAX_TAI_OFFSET_S, set_tai_offset_s};
@@ -39,16 +39,7 @@ struct Answer {
 
 /// Success once the answer is on standard output; otherwise what failed is on standard error.
 pub fn run(asked: &Asked) -> ExitCode {
-    let told = answer(asked).and_then(|line| {
-        writeln!(std::io::stdout().lock(), "{line}").map_err(|error| format!("standard output: {error}"))
-    });
-    match told {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(what) => {
-            eprintln!("latlab-agent tai: {what}");
-            ExitCode::FAILURE
-        }
-    }
+    session::answer("tai", answer(asked))
 }
 
 fn answer(asked: &Asked) -> Result<String, String> {

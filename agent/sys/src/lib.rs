@@ -4,6 +4,7 @@
 
 pub mod allocations;
 pub mod clock;
+pub mod counter;
 pub mod descriptor;
 pub mod errqueue;
 pub mod ethtool;
@@ -14,6 +15,7 @@ pub mod local;
 pub mod log;
 mod message;
 pub mod order;
+pub mod peer;
 pub mod poll;
 pub mod port;
 pub mod process;
@@ -23,8 +25,11 @@ pub mod send;
 pub mod shared;
 pub mod signal;
 pub mod socket;
+pub mod tcp;
 pub mod thread;
+pub mod timerfd;
 pub mod timex;
+pub mod tracefs;
 
 /// A system call that failed: which, and with what errno.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +43,7 @@ pub struct Error {
 impl Error {
     /// The calling thread's errno, just set by `call`.
     pub fn last(call: impl Into<String>) -> Self {
-        Self { call: call.into(), errno: std::io::Error::last_os_error().raw_os_error().unwrap_or(0) }
+        Self { call: call.into(), errno: errno() }
     }
 }
 
@@ -49,6 +54,11 @@ impl std::fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// The calling thread's errno.
+fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
 
 /// `Ok(value)` if the call succeeded (did not return −1).
 fn check(value: libc::c_int, call: &str) -> Result<libc::c_int, Error> {

@@ -1,6 +1,7 @@
 //! Receiving one packet with its timestamps.
 
 use crate::message::{Control, for_each_control, timestamps};
+use crate::peer::Peer;
 use crate::socket::Socket;
 use crate::{Error, check};
 use std::os::fd::AsRawFd;
@@ -31,6 +32,12 @@ pub enum Wait {
     Never,
 }
 
+impl Wait {
+    pub(crate) fn flags(self) -> libc::c_int {
+        if self == Self::Never { libc::MSG_DONTWAIT } else { 0 }
+    }
+}
+
 const LARGEST_PACKET: usize = 65_536;
 
 impl Default for Buffer {
@@ -45,6 +52,19 @@ impl Buffer {
     /// # Errors
     /// The interface went away, or another error of the socket.
     pub fn receive(&mut self, socket: &Socket, wait: Wait) -> Result<Option<Packet<'_>>, Error> {
+        self.take(socket, wait, None)
+    }
+
+    /// As [`Self::receive`], and notes in `from` where it came from.
+    ///
+    /// # Errors
+    /// As of [`Self::receive`].
+    pub fn receive_from(&mut self, socket: &Socket, wait: Wait, from: &mut Peer) -> Result<Option<Packet<'_>>, Error> {
+        self.take(socket, wait, Some(from))
+    }
+
+    #[inline]
+    fn take(&mut self, socket: &Socket, wait: Wait, mut from: Option<&mut Peer>) -> Result<Option<Packet<'_>>, Error> {
         let mut vector = libc::iovec { iov_base: self.bytes.as_mut_ptr().cast(), iov_len: self.bytes.len() };
         // SAFETY: all-zero is a valid msghdr.
         let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -52,14 +72,21 @@ impl Buffer {
         header.msg_iovlen = 1;
         header.msg_control = self.control.0.as_mut_ptr().cast();
         header.msg_controllen = self.control.0.len() as _;
-        let flags = if wait == Wait::Never { libc::MSG_DONTWAIT } else { 0 };
+        if let Some(from) = from.as_deref_mut() {
+            header.msg_name = (&raw mut from.address).cast();
+            header.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+        }
         // SAFETY: the header and all it points to are valid for the call.
-        let received = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, flags) };
-        let length = match check(received as libc::c_int, "recvmsg") {
-            Ok(length) => length as usize,
-            Err(Error { errno: libc::EAGAIN | libc::EINTR, .. }) => return Ok(None),
-            Err(error) => return Err(error),
+        let received = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, wait.flags()) };
+        // An error is put into words, which takes memory, only if it is one: a thread that spins gets EAGAIN all the time.
+        let length = match usize::try_from(received) {
+            Ok(length) => length,
+            Err(_) if matches!(crate::errno(), libc::EAGAIN | libc::EINTR) => return Ok(None),
+            Err(_) => return Err(Error::last("recvmsg")),
         };
+        if let Some(from) = from {
+            from.length = header.msg_namelen;
+        }
         let (mut software_ns, mut hardware_ns) = (None, None);
         // SAFETY: `header` was just filled, and its control buffer is ours.
         unsafe {

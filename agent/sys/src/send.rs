@@ -1,6 +1,7 @@
 //! Sending several packets with one call, each with its launch time and its id.
 
-use crate::socket::{Socket, raw_address};
+use crate::peer::Peer;
+use crate::socket::Socket;
 use crate::{Error, check, message::Control};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd;
@@ -22,6 +23,8 @@ pub struct Batch {
     packet_bytes: usize,
     beside: Beside,
     packets: Vec<u8>,
+    /// Where they go, if their socket does not say it.
+    destination: Peer,
     controls: Vec<Control>,
     vectors: Vec<libc::iovec>,
     headers: Vec<libc::mmsghdr>,
@@ -40,13 +43,24 @@ impl Batch {
             packet_bytes,
             beside,
             packets: vec![0; capacity * packet_bytes],
+            destination: Peer::default(),
             controls: vec![Control::new(); capacity],
             vectors: vec![vector; capacity],
             headers: vec![header; capacity],
         }
     }
 
+    /// Has all packets go to `destination` from now on: for a socket that is not connected.
+    pub fn set_destination(&mut self, destination: &Peer) {
+        self.destination = *destination;
+    }
+
     /// The bytes of packet `n`.
+    pub fn packet(&self, n: usize) -> &[u8] {
+        &self.packets[n * self.packet_bytes..(n + 1) * self.packet_bytes]
+    }
+
+    /// The bytes of packet `n`, to be written.
     pub fn packet_mut(&mut self, n: usize) -> &mut [u8] {
         &mut self.packets[n * self.packet_bytes..(n + 1) * self.packet_bytes]
     }
@@ -84,6 +98,10 @@ impl Batch {
             let header = &mut self.headers[n].msg_hdr;
             header.msg_iov = &raw mut self.vectors[n];
             header.msg_iovlen = 1;
+            if self.destination.length > 0 {
+                header.msg_name = (&raw mut self.destination.address).cast();
+                header.msg_namelen = self.destination.length;
+            }
             if control_bytes > 0 {
                 header.msg_control = self.controls[n].0.as_mut_ptr().cast();
                 header.msg_controllen = control_bytes as _;
@@ -128,10 +146,7 @@ pub fn ids_supported() -> bool {
         socket.set_timestamping(crate::socket::Timestamping { tx_software: true, ids: true, ..Default::default() })?;
         let mut batch = Batch::new(1, 1, Beside { id: true, launch_time: false });
         batch.set_beside(0, 0, 1);
-        let (mut discard, length) = raw_address(SocketAddr::from((Ipv4Addr::LOCALHOST, DISCARD)));
-        let header = &mut batch.headers[0].msg_hdr;
-        header.msg_name = (&raw mut discard).cast();
-        header.msg_namelen = length;
+        batch.set_destination(&SocketAddr::from((Ipv4Addr::LOCALHOST, DISCARD)).into());
         Ok(batch.send(&socket, 0, 1))
     };
     // Anything else than a refusal of the id was looked at after the id: no route, for instance.

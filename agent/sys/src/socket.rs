@@ -1,6 +1,7 @@
 //! Sockets for probes: UDP and raw Ethernet, with the options measuring needs.
 
 use crate::clock::Clock;
+use crate::peer::Peer;
 use crate::{Error, check};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -43,6 +44,10 @@ pub struct Frames {
     pub vlan: Option<u16>,
 }
 
+/// The errno by which a connected socket tells of an ICMP answer to an earlier packet: with the next send, which was then not
+/// tried, or the next receive.
+pub const ANSWERED_BY_ICMP: i32 = libc::ECONNREFUSED;
+
 /// include/uapi/linux/if_packet.h
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 
@@ -62,7 +67,7 @@ impl Socket {
     pub fn udp(local: SocketAddr, interface: Option<&str>) -> Result<Self, Error> {
         let socket = Self::udp_of(local)?;
         if let Some(interface) = interface {
-            socket.set_bytes(libc::SOL_SOCKET, libc::SO_BINDTODEVICE, interface.as_bytes(), "SO_BINDTODEVICE")?;
+            socket.bind_to_device(interface)?;
         }
         socket.bind(local)?;
         Ok(socket)
@@ -81,13 +86,40 @@ impl Socket {
         Ok(socket)
     }
 
+    /// A second UDP socket on the address of `first`, which is bound to `interface`: for sending only, by that interface.
+    ///
+    /// What comes in goes to the first: of sockets that both could take a packet, the kernel chooses the one bound to the
+    /// interface, and sooner still one that is connected to its sender (`compute_score`, net/ipv4/udp.c).
+    ///
+    /// # Errors
+    /// The first is no UDP socket, or has no address; there is no such interface.
+    pub fn udp_beside(first: &Self, interface: &str) -> Result<Self, Error> {
+        let local = first
+            .local_address()
+            .map_err(|error| Error { call: "getsockname".into(), errno: error.raw_os_error().unwrap_or(0) })?;
+        let second = Self::udp_of(local)?;
+        // Set once the first is bound, so that it was bound to a port that nobody else had.
+        for socket in [first, &second] {
+            socket.set(libc::SOL_SOCKET, libc::SO_REUSEADDR, &1_i32, "SO_REUSEADDR")?;
+        }
+        // What came in by another interface would stay in its queue for good.
+        second.attach(&mut [libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 }])?;
+        let index = interface_index(interface)?.to_be();
+        match local {
+            SocketAddr::V4(_) => second.set(libc::IPPROTO_IP, libc::IP_UNICAST_IF, &index, "IP_UNICAST_IF")?,
+            SocketAddr::V6(_) => second.set(libc::IPPROTO_IPV6, libc::IPV6_UNICAST_IF, &index, "IPV6_UNICAST_IF")?,
+        }
+        second.bind(local)?;
+        Ok(second)
+    }
+
     fn udp_of(local: SocketAddr) -> Result<Self, Error> {
         let family = if local.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
         Self::new(family, libc::SOCK_DGRAM, 0)
     }
 
-    fn bind(&self, local: SocketAddr) -> Result<(), Error> {
-        let (address, length) = raw_address(local);
+    pub(crate) fn bind(&self, local: SocketAddr) -> Result<(), Error> {
+        let Peer { address, length } = Peer::from(local);
         // SAFETY: `address` is valid for reading `length` bytes.
         let result = unsafe { libc::bind(self.as_raw_fd(), (&raw const address).cast(), length) };
         check(result, &format!("bind {local}")).map(drop)
@@ -98,7 +130,7 @@ impl Socket {
     /// # Errors
     /// There is no route.
     pub fn connect(&self, peer: SocketAddr) -> Result<(), Error> {
-        let (address, length) = raw_address(peer);
+        let Peer { address, length } = Peer::from(peer);
         // SAFETY: `address` is valid for reading `length` bytes.
         let result = unsafe { libc::connect(self.as_raw_fd(), (&raw const address).cast(), length) };
         check(result, &format!("connect {peer}")).map(drop)
@@ -160,15 +192,33 @@ impl Socket {
             instruction(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
             instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
         ];
+        self.attach(&mut program)
+    }
+
+    fn attach(&self, program: &mut [libc::sock_filter]) -> Result<(), Error> {
         let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
         self.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter, "SO_ATTACH_FILTER")
     }
 
-    fn new(family: libc::c_int, kind: libc::c_int, protocol: libc::c_int) -> Result<Self, Error> {
+    /// The owner of a socket just made.
+    ///
+    /// # Safety
+    /// `fd` is open and nobody else's.
+    pub(crate) unsafe fn from_new(fd: RawFd) -> Self {
+        // SAFETY: promised by the caller.
+        Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } }
+    }
+
+    /// Lets the socket send and hear by this interface only.
+    pub(crate) fn bind_to_device(&self, interface: &str) -> Result<(), Error> {
+        self.set_bytes(libc::SOL_SOCKET, libc::SO_BINDTODEVICE, interface.as_bytes(), "SO_BINDTODEVICE")
+    }
+
+    pub(crate) fn new(family: libc::c_int, kind: libc::c_int, protocol: libc::c_int) -> Result<Self, Error> {
         // SAFETY: no pointer is passed.
         let fd = check(unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) }, "socket")?;
         // SAFETY: `fd` is new and nobody else's.
-        Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
+        Ok(unsafe { Self::from_new(fd) })
     }
 
     /// The address the socket is bound to (UDP).
@@ -277,7 +327,7 @@ impl Socket {
         Ok(u64::from(info[SK_MEMINFO_DROPS]))
     }
 
-    fn set<T>(&self, level: libc::c_int, name: libc::c_int, value: &T, call: &str) -> Result<(), Error> {
+    pub(crate) fn set<T>(&self, level: libc::c_int, name: libc::c_int, value: &T, call: &str) -> Result<(), Error> {
         // SAFETY: `value` is valid for reading its own size.
         let result = unsafe {
             let (at, length) = (std::ptr::from_ref(value).cast(), size_of::<T>() as libc::socklen_t);
@@ -311,38 +361,6 @@ pub fn interface_index(interface: &str) -> Result<u32, Error> {
         0 => Err(Error::last(call)),
         index => Ok(index),
     }
-}
-
-/// An address as the kernel takes it, and its length.
-pub(crate) fn raw_address(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
-    // SAFETY: all-zero is a valid sockaddr_storage, which is large and aligned enough for either family.
-    let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
-    let length = match address {
-        SocketAddr::V4(v4) => {
-            let raw = libc::sockaddr_in {
-                sin_family: libc::AF_INET as u16,
-                sin_port: v4.port().to_be(),
-                sin_addr: libc::in_addr { s_addr: u32::from(*v4.ip()).to_be() },
-                sin_zero: [0; 8],
-            };
-            // SAFETY: see above.
-            unsafe { (&raw mut storage).cast::<libc::sockaddr_in>().write(raw) };
-            size_of::<libc::sockaddr_in>()
-        }
-        SocketAddr::V6(v6) => {
-            let raw = libc::sockaddr_in6 {
-                sin6_family: libc::AF_INET6 as u16,
-                sin6_port: v6.port().to_be(),
-                sin6_flowinfo: v6.flowinfo(),
-                sin6_addr: libc::in6_addr { s6_addr: v6.ip().octets() },
-                sin6_scope_id: v6.scope_id(),
-            };
-            // SAFETY: see above.
-            unsafe { (&raw mut storage).cast::<libc::sockaddr_in6>().write(raw) };
-            size_of::<libc::sockaddr_in6>()
-        }
-    };
-    (storage, length as libc::socklen_t)
 }
 
 #[cfg(test)]

@@ -26,6 +26,12 @@ impl Scheduling {
     }
 }
 
+/// The calling thread's number.
+pub fn id() -> u32 {
+    // SAFETY: no argument; it cannot fail.
+    unsafe { libc::gettid() as u32 }
+}
+
 /// Makes the calling thread SCHED_FIFO.
 ///
 /// # Errors

@@ -6,11 +6,15 @@
 
 #![forbid(unsafe_code)]
 
+pub mod dds;
 pub mod envelope;
 pub mod errqueue;
 pub mod event;
 pub mod exchange;
+pub mod expiries;
+pub mod lateness;
 pub mod launch;
+pub mod pace;
 pub mod page;
 pub mod port;
 pub mod probe;
@@ -19,5 +23,7 @@ pub mod record;
 pub mod schedule;
 pub mod sequence;
 pub mod spec;
+pub mod traceable;
+pub mod tracepoint;
 pub mod turns;
 pub mod windows;

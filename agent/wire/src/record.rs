@@ -100,9 +100,60 @@ pub struct Exchange {
     pub t4_tai_ns: i64,
 }
 
+/// An instant that was waited for, and when it was come to (table `timer`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Woken {
+    /// Number of the stream of instants.
+    pub stream: u16,
+    /// Position in it.
+    pub sequence: u64,
+    /// The instant, CLOCK_TAI.
+    pub due_tai_ns: i64,
+    /// When the handler of the timer's interrupt began, by CLOCK_TAI; None: no timer was set, or it was not told.
+    pub irq_tai_ns: Option<i64>,
+    /// When the thread had come to it, CLOCK_TAI.
+    pub woke_tai_ns: i64,
+    /// It had passed when the thread was done with the one before: no timer was set for it.
+    pub overdue: bool,
+}
+
+/// What a tracepoint told, or that records were lost (table `trace`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traced {
+    /// When, CLOCK_TAI.
+    pub tai_ns: i64,
+    /// On which CPU.
+    pub cpu: u16,
+    /// Which tracepoint ([`crate::traceable`]); 0: records of this CPU were lost before this instant.
+    pub event: u8,
+    /// In which state the CPU was: the kernel's `common_flags`.
+    pub flags: u8,
+    /// How deeply it might not be preempted, and not change its CPU: the kernel's `common_preempt_count`.
+    pub preempt: u8,
+    /// The thread that ran there, by the kernel's number; 0 is idle.
+    pub pid: i32,
+    /// What it is of; of lost records how many. None: the kernel does not tell.
+    pub subject: Option<i64>,
+    /// And more.
+    pub detail: Option<i64>,
+}
+
+/// Who a thread is that a trace names (table `tasks`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// When it was looked up, CLOCK_TAI.
+    pub tai_ns: i64,
+    /// Its number.
+    pub pid: i32,
+    /// Its name, ended by a zero where it is shorter; None: it was gone by then.
+    pub comm: Option<[u8; 16]>,
+    /// Whether it is one of the kernel's own; None: it was gone by then.
+    pub kernel: Option<bool>,
+}
+
 /// What a PTP clock said of itself, or that it said nothing (table `ptp`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ptp {
+pub struct Reading {
     /// When the answers were in, or were no longer waited for, CLOCK_TAI.
     pub tai_ns: i64,
     /// The same, CLOCK_MONOTONIC.

@@ -11,8 +11,8 @@ use mirror::{Change, Mirror};
 use program::Program;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use sys::clock::{tai_ns, tai_offset_s};
-use wire::event::{BridgePort, Done, Event, Failure, PortTotals, Ready};
+use sys::clock::tai_ns;
+use wire::event::{BridgePort, Done, Event, Failure, PortTotals};
 use wire::spec::Bridge as Spec;
 
 /// Longest wait for news of the kernel bridge, after which it is seen whether the lab wants an end.
@@ -46,16 +46,7 @@ pub fn run() -> Result<(), Failure> {
     bridge.read_again()?;
     realtime.problems.extend(bridge.program.uncounted.clone());
     emit(&Event::BridgeReady {
-        ready: Ready {
-            verb: "bridge",
-            version: env!("CARGO_PKG_VERSION"),
-            pid: std::process::id(),
-            tai_ns: tai_ns(),
-            tai_offset_s: tai_offset_s().map_err(|error| failed(error, "the kernel's TAI offset", ""))?,
-            realtime,
-            stamp_key: None,
-            local: vec![],
-        },
+        ready: session::ready("bridge", realtime, vec![])?,
         ports: bridge.program.ports.iter().map(port_set_up).collect(),
         fdb: bridge.mirror.len(),
     });

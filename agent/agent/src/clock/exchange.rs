@@ -1,21 +1,26 @@
 //! Questions and answers over the network: the roles `initiator` and `responder`.
 
 use super::log::Log;
-use super::{Comparison, ready, tai_offset};
-use crate::session::{Session, emit, failed};
+use super::{Comparison, Thread, ready};
+use crate::session::{Session, emit, failed, kernels_tai_offset_s};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use sys::clock::tai_ns;
 use sys::receive::{Buffer, Wait};
 use sys::send::{Batch, Beside};
 use sys::socket::{Socket, Timestamping};
-use wire::event::{Done, Event, Failure, RealtimeFound};
+use wire::event::{Done, Event, Failure};
 use wire::exchange::{BYTES, Message};
 use wire::record::Exchange;
 
 const RECEIVE_TIMEOUT_MS: i64 = 50;
 /// Questions whose answers still count, the latest asked. One that takes longer than a period proves no less.
 const AWAITED: usize = 256;
+/// Unanswered questions that keep further ones back: a peer too slow for the period (an emulated guest) would otherwise
+/// have ever more to answer, each answer later than the one before and worth less, and no time for what is measured.
+const UNDER_WAY: usize = 8;
+/// A question that was asked longer ago than this is taken for lost and keeps none back; its answer still counts.
+const TAKEN_FOR_LOST_NS: i64 = 1_000_000_000;
 
 fn trouble(error: sys::Error, address: &SocketAddr) -> Failure {
     failed(
@@ -62,12 +67,12 @@ pub fn respond(
     run_id: u64,
     listen: SocketAddr,
     peer: SocketAddr,
-    found: RealtimeFound,
+    thread: &Thread,
     session: &Session,
 ) -> Result<(), Failure> {
     let socket = open(listen, peer)?;
-    ready(found, local(&socket))?;
-    let offset = tai_offset()?;
+    ready(thread.prepare()?, local(&socket))?;
+    let offset = kernels_tai_offset_s()?;
     let (mut buffer, mut batch) = (Buffer::default(), Batch::new(1, BYTES, Beside::default()));
     let (mut answered, mut lost) = (0, 0);
     while !session.stopped() {
@@ -84,52 +89,77 @@ pub fn respond(
     Ok(())
 }
 
-/// Asks `peer` every `period_ns`, and says what the answers prove.
+/// Questions without an answer so far, by number and t1, the latest last.
+struct Awaited(VecDeque<(u64, i64)>);
+
+impl Awaited {
+    fn new() -> Self {
+        Self(VecDeque::with_capacity(AWAITED))
+    }
+
+    /// Whether one may be asked at `now_tai_ns`.
+    fn has_room(&self, now_tai_ns: i64) -> bool {
+        self.0.iter().rev().nth(UNDER_WAY - 1).is_none_or(|&(_, t1)| now_tai_ns - t1 >= TAKEN_FOR_LOST_NS)
+    }
+
+    /// One was asked; the oldest of too many counts no longer.
+    fn push(&mut self, sequence: u64, t1_tai_ns: i64) {
+        if self.0.len() == AWAITED {
+            self.0.pop_front();
+        }
+        self.0.push_back((sequence, t1_tai_ns));
+    }
+
+    /// Whether it was awaited; it is not any more.
+    fn take(&mut self, sequence: u64, t1_tai_ns: i64) -> bool {
+        let at = self.0.iter().position(|&one| one == (sequence, t1_tai_ns));
+        at.is_some_and(|at| self.0.remove(at).is_some())
+    }
+}
+
+/// Asks `peer` every `period_ns` or as often as it answers, and says what the answers prove.
 ///
 /// # Errors
 /// The socket or the recording cannot be had, or failed.
 pub fn initiate(comparison: &Comparison, source: SocketAddr, peer: SocketAddr, period_ns: i64) -> Result<(), Failure> {
     let socket = open(source, peer)?;
     let mut log = comparison.begin(local(&socket))?;
-    let asked = ask(&socket, comparison, period_ns, &mut log)?;
-    let lost = asked - log.rows();
+    let rounds = ask(&socket, comparison, period_ns, &mut log)?;
+    let lost = rounds - log.rows();
     log.finish(lost)
 }
 
-/// How often it asked: every `period_ns`; an answer counts until [`AWAITED`] more questions have been asked.
+/// How many times a question was due: every `period_ns`. None is asked while [`UNDER_WAY`] are; an answer counts until
+/// [`AWAITED`] more questions have been asked.
 fn ask(socket: &Socket, comparison: &Comparison, period_ns: i64, log: &mut Log) -> Result<u64, Failure> {
     let &Comparison { run_id, session, .. } = comparison;
-    let offset = tai_offset()?;
+    let offset = kernels_tai_offset_s()?;
     let place = |error| failed(error, "the clock exchange", "see whether the interface went away");
     let (mut buffer, mut batch) = (Buffer::default(), Batch::new(1, BYTES, Beside::default()));
-    let mut awaited: VecDeque<(u64, i64)> = VecDeque::with_capacity(AWAITED);
-    let mut asked = 0;
+    let mut awaited = Awaited::new();
+    let mut rounds = 0;
     for (sequence, due) in comparison.rounds(period_ns) {
         let t1_tai_ns = tai_ns();
-        let question = Message { answer: false, run_id, sequence, t1_tai_ns, t2_tai_ns: 0, t3_tai_ns: 0 };
-        batch.packet_mut(0).copy_from_slice(&question.bytes());
-        if awaited.len() == AWAITED {
-            awaited.pop_front();
+        if awaited.has_room(t1_tai_ns) {
+            let question = Message { answer: false, run_id, sequence, t1_tai_ns, t2_tai_ns: 0, t3_tai_ns: 0 };
+            batch.packet_mut(0).copy_from_slice(&question.bytes());
+            awaited.push(sequence, t1_tai_ns);
+            // A refused send is a lost exchange: the peer may not be there yet.
+            let _ = batch.send(socket, 0, 1);
         }
-        awaited.push_back((sequence, t1_tai_ns));
-        // A refused send is a lost exchange: the peer may not be there yet.
-        let _ = batch.send(socket, 0, 1);
         while tai_ns() < due + period_ns && !session.stopped() {
             let Some((answer, t4_tai_ns)) = receive(socket, &mut buffer, offset).map_err(place)? else { continue };
-            let question = (answer.sequence, answer.t1_tai_ns);
-            let Some(at) = awaited.iter().position(|&one| one == question) else { continue };
-            if !answer.answer || answer.run_id != run_id {
+            if !answer.answer || answer.run_id != run_id || !awaited.take(answer.sequence, answer.t1_tai_ns) {
                 continue;
             }
-            awaited.remove(at);
             let Message { sequence: answered, t1_tai_ns, t2_tai_ns, t3_tai_ns, .. } = answer;
             log.push(Exchange { sequence: answered, t1_tai_ns, t2_tai_ns, t3_tai_ns, t4_tai_ns });
             if answered == sequence {
                 break;
             }
         }
-        asked = sequence + 1;
+        rounds = sequence + 1;
         log.progress();
     }
-    Ok(asked)
+    Ok(rounds)
 }

@@ -1,10 +1,8 @@
 //! What was exchanged: recorded as it comes, and what it proves in the end.
 
 use crate::recording::{Recorder, Recording, Tap};
-use crate::session::emit;
-use std::time::Instant;
-use sys::clock::tai_ns;
-use wire::event::{Done, Event, Failure, StreamProgress};
+use crate::session::{Progress, emit};
+use wire::event::{Done, Event, Failure};
 use wire::record::Exchange;
 use wire::{envelope, windows};
 
@@ -17,7 +15,7 @@ pub struct Log {
     tap: Tap<Exchange>,
     recording: Recording,
     rows: Vec<Exchange>,
-    reported: Instant,
+    progress: Progress,
 }
 
 impl Log {
@@ -28,7 +26,7 @@ impl Log {
     pub fn new(prefix: &str, run_id: u64) -> Result<Self, Failure> {
         let mut recorder = Recorder::new(prefix, run_id);
         let tap = recorder.table(RING_ROWS)?;
-        Ok(Self { tap, recording: recorder.start(), rows: Vec::new(), reported: Instant::now() })
+        Ok(Self { tap, recording: recorder.start(), rows: Vec::new(), progress: Progress::new() })
     }
 
     /// Adds an exchange.
@@ -44,11 +42,7 @@ impl Log {
 
     /// Tells the lab how far it is, once a second however often it is called.
     pub fn progress(&mut self) {
-        if self.reported.elapsed().as_secs() >= 1 {
-            self.reported = Instant::now();
-            let packets = self.rows();
-            emit(&Event::Progress { tai_ns: tai_ns(), streams: vec![StreamProgress { stream: 0, packets }] });
-        }
+        self.progress.tell(self.rows());
     }
 
     /// Finishes the recording and tells the lab what the exchanges prove, and that `lost` came to nothing.

@@ -6,12 +6,12 @@ mod page_reader;
 mod page_writer;
 mod ptp;
 
-use crate::realtime::{prepare_process, prepare_thread};
-use crate::session::{self, Session, emit, failed, refused};
+use crate::realtime::{Process, prepare_process, prepare_thread};
+use crate::session::{self, Session, emit, refused};
 use log::Log;
-use sys::clock::{sleep_until_tai, tai_ns, tai_offset_s};
-use wire::event::{Event, Failure, Ready, RealtimeFound};
-use wire::spec::Clock;
+use sys::clock::{sleep_until_tai, tai_ns};
+use wire::event::{Event, Failure, RealtimeFound};
+use wire::spec::{Clock, Realtime};
 
 /// Longest sleep, so that a request to stop is seen.
 const LONGEST_WAIT_NS: i64 = 50_000_000;
@@ -24,25 +24,39 @@ pub fn run() -> Result<(), Failure> {
     let (spec, session) = session::open::<Clock>("clock")?;
     spec.check().map_err(refused)?;
     let process = prepare_process(spec.realtime())?;
-    let found = prepare_thread(spec.realtime(), &process)?;
+    let thread = Thread { realtime: spec.realtime().clone(), process };
+    let session = &session;
     match spec {
-        Clock::Responder { run_id, listen, peer, .. } => exchange::respond(run_id, listen, peer, found, &session),
+        Clock::Responder { run_id, listen, peer, .. } => exchange::respond(run_id, listen, peer, &thread, session),
         Clock::Initiator { run_id, source, peer, period_ns, count, recording, .. } => {
-            let comparison = Comparison { run_id, count, recording: &recording, found, session: &session };
+            let comparison = Comparison { run_id, count, recording: &recording, thread, session };
             exchange::initiate(&comparison, source, peer, period_ns.max(1))
         }
         Clock::PageWriter { run_id, page, listen, peer, burst_ns, .. } => {
             let page = page_writer::Page { path: &page, listen, peer, burst_ns };
-            page_writer::write(run_id, &page, found, &session)
+            page_writer::write(run_id, &page, &thread, session)
         }
         Clock::PageReader { run_id, device, knock, period_ns, count, recording, .. } => {
-            let comparison = Comparison { run_id, count, recording: &recording, found, session: &session };
+            let comparison = Comparison { run_id, count, recording: &recording, thread, session };
             page_reader::read(&comparison, &device, knock, period_ns)
         }
         Clock::Ptp { run_id, device, host_tai_offset_s, period_ns, count, recording, .. } => {
-            let comparison = Comparison { run_id, count, recording: &recording, found, session: &session };
+            let comparison = Comparison { run_id, count, recording: &recording, thread, session };
             ptp::read(&comparison, &device, host_tai_offset_s, period_ns.max(1))
         }
+    }
+}
+
+/// How the measuring thread is to run.
+struct Thread {
+    realtime: Realtime,
+    process: Process,
+}
+
+impl Thread {
+    /// Has the calling thread run so. Threads that are started later would run so, too: none is to be.
+    fn prepare(&self) -> Result<RealtimeFound, Failure> {
+        prepare_thread(&self.realtime, &self.process)
     }
 }
 
@@ -53,26 +67,22 @@ struct Comparison<'a> {
     count: u64,
     /// The recording's path, without its table's name.
     recording: &'a str,
-    found: RealtimeFound,
+    thread: Thread,
     session: &'a Session,
 }
 
 impl Comparison<'_> {
     /// Its log; the lab has been told that all is set up. `local`: the socket's address, where there is one.
     fn begin(&self, local: Option<String>) -> Result<Log, Failure> {
-        let log = self.log()?;
-        self.ready(local)?;
+        let (log, found) = self.log()?;
+        ready(found, local)?;
         Ok(log)
     }
 
-    /// Its log.
-    fn log(&self) -> Result<Log, Failure> {
-        Log::new(self.recording, self.run_id)
-    }
-
-    /// Tells the lab that all is set up; `local`: the socket's address, where there is one.
-    fn ready(&self, local: Option<String>) -> Result<(), Failure> {
-        ready(self.found.clone(), local)
+    /// Its log, whose writer is an ordinary thread, and how this thread runs from now on.
+    fn log(&self) -> Result<(Log, RealtimeFound), Failure> {
+        let log = Log::new(self.recording, self.run_id)?;
+        Ok((log, self.thread.prepare()?))
     }
 
     /// The number of each question or reading and when it is due, CLOCK_TAI ns, not before it is: one every `period_ns`,
@@ -88,21 +98,8 @@ impl Comparison<'_> {
 
 /// Tells the lab that all is set up; `local`: the socket's address, where there is one.
 fn ready(realtime: RealtimeFound, local: Option<String>) -> Result<(), Failure> {
-    emit(&Event::Ready(Ready {
-        verb: "clock",
-        version: env!("CARGO_PKG_VERSION"),
-        pid: std::process::id(),
-        tai_ns: tai_ns(),
-        tai_offset_s: tai_offset()?,
-        realtime,
-        stamp_key: None,
-        local: local.into_iter().collect(),
-    }));
+    emit(&Event::Ready(session::ready("clock", realtime, local.into_iter().collect())?));
     Ok(())
-}
-
-fn tai_offset() -> Result<i32, Failure> {
-    tai_offset_s().map_err(|error| failed(error, "the kernel's TAI offset", ""))
 }
 
 /// Sleeps until CLOCK_TAI reads `due`, or the session is over.

@@ -1,7 +1,7 @@
 //! Knocking, and looking at the host's clock on a page of shared memory: the role `page-reader`.
 
-use super::Comparison;
 use super::log::Log;
+use super::{Comparison, ready};
 use crate::session::failed;
 use crate::shared_memory;
 use std::fs::File;
@@ -38,7 +38,7 @@ pub fn read(comparison: &Comparison, device: &str, knock: Knock, period_ns: i64)
     let path = if device == "auto" { shared_memory::find()? } else { device.into() };
     let mut reader =
         Reader { words: open(&path)?, run_id: comparison.run_id, knocker: Knocker::new(knock)?, knocked: Vec::new() };
-    let mut log = comparison.log()?;
+    let (mut log, found) = comparison.log()?;
     let (began, mut told, mut lost) = (tai_ns(), false, 0);
     let (mut looks, mut knocked) = (Vec::new(), None::<Instant>);
     for _ in comparison.rounds(period_ns) {
@@ -50,7 +50,7 @@ pub fn read(comparison: &Comparison, device: &str, knock: Knock, period_ns: i64)
             lost += keep(&mut log, &reader.answers(), &looks);
         }
         if !told && (log.rows() > 0 || tai_ns() > began + FIRST_NS) {
-            comparison.ready(None)?;
+            ready(found.clone(), None)?;
             told = true;
         }
         knocked = Some(Instant::now());

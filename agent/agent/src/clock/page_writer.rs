@@ -1,6 +1,6 @@
 //! Showing this host's clock to its guests on a page of shared memory: the role `page-writer`.
 
-use super::ready;
+use super::{Thread, ready};
 use crate::session::{Session, emit, failed};
 use std::fs::File;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use sys::order::settle;
 use sys::receive::{Buffer, Wait};
 use sys::shared::SharedWords;
 use sys::socket::{Socket, Timestamping};
-use wire::event::{Done, Event, Failure, RealtimeFound};
+use wire::event::{Done, Event, Failure};
 use wire::page;
 
 /// How long it stays on a CPU in a burst: a look takes a guest less than a microsecond, an emulated one three.
@@ -34,7 +34,7 @@ pub struct Page<'a> {
 ///
 /// # Errors
 /// The page or the socket cannot be had.
-pub fn write(run_id: u64, page: &Page, found: RealtimeFound, session: &Session) -> Result<(), Failure> {
+pub fn write(run_id: u64, page: &Page, thread: &Thread, session: &Session) -> Result<(), Failure> {
     let (_held, words) = open(page.path)?;
     let trouble = |error| failed(error, &page.listen.to_string(), "end what else uses this address, or bring `lo` up");
     let mut knocks = Knocks { socket: listen(page).map_err(trouble)?, buffer: Buffer::default(), words: &words };
@@ -51,7 +51,7 @@ pub fn write(run_id: u64, page: &Page, found: RealtimeFound, session: &Session) 
     ] {
         words.store(at, value);
     }
-    ready(found, None)?;
+    ready(thread.prepare()?, None)?;
     let cpus = sys::thread::affinity().unwrap_or_default();
     let mut turns = cpus.iter().cycle().copied();
     let (mut answered, mut lost, mut head) = (0, 0, 0);

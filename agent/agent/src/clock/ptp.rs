@@ -1,7 +1,7 @@
 //! The VM host's clock as a PTP clock in the guest: the role `ptp`.
 
-use super::{Comparison, tai_offset};
-use crate::session::failed;
+use super::Comparison;
+use crate::session::{failed, kernels_tai_offset_s};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use sys::ptp::{Reading, readings};
@@ -14,23 +14,32 @@ const PTP_CLOCKS: &str = "/sys/class/ptp";
 const KVM: &str = "KVM virtual PTP";
 const NS_PER_S: i64 = 1_000_000_000;
 
+const KVM_OPENED: &str = "load the module ptp_kvm, and run as root";
+const KVM_READ: &str =
+    "see whether this KVM host's own clocksource is the TSC, or exchange timestamps over the network instead";
+const CARD_OPENED: &str = "see which clock the card has (ethtool -T INTERFACE: PTP Hardware Clock), and run as root";
+const CARD_READ: &str =
+    "see whether the card's driver tells its time (phc_ctl DEVICE get), or use timestamps: software";
+
 /// Reads the clock every `period_ns`, and says what the readings prove.
 ///
 /// # Errors
 /// There is no such clock, it cannot be read, or the recording failed.
 pub fn read(comparison: &Comparison, device: &str, host_tai_offset_s: i32, period_ns: i64) -> Result<(), Failure> {
-    let path = if device == "auto" { find_clock(Path::new(PTP_CLOCKS))? } else { device.into() };
+    let (path, to_open, to_read) = if device == "auto" {
+        (find_clock(Path::new(PTP_CLOCKS))?, KVM_OPENED, KVM_READ)
+    } else {
+        (device.into(), CARD_OPENED, CARD_READ)
+    };
     let place = path.to_string_lossy().into_owned();
     let clock = File::open(&path).map_err(|error| Failure {
         what: format!("the PTP clock: {error}"),
         place: place.clone(),
-        remedy: "load the module ptp_kvm, and run as root".into(),
+        remedy: to_open.into(),
         errno: error.raw_os_error(),
     })?;
-    let offsets = (i64::from(host_tai_offset_s) * NS_PER_S, i64::from(tai_offset()?) * NS_PER_S);
-    let remedy =
-        "see whether this KVM host's own clocksource is the TSC, or exchange timestamps over the network instead";
-    let read = || readings(&clock).map_err(|error| failed(error, &place, remedy));
+    let offsets = (i64::from(host_tai_offset_s) * NS_PER_S, i64::from(kernels_tai_offset_s()?) * NS_PER_S);
+    let read = || readings(&clock).map_err(|error| failed(error, &place, to_read));
     // A clock that is there and cannot be read is told before anything is measured.
     read()?;
     let mut log = comparison.begin(None)?;

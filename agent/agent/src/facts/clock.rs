@@ -12,6 +12,8 @@ pub struct Clock {
     source: Option<String>,
     /// What it could count with.
     available_sources: Option<Vec<String>>,
+    /// Period of the timer tick.
+    tick_ns: Option<i64>,
     /// TAI − UTC; 0 until something has told the kernel.
     tai_offset_s: Option<i32>,
     /// The kernel calls its clock synchronised.
@@ -42,13 +44,14 @@ pub struct Phc {
 }
 
 impl Clock {
-    /// The clocks of `tree`; `timex` is how the kernel's own is steered.
-    pub fn read(tree: &Tree, timex: Option<Timex>) -> Self {
+    /// The clocks of `tree`; `timex` is how the kernel's own is steered, `tick_ns` the period of its tick.
+    pub fn read(tree: &Tree, timex: Option<Timex>, tick_ns: Option<i64>) -> Self {
         let source = |name: &str| tree.text(format!("sys/devices/system/clocksource/clocksource0/{name}"));
         Self {
             source: source("current_clocksource"),
             available_sources: source("available_clocksource")
                 .map(|text| text.split_whitespace().map(str::to_owned).collect()),
+            tick_ns,
             tai_offset_s: timex.map(|t| t.tai_offset_s),
             synchronised: timex.map(|t| t.synchronised),
             status: timex.map(|t| flags(t.status)),
@@ -95,7 +98,8 @@ mod tests {
 
     #[test]
     fn a_steered_clock_says_how() {
-        let clock = Clock::read(&Fixture::i225_board(), Some(STEERED));
+        let clock = Clock::read(&Fixture::i225_board(), Some(STEERED), Some(4_000_000));
+        assert_eq!(clock.tick_ns, Some(4_000_000));
         assert_eq!(clock.status, Some(vec!["STA_PLL", "STA_NANO"]));
         assert_eq!((clock.synchronised, clock.tai_offset_s), (Some(true), Some(37)));
         assert_eq!(clock.source.as_deref(), Some("tsc"));
@@ -104,9 +108,9 @@ mod tests {
 
     #[test]
     fn a_hardware_clock_names_the_interface_it_stamps_for() {
-        let clock = Clock::read(&Fixture::i225_board(), None);
+        let clock = Clock::read(&Fixture::i225_board(), None, None);
         assert_eq!(clock.phcs[&0].max_adjustment_ppb, Some(62_499_999));
         assert_eq!(clock.phcs[&0].interfaces.as_deref(), Some(&["enp3s0".to_owned()][..]));
-        assert!(Clock::read(&Fixture::virtio_guest(), None).phcs.is_empty());
+        assert!(Clock::read(&Fixture::virtio_guest(), None, None).phcs.is_empty());
     }
 }

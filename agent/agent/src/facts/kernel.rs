@@ -29,7 +29,29 @@ pub struct Kernel {
     sysctl: BTreeMap<&'static str, Option<String>>,
     /// Loaded modules.
     modules: Option<Vec<String>>,
+    /// How often its log complains of what makes packets late, by complaint.
+    complaints: BTreeMap<&'static str, usize>,
 }
+
+/// What the kernel says of itself when something held it up, and how it says it.
+const COMPLAINTS: &[(&str, &[&str])] = &[
+    ("clock_unstable", &["Marking clocksource "]),
+    ("hard_lockup", &["detected hard LOCKUP"]),
+    ("hardware_error", &["[Hardware Error]"]),
+    ("hrtimer_interrupt", &["hrtimer: interrupt took"]),
+    ("hung_task", &["blocked for more than"]),
+    ("oops", &["Oops:", "kernel BUG at"]),
+    ("out_of_memory", &["Out of memory: Killed"]),
+    ("rcu_stall", &["self-detected stall on CPU", "detected stalls on CPUs/tasks"]),
+    ("scheduling_while_atomic", &["BUG: scheduling while atomic"]),
+    ("soft_lockup", &["BUG: soft lockup"]),
+    ("softirq_pending", &["NOHZ tick-stop error"]),
+    ("throttled_by_heat", &["cpu clock throttled"]),
+    ("transmit_queue_stuck", &["NETDEV WATCHDOG"]),
+    ("tx_timestamp_hang", &["clearing Tx timestamp hang"]),
+    ("warning", &["WARNING: CPU:"]),
+    ("workqueue_lockup", &["BUG: workqueue lockup"]),
+];
 
 /// Build options that decide what real-time work this kernel can do.
 const CONFIG: &[&str] = &[
@@ -77,8 +99,8 @@ const SYSCTL: &[&str] = &[
 ];
 
 impl Kernel {
-    /// The kernel of `tree`.
-    pub fn read(tree: &Tree) -> Self {
+    /// The kernel of `tree`, and its log.
+    pub fn read(tree: &Tree, log: Option<&str>) -> Self {
         let release = tree.text("proc/sys/kernel/osrelease");
         let version = tree.text("proc/sys/kernel/version");
         let command_line = tree.text("proc/cmdline");
@@ -93,6 +115,7 @@ impl Kernel {
             config: config(tree, release.as_deref()),
             sysctl: SYSCTL.iter().map(|name| (*name, tree.text(sysctl_path(name)))).collect(),
             modules: tree.text("proc/modules").map(|text| modules(&text)),
+            complaints: log.map(complaints).unwrap_or_default(),
             release,
             version,
             command_line,
@@ -150,6 +173,12 @@ fn uptime_ns(text: &str) -> Option<i64> {
     Some((seconds * 1e9).round() as i64)
 }
 
+/// How often each complaint stands in the log.
+fn complaints(log: &str) -> BTreeMap<&'static str, usize> {
+    let count = |said: &[&str]| log.lines().filter(|line| said.iter().any(|words| line.contains(words))).count();
+    COMPLAINTS.iter().map(|(name, said)| (*name, count(said))).collect()
+}
+
 fn modules(text: &str) -> Vec<String> {
     let mut names: Vec<String> =
         text.lines().filter_map(|line| Some(line.split_whitespace().next()?.to_owned())).collect();
@@ -164,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_real_time_kernel_is_recognised() {
-        let kernel = Kernel::read(&Fixture::i225_board());
+        let kernel = Kernel::read(&Fixture::i225_board(), None);
         assert_eq!(kernel.preempt_rt, Some(true));
         assert_eq!(kernel.preemption.as_deref(), Some("rt"));
         assert_eq!(kernel.release.as_deref(), Some("6.1.0-26-rt-amd64"));
@@ -174,16 +203,16 @@ mod tests {
     #[test]
     fn the_version_tells_of_preempt_rt_where_the_kernel_has_no_file_for_it() {
         let rt = Fixture::from_text("=== proc/sys/kernel/version\n#1 SMP PREEMPT_RT Debian 6.12.48-1\n");
-        assert_eq!(Kernel::read(&rt).preempt_rt, Some(true));
-        assert_eq!(Kernel::read(&Fixture::virtio_guest()).preempt_rt, Some(false));
-        assert_eq!(Kernel::read(&Fixture::empty()).preempt_rt, None);
+        assert_eq!(Kernel::read(&rt, None).preempt_rt, Some(true));
+        assert_eq!(Kernel::read(&Fixture::virtio_guest(), None).preempt_rt, Some(false));
+        assert_eq!(Kernel::read(&Fixture::empty(), None).preempt_rt, None);
     }
 
     #[test]
     fn dynamic_preemption_is_what_was_chosen() {
         let read = |extra: &str| {
             let text = format!("=== proc/sys/kernel/version\n#1 SMP PREEMPT_DYNAMIC Debian\n{extra}");
-            Kernel::read(&Fixture::from_text(&text)).preemption
+            Kernel::read(&Fixture::from_text(&text), None).preemption
         };
         assert_eq!(read("=== sys/kernel/debug/sched/preempt\nnone voluntary (full) lazy\n").as_deref(), Some("full"));
         assert_eq!(read("=== proc/cmdline\nquiet preempt=lazy ro\n").as_deref(), Some("lazy"));
@@ -192,17 +221,26 @@ mod tests {
 
     #[test]
     fn an_option_the_configuration_does_not_mention_is_off() {
-        let kernel = Kernel::read(&Fixture::i225_board());
+        let kernel = Kernel::read(&Fixture::i225_board(), None);
         assert_eq!(kernel.config["CONFIG_NET_SCH_TAPRIO"].as_deref(), Some("m"));
         assert_eq!(kernel.config["CONFIG_RT_GROUP_SCHED"].as_deref(), Some("n"));
-        assert_eq!(Kernel::read(&Fixture::virtio_guest()).config["CONFIG_HZ"], None);
+        assert_eq!(Kernel::read(&Fixture::virtio_guest(), None).config["CONFIG_HZ"], None);
     }
 
     #[test]
     fn loaded_modules_are_listed_by_name() {
-        let modules = Kernel::read(&Fixture::i225_board()).modules.unwrap();
+        let modules = Kernel::read(&Fixture::i225_board(), None).modules.unwrap();
         assert_eq!(modules, ["igc", "sch_etf", "sch_taprio"]);
-        assert_eq!(Kernel::read(&Fixture::virtio_guest()).modules, None);
+        assert_eq!(Kernel::read(&Fixture::virtio_guest(), None).modules, None);
+    }
+
+    #[test]
+    fn complaints_are_counted_and_a_log_that_cannot_be_read_has_none() {
+        let log = "<4>[ 7.1] hrtimer: interrupt took 92843 ns\n<3>[ 9.0] watchdog: BUG: soft lockup - CPU#1 stuck\n\
+                   <3>[ 33.2] watchdog: BUG: soft lockup - CPU#1 stuck\n<6>[ 40.0] igb: all is well\n";
+        let complaints = Kernel::read(&Fixture::empty(), Some(log)).complaints;
+        assert_eq!((complaints["hrtimer_interrupt"], complaints["soft_lockup"], complaints["oops"]), (1, 2, 0));
+        assert!(Kernel::read(&Fixture::empty(), None).complaints.is_empty());
     }
 
     #[test]

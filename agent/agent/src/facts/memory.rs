@@ -22,6 +22,10 @@ pub struct Memory {
     swapped_out_pages: Option<u64>,
     /// Page faults that waited for a disk since boot.
     major_faults: Option<u64>,
+    /// Times a program waited while the kernel moved pages together, since boot.
+    compaction_stalls: Option<u64>,
+    /// Huge pages made of a program's small ones, since boot.
+    huge_pages_collapsed: Option<u64>,
     /// Reserved huge pages.
     huge_pages: Option<u64>,
     /// Reserved huge pages nobody uses.
@@ -52,6 +56,8 @@ impl Memory {
             swapped_in_pages: count("pswpin"),
             swapped_out_pages: count("pswpout"),
             major_faults: count("pgmajfault"),
+            compaction_stalls: count("compact_stall"),
+            huge_pages_collapsed: count("thp_collapse_alloc"),
             huge_pages: bytes("HugePages_Total:"),
             huge_pages_free: bytes("HugePages_Free:"),
             huge_page_bytes: bytes("Hugepagesize:"),
@@ -90,6 +96,14 @@ mod tests {
         assert_eq!(memory.huge_pages, Some(0));
         assert_eq!(memory.swapped_out_pages, Some(0));
         assert_eq!(memory.transparent_huge_pages.as_deref(), Some("madvise"));
+        assert_eq!((memory.compaction_stalls, memory.huge_pages_collapsed), (None, None));
+    }
+
+    #[test]
+    fn what_the_kernel_did_to_make_huge_pages_is_counted() {
+        let tree = Fixture::from_text("=== proc/vmstat\ncompact_stall 3\nthp_collapse_alloc 17\n");
+        let memory = Memory::read(&tree);
+        assert_eq!((memory.compaction_stalls, memory.huge_pages_collapsed), (Some(3), Some(17)));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 mod agent;
 mod clock;
 mod cpu;
-mod cpus;
+pub mod cpus;
 #[cfg(test)]
 mod fixture;
 mod interrupts;
@@ -19,6 +19,7 @@ mod processes;
 mod qdiscs;
 mod scheduler;
 mod softirqs;
+pub mod threads;
 mod times;
 mod tree;
 
@@ -30,7 +31,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 use sys::ethtool::Ethtool;
-use tree::Tree;
+pub use tree::Tree;
 
 /// What the machine is and how it is tuned, at one moment.
 #[derive(Debug, Serialize)]
@@ -54,6 +55,7 @@ pub struct Facts {
 pub fn collect(interfaces: &[String]) -> Facts {
     let tree = Tree::machine();
     let taken_tai_ns = sys::clock::tai_ns();
+    let log = sys::log::kernel_log().ok();
     let stat = tree.text("proc/stat").map(|text| times::stat(&text)).unwrap_or_default();
     let interrupts = interrupts::Interrupts::read(&tree);
     let ethtool = Ethtool::open().ok();
@@ -67,15 +69,15 @@ pub fn collect(interfaces: &[String]) -> Facts {
         format: "latlab.facts/1",
         taken_tai_ns,
         agent: agent::Agent::read(&tree),
-        clock: clock::Clock::read(&tree, sys::timex::timex().ok()),
+        clock: clock::Clock::read(&tree, sys::timex::timex().ok(), sys::clock::tick_ns()),
         cpu: cpu::Cpu::read(&tree, &stat),
         interfaces: interfaces.collect(),
         interrupts,
-        kernel: kernel::Kernel::read(&tree),
+        kernel: kernel::Kernel::read(&tree, log.as_deref()),
         machine: machine::Machine::read(&tree, sys::hypervisor::signature()),
         memory: memory::Memory::read(&tree),
         processes: processes::Processes::read(&tree),
-        scheduler: scheduler::Scheduler::read(&tree, &stat, sys::log::kernel_log().ok().as_deref()),
+        scheduler: scheduler::Scheduler::read(&tree, &stat, log.as_deref()),
         softirqs: softirqs::Softirqs::read(&tree),
     }
 }
@@ -103,6 +105,7 @@ mod tests {
 
     /// Keys whose values are keyed by things of the machine: a CPU, a counter, an option, …
     const BY_THING: &[&str] = &[
+        "complaints",
         "config",
         "cpu_counts",
         "cpus",
@@ -119,6 +122,7 @@ mod tests {
         "rx_queues",
         "statistics",
         "sysctl",
+        "threads",
         "tx_queues",
         "vulnerabilities",
     ];
@@ -145,7 +149,7 @@ mod tests {
         for facts in [
             serde_json::to_value(collect(&["lo".to_owned()])).unwrap(),
             serde_json::to_value(nic::tests::answered()).unwrap(),
-            serde_json::to_value(clock::Clock::read(&board, None)).unwrap(),
+            serde_json::to_value(clock::Clock::read(&board, None, None)).unwrap(),
             serde_json::to_value(cpu::Cpu::read(&board, &stat)).unwrap(),
             serde_json::to_value(processes::Processes::read(&board)).unwrap(),
             serde_json::to_value(scheduler::Scheduler::read(&debugfs, &stat, None)).unwrap(),
@@ -166,6 +170,7 @@ mod tests {
         assert!(facts["memory"]["total_bytes"].as_u64().unwrap() > 0);
         assert!(facts["scheduler"]["rt_runtime_us"].is_i64());
         assert!(facts["taken_tai_ns"].as_i64().unwrap() > 0);
+        assert!(facts["clock"]["tick_ns"].as_i64().unwrap() >= 1_000_000 / 2);
         assert!(facts["interfaces"].get("lo").is_none());
     }
 
@@ -183,11 +188,11 @@ mod tests {
         assert_eq!((&cpu["online"], &cpu["steal_ns"], &cpu["isolated"]), (&Value::Null, &Value::Null, &Value::Null));
         let scheduler = scheduler::Scheduler::read(&tree, &times::Stat::default(), None);
         assert_eq!(serde_json::to_value(scheduler).unwrap()["rt_runtime_us"], Value::Null);
-        let clock = serde_json::to_value(clock::Clock::read(&tree, None)).unwrap();
+        let clock = serde_json::to_value(clock::Clock::read(&tree, None, None)).unwrap();
         assert_eq!(clock["synchronised"], Value::Null);
         for section in [
             serde_json::to_value(memory::Memory::read(&tree)).unwrap(),
-            serde_json::to_value(kernel::Kernel::read(&tree)).unwrap(),
+            serde_json::to_value(kernel::Kernel::read(&tree, None)).unwrap(),
             serde_json::to_value(softirqs::Softirqs::read(&tree)).unwrap(),
             serde_json::to_value(machine::Machine::read(&tree, None)).unwrap(),
             serde_json::to_value(interrupts::Interrupts::read(&tree)).unwrap(),

@@ -1,9 +1,9 @@
 //! Which running programs move interrupts or clocks, and how the kernel's own threads are scheduled.
 
+use super::threads::{self, Stat, Thread};
 use super::tree::Tree;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use sys::thread::Scheduling;
 
 /// Which running programs move interrupts or clocks, and how the kernel's own threads are scheduled.
 #[derive(Debug, Serialize)]
@@ -12,6 +12,8 @@ pub struct Processes {
     irqbalance: Option<bool>,
     /// Programs that steer clocks.
     clock_daemons: Option<Vec<String>>,
+    /// Threads of virtual machines and of programs that steer clocks, by name.
+    threads: BTreeMap<String, Thread>,
     /// Kernel threads on a packet's way, by name.
     kernel_threads: BTreeMap<String, KernelThread>,
 }
@@ -35,6 +37,9 @@ pub struct KernelThread {
 const CLOCK_DAEMONS: &[&str] =
     &["chronyd", "ntp-daemon", "ntpd", "openntpd", "phc2sys", "ptp4l", "statime-linux", "systemd-timesyn", "ts2phc"];
 
+/// How the names of processes that run virtual machines begin.
+const VIRTUAL_MACHINE: &str = "qemu";
+
 /// How the names of kernel threads on a packet's way begin.
 const ON_THE_WAY: &[&str] =
     &["irq/", "ksoftirqd/", "ktimers/", "napi/", "ptp", "rcuc/", "rcuog/", "rcuop/", "rcu_preempt", "vhost-"];
@@ -51,6 +56,13 @@ impl Processes {
             clock_daemons: named.as_ref().map(|_| {
                 CLOCK_DAEMONS.iter().filter(|name| running(name) == Some(true)).map(|name| (*name).to_owned()).collect()
             }),
+            threads: threads::of_programs(
+                tree,
+                named
+                    .iter()
+                    .flatten()
+                    .filter(|(_, comm)| comm.starts_with(VIRTUAL_MACHINE) || CLOCK_DAEMONS.contains(&comm.as_str())),
+            ),
             kernel_threads: named
                 .iter()
                 .flatten()
@@ -67,40 +79,13 @@ fn kernel_thread(tree: &Tree, pid: usize) -> Option<KernelThread> {
     if !stat.of_kernel {
         return None;
     }
-    let status = tree.text(format!("proc/{pid}/status"));
-    let allowed = status.as_deref().and_then(|s| s.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")));
     Some(KernelThread {
         pid: u32::try_from(pid).ok()?,
         policy: stat.scheduling.map(|scheduling| scheduling.name()),
         priority: stat.scheduling.map(|scheduling| scheduling.priority),
         nice: stat.nice,
-        cpus: allowed.and_then(super::cpus::list),
+        cpus: threads::allowed(tree, &format!("proc/{pid}")),
     })
-}
-
-/// What /proc/PID/stat tells of a thread's scheduling (proc_pid_stat(5)).
-#[derive(Debug, PartialEq, Eq)]
-struct Stat {
-    of_kernel: bool,
-    nice: Option<i32>,
-    scheduling: Option<Scheduling>,
-}
-
-impl Stat {
-    fn parse(text: &str) -> Option<Self> {
-        const PF_KTHREAD: u32 = 0x0020_0000;
-        // The name, in parentheses, may hold anything; what follows its end begins with field 3.
-        let (_, after) = text.rsplit_once(')')?;
-        let fields: Vec<&str> = after.split_whitespace().collect();
-        let field = |number: usize| fields.get(number - 3).copied();
-        let flags: u32 = field(9)?.parse().ok()?;
-        let number = |at: usize| field(at)?.parse::<i32>().ok();
-        Some(Self {
-            of_kernel: flags & PF_KTHREAD != 0,
-            nice: number(19),
-            scheduling: number(41).zip(number(40)).map(|(policy, priority)| Scheduling { policy, priority }),
-        })
-    }
 }
 
 #[cfg(test)]
@@ -121,6 +106,11 @@ mod tests {
         let processes = Processes::read(&Fixture::i225_board());
         assert_eq!(processes.irqbalance, Some(true));
         assert_eq!(processes.clock_daemons.unwrap(), ["phc2sys", "ptp4l"]);
+        let threads: Vec<&str> = processes.threads.keys().map(String::as_str).collect();
+        assert_eq!(
+            threads,
+            ["phc2sys.1 phc2sys", "ptp4l.1 ptp4l", "qemu-system-x86.1 CPU 0/KVM", "qemu-system-x86.1 qemu-system-x86"]
+        );
         // ptp4l is a program, though its name begins like that of a kernel thread.
         assert!(!processes.kernel_threads.contains_key("ptp4l"));
     }
@@ -130,18 +120,5 @@ mod tests {
         let processes = Processes::read(&Fixture::virtio_guest());
         assert_eq!((processes.irqbalance, processes.clock_daemons), (Some(false), Some(vec![])));
         assert_eq!(Processes::read(&Fixture::from_text("=== etc/x\n1\n")).irqbalance, None);
-    }
-
-    #[test]
-    fn a_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
-        let mut fields = ["0"; 50];
-        for (number, value) in [(3, "S"), (9, "2129984"), (19, "-5"), (40, "50"), (41, "1")] {
-            fields[number - 3] = value;
-        }
-        let stat = Stat::parse(&format!("7 (a ) 1 (b) {}", fields.join(" "))).unwrap();
-        assert!(stat.of_kernel);
-        assert_eq!((stat.nice, stat.scheduling), (Some(-5), Some(Scheduling { policy: 1, priority: 50 })));
-        assert_eq!(Stat::parse("7 (a"), None);
-        assert_eq!(Stat::parse("7 (a) S"), None);
     }
 }

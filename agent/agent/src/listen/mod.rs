@@ -1,29 +1,23 @@
 //! `listen`: several streams on one interface, every packet stamped on its way in.
 
-mod intake;
+mod port;
 mod waiting;
 
 use crate::clocks::ClockLog;
 use crate::realtime::{prepare_process, prepare_thread};
+use crate::receiving::intake::{Expected, Intake};
+use crate::receiving::{Manner, STAMPING_STARTS};
 use crate::recording::Recorder;
-use crate::session::{self, emit, failed, refused};
-use intake::{Intake, Port};
+use crate::session::{self, died, emit, failed, refused};
+use port::Port;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
-use sys::clock::{tai_ns, tai_offset_s};
-use sys::socket::{Frames, Socket, Timestamping};
-use wire::event::{Done, Event, Failure, Ready, StreamProgress};
-use wire::spec::{Listen, ListenTransport, Mode};
-
-/// What a socket may hold of packets not yet read: a listener that is held up for a second must lose none.
-const SOCKET_BYTES: i32 = 64 << 20;
-/// A receive call that finds nothing returns after this, to see whether it is asked to stop.
-const RECEIVE_TIMEOUT_MS: i64 = 100;
-/// The kernel starts to stamp received packets a little after it is asked to: `net_enable_timestamp` (net/core/dev.c) leaves
-/// it to a work item. Packets that come before that have no software timestamp.
-const STAMPING_STARTS: Duration = Duration::from_millis(50);
+use sys::clock::tai_ns;
+use sys::socket::{Frames, Socket};
+use wire::event::{Done, Event, Failure, StreamProgress};
+use wire::spec::{Listen, ListenStream, ListenTransport};
 
 /// Runs the verb; its result has been reported when this returns.
 ///
@@ -44,7 +38,8 @@ pub fn run() -> Result<(), Failure> {
     let (stop, complete) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (report, prepared) = channel();
     let listener = {
-        let intake = Intake::new(&spec, ports, tap, Arc::clone(&received), Arc::clone(&complete));
+        let (headers, expected) = (ports.iter().map(Port::header_bytes).collect(), expected(&spec, &ports));
+        let intake = Intake::new(spec.run_id, headers, &expected, tap, Arc::clone(&received), Arc::clone(&complete));
         let (stop, mode, realtime) = (Arc::clone(&stop), spec.mode, spec.realtime.clone());
         std::thread::spawn(move || {
             let found = prepare_thread(&realtime, &process);
@@ -58,16 +53,7 @@ pub fn run() -> Result<(), Failure> {
     // The process's own settings are held until the end of this function.
     let (realtime, _process) = prepared.recv().unwrap_or_else(|_| Err(thread_died()))?;
     std::thread::sleep(STAMPING_STARTS);
-    emit(&Event::Ready(Ready {
-        verb: "listen",
-        version: env!("CARGO_PKG_VERSION"),
-        pid: std::process::id(),
-        tai_ns: tai_ns(),
-        tai_offset_s: tai_offset_s().map_err(|error| failed(error, "", ""))?,
-        realtime,
-        stamp_key: None,
-        local,
-    }));
+    emit(&Event::Ready(session::ready("listen", realtime, local)?));
 
     clocks.note();
     let (mut reported, mut told) = (Instant::now(), false);
@@ -128,25 +114,25 @@ fn open_sockets(spec: &Listen) -> Result<(Vec<Port>, Vec<Socket>), Failure> {
                     .map_err(problem("check that the interface exists; run as root or with CAP_NET_RAW"))?
             }
         };
-        let privileged = "run as root or with CAP_NET_ADMIN";
-        socket.set_receive_buffer(SOCKET_BYTES).map_err(problem(privileged))?;
-        socket.set_receive_timeout_ms(RECEIVE_TIMEOUT_MS).map_err(problem(privileged))?;
-        if let (Mode::BusyPoll, Some(us)) = (spec.mode, spec.busy_poll_us) {
-            socket.set_busy_poll(us).map_err(problem(privileged))?;
-        }
-        let wanted = Timestamping { rx_software: true, rx_hardware: spec.hardware_stamps, ..Timestamping::default() };
-        socket.set_timestamping(wanted).map_err(problem("ask only for timestamps the interface has (ethtool -T)"))?;
+        let manner = Manner { mode: spec.mode, busy_poll_us: spec.busy_poll_us, hardware_stamps: spec.hardware_stamps };
+        manner.give(&socket, &format!("stream {} on {}", stream.name, stream.interface))?;
         ports.push(port);
         sockets.push(socket);
     }
     Ok((ports, sockets))
 }
 
+/// The streams of `spec`, each with the position of its place.
+fn expected(spec: &Listen, ports: &[Port]) -> Vec<Expected> {
+    let one = |stream: &ListenStream| Expected {
+        stream: stream.stream,
+        port: ports.iter().position(|port| *port == Port::of(stream)).unwrap_or(usize::MAX),
+        size: stream.size,
+        count: Some(stream.count),
+    };
+    spec.streams.iter().map(one).collect()
+}
+
 fn thread_died() -> Failure {
-    Failure {
-        what: "the listening thread ended unexpectedly".into(),
-        place: "listen".into(),
-        remedy: "see standard error for where".into(),
-        errno: None,
-    }
+    died("listen", "the listening thread")
 }

@@ -1,6 +1,6 @@
 //! How the listening thread waits for packets: one small loop a way, so that none of them asks which way it is.
 
-use super::intake::Intake;
+use crate::receiving::intake::Intake;
 use crate::session::failed;
 use std::sync::atomic::{AtomicBool, Ordering};
 use sys::clock::tai_ns;

@@ -1,13 +1,13 @@
 //! `ptp --once`: what a ptp4l says now, for people and for command lines.
 
-use super::{Link, PORT, silent};
+use super::{asker, way};
+use crate::session;
 use clap::Args;
 use serde::Serialize;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use wire::ptp::{Asker, ClockIdentity, Inquiry, PortIdentity, Status};
+use wire::ptp::{Inquiry, Status};
 
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -17,7 +17,7 @@ pub struct Asked {
     /// Ask the ptp4l with this management socket (uds_address or uds_ro_address) once and print what it says, as JSON; no
     /// spec is read then.
     #[arg(long, value_name = "SOCKET")]
-    pub once: Option<PathBuf>,
+    once: Option<PathBuf>,
     /// ptp4l's domainNumber.
     #[arg(long, value_name = "NUMBER", requires = "once", default_value = "0")]
     domain: u8,
@@ -26,9 +26,9 @@ pub struct Asked {
     transport_specific: u8,
 }
 
-/// What it says; null: it does not tell, or not know.
+/// What is printed; null: it does not tell, or not know.
 #[derive(Serialize)]
-struct Answer {
+struct Printed {
     state: &'static str,
     port: u16,
     offset_ns: Option<i64>,
@@ -44,7 +44,7 @@ struct Answer {
     ports: Option<u16>,
 }
 
-impl From<Status> for Answer {
+impl From<Status> for Printed {
     fn from(told: Status) -> Self {
         Self {
             state: told.state.name(),
@@ -64,31 +64,26 @@ impl From<Status> for Answer {
     }
 }
 
-/// Success once the answer is on standard output; otherwise what failed is on standard error.
-pub fn run(server: &Path, asked: &Asked) -> ExitCode {
-    let told = ask(server, asked).and_then(|line| {
-        writeln!(std::io::stdout().lock(), "{line}").map_err(|error| format!("standard output: {error}"))
-    });
-    match told {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(what) => {
-            eprintln!("latlab-agent ptp: {what}");
-            ExitCode::FAILURE
+impl Asked {
+    /// Success once the answer is on standard output; otherwise what failed is on standard error. None: it was not asked for.
+    pub fn run_once(&self) -> Option<ExitCode> {
+        let server = self.once.as_ref()?;
+        Some(session::answer("ptp", self.ask(server)))
+    }
+
+    fn ask(&self, server: &Path) -> Result<String, String> {
+        // Ended by a signal, it takes its socket's file with it.
+        sys::signal::catch_termination().map_err(|error| error.to_string())?;
+        let asker = asker(sys::clock::tai_ns() as u64, self.domain, self.transport_specific);
+        let inquiry = || Inquiry::new(asker, 0, Inquiry::STATUS_AND_TIMES);
+        match way::find(server, PATIENCE, inquiry, sys::signal::termination_asked) {
+            Ok((_, status)) => {
+                Ok(serde_json::to_string(&Printed::from(status)).expect("numbers and names have a JSON form"))
+            }
+            Err(silence) => {
+                let failure = silence.failure(server, &asker, PATIENCE);
+                Err(format!("{}: {}; {}", failure.place, failure.what, failure.remedy))
+            }
         }
     }
-}
-
-fn ask(server: &Path, asked: &Asked) -> Result<String, String> {
-    // Ended by a signal, it takes its socket's file with it.
-    sys::signal::catch_termination().map_err(|error| error.to_string())?;
-    let source = PortIdentity { clock: ClockIdentity(sys::clock::tai_ns() as u64), port: PORT };
-    let asker = Asker { domain: asked.domain, transport_specific: asked.transport_specific, source };
-    let inquiry = || Inquiry::new(asker, 0, Inquiry::STATUS_AND_TIMES);
-    let answered = Link::first(server, PATIENCE, inquiry, sys::signal::termination_asked);
-    let status = answered.map(|(_, inquiry)| inquiry.status()).map_err(|error| {
-        let failure = silent(&error, &server.to_string_lossy(), asked.domain, asked.transport_specific, PATIENCE);
-        format!("{}: {}; {}", failure.place, failure.what, failure.remedy)
-    })?;
-    let answer = status.map(Answer::from).ok_or("ptp4l told no state of a port")?;
-    Ok(serde_json::to_string(&answer).expect("numbers and names have a JSON form"))
 }

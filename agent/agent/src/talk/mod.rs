@@ -1,36 +1,21 @@
 //! `talk`: periodic streams on an absolute schedule, every packet stamped on its way out.
 
-mod lane;
-mod launch_clock;
-mod sender;
-mod stamps;
-
 use crate::clocks::ClockLog;
 use crate::realtime::{prepare_process, prepare_thread};
 use crate::recording::Recorder;
-use crate::session::{self, Session, emit, failed, refused};
+use crate::sending::Counters;
+use crate::sending::lane::Lane;
+use crate::sending::sender::Sender;
+use crate::sending::stamps::{Collector, Queue, Wanted, ids_in_use};
+use crate::session::{self, Session, died, emit, refused};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
-use sys::clock::{tai_ns, tai_offset_s};
+use sys::clock::tai_ns;
 use wire::event::{Done, Event, Failure, Ready, StreamProgress, TalkTotals};
-use wire::spec::{KeyChoice, Talk};
-
-/// What the sending thread has done for one stream, readable by the others at any time.
-#[derive(Default)]
-pub struct Sent {
-    /// Packets the kernel took.
-    pub packets: AtomicU64,
-    /// Packets it refused.
-    pub errors: AtomicU64,
-    /// Packets not handed to it: too late for their launch times.
-    pub unsent_late: AtomicU64,
-    /// Of those it took, such whose launch times had passed.
-    pub launch_late: AtomicU64,
-    /// Of those it took, such that were given later launch times.
-    pub launch_moved: AtomicU64,
-}
+use wire::schedule::{Agenda, Schedule};
+use wire::spec::Talk;
 
 /// Set by the lab's start command; the sending thread waits for it.
 const NOT_YET: i64 = i64::MIN;
@@ -42,38 +27,29 @@ const NOT_YET: i64 = i64::MIN;
 pub fn run() -> Result<(), Failure> {
     let (spec, session) = session::open::<Talk>("talk")?;
     spec.check().map_err(refused)?;
-    let ids = match spec.stamps.key {
-        KeyChoice::Payload => false,
-        KeyChoice::Id | KeyChoice::Auto => sys::send::ids_supported(),
-    };
-    if spec.stamps.key == KeyChoice::Id && !ids {
-        return Err(Failure {
-            what: "this kernel does not take ids with packets (SCM_TS_OPT_ID, Linux 6.13)".into(),
-            place: "stamps.key".into(),
-            remedy: "ask for auto or payload".into(),
-            errno: None,
-        });
-    }
-
+    let ids = ids_in_use(spec.stamps.key)?;
     let process = prepare_process(&spec.realtime)?;
     let mut recorder = Recorder::new(&spec.recording, spec.run_id);
     let sent_tap = recorder.table(spec.ring_records)?;
     let stamp_tap = recorder.table(2 * spec.ring_records)?;
     let mut clocks = ClockLog::new(&mut recorder)?;
-    let lanes: Vec<lane::Lane> =
-        spec.streams.iter().map(|stream| lane::Lane::open(&spec, stream, ids)).collect::<Result<_, _>>()?;
-    let local = lanes.iter().map(lane::Lane::local).collect();
-    let sent: Arc<Vec<Sent>> = Arc::new(lanes.iter().map(|_| Sent::default()).collect());
+    let lanes: Vec<Lane> =
+        spec.streams.iter().map(|stream| Lane::open(&spec.stamps, stream, ids)).collect::<Result<_, _>>()?;
+    let local = lanes.iter().map(Lane::local).collect();
+    let sent: Arc<Vec<Counters>> = Arc::new(lanes.iter().map(|_| Counters::default()).collect());
     let recording = recorder.start();
 
-    let collector = stamps::Collector::start(&spec, &lanes, ids, stamp_tap, Arc::clone(&sent));
+    let queues = lanes.iter().zip(&spec.streams);
+    let queues = queues.map(|(lane, s)| Queue::new(Arc::clone(&lane.socket), s.stream, s.size, s.count)).collect();
+    let wanted = Wanted { verb: "talk", run_id: spec.run_id, stamps: spec.stamps.clone(), ids };
+    let collector = Collector::start(wanted, queues, stamp_tap, Arc::clone(&sent));
     let start = Arc::new(AtomicI64::new(NOT_YET));
     let stop = Arc::new(AtomicBool::new(false));
     let (report, prepared) = channel();
     let sender = {
         let (start, stop, sent, spec) = (Arc::clone(&start), Arc::clone(&stop), Arc::clone(&sent), spec.clone());
         std::thread::spawn(move || {
-            let mut sender = sender::Sender::new(lanes, spec.run_id, spec.busy_wait_ns, sent_tap, sent);
+            let mut sender = Sender::new(lanes, spec.run_id, spec.busy_wait_ns, sent_tap, sent);
             if report.send(prepare_thread(&spec.realtime, &process).map(|found| (found, process))).is_err() {
                 return;
             }
@@ -83,22 +59,14 @@ pub fn run() -> Result<(), Failure> {
                 }
                 std::thread::sleep(Duration::from_millis(1));
             }
-            sender.run(&mut sender::agenda(&spec, start.load(Ordering::Acquire)), &stop);
+            sender.run(&mut agenda(&spec, start.load(Ordering::Acquire)), &stop);
         })
     };
     // The process's own settings are held until the end of this function.
     let (realtime, _process) = prepared.recv().unwrap_or_else(|_| Err(thread_died()))?;
 
-    emit(&Event::Ready(Ready {
-        verb: "talk",
-        version: env!("CARGO_PKG_VERSION"),
-        pid: std::process::id(),
-        tai_ns: tai_ns(),
-        tai_offset_s: tai_offset_s().map_err(|error| failed(error, "", ""))?,
-        realtime,
-        stamp_key: Some(if ids { "id" } else { "payload" }),
-        local,
-    }));
+    let stamp_key = Some(if ids { "id" } else { "payload" });
+    emit(&Event::Ready(Ready { stamp_key, ..session::ready("talk", realtime, local)? }));
     clocks.note();
     if let Some(at) = session.wait_for_start() {
         start.store(at, Ordering::Release);
@@ -140,7 +108,7 @@ fn watch(
     recording: &crate::recording::Recording,
     clocks: &mut ClockLog,
     spec: &Talk,
-    sent: &[Sent],
+    sent: &[Counters],
 ) {
     let mut reported = Instant::now();
     while !sender.is_finished() && !session.stopped() && !recording.broken() {
@@ -159,11 +127,18 @@ fn watch(
     }
 }
 
+/// The schedules of `spec`'s streams, starting at `start_tai_ns`.
+fn agenda(spec: &Talk, start_tai_ns: i64) -> Agenda {
+    let schedules = spec.streams.iter().map(|stream| Schedule {
+        first_launch_tai_ns: start_tai_ns + stream.offset_ns,
+        period_ns: stream.period_ns,
+        count: stream.count,
+        lead_ns: stream.launch_time.map_or(0, |launch| launch.lead_ns),
+        batch: stream.batch,
+    });
+    Agenda::new(schedules.collect())
+}
+
 fn thread_died() -> Failure {
-    Failure {
-        what: "the sending thread ended unexpectedly".into(),
-        place: "talk".into(),
-        remedy: "see standard error for where".into(),
-        errno: None,
-    }
+    died("talk", "the sending thread")
 }

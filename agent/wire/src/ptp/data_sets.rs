@@ -16,13 +16,15 @@ pub struct CurrentDataSet {
     /// Communication paths from the grandmaster to this clock.
     pub steps_removed: u16,
     /// Of a slave whose port measures by request and response, ns; None: too large to be said, or 0, as it is until there
-    /// is a measurement.
+    /// is a measurement. After a change of master it is the last one's until there is another.
     pub mean_path_delay_ns: Option<i64>,
 }
 
 /// parentDS, the part that is used (table 68).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParentDataSet {
+    /// The port it follows; of a clock that follows no other, its own, numbered 0.
+    pub parent: PortIdentity,
     /// The clock itself where it follows no other.
     pub grandmaster: ClockIdentity,
 }
@@ -65,9 +67,10 @@ pub struct PortDataSet {
 /// TIME_STATUS_NP, linuxptp's own (`struct time_status_np`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeStatus {
-    /// The clock's time − its master's, ns; None before the first Sync since the clock was set up or stepped.
-    pub master_offset_ns: Option<i64>,
-    /// When the last Sync came in, by the clock itself; None before the first.
+    /// The clock's time − a master's when it last measured that, ns: 0 if never, and of an earlier master until there is a
+    /// delay to this one ([`super::Memory`]).
+    pub master_offset_ns: i64,
+    /// When the last Sync came in, by the clock itself; None before the first since it chose its master or was stepped.
     pub ingress_ns: Option<i64>,
     /// Whether another clock is the grandmaster.
     pub gm_present: bool,
@@ -93,7 +96,7 @@ impl ParentDataSet {
     /// None: not as long as one.
     pub fn read(data: &[u8]) -> Option<Self> {
         let data: &[u8; 32] = data.try_into().ok()?;
-        Some(Self { grandmaster: ClockIdentity(u64_at(data, 24)?) })
+        Some(Self { parent: port_at(data, 0)?, grandmaster: ClockIdentity(u64_at(data, 24)?) })
     }
 }
 
@@ -128,11 +131,9 @@ impl TimeStatus {
     /// None: not as long as one.
     pub fn read(data: &[u8]) -> Option<Self> {
         let data: &[u8; 50] = data.try_into().ok()?;
-        // ingress_time is 0 until a Sync has come in, and again after a step.
-        let ingress_ns = Some(u64_at(data, 8)? as i64).filter(|&instant| instant != 0);
         Some(Self {
-            master_offset_ns: if ingress_ns.is_some() { Some(u64_at(data, 0)? as i64) } else { None },
-            ingress_ns,
+            master_offset_ns: u64_at(data, 0)? as i64,
+            ingress_ns: Some(u64_at(data, 8)? as i64).filter(|&instant| instant != 0),
             gm_present: data[38..42] != [0; 4],
         })
     }
@@ -163,7 +164,8 @@ mod tests {
         let current = CurrentDataSet { steps_removed: 1, mean_path_delay_ns: Some(2315) };
         assert_eq!(CurrentDataSet::read(&data(captured::CURRENT)), Some(current));
         let grandmaster = ClockIdentity(0x6ebc_3bff_fe29_5eef);
-        assert_eq!(ParentDataSet::read(&data(captured::PARENT)), Some(ParentDataSet { grandmaster }));
+        let parent = PortIdentity { clock: grandmaster, port: 1 };
+        assert_eq!(ParentDataSet::read(&data(captured::PARENT)), Some(ParentDataSet { parent, grandmaster }));
         let times = TimePropertiesDataSet {
             utc_offset_s: 37,
             utc_offset_valid: false,
@@ -175,7 +177,7 @@ mod tests {
         assert_eq!((port.port.port, port.state), (1, PortState::Uncalibrated));
         assert_eq!((port.delay_mechanism, port.peer_delay_ns), (DelayMechanism::Other, None));
         let status =
-            TimeStatus { master_offset_ns: Some(279), ingress_ns: Some(1_795_397_255_212_597_399), gm_present: true };
+            TimeStatus { master_offset_ns: 279, ingress_ns: Some(1_795_397_255_212_597_399), gm_present: true };
         assert_eq!(TimeStatus::read(&data(captured::TIME_STATUS)), Some(status));
     }
 
@@ -197,10 +199,10 @@ mod tests {
     }
 
     #[test]
-    fn without_a_sync_there_is_no_offset() {
+    fn that_no_sync_has_come_in_is_told_as_0() {
         let mut status = data(captured::TIME_STATUS);
         status[8..16].fill(0);
-        assert_eq!(TimeStatus::read(&status).map(|read| (read.master_offset_ns, read.ingress_ns)), Some((None, None)));
+        assert_eq!(TimeStatus::read(&status).map(|read| (read.master_offset_ns, read.ingress_ns)), Some((279, None)));
     }
 
     #[test]

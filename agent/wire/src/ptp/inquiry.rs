@@ -1,8 +1,9 @@
 //! Several questions to a clock, and what their answers say together.
 
+use super::memory::Told;
 use super::message::QUESTION_BYTES;
 use super::{
-    Answer, Asker, ClockIdentity, Content, CurrentDataSet, DefaultDataSet, DelayMechanism, Id, ParentDataSet,
+    Answer, Asker, ClockIdentity, Content, CurrentDataSet, DefaultDataSet, DelayMechanism, Id, Memory, ParentDataSet,
     PortDataSet, PortState, TimePropertiesDataSet, TimeStatus,
 };
 use std::collections::BTreeMap;
@@ -33,11 +34,11 @@ pub struct Status {
     pub port: u16,
     /// What it is doing.
     pub state: PortState,
-    /// The clock's time − its master's, ns; None unless the port follows one.
+    /// The clock's time − its master's, ns; None unless the port follows one and has measured it.
     pub offset_ns: Option<i64>,
-    /// When its last Sync came in, by its own clock; None before the first.
+    /// When its last Sync came in, by its own clock; None before the first since it chose its master or was stepped.
     pub ingress_ns: Option<i64>,
-    /// To the neighbour where the port measures that, else to the master it follows, ns.
+    /// To the neighbour where the port measures that, ns; else to the master it follows, None where the offset is.
     pub path_delay_ns: Option<i64>,
     /// The clock itself where it follows no other.
     pub grandmaster: Option<ClockIdentity>,
@@ -52,10 +53,7 @@ pub struct Status {
 }
 
 impl Inquiry {
-    /// What [`Status`] is made of, but for `times`.
-    pub const STATUS: &[Id] =
-        &[Id::DefaultDataSet, Id::PortDataSet, Id::TimeStatusNp, Id::CurrentDataSet, Id::ParentDataSet];
-    /// That and `times`.
+    /// What [`Status`] is made of.
     pub const STATUS_AND_TIMES: &[Id] = &[
         Id::DefaultDataSet,
         Id::PortDataSet,
@@ -64,6 +62,8 @@ impl Inquiry {
         Id::ParentDataSet,
         Id::TimePropertiesDataSet,
     ];
+    /// The same but for `times`, the last.
+    pub const STATUS: &[Id] = Self::STATUS_AND_TIMES.split_at(5).0;
 
     /// Questions for `ids`, numbered from `sequence` on.
     pub fn new(asker: Asker, sequence: u16, ids: &'static [Id]) -> Self {
@@ -86,7 +86,7 @@ impl Inquiry {
         self.ids.iter().zip(0..).map(|(&id, n)| self.asker.question(self.sequence.wrapping_add(n), id))
     }
 
-    /// Takes a message that came in; whether it was an answer to one of the questions.
+    /// Takes a message that came in; whether it answers one of the questions, by a refusal or by data of the right form.
     pub fn take(&mut self, bytes: &[u8]) -> bool {
         let Some(answer) = Answer::read(bytes) else { return false };
         let number = usize::from(answer.sequence.wrapping_sub(self.sequence));
@@ -130,6 +130,15 @@ impl Inquiry {
 
     /// Whether every question has been answered, that for ports by each of them, and at least one has told its state.
     pub fn complete(&self) -> bool {
+        !self.ports.is_empty() && self.answered()
+    }
+
+    /// Whether every question has been answered, and that for ports with a refusal: there will be no status.
+    pub fn refused(&self) -> bool {
+        self.ports.is_empty() && self.refused.contains(&Id::PortDataSet) && self.answered()
+    }
+
+    fn answered(&self) -> bool {
         let answered = |id: Id| match id {
             Id::DefaultDataSet => self.default.is_some(),
             Id::CurrentDataSet => self.current.is_some(),
@@ -138,27 +147,42 @@ impl Inquiry {
             Id::TimeStatusNp => self.time_status.is_some(),
             Id::PortDataSet => self.default.is_none_or(|clock| self.ports.len() >= usize::from(clock.number_ports)),
         };
-        !self.ports.is_empty() && self.ids.iter().all(|&id| answered(id) || self.refused.contains(&id))
+        self.ids.iter().all(|&id| answered(id) || self.refused.contains(&id))
     }
 
-    /// What the answers say; None until they are complete.
+    /// What the answers say by themselves; None until they are complete.
     pub fn status(&self) -> Option<Status> {
+        self.status_after(&mut Memory::default())
+    }
+
+    /// What the answers say after those that are remembered, and that they were given; None until they are complete.
+    pub fn status_after(&self, memory: &mut Memory) -> Option<Status> {
         if !self.complete() {
             return None;
         }
         let port = self.ports.values().min_by_key(|port| (rank(port.state), port.port.port))?;
-        let follows = port.state.follows();
-        let from_master = self.current.and_then(|clock| clock.mean_path_delay_ns).filter(|_| follows);
+        let to_neighbour = port.delay_mechanism == DelayMechanism::PeerToPeer;
+        let to_master = self.current.and_then(|clock| clock.mean_path_delay_ns).filter(|_| port.state.follows());
+        let delay_ns = if to_neighbour { port.peer_delay_ns } else { to_master };
+        let measured = self.time_status.map(|clock| {
+            memory.is_measured(Told {
+                port: port.port.port,
+                state: port.state,
+                parent: self.parent.map(|clock| clock.parent),
+                announced: self.current.is_some_and(|clock| clock.steps_removed > 0),
+                offset_ns: clock.master_offset_ns,
+                synced: clock.ingress_ns.is_some(),
+                delay: delay_ns.is_some(),
+                peer_delay: to_neighbour,
+            })
+        });
         Some(Status {
             port: port.port.port,
             state: port.state,
-            // A clock that has lost its master goes on telling the last offset.
-            offset_ns: self.time_status.and_then(|clock| clock.master_offset_ns).filter(|_| follows),
+            offset_ns: self.time_status.map(|clock| clock.master_offset_ns).filter(|_| measured == Some(true)),
             ingress_ns: self.time_status.and_then(|clock| clock.ingress_ns),
-            path_delay_ns: match port.delay_mechanism {
-                DelayMechanism::PeerToPeer => port.peer_delay_ns,
-                DelayMechanism::Other => from_master,
-            },
+            // What is told of the way to the master was measured when the offset was, or to an earlier one.
+            path_delay_ns: delay_ns.filter(|_| to_neighbour || measured != Some(false)),
             grandmaster: self.parent.map(|clock| clock.grandmaster),
             gm_present: self.time_status.map(|clock| clock.gm_present),
             steps_removed: self.current.map(|clock| clock.steps_removed),
@@ -265,6 +289,7 @@ mod tests {
         refusal[54..56].copy_from_slice(&(Id::PortDataSet as u16).to_be_bytes());
         answers[1] = refusal;
         assert_eq!(taken(&answers).status(), None);
+        assert!(taken(&answers).refused() && !taken(&answers[..5]).refused());
     }
 
     #[test]
@@ -275,6 +300,39 @@ mod tests {
             let status = taken(&answers).status().unwrap();
             assert_eq!((status.state, status.offset_ns, status.path_delay_ns), (state, None, None));
         }
+    }
+
+    /// Answers with other values of TIME_STATUS_NP's offset and ingress, of the delay, and of who is the parent.
+    fn of_master(parent: u8, offset: u8, ingress: u8, delay: u8) -> Vec<Vec<u8>> {
+        let mut answers = answers();
+        (answers[2][54 + 6], answers[2][54 + 7]) = (0, offset);
+        answers[2][54 + 8..54 + 16].fill(ingress);
+        answers[3][54 + 10..54 + 18].fill(0);
+        answers[3][54 + 15] = delay;
+        answers[4][54] = parent;
+        answers
+    }
+
+    #[test]
+    fn an_offset_that_no_delay_was_known_for_is_none() {
+        let status = taken(&of_master(1, 0, 5, 0)).status().unwrap();
+        assert_eq!((status.offset_ns, status.path_delay_ns), (None, None));
+        assert!(status.ingress_ns.is_some());
+        assert_eq!(taken(&of_master(1, 9, 5, 0)).status().unwrap().offset_ns, Some(9));
+        assert_eq!(taken(&of_master(1, 9, 0, 3)).status().unwrap().offset_ns, None, "without a Sync");
+    }
+
+    #[test]
+    fn neither_offset_nor_delay_of_an_earlier_master_is_told_as_this_ones() {
+        let mut memory = Memory::default();
+        let mut after = |answers: Vec<Vec<u8>>| {
+            let status = taken(&answers).status_after(&mut memory).unwrap();
+            (status.offset_ns, status.path_delay_ns)
+        };
+        assert_eq!(after(of_master(1, 9, 5, 3)), (Some(9), Some(3)));
+        assert_eq!(after(of_master(2, 9, 0, 3)), (None, None), "chosen");
+        assert_eq!(after(of_master(2, 9, 6, 3)), (None, None), "a Sync, and no delay");
+        assert_eq!(after(of_master(2, 8, 6, 4)), (Some(8), Some(4)));
     }
 
     #[test]

@@ -34,7 +34,7 @@ const TLV: usize = 48;
 /// Of a MANAGEMENT_ERROR_STATUS without text: error, id, four reserved (table 109).
 const ERROR_STATUS_BYTES: usize = 8;
 
-/// What can be asked for (table 59; linuxptp's own above 0xC000).
+/// What can be asked for (table 59; linuxptp's own from 0xC000 on).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 #[allow(missing_docs)] // the standard's own names

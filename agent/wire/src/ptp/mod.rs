@@ -5,12 +5,14 @@
 
 mod data_sets;
 mod inquiry;
+mod memory;
 mod message;
 
 pub use data_sets::{
     CurrentDataSet, DefaultDataSet, DelayMechanism, ParentDataSet, PortDataSet, TimePropertiesDataSet, TimeStatus,
 };
 pub use inquiry::{Inquiry, Status};
+pub use memory::Memory;
 pub use message::{Answer, Asker, Content, Id, MAX_BYTES, QUESTION_BYTES};
 
 use std::fmt;
@@ -52,36 +54,27 @@ pub enum PortState {
 }
 
 impl PortState {
-    const ALL: [Self; 9] = [
-        Self::Initializing,
-        Self::Faulty,
-        Self::Disabled,
-        Self::Listening,
-        Self::PreMaster,
-        Self::Master,
-        Self::Passive,
-        Self::Uncalibrated,
-        Self::Slave,
+    /// Each with the standard's name.
+    const NAMES: [(Self, &str); 9] = [
+        (Self::Initializing, "INITIALIZING"),
+        (Self::Faulty, "FAULTY"),
+        (Self::Disabled, "DISABLED"),
+        (Self::Listening, "LISTENING"),
+        (Self::PreMaster, "PRE_MASTER"),
+        (Self::Master, "MASTER"),
+        (Self::Passive, "PASSIVE"),
+        (Self::Uncalibrated, "UNCALIBRATED"),
+        (Self::Slave, "SLAVE"),
     ];
 
     /// The state of this number; None: there is none.
     pub fn of(number: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| *state as u8 == number)
+        Self::NAMES.into_iter().map(|(state, _)| state).find(|state| *state as u8 == number)
     }
 
     /// The standard's name.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Initializing => "INITIALIZING",
-            Self::Faulty => "FAULTY",
-            Self::Disabled => "DISABLED",
-            Self::Listening => "LISTENING",
-            Self::PreMaster => "PRE_MASTER",
-            Self::Master => "MASTER",
-            Self::Passive => "PASSIVE",
-            Self::Uncalibrated => "UNCALIBRATED",
-            Self::Slave => "SLAVE",
-        }
+        Self::NAMES[usize::from(self as u8 - 1)].1
     }
 
     /// Whether the port follows a master: its clock's offset is then measured.
@@ -104,7 +97,9 @@ mod tests {
     fn states_have_the_standards_numbers() {
         let numbers: Vec<u8> = (0..=255).filter(|&number| PortState::of(number).is_some()).collect();
         assert_eq!(numbers, (1..=9).collect::<Vec<u8>>());
-        assert_eq!(PortState::of(9).map(PortState::name), Some("SLAVE"));
+        for (state, name) in PortState::NAMES {
+            assert_eq!((PortState::of(state as u8), state.name()), (Some(state), name));
+        }
         assert_eq!(PortState::of(6).map(PortState::name), Some("MASTER"));
     }
 }

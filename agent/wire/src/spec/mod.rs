@@ -1,20 +1,30 @@
 //! What the lab asks of the agent: one JSON object a verb, as in `docs/formats.md`.
 
 mod bridge;
+mod busy;
 mod clock;
+mod dds;
 mod flood;
 mod listen;
+mod ping;
 mod ptp;
 mod talk;
+mod timer;
+mod trace;
 
 pub use bridge::{Bridge, MAX_PORTS, XdpMode};
+pub use busy::{Busy, MAX_WORKERS, Work};
 pub use clock::{Clock, Knock};
+pub use dds::{Dds, DdsKind, DdsMode, DdsRole, DdsTransport, MAX_DOMAIN, MAX_SAMPLE_BYTES};
 pub use flood::Flood;
 pub use listen::{Listen, ListenStream, ListenTransport, Mode};
+pub use ping::{Ping, PingSide, PingTransport, Pong, PongTransport};
 pub use ptp::Ptp;
 pub use talk::{
     KeyChoice, LatePolicy, LaunchClock, LaunchTime, MAX_BATCH, Mac, Stamps, Talk, TalkStream, TalkTransport,
 };
+pub use timer::{How, Timer, Trace};
+pub use trace::{Absent, Tracing};
 
 use crate::probe;
 use serde::{Deserialize, Deserializer};
@@ -106,6 +116,13 @@ fn check_ring(records: usize) -> Result<(), Wrong> {
     Ok(())
 }
 
+fn check_size(at: &str, size: usize) -> Result<(), Wrong> {
+    if !(probe::HEADER_BYTES..=probe::MAX_BYTES).contains(&size) {
+        return wrong(at, format!("{size} bytes; expected {} to {}", probe::HEADER_BYTES, probe::MAX_BYTES));
+    }
+    Ok(())
+}
+
 fn check_streams(streams: impl Iterator<Item = (u16, usize, u64)>) -> Result<(), Wrong> {
     let mut numbers = Vec::new();
     for (n, (stream, size, count)) in streams.enumerate() {
@@ -113,12 +130,7 @@ fn check_streams(streams: impl Iterator<Item = (u16, usize, u64)>) -> Result<(),
             return wrong(format!("streams[{n}].stream"), format!("{stream} is taken already"));
         }
         numbers.push(stream);
-        if !(probe::HEADER_BYTES..=probe::MAX_BYTES).contains(&size) {
-            return wrong(
-                format!("streams[{n}].size"),
-                format!("{size} bytes; expected {} to {}", probe::HEADER_BYTES, probe::MAX_BYTES),
-            );
-        }
+        check_size(&format!("streams[{n}].size"), size)?;
         // Timestamps are matched by the low 32 bits of the sequence, so a stream must not be longer.
         if !(1..=u64::from(u32::MAX)).contains(&count) {
             return wrong(format!("streams[{n}].count"), format!("expected 1 to {}", u32::MAX));
@@ -147,6 +159,8 @@ mod tests {
         #[test]
         fn no_text_makes_the_parser_panic(text in "\\PC{0,200}") {
             let _ = serde_json::from_str::<Talk>(&text);
+            let _ = serde_json::from_str::<Timer>(&text);
+            let _ = serde_json::from_str::<Tracing>(&text);
             let _ = serde_json::from_str::<Command>(&text);
         }
     }

@@ -16,11 +16,12 @@ pub struct Ptp {
     pub domain: u8,
     /// transportSpecific, 0 to 15.
     pub transport_specific: u8,
-    /// Time from one row to the next, ns; an answer that takes longer is none.
+    /// Time from one question to the next, ns. An answer counts until the next is due: within a period, or where the agent
+    /// was late itself, within half a period at least.
     pub period_ns: i64,
-    /// Rows in all; stopped earlier by the lab, it reports what it has.
+    /// Periods in all, from 1, those included that were missed; stopped earlier by the lab, it reports what it has.
     pub count: u64,
-    /// The clock whose frequency is recorded: `realtime`, or a PTP clock's device, such as /dev/ptp0.
+    /// The clock whose frequency is recorded: `realtime`, or a PTP clock's device, such as /dev/ptp0; null: none.
     pub clock: Option<String>,
     /// Recordings are written to this path and `.ptp.arrow`.
     pub recording: String,
@@ -43,6 +44,9 @@ impl Ptp {
         }
         if self.period_ns < SHORTEST_PERIOD_NS {
             return wrong("period_ns", format!("{}; expected at least {SHORTEST_PERIOD_NS}", self.period_ns));
+        }
+        if self.count == 0 {
+            return wrong("count", "0; expected at least 1");
         }
         if self.clock.as_ref().is_some_and(|clock| clock != "realtime" && !clock.starts_with("/dev/")) {
             return wrong("clock", "expected realtime, a device such as /dev/ptp0, or null");
@@ -70,5 +74,6 @@ mod tests {
         assert_eq!(check("clock", json!("eth0")).as_deref(), Some("clock"));
         assert_eq!(check("transport_specific", json!(16)).as_deref(), Some("transport_specific"));
         assert_eq!(check("period_ns", json!(999_999)).as_deref(), Some("period_ns"));
+        assert_eq!(check("count", json!(0)).as_deref(), Some("count"));
     }
 }

@@ -18,6 +18,19 @@ pub struct Stamps {
     pub key: KeyChoice,
 }
 
+impl Stamps {
+    /// As these, but without any.
+    #[must_use]
+    pub fn none(&self) -> Self {
+        Self { sched: false, software: false, hardware: false, key: self.key }
+    }
+
+    /// Whether any is asked for.
+    pub fn any(&self) -> bool {
+        self.sched || self.software || self.hardware
+    }
+}
+
 /// How timestamps are to be matched.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
@@ -200,8 +213,19 @@ pub struct Talk {
     pub streams: Vec<TalkStream>,
 }
 
-fn half_a_second() -> i64 {
+pub(super) fn half_a_second() -> i64 {
     500_000_000
+}
+
+/// The 802.1Q tag of the transport `at`.
+pub(super) fn check_tag(at: &str, vlan: Option<u16>, pcp: Option<u8>) -> Result<(), Wrong> {
+    if vlan.is_some_and(|vlan| !(1..=4094).contains(&vlan)) {
+        return wrong(format!("{at}.vlan"), "expected 1 to 4094");
+    }
+    if pcp.is_some_and(|pcp| pcp > 7 || vlan.is_none()) {
+        return wrong(format!("{at}.pcp"), "expected 0 to 7, with a vlan");
+    }
+    Ok(())
 }
 
 /// Most packets handed over with one call.
@@ -249,12 +273,7 @@ impl Talk {
                 return wrong(at("count"), "the stream would last longer than 292 years");
             }
             if let TalkTransport::Ethernet { vlan, pcp, .. } = stream.transport {
-                if vlan.is_some_and(|vlan| !(1..=4094).contains(&vlan)) {
-                    return wrong(at("transport.vlan"), "expected 1 to 4094");
-                }
-                if pcp.is_some_and(|pcp| pcp > 7 || vlan.is_none()) {
-                    return wrong(at("transport.pcp"), "expected 0 to 7, with a vlan");
-                }
+                check_tag(&at("transport"), vlan, pcp)?;
             }
         }
         Ok(())

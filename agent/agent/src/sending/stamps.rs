@@ -3,10 +3,9 @@
 //! It comes round every [`PAUSE`] rather than sleeping in `poll`: a sleeping reader would be woken by every timestamp, twice
 //! a packet, from within the talker's send call.
 
-use super::Sent as Counters;
-use super::lane::Lane;
+use super::Counters;
 use crate::recording::Tap;
-use crate::session::failed;
+use crate::session::{died, failed};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -15,43 +14,74 @@ use sys::socket::Socket;
 use wire::errqueue::{self, Key};
 use wire::event::{Failure, TalkTotals};
 use wire::record::{Stamp, StampKind};
-use wire::spec::{Stamps, Talk};
+use wire::spec::{KeyChoice, Stamps};
 
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Room for what stands before the probe in a returned packet: Ethernet, VLAN tag, IPv6 and UDP.
 const HEADERS: usize = 14 + 4 + 40 + 8;
 
-struct Queue {
+/// Whether packets carry the ids of their timestamps, as `key` asks for it and this kernel can.
+///
+/// # Errors
+/// They are to, and the kernel does not take ids.
+pub fn ids_in_use(key: KeyChoice) -> Result<bool, Failure> {
+    let ids = match key {
+        KeyChoice::Payload => false,
+        KeyChoice::Id | KeyChoice::Auto => sys::send::ids_supported(),
+    };
+    if key == KeyChoice::Id && !ids {
+        return Err(Failure {
+            what: "this kernel does not take ids with packets (SCM_TS_OPT_ID, Linux 6.13)".into(),
+            place: "stamps.key".into(),
+            remedy: "ask for auto or payload".into(),
+            errno: None,
+        });
+    }
+    Ok(ids)
+}
+
+/// One stream's error queue.
+pub struct Queue {
     socket: Arc<Socket>,
     size: usize,
     count: u64,
     totals: TalkTotals,
 }
 
+impl Queue {
+    /// That of `socket`, through which `count` packets of `stream` go, their probes of `size` bytes.
+    pub fn new(socket: Arc<Socket>, stream: u16, size: usize, count: u64) -> Self {
+        Self { socket, size, count, totals: TalkTotals { stream, ..TalkTotals::default() } }
+    }
+}
+
+/// What is looked for in error queues.
+pub struct Wanted {
+    /// The verb, for messages.
+    pub verb: &'static str,
+    /// Whose packets.
+    pub run_id: u64,
+    /// Which timestamps.
+    pub stamps: Stamps,
+    /// Timestamps come with ids.
+    pub ids: bool,
+}
+
 /// The running thread.
 pub struct Collector {
+    verb: &'static str,
     thread: JoinHandle<Result<Vec<TalkTotals>, Failure>>,
     finish: Arc<AtomicBool>,
     give_up: Arc<AtomicBool>,
 }
 
 impl Collector {
-    /// Reads the error queues of `lanes` from now on.
-    pub fn start(spec: &Talk, lanes: &[Lane], ids: bool, mut tap: Tap<Stamp>, sent: Arc<Vec<Counters>>) -> Self {
+    /// Reads `queues` from now on; `sent` counts what went through each, in the same order.
+    pub fn start(wanted: Wanted, mut queues: Vec<Queue>, mut tap: Tap<Stamp>, sent: Arc<Vec<Counters>>) -> Self {
         let (finish, give_up) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        let mut queues: Vec<Queue> = lanes
-            .iter()
-            .zip(&spec.streams)
-            .map(|(lane, stream)| Queue {
-                socket: Arc::clone(&lane.socket),
-                size: stream.size,
-                count: stream.count,
-                totals: TalkTotals { stream: stream.stream, ..TalkTotals::default() },
-            })
-            .collect();
-        let largest = spec.streams.iter().map(|stream| stream.size).max().unwrap_or(0) + HEADERS;
-        let (run_id, stamps) = (spec.run_id, spec.stamps.clone());
+        let largest = queues.iter().map(|queue| queue.size).max().unwrap_or(0) + HEADERS;
+        let Wanted { verb, run_id, stamps, ids } = wanted;
         let (ending, giving_up) = (Arc::clone(&finish), Arc::clone(&give_up));
         let thread = std::thread::spawn(move || {
             let mut buffer = sys::errqueue::Buffer::new(largest);
@@ -68,7 +98,7 @@ impl Collector {
                 std::thread::sleep(PAUSE);
             }
         });
-        Self { thread, finish, give_up }
+        Self { verb, thread, finish, give_up }
     }
 
     /// Waits for the timestamps still on their way, at most `timeout`; returns each stream's totals.
@@ -82,14 +112,7 @@ impl Collector {
             std::thread::sleep(PAUSE);
         }
         self.give_up.store(true, Ordering::Release);
-        self.thread.join().unwrap_or_else(|_| {
-            Err(Failure {
-                what: "the thread reading timestamps ended unexpectedly".into(),
-                place: "talk".into(),
-                remedy: "see standard error for where".into(),
-                errno: None,
-            })
-        })
+        self.thread.join().unwrap_or_else(|_| Err(died(self.verb, "the thread reading timestamps")))
     }
 }
 

@@ -1,23 +1,29 @@
 //! One stream's way out: its socket, and its packets prepared as far as they do not change.
 
-use super::launch_clock::LaunchClock;
+use crate::launch_clock::LaunchClock;
 use crate::session::failed;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
+use sys::peer::Peer;
 use sys::send::{Batch, Beside};
 use sys::socket::{Socket, Timestamping};
 use wire::event::Failure;
 use wire::launch::Late;
 use wire::probe::Probe;
 use wire::schedule::{Due, Schedule};
-use wire::spec::{LaunchTime, MAX_BATCH, Talk, TalkStream, TalkTransport};
+use wire::spec::{LaunchTime, MAX_BATCH, Stamps, TalkStream, TalkTransport};
 
 /// What a socket may hold of packets not yet gone, and of timestamps not yet read: the talker must never wait for room, and
 /// no timestamp may be dropped for want of it.
-const SEND_BYTES: i32 = 32 << 20;
+pub const SEND_BYTES: i32 = 32 << 20;
 const STAMP_BYTES: i32 = 256 << 20;
 /// A send call that the kernel keeps waiting this long is an error of the packet, not the end of the talker.
 const SEND_TIMEOUT_MS: i64 = 1000;
+
+/// What to do about a socket that is refused something.
+pub const PRIVILEGED: &str = "run as root or with CAP_NET_ADMIN";
+/// What to do about an interface that frames cannot go by.
+pub const NO_INTERFACE: &str = "check that the interface exists; run as root or with CAP_NET_RAW";
 
 const VLAN_ETHERTYPE: u16 = 0x8100;
 
@@ -37,6 +43,21 @@ pub struct Lane {
     written: Option<u64>,
     /// How its packets are launched, and in which clock; None: sent when due.
     launching: Option<(LaunchTime, LaunchClock)>,
+    /// Its socket is a stream of bytes, which has no bounds of packets of its own.
+    stream_of_bytes: bool,
+}
+
+/// What goes through a lane.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Number of the stream.
+    pub stream: u16,
+    /// Bytes of the probe.
+    pub size: usize,
+    /// Most packets that are handed over together.
+    pub at_once: usize,
+    /// Packets carry the ids of their timestamps.
+    pub ids: bool,
 }
 
 impl Lane {
@@ -47,8 +68,8 @@ impl Lane {
         if let Some((launch, clock)) = &launching {
             socket.set_launch_time(clock.clock(), launch.deadline).unwrap();
         }
-        let batch = Batch::new(MAX_BATCH as usize, size, Beside { launch_time: launching.is_some(), id: false });
-        Self { socket: Arc::new(socket), batch, stream, probe_at: 0, size, written: None, launching }
+        let load = Load { stream, size, at_once: MAX_BATCH as usize, ids: false };
+        Self::laid_out(Arc::new(socket), &[], &load, launching)
     }
 
     /// Writes packet `sequence` into place `n` of the batch, unless it stands there already.
@@ -101,9 +122,11 @@ impl Lane {
     ///
     /// # Errors
     /// An address or interface that is not there, or a missing privilege.
-    pub fn open(spec: &Talk, stream: &TalkStream, ids: bool) -> Result<Self, Failure> {
+    pub fn open(stamps: &Stamps, stream: &TalkStream, ids: bool) -> Result<Self, Failure> {
+        let place = format!("stream {} on {}", stream.name, stream.interface);
         let problem = |remedy: &'static str| {
-            move |error: sys::Error| failed(error, &format!("stream {} on {}", stream.name, stream.interface), remedy)
+            let place = &place;
+            move |error: sys::Error| failed(error, place, remedy)
         };
         let (socket, header) = match &stream.transport {
             TalkTransport::Udp { source, destination } => {
@@ -113,46 +136,62 @@ impl Lane {
                 (socket, Vec::new())
             }
             TalkTransport::Ethernet { destination, ethertype, vlan, pcp } => {
-                let socket = Socket::ethernet(&stream.interface, None)
-                    .map_err(problem("check that the interface exists; run as root or with CAP_NET_RAW"))?;
+                let socket = Socket::ethernet(&stream.interface, None).map_err(problem(NO_INTERFACE))?;
                 let source = own_mac(&stream.interface)?;
                 (socket, ethernet_header(destination.0, source, *ethertype, *vlan, *pcp))
             }
         };
-        let privileged = "run as root or with CAP_NET_ADMIN";
-        socket.set_priority(stream.priority).map_err(problem(privileged))?;
-        socket.set_send_buffer(SEND_BYTES).map_err(problem(privileged))?;
-        socket.set_receive_buffer(STAMP_BYTES).map_err(problem(privileged))?;
-        socket.set_send_timeout_ms(SEND_TIMEOUT_MS).map_err(problem(privileged))?;
-        let stamps = &spec.stamps;
-        socket
-            .set_timestamping(Timestamping {
-                tx_sched: stamps.sched,
-                tx_software: stamps.software,
-                tx_hardware: stamps.hardware,
-                ids,
-                ..Timestamping::default()
-            })
-            .map_err(problem("ask only for timestamps the interface has (ethtool -T)"))?;
+        give(&socket, stream.priority, stamps, ids, &place)?;
         let launching = stream.launch_time.map(|launch| (launch, LaunchClock::new(launch.clock)));
         if let Some((launch, clock)) = &launching {
-            socket.set_launch_time(clock.clock(), launch.deadline).map_err(problem(privileged))?;
+            socket.set_launch_time(clock.clock(), launch.deadline).map_err(problem(PRIVILEGED))?;
         }
+        let load = Load { stream: stream.stream, size: stream.size, at_once: MAX_BATCH as usize, ids };
+        Ok(Self::laid_out(Arc::new(socket), &header, &load, launching))
+    }
+
+    /// A lane through `socket` as it is: datagrams, or frames with this header. What is sent is sent when due.
+    pub fn through(socket: Arc<Socket>, header: &[u8], load: &Load) -> Self {
+        Self::laid_out(socket, header, load, None)
+    }
+
+    /// A lane through the connection `socket`: messages, one after the other.
+    pub fn of_bytes(socket: Arc<Socket>, load: &Load) -> Self {
+        Self { stream_of_bytes: true, ..Self::laid_out(socket, &[], load, None) }
+    }
+
+    fn laid_out(socket: Arc<Socket>, header: &[u8], load: &Load, launching: Option<(LaunchTime, LaunchClock)>) -> Self {
+        let &Load { stream, size, at_once, ids } = load;
         let probe_at = header.len();
         let beside = Beside { launch_time: launching.is_some(), id: ids };
-        let mut batch = Batch::new(MAX_BATCH as usize, probe_at + stream.size, beside);
-        for n in 0..MAX_BATCH as usize {
-            batch.packet_mut(n)[..probe_at].copy_from_slice(&header);
+        let mut batch = Batch::new(at_once, probe_at + size, beside);
+        for n in 0..at_once {
+            batch.packet_mut(n)[..probe_at].copy_from_slice(header);
         }
-        Ok(Self {
-            socket: Arc::new(socket),
-            batch,
-            stream: stream.stream,
-            probe_at,
-            size: stream.size,
-            written: None,
-            launching,
-        })
+        Self { socket, batch, stream, probe_at, size, written: None, launching, stream_of_bytes: false }
+    }
+
+    /// Hands packets `from..to` of the batch to the kernel; returns how many it took, at least 1. Where it has no room, it is
+    /// waited for: for a datagram as long as the socket does, for a message while `going`, as half of one is none.
+    ///
+    /// # Errors
+    /// The kernel refused packet `from`; those after it were not tried.
+    #[inline]
+    pub fn send(&mut self, from: usize, to: usize, going: impl Fn() -> bool) -> Result<usize, sys::Error> {
+        if self.stream_of_bytes {
+            return self.socket.send_all(self.batch.packet(from), going).map(|()| 1);
+        }
+        self.batch.send(&self.socket, from, to)
+    }
+
+    /// Has the packet that is handed over next go to where one came from. A connection goes where it goes.
+    #[inline]
+    pub fn turn_to(&mut self, peer: &Peer) {
+        match peer.mac() {
+            Some(mac) if self.probe_at > 0 => self.batch.packet_mut(0)[..mac.len()].copy_from_slice(&mac),
+            _ if self.stream_of_bytes => {}
+            _ => self.batch.set_destination(peer),
+        }
     }
 
     /// The socket's local address, or its descriptor where it has none.
@@ -161,7 +200,31 @@ impl Lane {
     }
 }
 
-fn own_mac(interface: &str) -> Result<[u8; 6], Failure> {
+/// Gives a socket of datagrams or frames what sending takes; `place` is for messages.
+///
+/// # Errors
+/// A missing privilege, or timestamps that the interface does not have.
+pub fn give(socket: &Socket, priority: u32, stamps: &Stamps, ids: bool, place: &str) -> Result<(), Failure> {
+    let problem = |remedy: &'static str| move |error: sys::Error| failed(error, place, remedy);
+    socket.set_priority(priority).map_err(problem(PRIVILEGED))?;
+    socket.set_send_buffer(SEND_BYTES).map_err(problem(PRIVILEGED))?;
+    socket.set_receive_buffer(STAMP_BYTES).map_err(problem(PRIVILEGED))?;
+    socket.set_send_timeout_ms(SEND_TIMEOUT_MS).map_err(problem(PRIVILEGED))?;
+    let wanted = Timestamping {
+        tx_sched: stamps.sched,
+        tx_software: stamps.software,
+        tx_hardware: stamps.hardware,
+        ids,
+        ..Timestamping::default()
+    };
+    socket.set_timestamping(wanted).map_err(problem("ask only for timestamps the interface has (ethtool -T)"))
+}
+
+/// The interface's own MAC address.
+///
+/// # Errors
+/// It has none.
+pub fn own_mac(interface: &str) -> Result<[u8; 6], Failure> {
     let path = format!("/sys/class/net/{interface}/address");
     let text = std::fs::read_to_string(&path).unwrap_or_default();
     let bytes: Vec<u8> = text.trim().split(':').filter_map(|part| u8::from_str_radix(part, 16).ok()).collect();
@@ -174,7 +237,7 @@ fn own_mac(interface: &str) -> Result<[u8; 6], Failure> {
 }
 
 /// Destination, source, the 802.1Q tag if there is a VLAN, EtherType.
-fn ethernet_header(
+pub fn ethernet_header(
     destination: [u8; 6],
     source: [u8; 6],
     ethertype: u16,

@@ -2,34 +2,20 @@
 //!
 //! Nothing in [`Sender::run`] allocates, locks, formats or prints.
 
-use super::Sent as Counters;
+use super::Counters;
 use super::lane::Lane;
 use crate::recording::Tap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use sys::clock::{sleep_until_tai, tai_ns};
+use sys::socket::ANSWERED_BY_ICMP;
 use wire::launch::Late;
 use wire::record::Sent;
 use wire::schedule::{Agenda, Due, Schedule};
-use wire::spec::{MAX_BATCH, Talk};
+use wire::spec::MAX_BATCH;
 
 /// Longest single sleep, so that a request to stop is seen whatever the period.
 const LONGEST_SLEEP_NS: i64 = 100_000_000;
-
-/// ECONNREFUSED: an ICMP answer to an earlier packet, reported with the next send, which was then not tried.
-const ANSWERED_BY_ICMP: i32 = 111;
-
-/// The schedules of `spec`'s streams, starting at `start_tai_ns`.
-pub fn agenda(spec: &Talk, start_tai_ns: i64) -> Agenda {
-    let schedules = spec.streams.iter().map(|stream| Schedule {
-        first_launch_tai_ns: start_tai_ns + stream.offset_ns,
-        period_ns: stream.period_ns,
-        count: stream.count,
-        lead_ns: stream.launch_time.map_or(0, |launch| launch.lead_ns),
-        batch: stream.batch,
-    });
-    Agenda::new(schedules.collect())
-}
 
 /// Everything the sending thread owns.
 pub struct Sender {
@@ -58,13 +44,21 @@ impl Sender {
                 std::hint::spin_loop();
                 now_tai_ns = tai_ns();
             }
-            while let Some(due) = agenda.take(now_tai_ns, MAX_BATCH) {
-                self.send(agenda.schedule(due.stream), due, wake_tai_ns);
-            }
+            self.send_due(agenda, now_tai_ns, wake_tai_ns, stop);
         }
     }
 
-    fn send(&mut self, schedule: &Schedule, due: Due, wake_tai_ns: i64) {
+    /// Sends what is due at `now_tai_ns`, with the thread awake since `wake_tai_ns`, unless asked to stop.
+    ///
+    /// What it was not to be awake for yet by then, as it was held up while it waited for another, it came to now.
+    pub fn send_due(&mut self, agenda: &mut Agenda, now_tai_ns: i64, wake_tai_ns: i64, stop: &AtomicBool) {
+        while !stop.load(Ordering::Relaxed) {
+            let Some(due) = agenda.take(now_tai_ns, MAX_BATCH) else { return };
+            self.send(agenda.schedule(due.stream), due, now_tai_ns, wake_tai_ns, stop);
+        }
+    }
+
+    fn send(&mut self, schedule: &Schedule, due: Due, now_tai_ns: i64, wake_tai_ns: i64, stop: &AtomicBool) {
         let lane = &mut self.lanes[due.stream];
         let counters = &self.counters[due.stream];
         let packets = due.packets as usize;
@@ -79,12 +73,13 @@ impl Sender {
             let submit_tai_ns = tai_ns();
             let record = |n: usize, error: i32, late: Late| {
                 let sequence = due.first + n as u64;
+                let wake_due_tai_ns = schedule.due(sequence) - busy_wait_ns;
                 Sent {
                     stream,
                     sequence,
                     launch_tai_ns: schedule.launch(sequence),
-                    wake_due_tai_ns: schedule.due(sequence) - busy_wait_ns,
-                    wake_tai_ns,
+                    wake_due_tai_ns,
+                    wake_tai_ns: if wake_tai_ns < wake_due_tai_ns { now_tai_ns } else { wake_tai_ns },
                     submit_tai_ns,
                     error,
                     late,
@@ -99,7 +94,7 @@ impl Sender {
                 from += dropped;
                 continue;
             }
-            let (taken, error) = match lane.batch.send(&lane.socket, from, until) {
+            let (taken, error) = match lane.send(from, until, || !stop.load(Ordering::Relaxed)) {
                 Ok(taken) => (taken, 0),
                 Err(error) if error.errno == ANSWERED_BY_ICMP && !answered => {
                     answered = true;
@@ -124,7 +119,7 @@ impl Sender {
 }
 
 /// Sleeps until `tai`, and returns when that was in fact; at once if it has passed. None if asked to stop.
-fn sleep_until(tai: i64, stop: &AtomicBool) -> Option<i64> {
+pub fn sleep_until(tai: i64, stop: &AtomicBool) -> Option<i64> {
     loop {
         if stop.load(Ordering::Relaxed) {
             return None;
@@ -212,6 +207,19 @@ mod tests {
                 assert_eq!(sequences(&sink), (0..PACKETS).collect::<Vec<_>>());
             }
         }
+    }
+
+    #[test]
+    fn what_falls_due_while_it_is_held_up_in_its_busy_wait_it_comes_to_only_then() {
+        let (sender, _sink) = sender_and_sink(None);
+        let (tap, mut records) = Recorder::new("", 7).ring(64);
+        let mut sender = Sender { busy_wait_ns: 200_000, tap, ..sender };
+        let first = tai_ns() - 1_000_000_000;
+        let (wake, now) = (first - 190_000, first + 1_200_000);
+        sender.send_due(&mut starting_at(first), now, wake, &AtomicBool::new(false));
+        let woken: Vec<_> =
+            std::iter::from_fn(|| records.pop().ok()).map(|r| (r.wake_due_tai_ns, r.wake_tai_ns)).collect();
+        assert_eq!(woken, [(first - 200_000, wake), (first + 800_000, now)]);
     }
 
     #[test]

@@ -3,52 +3,25 @@
 //! Nothing in [`Intake::take_in`] allocates, locks, formats or prints.
 
 use crate::recording::Tap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sys::receive::Packet;
-use sys::socket::Frames;
 use wire::event::{ListenTotals, Refused};
 use wire::probe::{Probe, Refusal};
 use wire::record::Received;
 use wire::sequence::{Arrival, Sequences};
-use wire::spec::{Listen, ListenStream, ListenTransport};
 
-/// Destination, source, EtherType: what stands before the probe in a frame. A VLAN tag has been taken off by the kernel.
-const ETHERNET_HEADER: usize = 14;
-
-/// A place packets come in at: a socket each.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Port {
-    interface: String,
-    kind: PortKind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PortKind {
-    Udp(SocketAddr),
-    Ethernet(Frames),
-}
-
-impl Port {
-    /// Where packets of this stream come in.
-    pub fn of(stream: &ListenStream) -> Self {
-        let kind = match &stream.transport {
-            ListenTransport::Udp { listen } => PortKind::Udp(*listen),
-            ListenTransport::Ethernet { ethertype, vlan } => {
-                PortKind::Ethernet(Frames { ethertype: *ethertype, vlan: *vlan })
-            }
-        };
-        Self { interface: stream.interface.clone(), kind }
-    }
-
-    /// Bytes that stand before the probe.
-    fn header_bytes(&self) -> usize {
-        match self.kind {
-            PortKind::Udp(_) => 0,
-            PortKind::Ethernet(_) => ETHERNET_HEADER,
-        }
-    }
+/// A stream to be taken in.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected {
+    /// Its number in the packets.
+    pub stream: u16,
+    /// The position of the socket it comes in at.
+    pub port: usize,
+    /// Bytes of the probe.
+    pub size: usize,
+    /// Packets in all; None: nobody knows.
+    pub count: Option<u64>,
 }
 
 struct Stream {
@@ -61,7 +34,7 @@ struct Stream {
 /// The listening thread's books.
 pub struct Intake {
     run_id: u64,
-    ports: Vec<Port>,
+    headers: Vec<usize>,
     streams: Vec<Stream>,
     refused: Refused,
     empty_wakeups: u64,
@@ -72,53 +45,61 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// For the streams of `spec`, coming in at `ports`.
+    /// For these streams of a run. `headers`: how many bytes stand before the probe, of each port.
     pub fn new(
-        spec: &Listen,
-        ports: Vec<Port>,
+        run_id: u64,
+        headers: Vec<usize>,
+        expected: &[Expected],
         tap: Tap<Received>,
         received: Arc<Vec<AtomicU64>>,
         complete: Arc<AtomicBool>,
     ) -> Self {
-        let streams = spec.streams.iter().map(|stream| Stream {
-            port: ports.iter().position(|port| *port == Port::of(stream)).unwrap_or(usize::MAX),
+        let streams = expected.iter().map(|stream| Stream {
+            port: stream.port,
             size: stream.size as u32,
-            sequences: Sequences::new(stream.count),
+            sequences: stream.count.map_or_else(Sequences::endless, Sequences::new),
             totals: ListenTotals { stream: stream.stream, ..ListenTotals::default() },
         });
         Self {
-            run_id: spec.run_id,
+            run_id,
+            headers,
             streams: streams.collect(),
-            ports,
             refused: Refused::default(),
             empty_wakeups: 0,
             tap,
             received,
             complete,
-            open_streams: spec.streams.len(),
+            open_streams: expected.len(),
         }
     }
 
-    /// Takes in a packet that the receive call returned at `rx_user_tai_ns`, from the socket of port `port`.
-    pub fn take_in(&mut self, port: usize, packet: &Packet<'_>, rx_user_tai_ns: i64) {
-        let header = self.ports[port].header_bytes();
+    /// Whether its rows are written more slowly than they come.
+    pub fn crowded(&self) -> bool {
+        self.tap.crowded()
+    }
+
+    /// Takes in a packet that the receive call returned at `rx_user_tai_ns`, from the socket of port `port`. Returns the probe
+    /// if it was recorded.
+    #[inline]
+    pub fn take_in(&mut self, port: usize, packet: &Packet<'_>, rx_user_tai_ns: i64) -> Option<Probe> {
+        let header = self.headers[port];
         let probe = match packet.bytes.get(header..).map_or(Err(Refusal::Truncated), Probe::read) {
             Ok(probe) => probe,
-            Err(Refusal::Foreign) => return self.refused.foreign += 1,
-            Err(Refusal::Truncated) => return self.refused.truncated += 1,
+            Err(Refusal::Foreign) => return count(&mut self.refused.foreign),
+            Err(Refusal::Truncated) => return count(&mut self.refused.truncated),
         };
         if probe.run_id != self.run_id {
-            return self.refused.other_run += 1;
+            return count(&mut self.refused.other_run);
         }
         let known =
             |stream: &Stream| stream.totals.stream == probe.stream && stream.port == port && stream.size == probe.size;
         let Some(position) = self.streams.iter().position(known) else {
-            return self.refused.unknown_stream += 1;
+            return count(&mut self.refused.unknown_stream);
         };
         let stream = &mut self.streams[position];
         match stream.sequences.arrive(probe.sequence) {
-            Arrival::OutOfRange => return stream.totals.out_of_range += 1,
-            Arrival::Repeated => return stream.totals.repeated += 1,
+            Arrival::OutOfRange => return count(&mut stream.totals.out_of_range),
+            Arrival::Repeated => return count(&mut stream.totals.repeated),
             Arrival::Reordered => stream.totals.reordered += 1,
             Arrival::InOrder => {}
         }
@@ -138,6 +119,22 @@ impl Intake {
                 self.complete.store(true, Ordering::Release);
             }
         }
+        Some(probe)
+    }
+
+    /// Packets that have arrived, each once.
+    pub fn received(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.totals.received).sum()
+    }
+
+    /// Whether every packet of every stream has arrived.
+    pub fn complete(&self) -> bool {
+        self.open_streams == 0
+    }
+
+    /// Forgets which packets have arrived: whoever sends them begins anew.
+    pub fn start_over(&mut self) {
+        self.streams.iter_mut().for_each(|stream| stream.sequences.start_over());
     }
 
     /// Notes that the kernel announced a packet and there was none.
@@ -151,24 +148,26 @@ impl Intake {
     }
 }
 
+/// None, and one more of these.
+fn count(counter: &mut u64) -> Option<Probe> {
+    *counter += 1;
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::receiving::ETHERNET_HEADER;
     use crate::recording::Recorder;
-    use serde_json::json;
 
     const RUN: u64 = 0xab;
 
-    fn intake(transport: serde_json::Value) -> Intake {
-        let spec: Listen = serde_json::from_value(json!({
-            "run_id": format!("{RUN:016x}"), "recording": "unused", "realtime": {}, "mode": "block",
-            "streams": [{"stream": 1, "name": "control", "interface": "eth0", "size": 64, "count": 3, "transport": transport}]}))
-        .unwrap();
+    fn intake(header: usize) -> Intake {
         let folder = std::env::temp_dir().join(format!("latlab-intake-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let tap = Recorder::new(&folder.join("x").to_string_lossy(), RUN).table(64).unwrap();
-        let ports = vec![Port::of(&spec.streams[0])];
-        Intake::new(&spec, ports, tap, Arc::new(vec![AtomicU64::new(0)]), Arc::default())
+        let expected = [Expected { stream: 1, port: 0, size: 64, count: Some(3) }];
+        Intake::new(RUN, vec![header], &expected, tap, Arc::new(vec![AtomicU64::new(0)]), Arc::default())
     }
 
     fn probe(change: impl FnOnce(&mut Probe)) -> Vec<u8> {
@@ -185,7 +184,7 @@ mod tests {
 
     #[test]
     fn each_fault_is_counted_under_its_own_kind() {
-        let mut intake = intake(json!({"kind": "udp", "listen": "10.0.0.2:5557"}));
+        let mut intake = intake(0);
         for bytes in [
             probe(|_| {}),
             probe(|p| p.sequence = 2),
@@ -210,7 +209,7 @@ mod tests {
 
     #[test]
     fn the_probe_of_a_frame_stands_behind_its_header() {
-        let mut intake = intake(json!({"kind": "ethernet", "ethertype": 0x88b5, "vlan": 5}));
+        let mut intake = intake(ETHERNET_HEADER);
         intake.take_in(0, &packet(&[vec![0; ETHERNET_HEADER], probe(|_| {})].concat()), 10);
         intake.take_in(0, &packet(&[0; ETHERNET_HEADER - 1]), 10);
         let (streams, refused, _) = intake.totals();
@@ -218,8 +217,20 @@ mod tests {
     }
 
     #[test]
+    fn a_packet_that_was_recorded_is_told_and_no_other_is() {
+        let mut intake = intake(0);
+        let mut told = |bytes: &[u8]| intake.take_in(0, &packet(bytes), 10).map(|probe| probe.sequence);
+        assert_eq!(told(&probe(|p| p.sequence = 2)), Some(2));
+        assert_eq!(told(&probe(|p| p.sequence = 2)), None);
+        assert_eq!(told(&probe(|p| p.run_id = 1)), None);
+        assert_eq!(told(b"nothing"), None);
+        intake.start_over();
+        assert!(intake.take_in(0, &packet(&probe(|p| p.sequence = 2)), 10).is_some());
+    }
+
+    #[test]
     fn taking_packets_in_allocates_nothing() {
-        let mut intake = intake(json!({"kind": "udp", "listen": "10.0.0.2:5557"}));
+        let mut intake = intake(0);
         let packets: Vec<Vec<u8>> = (0..6).map(|n| probe(|p| p.sequence = n % 4)).collect();
         let before = sys::allocations::made_by_this_thread();
         assert!(before > 0, "the counting allocator is not in use");

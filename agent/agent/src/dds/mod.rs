@@ -1,0 +1,190 @@
+//! `dds`: questions and answers over Cyclone DDS, every sample recorded.
+//!
+//! What is measured is DDS as an application has it: what it costs to serialise a sample, to write it, and to be handed it, by
+//! Cyclone's own receiving thread or by one of ours. Each leg is recorded as a talker and a listener record a stream.
+
+mod asker;
+mod below;
+mod ping;
+mod pong;
+mod taker;
+mod waiting;
+
+use crate::clocks::ClockLog;
+use crate::facts::Tree;
+use crate::realtime::{Process, prepare_process};
+use crate::recording::{Recorder, Recording, Tap, Totals};
+use crate::session::{self, Session, emit, refused};
+use cyclone::{Domain, Quality, Reader, Writer};
+use std::ffi::CString;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+use sys::clock::tai_ns;
+use sys::thread::set_affinity;
+use wire::dds::{Below, Found};
+use wire::event::{Done, Event, Failure, RealtimeFound, StreamProgress};
+use wire::record::{Received, Sent, Stamp};
+use wire::spec::{Dds, DdsRole};
+
+/// A write that Cyclone cannot take for so long fails, and is recorded with its code.
+const BLOCKING_NS: i64 = 100_000_000;
+/// How long leaving the domain may take.
+const LEAVE: Duration = Duration::from_secs(2);
+/// Topics of questions and of answers; a partition by run and stream keeps probes apart.
+const QUESTIONS: &str = "latlab_questions";
+const ANSWERS: &str = "latlab_answers";
+
+/// Runs the verb; its result has been reported when this returns.
+///
+/// # Errors
+/// What the lab is to be told.
+pub fn run() -> Result<(), Failure> {
+    let (spec, session) = session::open::<Dds>("dds")?;
+    spec.check().map_err(refused)?;
+    match spec.role {
+        DdsRole::Ping => ping::run(&spec, &session),
+        DdsRole::Pong => pong::run(&spec, &session),
+    }
+}
+
+/// What both sides have: the domain with a writer and a reader in it, and recordings.
+struct Side {
+    domain: Domain,
+    writer: Writer,
+    reader: Reader,
+    process: Arc<Process>,
+    sent: Tap<Sent>,
+    received: Tap<Received>,
+    running: Running,
+}
+
+/// What goes on until the end.
+struct Running {
+    recording: Recording,
+    clocks: ClockLog,
+    told: Instant,
+}
+
+impl Side {
+    /// Everything is there, and nothing sent but what Cyclone says to find others.
+    fn open(spec: &Dds) -> Result<Self, Failure> {
+        let process = Arc::new(prepare_process(&spec.realtime)?);
+        let mut recorder = Recorder::new(&spec.recording, spec.run_id);
+        let (sent, received) = (recorder.table(spec.ring_records)?, recorder.table(spec.ring_records)?);
+        // The kernel's timestamps are of datagrams, and of those Cyclone knows: the table is there, and has no row.
+        let _: Tap<Stamp> = recorder.table(1)?;
+        let clocks = ClockLog::new(&mut recorder)?;
+        let (domain, writer, reader) = join_domain(spec)?;
+        let running = Running { recording: recorder.start(), clocks, told: Instant::now() };
+        Ok(Self { domain, writer, reader, process, sent, received, running })
+    }
+}
+
+impl Running {
+    /// Waits a little; tells the lab, once a second, how many samples of each stream there were.
+    fn pass(&mut self, counts: [(u16, u64); 2]) {
+        std::thread::sleep(Duration::from_millis(10));
+        if self.told.elapsed() >= Duration::from_secs(1) {
+            self.told = Instant::now();
+            self.clocks.note();
+            let streams = counts.map(|(stream, packets)| StreamProgress { stream, packets }).to_vec();
+            emit(&Event::Progress { tai_ns: tai_ns(), streams });
+        }
+    }
+
+    /// Whether there is no use in going on.
+    fn ended(&self, session: &Session) -> bool {
+        session.stopped() || self.recording.broken()
+    }
+
+    /// Recordings are whole. Tells of `failure` first, if there is one: they are whole after it all the same.
+    fn finish(mut self, failure: Option<Failure>, done: impl FnOnce(Totals) -> Done) -> Result<(), Failure> {
+        self.clocks.note();
+        drop(self.clocks);
+        if let Some(failure) = failure {
+            emit(&Event::Error(failure));
+        }
+        let totals = self.recording.finish()?;
+        emit(&Event::Done(done(totals)));
+        Ok(())
+    }
+}
+
+/// Cyclone, started by a thread that runs as its threads are to: they inherit its CPUs, and are ordinary threads unless the
+/// configuration says more.
+fn join_domain(spec: &Dds) -> Result<(Domain, Writer, Reader), Failure> {
+    let (transport, role) = (spec.transport.clone(), spec.role);
+    let partition = format!("latlab-{:016x}-{}", spec.run_id, spec.up);
+    let starter = std::thread::spawn(move || {
+        if let Some(cpus) = &transport.cpus {
+            let remedy = "name CPUs that are online and allowed here (lscpu)";
+            set_affinity(cpus).map_err(|error| session::failed(error, &format!("transport.cpus {cpus:?}"), remedy))?;
+        }
+        let (writes, reads) = match role {
+            DdsRole::Ping => (QUESTIONS, ANSWERS),
+            DdsRole::Pong => (ANSWERS, QUESTIONS),
+        };
+        let quality = Quality { reliable: transport.reliable, history: transport.history, blocking_ns: BLOCKING_NS };
+        let config = CString::new(transport.config).unwrap_or_default();
+        let domain = Domain::open(transport.domain, &config).map_err(failed)?;
+        let writer = domain.writer(writes, &partition, quality).map_err(failed)?;
+        let reader = domain.reader(reads, &partition, quality).map_err(failed)?;
+        Ok((domain, writer, reader))
+    });
+    starter.join().unwrap_or_else(|_| Err(thread_died()))
+}
+
+/// `ready`. found: how the measuring thread runs, or None where Cyclone's own are the only ones that measure.
+fn tell_ready(found: RealtimeFound, discovered_ns: Option<i64>) -> Result<(), Failure> {
+    let ready = session::ready("dds", found, Vec::new())?;
+    let threads = below::threads(&Tree::machine());
+    emit(&Event::DdsReady { ready, found: Found { cyclone: cyclone::VERSION, threads, discovered_ns } });
+    Ok(())
+}
+
+/// Leaves the domain, so that the other side knows at once. Cyclone ends its receiving threads by a packet to itself and waits
+/// for them: where no packet gets there, as without lo, it would wait for ever.
+fn leave(domain: Domain) {
+    let (gone, left) = channel();
+    std::thread::spawn(move || {
+        drop(domain);
+        let _ = gone.send(());
+    });
+    let _ = left.recv_timeout(LEAVE);
+}
+
+/// What happened below the samples, before Cyclone has closed its sockets.
+fn below(reader: Reader, writer: Writer, empty_wakeups: u64) -> Below {
+    let (resent_bytes, throttled) = writer.resent_and_throttled();
+    Below {
+        socket_drops: below::socket_drops(&Tree::machine()),
+        resent_bytes,
+        throttled,
+        samples_lost: reader.lost().unwrap_or(0),
+        empty_wakeups,
+    }
+}
+
+/// A call that Cyclone refused, with what it said besides.
+fn failed(error: cyclone::Error) -> Failure {
+    let said = cyclone::said();
+    let what = if said.is_empty() { error.to_string() } else { format!("{error}: {said}") };
+    Failure {
+        what,
+        place: "transport".into(),
+        remedy: "see whether the interface in transport.config exists and has an address (ip addr), whether the \
+                 configuration is of this Cyclone DDS, and whether too many programs are in the domain already"
+            .into(),
+        errno: None,
+    }
+}
+
+fn thread_died() -> Failure {
+    Failure {
+        what: "a measuring thread ended unexpectedly".into(),
+        place: "dds".into(),
+        remedy: "see standard error for where".into(),
+        errno: None,
+    }
+}

@@ -1,0 +1,81 @@
+//! `pong`: answers the questions of a ping, each leg of the way recorded.
+
+mod answering;
+
+use crate::realtime::prepare_process;
+use crate::receiving::{ETHERNET_HEADER, RECEIVE_TIMEOUT_MS, STAMPING_STARTS, inlet};
+use crate::round::ends::{Ends, Wiring};
+use crate::round::{Outcome, Round, Side, Tables, hot, joined};
+use crate::sending::lane::Lane;
+use crate::sending::outlet::Outlet;
+use crate::session::{self, emit, refused};
+use answering::Door;
+use std::sync::Arc;
+use sys::receive::Wait;
+use sys::socket::Socket;
+use wire::event::{Done, Event, Failure, Ready};
+use wire::spec::{Mode, Pong, PongTransport};
+
+/// An answer goes to where its question came from: until there is one, to nobody.
+const NOBODY: [u8; 6] = [0; 6];
+
+/// Runs the verb; its result has been reported when this returns.
+///
+/// # Errors
+/// What the lab is to be told.
+pub fn run() -> Result<(), Failure> {
+    let (spec, session) = session::open::<Pong>("pong")?;
+    spec.check().map_err(refused)?;
+    let asked = &spec.side;
+    let bytes = matches!(spec.transport, PongTransport::Tcp { .. });
+    let side = Side::new("pong", asked, (asked.down, asked.up), None, bytes)?;
+    let process = Arc::new(prepare_process(&asked.realtime)?);
+    let tables = Tables::create(&side)?;
+    let wiring = Wiring::new(asked, &side, RECEIVE_TIMEOUT_MS, 1);
+    let place = wiring.place.clone();
+    let (lane, door) = open(&spec, wiring)?;
+    let local = vec![lane.local()];
+    let header = if matches!(spec.transport, PongTransport::Ethernet { .. }) { ETHERNET_HEADER } else { 0 };
+    let stamp_key = side.stamp_key();
+    let (mut round, intake, tap) = Round::begin(side, tables, Some(Arc::clone(&lane.socket)), header);
+
+    let outlet = Outlet::new(lane, asked.run_id, tap, Arc::clone(&round.shared.counters));
+    let wait = if asked.mode == Mode::Spin { Wait::Never } else { Wait::Block };
+    let stop = Arc::clone(&round.shared.stop);
+    let (realtime, answering) =
+        hot("pong", &asked.realtime, &process, move || answering::run(door, outlet, intake, wait, &stop))?;
+    std::thread::sleep(STAMPING_STARTS);
+    emit(&Event::Ready(Ready { stamp_key, ..session::ready("pong", realtime, local)? }));
+    round.note_clocks();
+    round.watch(&session, || !answering.is_finished());
+    let heard = joined("pong", answering).and_then(|heard| heard.map_err(|error| inlet::ended(error, &place)));
+    let Outcome { sent, send_errors, totals, .. } = round.finish(heard)?;
+    emit(&Event::Done(Done::Pong { answered: sent, send_errors, totals }));
+    Ok(())
+}
+
+/// The way out, and where questions come in.
+fn open(spec: &Pong, wiring: Wiring) -> Result<(Lane, Door), Failure> {
+    let ends = match spec.transport {
+        PongTransport::Udp { listen } => {
+            let remedy =
+                "check that the interface exists, has the address (ip addr) and nothing else uses the port (ss -ulpn)";
+            wiring.datagrams(Socket::udp(listen, Some(&spec.side.interface)).map_err(wiring.problem(remedy))?)?
+        }
+        PongTransport::Ethernet { ethertype, vlan, pcp } => wiring.frames(NOBODY, ethertype, vlan, pcp)?,
+        PongTransport::Tcp { listen } => {
+            let socket = wiring.tcp(listen)?;
+            let remedy = "check that nothing else uses the port (ss -tlpn)";
+            socket.listen().map_err(wiring.problem(remedy))?;
+            wiring.messages(socket)?
+        }
+    };
+    Ok(match ends {
+        Ends::Packets(lane, inlet) => (lane, Door::Packets(inlet)),
+        // Nothing is sent by the socket that listens: each connection brings its own lane.
+        Ends::Bytes(lane, _) => {
+            let listener = Arc::clone(&lane.socket);
+            (lane, Door::Connections(listener, wiring))
+        }
+    })
+}

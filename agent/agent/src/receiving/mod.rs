@@ -1,0 +1,49 @@
+//! Packets on their way in: what sockets that take them in must have, and what becomes of each packet.
+
+pub mod inlet;
+pub mod intake;
+
+use crate::session::failed;
+use std::time::Duration;
+use sys::socket::{Socket, Timestamping};
+use wire::event::Failure;
+use wire::spec::Mode;
+
+/// Destination, source, EtherType: what stands before the probe in a frame. A VLAN tag has been taken off by the kernel.
+pub const ETHERNET_HEADER: usize = 14;
+/// What a socket may hold of packets not yet read: a listener that is held up for a second must lose none.
+const SOCKET_BYTES: i32 = 64 << 20;
+/// A receive call that finds nothing returns after this, to see whether it is asked to stop.
+pub const RECEIVE_TIMEOUT_MS: i64 = 100;
+/// The kernel starts to stamp received packets a little after it is asked to: `net_enable_timestamp` (net/core/dev.c) leaves
+/// it to a work item. Packets that come before that have no software timestamp.
+pub const STAMPING_STARTS: Duration = Duration::from_millis(50);
+
+/// How packets are to be taken in.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    /// How the thread waits for them.
+    pub mode: Mode,
+    /// How long a receive call polls the NIC, µs, with [`Mode::BusyPoll`].
+    pub busy_poll_us: Option<u32>,
+    /// Ask for the NIC's receive timestamps.
+    pub hardware_stamps: bool,
+}
+
+impl Manner {
+    /// Gives a socket of datagrams or frames what it takes; `place` is for messages.
+    ///
+    /// # Errors
+    /// A missing privilege, or timestamps that the interface does not have.
+    pub fn give(&self, socket: &Socket, place: &str) -> Result<(), Failure> {
+        let problem = |remedy: &'static str| move |error: sys::Error| failed(error, place, remedy);
+        let privileged = "run as root or with CAP_NET_ADMIN";
+        socket.set_receive_buffer(SOCKET_BYTES).map_err(problem(privileged))?;
+        socket.set_receive_timeout_ms(RECEIVE_TIMEOUT_MS).map_err(problem(privileged))?;
+        if let (Mode::BusyPoll, Some(us)) = (self.mode, self.busy_poll_us) {
+            socket.set_busy_poll(us).map_err(problem(privileged))?;
+        }
+        let wanted = Timestamping { rx_software: true, rx_hardware: self.hardware_stamps, ..Timestamping::default() };
+        socket.set_timestamping(wanted).map_err(problem("ask only for timestamps the interface has (ethtool -T)"))
+    }
+}

@@ -1,0 +1,167 @@
+//! The ends of a way there and back, on this side: what goes out and what comes in, over each transport.
+//!
+//! Transmit timestamps come back at the socket that sends, and wake whoever waits at it for something else
+//! (`sock_queue_err_skb`, net/core/skbuff.c, tells waiters; `receiver_wake_function`, net/core/datagram.c, heeds it): with the
+//! timestamps of a qdisc or a NIC that would be just while the answer is awaited. So where there are to be timestamps, what goes
+//! out has a socket of its own. Where there are none it goes by the one socket there is.
+
+use crate::receiving::inlet::{Datagrams, Messages};
+use crate::receiving::{Manner, RECEIVE_TIMEOUT_MS};
+use crate::round::Side;
+use crate::sending::lane::{self, Lane, Load, NO_INTERFACE, PRIVILEGED, ethernet_header, own_mac};
+use crate::session::failed;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use sys::socket::{Frames, Socket};
+use wire::event::Failure;
+use wire::spec::{Mode, PingSide, Stamps};
+
+/// So often a thread that waits for room in a connection looks whether it is to end.
+const SEND_TIMEOUT_MS: i64 = 100;
+
+/// A way out and a way in.
+pub enum Ends {
+    /// Of datagrams or frames.
+    Packets(Lane, Box<Datagrams>),
+    /// Of messages, both over one connection.
+    Bytes(Lane, Messages),
+}
+
+impl Ends {
+    /// The way out.
+    pub fn lane_mut(&mut self) -> &mut Lane {
+        let (Self::Packets(lane, _) | Self::Bytes(lane, _)) = self;
+        lane
+    }
+}
+
+/// What the ends are made by.
+pub struct Wiring {
+    /// The probe's name and interface, for messages.
+    pub place: String,
+    /// What both ends go by.
+    pub interface: String,
+    /// SO_PRIORITY.
+    pub priority: u32,
+    /// Which transmit timestamps.
+    pub stamps: Stamps,
+    /// How packets are waited for.
+    pub manner: Manner,
+    /// A receive call that finds nothing returns after this, ms.
+    pub patience_ms: i64,
+    /// What goes out.
+    pub load: Load,
+}
+
+impl Wiring {
+    /// What `spec` asks for, of `side`: so many packets handed over `at_once`.
+    pub fn new(spec: &PingSide, side: &Side, patience_ms: i64, at_once: usize) -> Self {
+        Self {
+            place: format!("probe {} on {}", spec.name, spec.interface),
+            interface: spec.interface.clone(),
+            priority: spec.priority,
+            stamps: side.stamps.clone(),
+            manner: Manner { mode: spec.mode, busy_poll_us: spec.busy_poll_us, hardware_stamps: spec.hardware_stamps },
+            patience_ms,
+            load: Load { stream: side.sends, size: side.size, at_once, ids: side.ids },
+        }
+    }
+
+    /// What a failed call comes to, with what to do about it.
+    pub fn problem(&self, remedy: &'static str) -> impl FnOnce(sys::Error) -> Failure {
+        move |error| failed(error, &self.place, remedy)
+    }
+
+    /// Datagrams, in and out at the address of `socket`.
+    ///
+    /// # Errors
+    /// A missing privilege, or timestamps that the interface does not have.
+    pub fn datagrams(&self, socket: Socket) -> Result<Ends, Failure> {
+        let socket = Arc::new(socket);
+        let out = if self.stamps.any() {
+            Arc::new(Socket::udp_beside(&socket, &self.interface).map_err(self.problem(PRIVILEGED))?)
+        } else {
+            Arc::clone(&socket)
+        };
+        self.packets(out, &[], socket)
+    }
+
+    /// Frames of `ethertype`; those that go out go to `destination`.
+    ///
+    /// # Errors
+    /// No such interface, or one without a MAC address; a missing privilege, or timestamps that it does not have.
+    pub fn frames(
+        &self,
+        destination: [u8; 6],
+        ethertype: u16,
+        vlan: Option<u16>,
+        pcp: Option<u8>,
+    ) -> Result<Ends, Failure> {
+        let open = |frames| Socket::ethernet(&self.interface, frames).map_err(self.problem(NO_INTERFACE));
+        let (out, back) = (open(None)?, open(Some(Frames { ethertype, vlan }))?);
+        let header = ethernet_header(destination, own_mac(&self.interface)?, ethertype, vlan, pcp);
+        self.packets(Arc::new(out), &header, Arc::new(back))
+    }
+
+    fn packets(&self, out: Arc<Socket>, header: &[u8], back: Arc<Socket>) -> Result<Ends, Failure> {
+        lane::give(&out, self.priority, &self.stamps, self.load.ids, &self.place)?;
+        self.manner.give(&back, &self.place)?;
+        back.set_receive_timeout_ms(self.patience_ms).map_err(self.problem(PRIVILEGED))?;
+        Ok(Ends::Packets(Lane::through(out, header, &self.load), Box::new(Datagrams::new(back))))
+    }
+
+    /// A TCP socket on `local`, for a connection or for taking them.
+    ///
+    /// # Errors
+    /// The address is not this host's or the port is taken; there is no such interface.
+    pub fn tcp(&self, local: SocketAddr) -> Result<Socket, Failure> {
+        Socket::tcp(local, &self.interface).map_err(self.problem(
+            "check that the interface exists, has the address (ip addr) and nothing else uses the port (ss -tlpn)",
+        ))
+    }
+
+    /// Messages, in and out over a connection that is made; or none, of a socket that takes connections.
+    ///
+    /// # Errors
+    /// A missing privilege.
+    pub fn messages(&self, connection: Socket) -> Result<Ends, Failure> {
+        let give = || {
+            connection.set_nodelay()?;
+            connection.set_priority(self.priority)?;
+            connection.set_send_buffer(lane::SEND_BYTES)?;
+            connection.set_send_timeout_ms(SEND_TIMEOUT_MS)?;
+            connection.set_receive_timeout_ms(self.patience_ms)?;
+            match (self.manner.mode, self.manner.busy_poll_us) {
+                (Mode::BusyPoll, Some(us)) => connection.set_busy_poll(us),
+                _ => Ok(()),
+            }
+        };
+        give().map_err(self.problem(PRIVILEGED))?;
+        let connection = Arc::new(connection);
+        let messages = Messages::new(Arc::clone(&connection), self.load.size);
+        Ok(Ends::Bytes(Lane::of_bytes(connection, &self.load), messages))
+    }
+}
+
+/// How long a receive call is to wait at most, ms, so that `timeout_ns` is not passed by far when calls follow each other:
+/// equal parts of it, each short enough to see a request to stop.
+pub fn patience_ms(timeout_ns: i64) -> i64 {
+    let timeout_ms = (timeout_ns.max(1) - 1) / 1_000_000 + 1;
+    let parts = (timeout_ms - 1) / RECEIVE_TIMEOUT_MS + 1;
+    (timeout_ms - 1) / parts + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_is_an_equal_part_of_the_timeout_and_never_long() {
+        for (timeout_ns, expected) in
+            [(1, 1), (1_000_000, 1), (1_000_001, 2), (100_000_000, 100), (101_000_000, 51), (1_000_000_000, 100)]
+        {
+            assert_eq!(patience_ms(timeout_ns), expected, "{timeout_ns}");
+        }
+        assert!((1..=RECEIVE_TIMEOUT_MS).contains(&patience_ms(i64::MAX)));
+    }
+}

@@ -1,0 +1,284 @@
+//! What ping and pong have in common: one leg of every round trip goes out here, the other comes in, and both are recorded.
+
+pub mod ends;
+
+use crate::clocks::ClockLog;
+use crate::realtime::{Process, prepare_thread};
+use crate::receiving::inlet::Inlet;
+use crate::receiving::intake::{Expected, Intake};
+use crate::recording::{Recorder, Recording, Tap};
+use crate::sending::Counters;
+use crate::sending::stamps::{Collector, Queue, Wanted, ids_in_use};
+use crate::session::{Session, died, emit};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use sys::clock::tai_ns;
+use sys::socket::Socket;
+use wire::event::{Event, Failure, RealtimeFound, RoundTotals, StreamProgress};
+use wire::record::{Received, Sent, Stamp};
+use wire::spec::{PingSide, Realtime, Stamps};
+
+/// One side of a probe, in numbers.
+#[derive(Clone, Debug)]
+pub struct Side<'a> {
+    /// `ping` or `pong`.
+    pub verb: &'static str,
+    /// Tells its packets from other runs'.
+    pub run_id: u64,
+    /// The recordings' path, without their tables' names.
+    pub recording: &'a str,
+    /// Records a ring to the writer holds.
+    pub ring_records: usize,
+    /// Number of the stream that goes out here.
+    pub sends: u16,
+    /// Number of the stream that comes in here.
+    pub hears: u16,
+    /// Bytes of a probe.
+    pub size: usize,
+    /// Packets of a stream; None: nobody knows.
+    pub count: Option<u64>,
+    /// Which transmit timestamps are taken.
+    pub stamps: Stamps,
+    /// They come with ids.
+    pub ids: bool,
+    /// How long to wait for the last of them, ns.
+    pub stamp_timeout_ns: i64,
+}
+
+impl<'a> Side<'a> {
+    /// That of `verb`, which sends one stream and hears another, as `spec` asks for it; `bytes`: over TCP.
+    ///
+    /// # Errors
+    /// Timestamps by a key that this kernel does not have.
+    pub fn new(
+        verb: &'static str,
+        spec: &'a PingSide,
+        (sends, hears): (u16, u16),
+        count: Option<u64>,
+        bytes: bool,
+    ) -> Result<Self, Failure> {
+        // A stream of bytes has timestamps of bytes.
+        let stamps = if bytes { spec.stamps.none() } else { spec.stamps.clone() };
+        Ok(Self {
+            verb,
+            run_id: spec.run_id,
+            recording: &spec.recording,
+            ring_records: spec.ring_records,
+            sends,
+            hears,
+            size: spec.size,
+            count,
+            ids: stamps.any() && ids_in_use(stamps.key)?,
+            stamps,
+            stamp_timeout_ns: spec.stamp_timeout_ns,
+        })
+    }
+
+    /// What its packets' timestamps are told apart by, as the lab is told; None: it takes none.
+    pub fn stamp_key(&self) -> Option<&'static str> {
+        self.stamps.any().then_some(if self.ids { "id" } else { "payload" })
+    }
+}
+
+/// The tables of a side, their files made and nothing in them yet.
+pub struct Tables {
+    recorder: Recorder,
+    /// Of the leg that goes out.
+    pub sent: Tap<Sent>,
+    received: Tap<Received>,
+    stamps: Tap<Stamp>,
+    clocks: ClockLog,
+}
+
+impl Tables {
+    /// Those of `side`.
+    ///
+    /// # Errors
+    /// A file cannot be made.
+    pub fn create(side: &Side) -> Result<Self, Failure> {
+        let mut recorder = Recorder::new(side.recording, side.run_id);
+        let sent = recorder.table(side.ring_records)?;
+        let stamps = recorder.table(2 * side.ring_records)?;
+        let received = recorder.table(side.ring_records)?;
+        let clocks = ClockLog::new(&mut recorder)?;
+        Ok(Self { recorder, sent, received, stamps, clocks })
+    }
+}
+
+/// What the threads of a side share.
+#[derive(Clone)]
+pub struct Shared {
+    /// Of what goes out, the only entry.
+    pub counters: Arc<Vec<Counters>>,
+    /// Packets that came in, the only entry.
+    received: Arc<Vec<AtomicU64>>,
+    /// Set once the hot threads are to end.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// A side at work: everything but its hot threads.
+pub struct Round<'a> {
+    side: Side<'a>,
+    /// What the hot threads are given a copy of.
+    pub shared: Shared,
+    recording: Recording,
+    clocks: ClockLog,
+    collector: Option<Collector>,
+}
+
+/// What a hot thread heard, once it is over.
+pub struct Heard {
+    /// Its books.
+    pub intake: Intake,
+    /// Packets the kernel had no room for.
+    pub drops: u64,
+    /// Questions that were answered before they were given up (ping).
+    pub answered: u64,
+}
+
+impl Heard {
+    /// What came in by `inlet`, of which `intake` has the books.
+    ///
+    /// # Errors
+    /// The kernel does not tell its drops.
+    pub fn new(intake: Intake, inlet: &impl Inlet, answered: u64) -> Result<Self, sys::Error> {
+        Ok(Self { drops: inlet.drops()?, intake, answered })
+    }
+}
+
+/// What came of a side.
+pub struct Outcome {
+    /// Packets taken by the kernel.
+    pub sent: u64,
+    /// Packets it refused.
+    pub send_errors: u64,
+    /// Questions that were answered before they were given up (ping).
+    pub answered: u64,
+    /// What both sides count alike.
+    pub totals: RoundTotals,
+}
+
+impl<'a> Round<'a> {
+    /// Begins to write and to collect timestamps; returns the books for what comes in as well, and the tap for what goes out.
+    /// `out`: where timestamps come back; None: nowhere. `header`: how many bytes stand before the probe in what comes in.
+    pub fn begin(side: Side<'a>, tables: Tables, out: Option<Arc<Socket>>, header: usize) -> (Self, Intake, Tap<Sent>) {
+        let shared = Shared {
+            counters: Arc::new(vec![Counters::default()]),
+            received: Arc::new(vec![AtomicU64::new(0)]),
+            stop: Arc::default(),
+        };
+        let Tables { recorder, sent, received, stamps, clocks } = tables;
+        let recording = recorder.start();
+        let expected = Expected { stream: side.hears, port: 0, size: side.size, count: side.count };
+        let arrived = Arc::clone(&shared.received);
+        let intake = Intake::new(side.run_id, vec![header], &[expected], received, arrived, Arc::default());
+        let collector = out.filter(|_| side.stamps.any()).map(|socket| {
+            let wanted = Wanted { verb: side.verb, run_id: side.run_id, stamps: side.stamps.clone(), ids: side.ids };
+            let queue = Queue::new(socket, side.sends, side.size, side.count.unwrap_or(1 << 32));
+            Collector::start(wanted, vec![queue], stamps, Arc::clone(&shared.counters))
+        });
+        (Self { side, shared, recording, clocks, collector }, intake, sent)
+    }
+
+    /// Notes the clocks and reports progress until the session is over, a recording fails, or not `going` any more; the hot
+    /// threads have been asked to end then.
+    pub fn watch(&mut self, session: &Session, going: impl Fn() -> bool) {
+        let mut reported = Instant::now();
+        while !session.stopped() && !self.recording.broken() && going() {
+            std::thread::sleep(Duration::from_millis(5));
+            if reported.elapsed() >= Duration::from_secs(1) {
+                reported = Instant::now();
+                self.clocks.note();
+                emit(&Event::Progress { tai_ns: tai_ns(), streams: self.progress() });
+            }
+        }
+        self.shared.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// By stream, the lower number first: both sides say it in one order.
+    fn progress(&self) -> Vec<StreamProgress> {
+        let sent = self.shared.counters[0].packets.load(Ordering::Relaxed);
+        let received = self.shared.received[0].load(Ordering::Relaxed);
+        let mut streams = vec![
+            StreamProgress { stream: self.side.sends, packets: sent },
+            StreamProgress { stream: self.side.hears, packets: received },
+        ];
+        streams.sort_unstable_by_key(|progress| progress.stream);
+        streams
+    }
+
+    /// A reading of the clocks.
+    pub fn note_clocks(&mut self) {
+        self.clocks.note();
+    }
+
+    /// Waits for the last timestamps and finishes the recordings, whatever came of the hot threads; says what came of it all.
+    ///
+    /// # Errors
+    /// What the hot threads failed of; else what the recordings or timestamps did.
+    pub fn finish(mut self, heard: Result<Heard, Failure>) -> Result<Outcome, Failure> {
+        let patience = Duration::from_nanos(self.side.stamp_timeout_ns.max(0) as u64);
+        let stamped = self.collector.map_or_else(|| Ok(Vec::new()), |collector| collector.finish(patience));
+        self.clocks.note();
+        drop(self.clocks);
+        let written = self.recording.finish();
+        let Heard { intake, drops, answered } = heard?;
+        let (stamped, written) = (stamped?.first().copied().unwrap_or_default(), written?);
+        let (streams, refused, empty_wakeups) = intake.totals();
+        let leg = streams.first().copied().unwrap_or_default();
+        let counters = &self.shared.counters[0];
+        let totals = RoundTotals {
+            received: leg.received,
+            repeated: leg.repeated,
+            reordered: leg.reordered,
+            out_of_range: leg.out_of_range,
+            refused,
+            socket_drops: drops,
+            empty_wakeups,
+            tx_sched: stamped.tx_sched,
+            tx_soft: stamped.tx_soft,
+            tx_hard: stamped.tx_hard,
+            stray_stamps: stamped.stray_stamps,
+            ring_full: written.ring_full,
+            recorded: written.recorded,
+        };
+        Ok(Outcome {
+            sent: counters.packets.load(Ordering::Relaxed),
+            send_errors: counters.errors.load(Ordering::Relaxed),
+            answered,
+            totals,
+        })
+    }
+}
+
+/// Starts a thread that runs as `realtime` says, and returns once it does: how, and the thread, which does `work`.
+///
+/// # Errors
+/// What was asked for is refused, or is not in force afterwards.
+pub fn hot<T: Send + 'static>(
+    verb: &'static str,
+    realtime: &Realtime,
+    process: &Arc<Process>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<(RealtimeFound, JoinHandle<Option<T>>), Failure> {
+    let (report, prepared) = channel();
+    let (realtime, process) = (realtime.clone(), Arc::clone(process));
+    let thread = std::thread::spawn(move || {
+        let found = prepare_thread(&realtime, &process);
+        let going = found.is_ok();
+        (report.send(found).is_ok() && going).then(work)
+    });
+    let found = prepared.recv().unwrap_or_else(|_| Err(died(verb, "a measuring thread")))?;
+    Ok((found, thread))
+}
+
+/// What a thread came to that has ended, or is about to.
+///
+/// # Errors
+/// It panicked.
+pub fn joined<T>(verb: &'static str, thread: JoinHandle<Option<T>>) -> Result<T, Failure> {
+    thread.join().ok().flatten().ok_or_else(|| died(verb, "a measuring thread"))
+}

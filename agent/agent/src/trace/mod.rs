@@ -1,0 +1,181 @@
+//! `trace`: what the kernel's tracepoints tell of interrupts, softirqs and threads, recorded by CLOCK_TAI.
+//!
+//! Through an instance of its own in tracefs (`crate::tracing`), so nothing that others trace is changed or disturbed. The kernel
+//! filters; what it keeps is read before it is an eighth full, and what it had no room for is counted.
+
+mod points;
+mod tasks;
+
+use crate::clocks::ClockLog;
+use crate::launch_clock::LaunchClock;
+use crate::realtime::{prepare_process, prepare_thread};
+use crate::recording::{Recorder, Recording, Tap};
+use crate::session::{self, emit, refused};
+use crate::tracing::{Heard, Instance, Kept};
+use points::{Point, Points};
+use std::time::{Duration, Instant};
+use sys::clock::tai_ns;
+use tasks::Tasks;
+use wire::event::{CpuEvents, Done, Event, Failure};
+use wire::record::Traced;
+use wire::spec::{LaunchClock as Chosen, Tracing as Spec};
+use wire::traceable::LOST;
+
+/// How long the kernel's buffers are left alone, at least and at most: reading takes a CPU from who is traced, and a thread that
+/// ends before it is looked up is not named.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(200));
+/// What they are to hold when they are read, as a part of their room: events may come eight times as fast all at once.
+const SHARE: usize = 8;
+const PROGRESS: Duration = Duration::from_secs(1);
+const EINVAL: i32 = 22;
+
+/// Runs the verb; its result has been reported when this returns.
+///
+/// # Errors
+/// What the lab is to be told.
+pub fn run() -> Result<(), Failure> {
+    let (spec, session) = session::open::<Spec>("trace")?;
+    spec.check().map_err(refused)?;
+    let process = prepare_process(&spec.realtime)?;
+    let mut recorder = Recorder::new(&spec.recording, spec.run_id);
+    let tap = recorder.table(spec.ring_records)?;
+    let tasks = Tasks::new(&mut recorder, spec.threads.is_some())?;
+    let mut clocks = ClockLog::new(&mut recorder)?;
+    let instance = Instance::open(spec.buffer_kib)?;
+    let (chosen, clock) = clock_of(&instance)?;
+    let Points { points, events, absent } = points::listened_to(&instance, &spec)?;
+    let recording = recorder.start();
+    // After the writer has been started, which is to run as any thread.
+    let realtime = prepare_thread(&spec.realtime, &process)?;
+    let mut reader = Reader { instance, clock: LaunchClock::new(chosen), points, tap, tasks, events: 0 };
+    reader.instance.write("tracing_on", "1")?;
+    emit(&Event::TraceReady { ready: session::ready("trace", realtime, Vec::new())?, clock, events, absent });
+
+    clocks.note();
+    let mut reported = Instant::now();
+    let mut pause = PAUSES.0;
+    while !session.stopped() && !recording.broken() {
+        std::thread::sleep(pause);
+        pause = pause_after(pause, reader.pass(&recording).fullest_bytes, spec.buffer_kib << 10);
+        if reported.elapsed() >= PROGRESS {
+            reported = Instant::now();
+            clocks.note();
+            let lost = reader.instance.kept()?.iter().map(|kept| kept.lost).sum();
+            emit(&Event::TraceProgress { tai_ns: tai_ns(), events: reader.events, lost });
+        }
+    }
+    // The instance goes last: that may take the kernel seconds, and what was recorded is whole and told before.
+    let (cpus, _instance) = reader.finish(&recording)?;
+    clocks.note();
+    drop(clocks);
+    let totals = recording.finish()?;
+    emit(&Event::Done(Done::Trace {
+        events: cpus.iter().map(|cpu| cpu.events).sum(),
+        lost: cpus.iter().map(|cpu| cpu.lost).sum(),
+        cpus,
+        ring_full: totals.ring_full,
+        recorded: totals.recorded,
+    }));
+    Ok(())
+}
+
+/// Has the instance stamp its records by CLOCK_TAI, or before Linux 6.0 by CLOCK_MONOTONIC, which nothing steps and which is as far
+/// from CLOCK_TAI as both read. Returns which, and its name.
+fn clock_of(instance: &Instance) -> Result<(Chosen, &'static str), Failure> {
+    match instance.write("trace_clock", "tai") {
+        Ok(()) => Ok((Chosen::Tai, "CLOCK_TAI")),
+        Err(Failure { errno: Some(EINVAL), .. }) => {
+            instance.write("trace_clock", "mono").map(|()| (Chosen::Monotonic, "CLOCK_MONOTONIC"))
+        }
+        Err(problem) => Err(problem),
+    }
+}
+
+/// How long to wait after a pause in which the fullest of the buffers, which have so much room, took so much.
+fn pause_after(pause: Duration, taken_bytes: usize, room_bytes: usize) -> Duration {
+    let wanted = pause.as_nanos().saturating_mul((room_bytes / SHARE) as u128) / taken_bytes.max(1) as u128;
+    // A lull is no promise of another one: it grows step by step.
+    Duration::from_nanos(u64::try_from(wanted).unwrap_or(u64::MAX)).min(2 * pause).clamp(PAUSES.0, PAUSES.1)
+}
+
+/// What a pass has taken: how many events, and from the buffer that had most.
+struct Taken {
+    events: u64,
+    fullest_bytes: usize,
+}
+
+/// From the kernel's buffers to the recording.
+struct Reader {
+    instance: Instance,
+    clock: LaunchClock,
+    points: Vec<Point>,
+    tap: Tap<Traced>,
+    tasks: Tasks,
+    events: u64,
+}
+
+impl Reader {
+    /// Takes what has come.
+    fn pass(&mut self, recording: &Recording) -> Taken {
+        self.clock.look();
+        // `at(0)` is what the trace clock shows when CLOCK_TAI reads 0.
+        let behind_ns = self.clock.at(0);
+        let Self { instance, points, tap, tasks, .. } = self;
+        let mut events = 0;
+        let fullest_bytes = instance.take(|cpu, heard| {
+            let row = match heard {
+                Heard::Lost(count, before_ns) => lost(cpu, count, before_ns.saturating_sub(behind_ns)),
+                Heard::Record(record) => {
+                    let tai_ns = record.stamp_ns.saturating_sub(behind_ns);
+                    let Some(row) = points.iter().find_map(|point| point.read(record.bytes, cpu, tai_ns)) else {
+                        return;
+                    };
+                    events += 1;
+                    row
+                }
+            };
+            // This thread may wait; what the kernel's buffer then has no room for is counted there.
+            while tap.room() == 0 && !recording.broken() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            tap.push(row);
+            tasks.named_by(&row);
+        });
+        tasks.look_up(recording);
+        self.events += events;
+        Taken { events, fullest_bytes }
+    }
+
+    /// Takes the last, once nothing more comes, and returns what became of each CPU's events, and the instance, which is there
+    /// still.
+    fn finish(mut self, recording: &Recording) -> Result<(Vec<CpuEvents>, Instance), Failure> {
+        self.instance.write("tracing_on", "0")?;
+        while self.pass(recording).events > 0 {}
+        let told = |kept: Kept| CpuEvents { cpu: kept.cpu, events: kept.read, lost: kept.lost };
+        let cpus = self.instance.kept()?.into_iter().map(told).collect();
+        Ok((cpus, self.instance))
+    }
+}
+
+/// In the place of events of a CPU that were lost before this instant.
+fn lost(cpu: usize, count: u64, tai_ns: i64) -> Traced {
+    let subject = i64::try_from(count).ok().filter(|count| *count > 0);
+    Traced { tai_ns, cpu: cpu as u16, event: LOST, flags: 0, preempt: 0, pid: 0, subject, detail: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_read_before_they_are_an_eighth_full_and_never_too_seldom() {
+        let (room, ms) = (1 << 20, Duration::from_millis);
+        let after = |pause, taken| pause_after(ms(pause), taken, room);
+        assert_eq!(after(40, room / SHARE), ms(40));
+        assert_eq!(after(40, room / SHARE * 2), ms(20));
+        assert_eq!(after(40, room), ms(10));
+        assert_eq!(after(40, room / SHARE / 100), ms(80));
+        assert_eq!([after(20, 0), after(150, 0), after(200, 0)], [ms(40), ms(200), ms(200)]);
+        assert_eq!(pause_after(ms(20), 4096, 0), ms(10));
+    }
+}

@@ -1,0 +1,101 @@
+//! What `dds` tells the lab beside what every verb does.
+
+use crate::event::Refused;
+use serde::Serialize;
+
+/// Of `ready`: what runs, and who was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Found {
+    /// The version of Cyclone DDS.
+    pub cyclone: &'static str,
+    /// Cyclone's own threads, by number.
+    pub threads: Vec<Thread>,
+    /// How long it took until a sample had been to the other side and back, ns; None for pong, which waits for nobody.
+    pub discovered_ns: Option<i64>,
+}
+
+/// How one of Cyclone's own threads runs, as the kernel says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Thread {
+    /// As Cyclone calls it, such as `recv`.
+    pub name: String,
+    /// SCHED_OTHER, SCHED_FIFO and so on; None: the kernel does not tell.
+    pub policy: Option<&'static str>,
+    /// Its priority in that policy.
+    pub priority: Option<i32>,
+    /// CPUs it may run on.
+    pub cpus: Option<Vec<usize>>,
+}
+
+/// What happened below the samples.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Below {
+    /// Datagrams the kernel dropped because a socket of Cyclone's had no room.
+    pub socket_drops: u64,
+    /// Bytes that Cyclone sent again.
+    pub resent_bytes: u64,
+    /// How often a write was held up because too much was not acknowledged.
+    pub throttled: u64,
+    /// Samples that the reader never got, as Cyclone says.
+    pub samples_lost: u64,
+    /// Waits that ended without a sample.
+    pub empty_wakeups: u64,
+}
+
+/// Of `done`, what was taken in: answers at ping, questions at pong.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Taken {
+    /// Valid samples, each sequence once.
+    pub received: u64,
+    /// Further copies.
+    pub repeated: u64,
+    /// Valid samples overtaken by a later one.
+    pub reordered: u64,
+    /// Sequences that were never asked, or too long ago to tell.
+    pub out_of_range: u64,
+    /// What was refused, by kind.
+    #[serde(flatten)]
+    pub refused: Refused,
+}
+
+/// Totals of a ping.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct PingTotals {
+    /// Questions that Cyclone took.
+    pub sent: u64,
+    /// Questions that it did not.
+    pub send_errors: u64,
+    /// Questions of those sent that have an answer, however late.
+    pub answered: u64,
+    /// Those that have none.
+    pub unanswered: u64,
+    /// Answers.
+    #[serde(flatten)]
+    pub taken: Taken,
+    /// What happened below.
+    #[serde(flatten)]
+    pub below: Below,
+    /// Records lost because a ring was full.
+    pub ring_full: u64,
+    /// Records written.
+    pub recorded: u64,
+}
+
+/// Totals of a pong.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct PongTotals {
+    /// Answers that Cyclone took.
+    pub answered: u64,
+    /// Answers that it did not.
+    pub send_errors: u64,
+    /// Questions.
+    #[serde(flatten)]
+    pub taken: Taken,
+    /// What happened below.
+    #[serde(flatten)]
+    pub below: Below,
+    /// Records lost because a ring was full.
+    pub ring_full: u64,
+    /// Records written.
+    pub recorded: u64,
+}
