@@ -8,7 +8,7 @@ from board_place import BoardPlace, received
 from latlab_command import cells_of, read
 
 HOSTS: dict[str, Any] = {
-    "board1": {"kind": "board", "time": "virtual", "nics": 2},
+    "board1": {"kind": "board", "time": "virtual", "nics": 2, "memory": "1536MiB"},
     "sensor": {"kind": "netns", "on": "board1", "cards": ["eth0"]},
     "ecu": {"kind": "netns", "on": "board1", "cards": ["eth1"]},
 }
@@ -60,6 +60,8 @@ def test_cards_are_kept_alike_through_gates_and_what_ptp4l_says_is_so(place: Boa
     assert max(abs(slave["offset_ns"]["min"]), abs(slave["offset_ns"]["max"])) <= NEAR_NS
     # A frame takes no time in the hub that is the cable, and 0 is what ptp4l says of a delay that it does not know.
     assert slave["path_delay_ns"] is None or abs(slave["path_delay_ns"]["p50"]) <= NEAR_NS
+    # How each card's clock is turned was read every time.
+    assert all(port["frequency_ppb"]["n"] == port["readings"] > 0 for port in (master, slave))
     # Our own readings of both cards, by the system's clock, know better than to a microsecond, and agree.
     checked = slave["checked"]
     assert checked["n"] == slave["readings"] >= 6

@@ -1,4 +1,4 @@
-"""Whole runs on boards that QEMU emulates: their own kernel, namespaces and guests on them."""
+"""Whole runs on boards that QEMU emulates: their own kernel, namespaces on them, and what becomes of one that fails."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from latlab.lab.machines import machine_snapshots
 from latlab.scenario import load_scenario
 
 PACKETS = 200
-NESTED_S = 400
-"""Guests boot in emulation within emulation."""
 
 
 def test_namespaces_on_a_board_are_measured_with_its_kernel(place: BoardPlace) -> None:
@@ -30,28 +28,6 @@ def test_namespaces_on_a_board_are_measured_with_its_kernel(place: BoardPlace) -
     (facts,) = place.only_run().glob("cells/*/*/facts-before.json")
     assert "PREEMPT_RT" in facts.read_text()
     assert place.trace() == before
-
-
-def test_guests_nested_in_a_board_are_measured_through_vhost_beside_a_load(place: BoardPlace) -> None:
-    guest = {"host": "ecu", "uplink": "eth0", "bridge": "tap", "acceleration": "kvm", "vhost": "on"}
-    stream = {"talker": "sensor", "listener": "vm1", "period": "20ms", "size": "64B"}
-    load = {"kind": "iperf3", "from": "sensor", "to": "vm1", "instances": 3, "rate": "100kbit/s", "size": "500B"}
-    path = place.board_scenario(
-        guests={"vm1": guest | {"memory": "256MiB"}, "vm2": guest | {"memory": "256MiB"}},
-        streams={
-            "first": stream,
-            "second": stream | {"listener": "vm2"},
-            "back": stream | {"talker": "vm2", "listener": "sensor"},
-        },
-        loads={"bulk": load},
-    )
-    ended = place.start("run", path).ended(NESTED_S)
-    assert ended.status == 0, ended.err + ended.out
-    (cell,) = cells_of(place.only_run()).values()
-    assert sorted(received(cell)) == [50] * 3
-    (bridge,) = cell["bridges"]
-    assert "vhost-net" in bridge["detail"]
-    assert {clock["source"] for clock in cell["clocks"]} == {"one kernel", "ptp_kvm"}
 
 
 def test_a_board_whose_kernel_panics_fails_its_cell_with_its_last_words_and_the_others_go_on(place: BoardPlace) -> None:
@@ -133,15 +109,7 @@ def test_a_lab_killed_while_its_board_starts_leaves_none_running(place: BoardPla
 
 
 def test_a_killed_lab_leaves_no_board_running(place: BoardPlace) -> None:
-    before = place.trace()
-    lab = place.start("run", place.board_scenario(duration="20s"), "--verbose")
-    lab.until("measuring")
-    pid = place.board_pid()
-    lab.signal(signal.SIGKILL)
-    lab.ended()
-    place.until_gone(pid)
-    assert place.latlab("clean").status == 0
-    assert place.trace() == before
+    place.killed_lab_leaves_nothing(duration="20s")
 
 
 def snapshot_of(scenario: Path) -> Path:

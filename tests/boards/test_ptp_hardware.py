@@ -17,7 +17,7 @@ from latlab.scenario import load_scenario
 
 CABLED: dict[str, Any] = {
     "hosts": {
-        "board1": {"kind": "board", "time": "virtual", "nics": 2},
+        "board1": {"kind": "board", "time": "virtual", "nics": 2, "memory": "1536MiB"},
         "sensor": {"kind": "netns", "on": "board1", "cards": ["eth0"]},
         "ecu": {"kind": "netns", "on": "board1", "cards": ["eth1"]},
     },

@@ -104,7 +104,7 @@ def test_a_cards_qdiscs_and_queues_come_back_and_somebody_elses_are_left_alone(
 
         untold = await fails(steps)
         assert "actual '0 s: nothing has told the kernel'" in untold.what
-        assert "`latlab-agent tai --set 37`" in untold.remedy
+        assert "latlab-agent tai --set 37`" in untold.remedy
         await board.run((GUEST_AGENT, "tai", "--set", "37"))
 
         async with TestBed("f1a2", hosts) as bed:

@@ -1,5 +1,6 @@
 """A lab with a witness: `witnessed_lab.py COUNTS latlab ARGUMENT…` has filters of the kernel (tc(8), flower) count what
-comes in at ecu's eth0 by the priority in its VLAN tag, and reads at the end that it was COUNTS: `0: 12, 7: 34`."""
+comes in at ecu's eth0 in VLANs 5 and 6, of any EtherType, by VLAN and by the priority in its tag, and reads at the end
+that it was COUNTS: `5/0: 12, 5/7: 34`."""
 
 from __future__ import annotations
 
@@ -15,20 +16,23 @@ from latlab.scenario import Scenario
 
 COUNT = """\
 tc qdisc add dev eth0 clsact
-for priority in 0 1 2 3 4 5 6 7; do
-  tc filter add dev eth0 ingress protocol 802.1Q flower vlan_id 5 vlan_prio $priority vlan_ethtype ipv4 action ok
+for vlan in 5 6; do
+  for priority in 0 1 2 3 4 5 6 7; do
+    tc filter add dev eth0 ingress protocol 802.1Q flower vlan_id $vlan vlan_prio $priority action ok
+  done
 done
 """
 
 
 def counted(output: str) -> str:
-    """`PRIORITY: PACKETS` of each filter that took any, as `tc -s -j filter show` printed them."""
+    """`VLAN/PRIORITY: PACKETS` of each filter that took any, as `tc -s -j filter show` printed them."""
     found = {}
     for entry in json.loads(output):
         options = entry.get("options", {})
         if "keys" in options:
-            found[options["keys"]["vlan_prio"]] = options["actions"][0]["stats"]["packets"]
-    return ", ".join(f"{priority}: {count}" for priority, count in sorted(found.items()) if count)
+            keys = options["keys"]
+            found[keys["vlan_id"], keys["vlan_prio"]] = options["actions"][0]["stats"]["packets"]
+    return ", ".join(f"{vlan}/{priority}: {count}" for (vlan, priority), count in sorted(found.items()) if count)
 
 
 def witness(expected: str) -> None:

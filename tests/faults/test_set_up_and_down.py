@@ -11,7 +11,7 @@ from latlab.host import Host
 from latlab.lab import apply
 from latlab.lab.running_service import RunningService
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.alone]
 
 
 @pytest.mark.parametrize("bridge", ["xdp", "ovs-afxdp"])

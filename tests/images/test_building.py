@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from cpio_reader import read
 
 from latlab.errors import LabError, UsageError
 from latlab.lab.agent_binary import find_agent
@@ -100,6 +101,18 @@ def test_empty_package_lists_are_told_with_what_fills_them(own: Path, monkeypatc
 def test_an_unknown_package_is_told(own: Path) -> None:
     with pytest.raises(LabError, match=r"apt knows no package no-such-package; it looked in \S+ \w+"):
         build_image(NAME, packages=["no-such-package"])
+    assert (own / "packages" / "components" / "sources.list").read_text().count(" non-free\n") == 1
+
+
+def test_a_package_of_another_component_is_found_there_and_the_machines_apt_is_as_before(own: Path) -> None:
+    def known() -> str:
+        return subprocess.run(["apt-get", "indextargets"], capture_output=True, text=True, check=True).stdout
+
+    before, told = known(), list[str]()
+    image = build_image(NAME, packages=["netperf"], say=told.append)
+    assert "netperf is from Debian's component non-free, and not all of it is free software" in told
+    assert {"usr/bin/netperf", "usr/bin/netserver"} <= {one.name for one in read(image.initramfs.read_bytes())}
+    assert known() == before
 
 
 def test_an_agent_that_is_linked_with_libraries_is_refused(own: Path) -> None:

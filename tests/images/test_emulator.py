@@ -14,7 +14,7 @@ import pytest
 
 from latlab.errors import LabError
 from latlab.lab.images import Image, emulator
-from latlab.lab.images.backports import LISTS, backports
+from latlab.lab.images.archives import LISTS, backports
 from latlab.lab.images.emulator import PACKAGE, newest_qemu
 from latlab.lab.images.packages import Apt, Package
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -317,9 +318,20 @@ def test_cancelling_while_it_undoes_leaves_nothing() -> None:
     assert dump() == before
 
 
+def until_it_is(interface: str, state: str) -> None:
+    """Nothing; the kernel's link watch has seen to the interface, which it does once a second."""
+    for _ in range(100):
+        (found,) = json.loads(run("ip", "-j", "link", "show", "dev", interface))
+        if found["operstate"] == state:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{interface} is {found['operstate']}")
+
+
 def test_an_existing_cable_is_only_checked() -> None:
     add_link("cable0")
     run("ip", "link", "set", "cable0", "up")
+    until_it_is("cable0", "LOWERLAYERDOWN")
     before = dump()
 
     async def session() -> None:
@@ -337,6 +349,8 @@ def test_an_existing_cable_is_only_checked() -> None:
         asyncio.run(session())
     assert dump() == before
     run("ip", "link", "set", "cable0p", "up")
+    until_it_is("cable0", "UP")
+    until_it_is("cable0p", "UP")
     before = dump()
     asyncio.run(session())
     assert dump() == before

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from lab_machine import alive, dump, run
 
-from latlab.host import MACHINE, LocalHost
+from latlab.errors import LabError
+from latlab.host import MACHINE, LocalHost, NetnsHost
 from latlab.lab.apply import TestBed
 from latlab.lab.journal import Journal, stale_journals
 from latlab.lab.process import MARK
@@ -75,6 +76,18 @@ def test_what_cannot_be_cleaned_stays_in_its_journal(journals: Path) -> None:
         asyncio.run(clean_stale())
     (left,) = stale_journals()
     assert [record.title for record in left.pending()] == ["impossible"]
+
+
+def test_what_was_changed_in_a_namespace_is_gone_with_it(journals: Path) -> None:
+    run("ip", "netns", "add", "latlab-t1-sensor")
+    journal = Journal.create("old")
+    journal.record(NetnsHost("sensor", "latlab-t1-sensor"), "fails in it", ("false",), None)
+    journal.close()
+    with pytest.raises(LabError, match="false"):
+        asyncio.run(clean_stale())
+    run("ip", "netns", "del", "latlab-t1-sensor")
+    assert asyncio.run(clean_stale()) == []
+    assert list(journals.iterdir()) == []
 
 
 def test_a_process_of_a_killed_lab_is_ended_even_if_it_ignores_sigterm() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,17 @@ def test_tcp_has_rates_but_no_packets(captured: Path) -> None:
     assert result.sent_bps == pytest.approx(37.4988e9, rel=1e-4)
     assert result.received_bps == pytest.approx(37.4988e9, rel=1e-4)
     assert result.sent_pps is None
+
+
+def test_an_iperf3_that_gave_up_is_told_with_what_it_said(captured: Path, tmp_path: Path) -> None:
+    plan = planned(kind="iperf3", rate="100Mbit/s", size="1400B")
+    said = {"start": {}, "intervals": [], "end": {}, "error": "error - unable to send control message: Broken pipe"}
+    client = tmp_path / "client.json"
+    client.write_text(json.dumps(said))
+    with pytest.raises(
+        LabError, match=r"^sensor: load load1: iperf3's client gave up: error - unable to send control message"
+    ):
+        achieved(plan, captured / "iperf3-udp-server-interrupted.json", client)
 
 
 def test_the_instances_of_netperf_are_added_up(captured: Path) -> None:
@@ -159,6 +171,14 @@ class TestOnRealNamespaces:
     def test_iperf3_can_do_tcp(self) -> None:
         (result,) = asyncio.run(loaded({}, 0.5, kind="iperf3", protocol="tcp"))
         assert result["received_bps"] > 1e6
+
+    @pytest.mark.usefixtures("netperf")
+    def test_netperf_says_what_it_sent_and_what_arrived(self) -> None:
+        (result,) = asyncio.run(loaded({"seconds": 1}, 1.5, kind="netperf", instances=2, size="1000B"))
+        assert 0 < result["received_bps"] <= result["sent_bps"] * 1.01
+        assert result["sent_pps"] == pytest.approx(result["sent_bps"] / 8000, rel=0.02)
+        assert result["version"].startswith("Netperf version 2.")
+        assert len(result["detail"]["instances"]) == 2
 
     def test_flood_says_what_it_sent_and_what_arrived(self) -> None:
         (result,) = asyncio.run(loaded({}, 0.5, kind="flood", size="1000B"))

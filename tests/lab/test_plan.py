@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 from lab_machine import dump, scenario
@@ -12,6 +13,7 @@ from latlab.lab.loads import plan_loads
 from latlab.lab.places import Places
 from latlab.lab.plan import Command, PlannedCell, plan_text
 from latlab.lab.site import Site
+from latlab.lab.tuning.halt_poll import HALT_POLL
 from latlab.scenario import parse
 
 HOSTS = {"sensor": "netns", "ecu": "netns"}
@@ -86,6 +88,30 @@ def test_the_plan_can_be_pasted_and_undoes_itself() -> None:
     assert "latlab-RUN-sensor" in dump()
     subprocess.run(["sh", "-e"], input="#" + undo, text=True, check=True, capture_output=True)
     assert dump() == before
+
+
+@pytest.mark.real
+@pytest.mark.usefixtures("machine")
+def test_what_stood_before_is_kept_for_the_undo(tmp_path: Path) -> None:
+    polled = tmp_path / "halt_poll_ns"
+    polled.write_text("200000\n")
+    tuned = scenario({"sensor": "netns", "ecu": "local"}, tuning={"ecu": {"halt_poll": 0}})
+    text = plan_text([PlannedCell("all", tuned, SITE)]).replace(HALT_POLL, str(polled))
+    set_up, undo = text.split("\n# ---- Undo the test bed")
+    printed = f"{set_up}\ncat {polled}\n#{undo}"
+    ran = subprocess.run(["sh", "-e"], input=printed, text=True, check=True, capture_output=True)
+    assert ran.stdout.splitlines()[-1] == "0"
+    assert polled.read_text() == "200000\n"
+
+
+def test_what_only_a_reader_can_take_from_an_output_is_named_for_the_undo() -> None:
+    clock = {"ptp": {"ports": {"sensor.eth0": "master", "ecu.lat0": "slave"}}}
+    stream = {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": "64B", "transport": "ethernet"}
+    cards = scenario({"sensor": "local", "ecu": "local"}, clock=clock, streams={"control": stream})
+    text = plan_text([PlannedCell("all", cards, planned_site(cards))])
+    noted = "hwstamp_ctl -i eth0  # the undo needs of it, set by hand: TX_TYPE_1 RX_FILTER_1"
+    assert noted in text
+    assert 'hwstamp_ctl -i eth0 -t "$TX_TYPE_1" -r "$RX_FILTER_1"' in text
 
 
 def test_a_plan_in_virtual_time_does_nothing_on_this_machine() -> None:

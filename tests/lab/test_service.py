@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from latlab import lab
-from latlab.errors import LabError, SnapshotError
+from latlab.errors import LabError, SnapshotError, StartError
 from latlab.host import MACHINE, LocalHost
 from latlab.lab.apply import TestBed
 from latlab.lab.bridges.base import Plug
@@ -76,6 +76,25 @@ def test_a_snapshot_is_removed_once_its_service_does_not_get_ready_from_it(
         asyncio.run(session())
     assert snapshot.exists() != removed
     assert (str(snapshot) in found.value.what) == removed
+
+
+def test_a_machine_that_hangs_as_it_boots_for_its_snapshot_may_be_started_again(tmp_path: Path) -> None:
+    ready = Check(("true",), "ready", within_ms=200)
+    argv = ("sleep", "100")
+    passing, lasting = (
+        Service(MACHINE, "boot board1", argv, str(tmp_path / "log"), ready=ready, passing=one) for one in (True, False)
+    )
+
+    async def session(service: Service) -> None:
+        async with TestBed("t1", {MACHINE: LocalHost(MACHINE)}) as bed:
+            await bed.apply([service])
+
+    with pytest.raises(StartError, match=r"boot board1: `true` expected 'ready' within 0\.2 s") as found:
+        asyncio.run(session(passing))
+    assert found.value.again == "starting again: boot board1 came to no end"
+    with pytest.raises(LabError, match="boot board1") as other:
+        asyncio.run(session(lasting))
+    assert not isinstance(other.value, StartError)
 
 
 def guest_behind(bridge: str) -> Scenario:

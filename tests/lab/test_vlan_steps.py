@@ -179,7 +179,7 @@ def test_a_kernel_without_vlans_makes_the_cell_unavailable(machine: Machine, can
     reasons = unavailable(found, Site(TAG, machine=machine))
     told = [(reason.where, reason.what, reason.remedy) for reason in reasons]
     what = "the kernel of this machine has no VLAN interfaces (8021q)"
-    assert told == ([] if can else [("links.0.vlans", what, REMEDY)])
+    assert told == ([] if can else [("links[0].vlans", what, REMEDY)])
     assert makes_vlans(machine) is can
     assert list(vlans_lacking(tagged(BOTH, vlans={}, streams=PLAIN), Site(TAG, machine=machine))) == []
 
@@ -192,7 +192,7 @@ def test_a_boards_image_without_the_module_is_named() -> None:
     assert found
     image = replace(unbuilt_image("debian-rt-board"), lacking={"8021q": "VLANs"})
     (lacking,) = modules_lacking(found, "board1", image, assumed_machine(), "igb")
-    assert (lacking.where, "no kernel module 8021q" in lacking.what) == ("links.0.vlans", True)
+    assert (lacking.where, "no kernel module 8021q" in lacking.what) == ("links[0].vlans", True)
 
 
 def test_an_interface_of_that_name_on_this_machine_is_told_before_anything_is_done() -> None:

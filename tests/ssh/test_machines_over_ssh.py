@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from latlab_command import cells_of
+from latlab_command import cells_of, read
 from own_boards import CABLE
 from ssh_bench import Bench
 
@@ -56,6 +56,26 @@ def test_namespaces_on_a_machine_are_hosts_with_loads_beside_the_stream(bench: B
     (cell,) = cells_of(bench.place.only_run()).values()
     assert [clock["source"] for clock in cell["clocks"]] == ["one kernel"]
     assert [load["received_bps"] > 0 for load in cell["loads"]] == [True, True]
+    assert bench.traces() == before
+
+
+def test_probes_between_two_machines_are_answered_each_time(bench: Bench) -> None:
+    before = bench.traces()
+    each = {"from": "board1", "to": "board2", "size": "64B", "period": "4ms"}
+    probes = {
+        "udp": each | {"probe": "ping"},
+        "tcp": each | {"probe": "ping", "transport": "tcp"},
+        "dds": each | {"probe": "dds"},
+        "peer": each | {"probe": "sockperf", "from": "board2", "to": "board1"},
+        "tick": {"probe": "timer", "on": "board2", "period": "2ms"},
+    }
+    ended = bench.latlab("run", bench.scenario(streams={}, probes=probes, duration="1s"))
+    assert ended.status == 0, ended.err
+    (cell,) = read(bench.place.only_run() / "result.json")["cells"]
+    for name in ("udp", "tcp", "dds"):
+        assert cell["streams"][name]["metrics"]["round_trip"]["n"] == PACKETS, name
+    assert cell["streams"]["peer"]["metrics"]["round_trip"]["n"] > 0
+    assert cell["streams"]["tick"]["counts"]["came"] == 2 * PACKETS
     assert bench.traces() == before
 
 

@@ -171,6 +171,10 @@ class Host(ABC):
             raise self._failed(completed)
         return completed
 
+    async def is_gone(self) -> bool:
+        """Whether it was removed from its machine, and all that had been changed in it with it."""
+        return False
+
     async def pause(self, seconds: float) -> None:
         """Nothing; so much time is over: of a machine in virtual time its own, which goes on meanwhile."""
         if self.turns:

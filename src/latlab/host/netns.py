@@ -43,6 +43,11 @@ class NetnsHost(Host):
         """As the machine tells it."""
         return self._machine.unreached(completed)
 
+    async def is_gone(self) -> bool:
+        """Whether the namespace's name is there no more; UnreachedError: its machine was not reached."""
+        found = await self._machine.run(("test", "-e", f"/run/netns/{self.namespace}"), check=False)
+        return found.returncode != 0
+
     @property
     def ways(self) -> Sequence[Host]:
         """The machine's own."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 PACKAGES = {
     "chrt": "util-linux",
+    "cyclictest": "rt-tests",
+    "ddsperf": "cyclonedds-tools",
     "ethtool": "ethtool",
     "grep": "grep",
     "hwstamp_ctl": "linuxptp",
@@ -24,11 +26,14 @@ PACKAGES = {
     "ping": "iputils-ping",
     "ptp4l": "linuxptp",
     "qemu-system-x86_64": "qemu-system-x86",
+    "sockperf": "sockperf",
+    "stress-ng": "stress-ng",
     "ssh": "openssh-client",
     "ssh-keyscan": "openssh-client",
     "virsh": "libvirt-clients",
     "netperf": "netperf",
     "netserver": "netperf",
+    "rtla": "rtla",
     "setpriv": "util-linux",
     "ss": "iproute2",
     "sysctl": "procps",
@@ -41,7 +46,10 @@ def install_remedy(tool: str) -> str:
     """What to do when `tool` is missing: the package to install, or where to look for it."""
     package = PACKAGES.get(tool)
     if package == "netperf":
-        return "enable Debian's non-free component and `sudo apt install netperf`, or use kind iperf3 or flood"
+        return (
+            "enable Debian's non-free component and `sudo apt install netperf`, or use for a load iperf3 or flood, "
+            "for round trips ping or sockperf"
+        )
     if package:
         return f"`sudo apt install {package}`, or your distribution's package of {tool}"
     return f"install {tool}, or put it on the PATH"

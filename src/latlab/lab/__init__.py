@@ -21,6 +21,7 @@ from latlab.lab.shapers import shaper_steps, transmit_queue_steps
 from latlab.lab.site import Site
 from latlab.lab.step import Step
 from latlab.lab.tai import tai_steps
+from latlab.lab.tracing import tracing_steps
 from latlab.lab.tuning import before_guests_tuning, guest_tuning
 from latlab.lab.vlans import vlan_steps
 from latlab.scenario import Scenario
@@ -39,6 +40,7 @@ MAKERS: tuple[Callable[[Scenario, Site], Iterable[Step | Service]], ...] = (
     ptp_steps,
     shaper_steps,
     locked_steps,
+    tracing_steps,
 )
 
 

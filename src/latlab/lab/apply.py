@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
-from latlab.errors import LabError, SnapshotError, UnreachedError, after_that
+from latlab.errors import LabError, SnapshotError, StartError, UnreachedError, after_that
 from latlab.host import Host, Process, host_from
 from latlab.lab.journal import Journal, ProcessRecord, Record
 from latlab.lab.process import MARK, end_process
@@ -61,7 +61,8 @@ class TestBed:
     async def apply(self, steps: Sequence[Step | Service]) -> list[StepResult]:
         """What became of each step and service. LabError at the first that fails: host, command, expected and actual.
 
-        SnapshotError: a service did not get ready from its snapshot, which is gone; the same again makes another.
+        StartError: a service did not get ready, and may the next time: it hung as it booted, or its snapshot did not
+        serve, which is gone.
         A cancellation waits for the step under way, so that no command runs on behind the clean-up. It does not wait
         until a service is ready, which clean-up ends.
         """
@@ -69,7 +70,7 @@ class TestBed:
         for step in steps:
             try:
                 await (self._serve(step) if isinstance(step, Service) else to_the_end(self._apply(step)))
-            except SnapshotError:
+            except StartError:
                 raise
             except LabError as error:
                 raise await self.cause_of(error) from None
@@ -195,6 +196,9 @@ class TestBed:
         self.results.append(result)
         if not result.ok:
             error = running.not_ready(actual)
+            if service.passing and not running.ended():
+                # An emulated machine whose timer's interrupt was lost waits for it for ever; that is rare.
+                raise StartError(error, which=service.title, again=f"starting again: {service.title} came to no end")
             if (snapshot := running.refused) is None:
                 raise error
             snapshot.unlink(missing_ok=True)

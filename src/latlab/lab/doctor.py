@@ -20,7 +20,8 @@ from latlab.lab.scratch import scratch_findings
 
 REQUIRED_TOOLS = ("ip", "sysctl", "grep", "ss", "kill")
 OPTIONAL_TOOLS = (
-    *("tc", "ethtool", "chrt", "taskset", "setpriv", "iperf3", "netperf", "netserver"),
+    *("tc", "ethtool", "chrt", "taskset", "setpriv", "iperf3", "netperf", "netserver", "sockperf", "ddsperf"),
+    *("cyclictest", "rtla", "stress-ng"),
     *("hwstamp_ctl", "ptp4l", "phc2sys", "phc_ctl"),
 )
 

@@ -21,6 +21,7 @@ CAPABILITIES = {  # include/uapi/linux/capability.h
     "CAP_IPC_LOCK": 14,
     "CAP_SYS_ADMIN": 21,
     "CAP_SYS_NICE": 23,
+    "CAP_SYS_TIME": 25,
 }
 
 

@@ -15,9 +15,11 @@ from latlab.lab import make_hosts, test_bed_steps
 from latlab.lab.loads.base import LoadPlan
 from latlab.lab.loads.table import LOADS
 from latlab.lab.machines import machine_steps
+from latlab.lab.probes.base import SERVER_SPARE_S, ToolPlan
+from latlab.lab.probes.table import TOOLS
 from latlab.lab.service import Service
 from latlab.lab.site import Site
-from latlab.lab.step import Argv, Step
+from latlab.lab.step import Argv, Step, former_value
 from latlab.scenario import Scenario
 
 READY_S = 1
@@ -32,6 +34,8 @@ IN_TURNS = """\
 # A board in virtual time runs in turns with the lab: nothing here can be pasted. It is what would be typed there."""
 FOLD = 100
 """A command longer than LONG is folded into lines of about FOLD characters."""
+FORMER = re.compile(r"(?:^|=)\{([a-z_]+)\}$")
+"""An argument, or its end, for which an undo command is given what stood before."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ class PlannedCell:
     loads: Sequence[LoadPlan] = ()
     agents: Sequence[Command] = ()
     unavailable: Sequence[str] = ()
+    tools: Sequence[ToolPlan] = ()
 
 
 def plan_text(cells: Sequence[PlannedCell], problems: Sequence[str] = ()) -> str:
@@ -81,7 +86,8 @@ def plan_text(cells: Sequence[PlannedCell], problems: Sequence[str] = ()) -> str
         texts.append(_heading(f"Cell {cell.title}"))
         texts += [f"# this machine cannot build it: {reason}" for reason in cell.unavailable]
         texts += bed.set_up(own)
-        texts += [bed.command(command) for command in (*_load_commands(cell.loads), *cell.agents)]
+        commands = (*_load_commands(cell.loads), *_tool_commands(cell.tools), *cell.agents)
+        texts += [bed.command(command) for command in commands]
         texts.append("wait $AGENTS; AGENTS=")
         texts += bed.tear_down(own, "Undo what is this cell's own")
     if common:
@@ -101,6 +107,7 @@ class _Bed:
 
     def __init__(self, scenario: Scenario, site: Site) -> None:
         self._hosts: Mapping[str, Host] = make_hosts(scenario, site)
+        self._notes: dict[tuple[str, Argv], int] = {}
         steps = (*machine_steps(scenario, site), *test_bed_steps(scenario, site))
         self._steps = {self._text(step): step for step in steps}
         self.keys = list(self._steps)
@@ -131,7 +138,19 @@ class _Bed:
         if step.undo is None or self._hosts[step.host].fleeting:
             return []
         anyway = " || true" if step.optional else ""
-        return [f"{self._line(step.host, step.undo)}{anyway}  # {step.title}"]
+        line = self._line(step.host, step.undo)
+        for name, variable in self._former(step).items():
+            # Within single quotes, whoever wrote them, as no shell takes braces bare.
+            line = line.replace(f"{{{name}}}", f"'\"${variable}\"'").replace(f"''\"${variable}\"''", f'"${variable}"')
+        return [f"{line}{anyway}  # {step.title}"]
+
+    def _former(self, step: Step) -> dict[str, str]:
+        """{name: shell variable} of what the step's undo is given of what stood before."""
+        if step.before is None or step.undo is None:
+            return {}
+        number = self._notes.setdefault((step.host, step.before.argv), len(self._notes) + 1)
+        names = (found.group(1) for argument in step.undo if (found := FORMER.search(argument)))
+        return {name: f"{name.upper()}_{number}" for name in names}
 
     def command(self, command: Command) -> str:
         """A command that runs in the background while it is measured, its note above it.
@@ -155,7 +174,11 @@ class _Bed:
         # What cannot be done is a finding there, and the rest goes on.
         anyway = " || true" if step.optional else ""
         if step.before:
-            lines.append(f"{self._line(step.host, step.before.argv)}{anyway}  # note it: the undo needs it")
+            line, variables = self._line(step.host, step.before.argv), " ".join(self._former(step).values())
+            if step.before.read is former_value:
+                lines.append(f"{variables}=$({line}){anyway}  # the undo needs it")
+            else:
+                lines.append(f"{line}{anyway}  # the undo needs of it, set by hand: {variables}")
         if step.do:
             lines.append(f"{self._line(step.host, step.do)}{anyway}")
         if step.check:
@@ -198,6 +221,23 @@ def _load_commands(loads: Sequence[LoadPlan]) -> list[Command]:
         for load in loads
         for process in LOADS[load.kind].processes(load)
     ]
+
+
+def _tool_commands(tools: Sequence[ToolPlan]) -> list[Command]:
+    """A server for each, which `timeout` ends, and its client."""
+    found = []
+    for plan in tools:
+        kind, client = TOOLS[plan.kind], TOOLS[plan.kind].client(plan)
+        if kind.server is None:
+            found.append(Command(client.host, client.argv, f"measures {plan.name}"))
+            continue
+        server = kind.server(plan)
+        lasting = ("timeout", str(plan.seconds + SERVER_SPARE_S), *server.argv)
+        found += [
+            Command(server.host, lasting, f"answers {plan.name}"),
+            Command(client.host, ("sh", "-c", 'sleep 2; exec "$@"', "sh", *client.argv), f"asks {plan.name}"),
+        ]
+    return found
 
 
 def _folded(argv: Sequence[str]) -> str:

@@ -11,11 +11,14 @@ from latlab.lab.agent_binary import find_agent
 from latlab.lab.guests.origin import images_by_name, is_current
 from latlab.lab.images.kinds import READY_MADE
 from latlab.lab.images.recipe import FLAVOURS
-from latlab.lab.loads import plan_loads
+from latlab.lab.loads import plan_loads, ports_of
 from latlab.lab.loads.table import LOADS
 from latlab.lab.machine import ANY, Machine, read_machine
 from latlab.lab.places import Places
-from latlab.scenario import End, Loaded, Scenario, Stream, Tuning
+from latlab.lab.probes import is_tool
+from latlab.lab.ptp.daemon import SOFTWARE_REMEDY, STAMPS, stamps
+from latlab.lab.ptp.needs import ptp_needs
+from latlab.scenario import End, Flow, LoadBetween, Loaded, Scenario, Tuning
 from latlab.scenario.findings import Path, show_path
 from latlab.scenario.parts import parse_end
 from latlab.scenario.streams import CLOCK_PORT
@@ -142,15 +145,19 @@ def _privilege(scenario: Scenario, machine: Machine, where: Where) -> Problems:
         scenario.hosts[name].kind == "netns" for name in here
     ):
         needed |= {"CAP_SYS_ADMIN"}
-    if any(stream.transport == "ethernet" for stream in scenario.streams.values()):
+    if any(flow.transport == "ethernet" for flow in scenario.recorded.values()):
         needed |= {"CAP_NET_RAW"}
-    for stream in scenario.streams.values():
-        for part in (scenario.tuning_of(stream.talker).talker, scenario.tuning_of(stream.listener).listener):
+    for flow in scenario.recorded.values():
+        # Who answers a probe runs as a listener, on its way back, too.
+        sender, receiver = scenario.tuning_of(flow.sender), scenario.tuning_of(flow.receiver)
+        for part in () if flow.is_answer else (sender.talker, receiver.listener):
             needed |= {"CAP_SYS_NICE"} if part.fifo else set()
             needed |= {"CAP_IPC_LOCK"} if part.lock_memory else set()
     for tuning in scenario.tuning.values():
         for guest in tuning.guests.values():
             needed |= {"CAP_SYS_NICE"} if any(part.cpus or part.fifo for _, part in guest) else set()
+    for needs in ptp_needs(scenario, here):
+        needed |= needs.capabilities
     missing = sorted(needed - machine.capabilities)
     if missing:
         yield LabError(f"missing privilege: {', '.join(missing)}", remedy="run with sudo")
@@ -168,14 +175,28 @@ def _tools(scenario: Scenario, machine: Machine, where: Where) -> Problems:
         needed |= {"sysctl": (), "grep": ()}
     if scenario.guests:
         needed |= {"ping": ("guests",)}
-    for name, load in scenario.loads.items():
-        tools = set(LOADS[load.kind].tools)
-        tools |= {"ss", "setpriv"} if tools else set()
-        for host in {load.from_, load.to} & _here(scenario) if tools else ():
+    for name, probe in scenario.probes.items():
+        # The tool itself may be missing: its cells are unavailable then, and the others run.
+        here = set(scenario.probe_hosts(name)) & _here(scenario)
+        tools = {"ss", "setpriv"} if is_tool(probe) else set()
+        for host in here if is_tool(probe) else ():
             tuning = scenario.tuning_of(host).load
             tools |= {"chrt"} if tuning.fifo else set()
             tools |= {"taskset"} if tuning.cpus else set()
-        here = {load.from_, load.to} & _here(scenario)
+        needed = dict.fromkeys(tools if here else (), ("probes", name)) | needed
+    for name, load in scenario.loads.items():
+        own = LOADS[load.kind].tools
+        tools = {"setpriv"} if own else set()
+        if isinstance(load, LoadBetween):
+            tools |= {"ss", *own} if own else set()
+            here = {load.from_, load.to} & _here(scenario)
+        else:
+            # The tool itself may be missing: its cells are unavailable then, as a probe's.
+            here = {load.on} & _here(scenario)
+        for host in here if tools else ():
+            tuning = scenario.tuning_of(host).load
+            tools |= {"chrt"} if tuning.fifo else set()
+            tools |= {"taskset"} if tuning.cpus else set()
         needed = dict.fromkeys(tools if here else (), ("loads", name)) | needed
     for host in set(scenario.tuning) & _here(scenario):
         tuned = scenario.tuning[host]
@@ -187,28 +208,26 @@ def _tools(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     for name in scenario.shapers:
         if parse_end(name).host in _here(scenario):
             needed = {"tc": ("shapers", name), "ethtool": ("shapers", name)} | needed
-    for name in scenario.clock.ptp.ports if scenario.clock.ptp else ():
-        end = parse_end(name)
-        if end.host in _here(scenario):
-            in_hardware = scenario.ptp_timestamps(end) == "hardware"
-            tools = {"ptp4l", "phc_ctl", "setpriv", *(("phc2sys", "hwstamp_ctl") if in_hardware else ())}
-            needed = dict.fromkeys(tools, ("clock", "ptp", "ports", name)) | needed
+    for needs in ptp_needs(scenario, _here(scenario)):
+        needed = dict.fromkeys(needs.tools, ("clock", "ptp", "ports", str(needs.end))) | needed
     for tool, place in sorted(needed.items()):
         if not machine.has_tool(tool):
             yield LabError(f"{tool} is missing", where=where(place) if place else "", remedy=install_remedy(tool))
 
 
 def _ports(scenario: Scenario, machine: Machine, where: Where) -> Problems:
-    """UDP ports of this machine on which streams, loads and clock exchanges arrive."""
+    """UDP ports of this machine on which streams, probes, loads and clock exchanges arrive."""
     needed: dict[tuple[End, int], Path] = {}
-    for name, stream in scenario.streams.items():
+    for name, flow in scenario.flows.items():
         route = scenario.route(name)
-        if exchanges_clocks(scenario, stream):
+        if flow.is_recorded and exchanges_clocks(scenario, flow):
             for end in (route.talker_end, route.listener_end):
                 needed[end, CLOCK_PORT] = ("clock", "sync")
-        if stream.transport == "udp":
-            needed[route.listener_end, scenario.port(name)] = ("streams", name)
+        if flow.transport == "udp" and not flow.is_answer:
+            needed |= {(route.listener_end, port): flow.path for port in ports_of(scenario, flow)}
     for plan in plan_loads(scenario, 0, Places()):
+        if plan.work:
+            continue
         end = scenario.load_route(plan.name).listener_end
         for port in range(plan.port, plan.port + plan.instances if plan.protocol == "udp" else plan.port):
             needed[end, port] = ("loads", plan.name)
@@ -217,14 +236,30 @@ def _ports(scenario: Scenario, machine: Machine, where: Where) -> Problems:
         if taken and end.host in scenario.hosts and scenario.hosts[end.host].kind == "local":
             remedy = f"stop what uses it: `ss -ulpn sport = :{port}`"
             remedy += ", or give the stream another `port`" if place[0] == "streams" else ""
+            remedy += ", or give the probe another `port`" if _has_port(scenario, place) else ""
             yield LabError(
                 f"UDP port {port} of {end.host} is in use on this machine", where=where(place), remedy=remedy
             )
 
 
-def exchanges_clocks(scenario: Scenario, stream: Stream) -> bool:
-    """Whether the clocks of the stream's ends are compared over the network."""
-    guests = [scenario.guests[name] for name in (stream.talker, stream.listener) if name in scenario.guests]
+def _cards_clocks(scenario: Scenario, machine: Machine, where: Where) -> Problems:
+    """Cards of this machine whose own clocks are to be what PTP keeps."""
+    for needs in ptp_needs(scenario, _here(scenario)):
+        host, device = needs.end
+        printed = machine.say(("ethtool", "-T", device)) if scenario.hosts[host].kind == "local" else None
+        if needs.in_hardware and printed and (lacks := stamps(printed)) != STAMPS:
+            place = where(("clock", "ptp", "ports", str(needs.end)))
+            yield UsageError(f"{needs.end} has {lacks}", where=place, remedy=SOFTWARE_REMEDY)
+
+
+def _has_port(scenario: Scenario, place: Path) -> bool:
+    """Whether it is a probe whose port the scenario can say."""
+    return place[0] == "probes" and hasattr(scenario.probes[str(place[1])], "port")
+
+
+def exchanges_clocks(scenario: Scenario, flow: Flow) -> bool:
+    """Whether the clocks of the flow's ends are compared over the network."""
+    guests = [scenario.guests[name] for name in (flow.sender, flow.receiver) if name in scenario.guests]
     sync = scenario.clock.sync
     return sync == "exchange" or (sync == "auto" and any(guest.domain for guest in guests))
 
@@ -276,6 +311,7 @@ CHECKS: tuple[Callable[[Scenario, Machine, Where], Problems], ...] = (
     _privilege,
     _tools,
     _ports,
+    _cards_clocks,
     _images,
     _agent,
 )

@@ -15,10 +15,6 @@ TAI_MINUS_UTC_S = "37"
 """Since 2017-01-01 (IERS Bulletin C)."""
 UNKNOWN = "0 s: nothing has told the kernel"
 KNOWN = "known"
-REMEDY = (
-    "start what tells it: ptp4l with phc2sys (linuxptp), or chrony with `leapsectz right/UTC`; or tell it yourself, "
-    f"until the next boot: `latlab-agent tai --set {TAI_MINUS_UTC_S}`"
-)
 
 
 def tai_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
@@ -53,7 +49,15 @@ def _counts_tai(scenario: Scenario, site: Site, read: Callable[[str], str]) -> I
         host=site.name,
         title="the kernel knows how far TAI is from UTC",
         do=(),
-        check=Check(agent, expected=KNOWN, read=read, remedy=REMEDY),
+        check=Check(agent, expected=KNOWN, read=read, remedy=remedy(site)),
+    )
+
+
+def remedy(site: Site) -> str:
+    """What to do on the machine: its agent is not on anybody's path there."""
+    return (
+        "start what tells it: ptp4l with phc2sys (linuxptp), or chrony with `leapsectz right/UTC`; or tell it yourself "
+        f"on {site.name}, until its next boot: `{site.agent} tai --set {TAI_MINUS_UTC_S}`"
     )
 
 

@@ -28,7 +28,12 @@ class Timestamping:
     def any_packet_in_hardware(self) -> bool:
         """Whether the NIC stamps every packet both ways, not only those of PTP."""
         modes = "on" in self.tx_modes and "all" in self.rx_filters
-        return self.tx_hardware and self.rx_hardware and self.phc is not None and modes
+        return self.ptp_in_hardware and modes
+
+    @property
+    def ptp_in_hardware(self) -> bool:
+        """Whether the NIC can stamp what PTP sends and receives, by a clock of its own."""
+        return self.tx_hardware and self.rx_hardware and self.phc is not None
 
 
 def parse_timestamping(text: str) -> Timestamping:

@@ -100,5 +100,10 @@ async def _undo(record: Record, host: Host, end: End) -> bool:
     if record.rescue:
         there, here = record.rescue
         await rescue(host, there, Path(here))
-    await host.run(record.undo)
+    try:
+        await host.run(record.undo)
+    except LabError:
+        if not await host.is_gone():
+            raise
+        return False
     return True

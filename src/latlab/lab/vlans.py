@@ -61,7 +61,7 @@ def vlans_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
         for name in machines:
             if not makes_vlans(site.on(name).machine):
                 what = f"the kernel of {name or 'this machine'} has no VLAN interfaces ({MODULE})"
-                yield LabError(what, where=f"links.{segment.number}.vlans", remedy=REMEDY)
+                yield LabError(what, where=f"links[{segment.number}].vlans", remedy=REMEDY)
 
 
 def makes_vlans(machine: Machine) -> bool:

@@ -27,7 +27,8 @@ from latlab.lab.step import Step
 from latlab.lab.undo import clean_stale
 from latlab.scenario import Scenario
 
-TAG = "b1d6"
+TAG = f"b{os.getpid() % 0x1000:03x}"
+"""Of this process alone: tests run side by side."""
 GUEST = Path(__file__).with_name("guest_on_a_tap.py")
 ECHO = Path(__file__).with_name("echo.py")
 CAPTURED = Path(__file__).with_name("captured")
@@ -57,6 +58,8 @@ def lay_cable() -> None:
     """The cable that is there already, up: the kernel takes up to a second to see that both ends are."""
     run("ip", "link", "add", "near", "type", "veth", "peer", "name", "far")
     for end in ("near", "far"):
+        # An address of its own would be tentative for a second or two: another state each time one looks.
+        run("ip", "link", "set", end, "addrgenmode", "none")
         run("ip", "link", "set", end, "up")
     while run("ip", "-br", "link", "show", "up").count(" UP ") < 2:
         time.sleep(0.05)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +46,14 @@ from latlab.lab.machine import Machine
 from latlab.lab.site import Site
 
 VERSION = (CAPTURED / "version.txt").read_text()
+ASKS = """
+import socket, sys
+way = socket.socket()
+way.settimeout(10)
+way.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, sys.argv[2].encode())
+way.connect((sys.argv[1], 5601))
+print(way.recv(9).decode())
+"""
 real = pytest.mark.real
 
 
@@ -79,6 +88,24 @@ def test_packets_pass_between_the_cable_the_host_and_the_guest(here: Site) -> No
 
 
 @real
+def test_a_connection_of_the_host_passes_the_switch_and_no_copy_of_it_is_answered(here: Site) -> None:
+    """The switch in user space reads copies: the kernel would reset what is bound to the bridge's interface."""
+    listens = "import socket; s = socket.create_server(('', 5601)); print(flush=True); s.accept()[0].sendall(b'whole')"
+    made = with_guest("ovs")
+    device = OvsBridge().device(joint_of(made), here)
+
+    async def session() -> str:
+        async with await build(made, here) as bed:
+            (sensor,) = (await bed.hosts["sensor"].run(("hostname", "-I"))).stdout.split()
+            serving, _ = await bed.spawn(bed.hosts["sensor"], "the server", (sys.executable, "-c", listens))
+            assert serving.stdout
+            await serving.stdout.readline()
+            return (await bed.hosts["ecu"].run((sys.executable, "-c", ASKS, sensor, device))).stdout.strip()
+
+    assert asyncio.run(session()) == "whole"
+
+
+@real
 def test_a_switch_is_undone_without_a_trace(here: Site, journals: Path) -> None:
     before = dump()
     pids: list[int] = []
@@ -98,15 +125,17 @@ def test_a_switch_is_undone_without_a_trace(here: Site, journals: Path) -> None:
 @pytest.mark.parametrize("with_switch", [False, True], ids=["the lab", "the switch too"])
 def test_a_killed_lab_leaves_a_cable_of_others_as_it_was(with_switch: bool, here: Site, journals: Path) -> None:
     lay_cable()
-    before = json.loads(run("ip", "-j", "link"))
+    filtered = ("sysctl", "-n", "net.ipv4.conf.near.rp_filter")
+    before = json.loads(run("ip", "-j", "link")), run(*filtered)
 
     async def session() -> list[str]:
         bed = await build(on_a_cable("ovs"), here)
+        assert run(*filtered).strip() == "1" != before[1].strip()
         assert promiscuous(run("ip", "-j", "link", "show", "near")) == {"before": "on"}
         return await killed(bed, with_switch=with_switch)
 
     assert "ecu: make the bridge in the userspace datapath" in "\n".join(asyncio.run(session()))
-    assert json.loads(run("ip", "-j", "link")) == before
+    assert (json.loads(run("ip", "-j", "link")), run(*filtered)) == before
     assert list(journals.iterdir()) == []
 
 

@@ -3,57 +3,20 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from lab_machine import scenario
+from ptp_scenarios import ONE_BOARD, ROLES, SITE, boards, made
 
 from latlab import lab  # by its module: pytest takes a function test_bed_steps for a test
 from latlab.lab.guests.planned import planned_site
 from latlab.lab.ptp import ptp_ports, ptp_steps
-from latlab.lab.ptp.daemon import OF_CARDS, OF_THE_SYSTEM, frequency, ptp4l_argv
+from latlab.lab.ptp.daemon import ptp4l_argv
 from latlab.lab.service import Service
-from latlab.lab.site import Site
-from latlab.lab.step import Check, Step
-from latlab.scenario import Scenario, parse
-
-SITE = Site("0a9f")
-ROLES = {"sensor.eth0": "master", "ecu.lat0": "slave"}
-CARDS = {"board1.eth0": "master", "board2.eth0": "slave"}
-
-
-def made(**ptp: Any) -> Scenario:
-    """Two namespaces of this machine."""
-    return scenario({"sensor": "netns", "ecu": "netns"}, clock={"ptp": {"ports": ROLES} | ptp})
-
-
-def boards(**parts: Any) -> Scenario:
-    """Two emulated boards and a cable, or two namespaces of one."""
-    raw = {
-        "name": "small",
-        "hosts": {name: {"kind": "board", "nics": 1} for name in ("board1", "board2")},
-        "links": [{"ends": ["board1.eth0", "board2.eth0"]}],
-        "streams": {"control": {"talker": "board1", "listener": "board2", "period": "1ms", "size": "64B"}},
-        "clock": {"ptp": {"ports": CARDS}},
-        "duration": "1s",
-    }
-    parsed = parse(raw | parts)
-    assert parsed.scenario, parsed.findings
-    return parsed.scenario
-
-
-ONE_BOARD: dict[str, Any] = {
-    "hosts": {
-        "board1": {"kind": "board", "nics": 2},
-        "sensor": {"kind": "netns", "on": "board1", "cards": ["eth0"]},
-        "ecu": {"kind": "netns", "on": "board1", "cards": ["eth1"]},
-    },
-    "links": [{"ends": ["sensor.eth0", "ecu.eth1"]}],
-    "streams": {"control": {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": "64B"}},
-    "clock": {"ptp": {"ports": {"sensor.eth0": "master", "ecu.eth1": "slave"}}},
-}
+from latlab.lab.step import Step
+from latlab.scenario import Scenario
 
 
 def titles(one: Scenario) -> list[str]:
@@ -92,10 +55,12 @@ def test_between_cards_the_masters_follows_its_system_and_the_slaves_system_its_
         "make the folder of ptp4l's sockets",
         "nobody else turns board2's clocks",
         "make the folder of ptp4l's sockets",
+        "board1.eth0 stamps by a clock of its own",
         "note how board1.eth0 stamps packets",
         "note the frequency of the clock of board1.eth0",
         "the clock of board1.eth0 follows board1's clock",
         "keep time at board1.eth0, as master",
+        "board2.eth0 stamps by a clock of its own",
         "note how board2.eth0 stamps packets",
         "note the frequency of the clock of board2.eth0",
         "note the frequency of board2's clock",
@@ -110,13 +75,6 @@ def test_cards_of_one_machine_leave_its_clock_alone() -> None:
     assert not any("board1's clock" in title and "follows the clock" in title for title in titles(one))
     assert "the clock of sensor.eth0 follows board1's clock" in titles(one)
     assert "--free_running=0" in argv_of(one, "ecu.eth1")
-
-
-@pytest.mark.parametrize(("bridge", "ports"), [("vfio", 1), ("ovs-afxdp", 1), ("ovs", 2), ("tap", 2)])
-def test_a_card_of_which_the_kernel_sees_no_packet_has_no_port(bridge: str, ports: int) -> None:
-    guest = {"host": "ecu", "uplink": "eth1", "bridge": bridge, "image": "debian-rt", "acceleration": "kvm"}
-    one = boards(**ONE_BOARD, guests={"vm1": guest})
-    assert [str(port.end) for port in ptp_ports(one, planned_site(one))] == ["sensor.eth0", "ecu.eth1"][:ports]
 
 
 def test_gates_are_set_up_when_clocks_are_locked_and_the_lock_is_seen_again_after_them() -> None:
@@ -216,53 +174,6 @@ def test_one_that_runs_already_is_asked_and_left_alone() -> None:
     for sync_s in (1, 2, 3.5):
         said = step.check.read(state("SLAVE", 0, sync_s))
     assert said == "locked"
-
-
-def alone(one: Scenario, machine: str) -> Check:
-    steps = [
-        step for step in ptp_steps(one, planned_site(one)) if step.title == f"nobody else turns {machine}'s clocks"
-    ]
-    (step,) = steps
-    assert isinstance(step, Step)
-    assert step.check
-    return step.check
-
-
-def test_somebody_else_who_turns_a_clock_is_told_by_name() -> None:
-    check = alone(boards(), "board2")
-    assert check.read("") == check.expected
-    assert check.read("chronyd ") == "chronyd"
-    assert "systemctl stop" in check.remedy
-    printed = subprocess.run(check.argv, capture_output=True, text=True, check=True).stdout
-    assert set(printed.split()) <= {*OF_CARDS, *OF_THE_SYSTEM}
-
-
-def test_a_masters_own_clock_may_be_kept_by_whom_one_likes() -> None:
-    assert "chronyd" not in alone(boards(), "board1").argv[-1]
-    assert "phc2sys" in alone(boards(), "board1").argv[-1]
-    assert "chronyd" in alone(boards(), "board2").argv[-1]
-
-
-def test_of_two_slaves_on_a_machine_its_clock_follows_the_first() -> None:
-    hosts = {name: {"kind": "board", "nics": 2} for name in ("board1", "board2")}
-    links = [{"ends": [f"board1.eth{n}", f"board2.eth{n}"]} for n in (0, 1)]
-    roles = {f"{board}.eth{n}": role for n in (0, 1) for board, role in (("board1", "master"), ("board2", "slave"))}
-    stream = {"talker": "board1", "listener": "board2", "via": "board1.eth0", "period": "1ms", "size": "64B"}
-    one = boards(hosts=hosts, links=links, clock={"ptp": {"ports": roles}}, streams={"control": stream})
-    assert [title for title in titles(one) if title.startswith("board2's clock follows")] == [
-        "board2's clock follows the clock of board2.eth0"
-    ]
-
-
-def test_a_clocks_frequency_is_set_again_as_it_was() -> None:
-    assert frequency("phc_ctl[2521.132]: clock frequency offset is -12.500000ppb\n") == {"ppb": "-12.500000"}
-    with pytest.raises(ValueError, match="no frequency"):
-        frequency("phc_ctl: nothing")
-    noted = [step for step in ptp_steps(boards(), planned_site(boards())) if "frequency" in step.title]
-    for step in noted:
-        assert isinstance(step, Step)
-        assert step.undo
-        assert step.undo[-2:] == ("freq", "{ppb}")
 
 
 def test_a_cards_clock_is_followed_when_it_is_where_it_ought_to_be() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from lab_machine import scenario
 from shaped_interface import CBS, ETF, LAUNCHED, MQPRIO, SITE, TAPRIO, read, shaped
@@ -21,8 +22,28 @@ def test_this_machine_must_know_how_far_tai_is_from_utc() -> None:
     assert clock.check.argv == ("latlab-agent", "tai")
     assert read(clock, '{"tai_ns":1,"real_ns":1,"tai_offset_s":37}') == clock.check.expected == KNOWN
     assert read(clock, '{"tai_ns":1,"real_ns":1,"tai_offset_s":0}') == "0 s: nothing has told the kernel"
-    assert "`latlab-agent tai --set 37`" in clock.check.remedy
     assert "phc2sys" in clock.check.remedy
+
+
+def test_a_machine_that_does_not_know_is_told_with_its_own_agent() -> None:
+    on_it = {"kind": "netns", "on": "far"}
+    far = parse(
+        {
+            "name": "far",
+            "hosts": {"far": {"kind": "ssh"}, "sensor": on_it, "ecu": on_it},
+            "links": [{"ends": ["sensor.eth0", "ecu.eth0"], "queues": 4}],
+            "streams": {"control": {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": "64B"}},
+            "shapers": {"sensor.eth0": TAPRIO},
+            "duration": "1s",
+        }
+    ).scenario
+    assert far
+    site = replace(planned_site(far).on("far"), agent="/var/lib/latlab/agents/latlab-agent-1a2b")
+    (there,) = tai_steps(far, replace(planned_site(far), others={"far": site}))
+    (here,) = tai_steps(shaped(TAPRIO), replace(SITE, agent="/opt/latlab-agent"))
+    assert there.check and here.check
+    assert "on far, until its next boot: `/var/lib/latlab/agents/latlab-agent-1a2b tai --set 37`" in there.check.remedy
+    assert "on this machine, until its next boot: `/opt/latlab-agent tai --set 37`" in here.check.remedy
 
 
 def test_only_what_counts_tai_asks_for_it_and_once_for_a_machine() -> None:

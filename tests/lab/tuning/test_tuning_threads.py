@@ -11,10 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from lanes import CPUS, all_cpus
 from tuned import applied, tuned
 
+from latlab.lab.bridges import ovs_afxdp
 from latlab.lab.site import Site
 from latlab.lab.step import Step
+from latlab.lab.tuning import threads as threads_module
 from latlab.lab.tuning.cpus import cpu_list
 from latlab.lab.tuning.threads import affinity, pid_file, scheduling, thread_steps
 from latlab.scenario import Scenario
@@ -41,11 +44,16 @@ print("ready", flush=True)
 sys.stdin.read()
 """
 NAMES = ("CPU 0/KVM", "CPU 1/KVM", "CPU 10/KVM", "IO mon_iothread", "vhost-PID")
-CPUS = sorted(os.sched_getaffinity(0))
 FIRST, LAST = CPUS[0], CPUS[-1]
 ALL = set(CPUS)
 
 pytestmark = pytest.mark.skipif(FIRST == LAST, reason="a machine with one CPU: every thread is where it is wanted")
+
+
+@pytest.fixture(autouse=True)
+def _wide() -> Iterator[None]:
+    with all_cpus():
+        yield
 
 
 @pytest.fixture
@@ -138,11 +146,14 @@ def test_a_thread_moved_behind_our_back_is_found_at_the_end(site: Site, qemu: in
     assert outcome.changed == {f"vm1's vCPU 1 on CPU {FIRST}": str(LAST)}
 
 
-def test_threads_that_are_not_there_are_a_finding(site: Site, qemu: int) -> None:
+def test_threads_that_are_not_there_are_a_finding(site: Site, qemu: int, monkeypatch: pytest.MonkeyPatch) -> None:
     process_without = Path(site.guest_state("vm1"), "pid")
     process_without.write_text(f"{os.getpid()}\n")
-    outcome = applied(thread_steps("ecu", guest(vhost={"cpus": [FIRST]}), site))
-    assert outcome.findings == {f"vm1's vhost threads on CPU {FIRST}": "ended with status 1: no such thread"}
+    title = f"vm1's vhost threads on CPU {FIRST}"
+    for device, said in ((process_without, "no such thread"), (process_without / "none", threads_module.NO_VHOST)):
+        monkeypatch.setattr(threads_module, "VHOST_NET", str(device))
+        outcome = applied(thread_steps("ecu", guest(vhost={"cpus": [FIRST]}), site))
+        assert outcome.findings == {title: f"ended with status 1: {said}"}
 
 
 def test_a_cpu_that_is_not_there_is_a_finding_with_the_answer(site: Site, qemu: int) -> None:
@@ -187,3 +198,13 @@ def test_where_a_bridge_never_has_vhost_none_of_its_threads_is_asked_for(bridge:
     found = list(thread_steps("ecu", small.model_copy(update={"guests": guests}), site))
     assert len(found) == steps
     assert {step.about for step in found} == {"vm1"}
+
+
+@pytest.mark.parametrize(("build", "steps"), [("/usr/sbin/ovs-vswitchd", 0), (None, 1)])
+def test_with_vhost_user_there_are_no_vhost_threads(
+    build: str | None, steps: int, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ovs_afxdp, "dpdk_build", lambda site: build)
+    small = guest(vhost={"fifo": 2})
+    guests = {name: one.model_copy(update={"bridge": "ovs-afxdp"}) for name, one in small.guests.items()}
+    assert len(list(thread_steps("ecu", small.model_copy(update={"guests": guests}), site))) == steps

@@ -125,6 +125,10 @@ class Bridge(ABC):
     def lacking(self, joint: Joint, site: Site) -> Lacking | None:
         """What keeps it from being made on this machine; None when it can be. Reads only."""
 
+    def may_have_vhost_on(self, site: Site) -> bool:
+        """The same of this machine, where it depends on what is installed there."""
+        return self.may_have_vhost
+
     @abstractmethod
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
         """What is made before the guests start."""

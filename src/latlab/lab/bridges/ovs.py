@@ -13,6 +13,7 @@ from latlab.lab.bridges.ovs_switch import (
     USER_SPACE,
     Entry,
     Switch,
+    heard_once,
     lacking_switch,
     switch_device,
     uplink_flags,
@@ -42,7 +43,7 @@ class OvsBridge(Bridge):
         guests = self._guest_entries(joint, site)
         steps: list[Step | Service] = []
         if switch.datapath == USER_SPACE:
-            steps += [*uplink_flags(joint), *whole_frames(joint)]
+            steps += [*uplink_flags(joint), *whole_frames(joint), *heard_once(joint)]
         for port in joint.ports:
             if guests[port.guest].device == tap_device(port, site):
                 steps += tap_steps(joint, port, site)

@@ -53,6 +53,10 @@ class OvsAfxdp(OvsBridge):
             return Lacking("there is no /dev/net/tun", "`modprobe tun`")
         return None if dpdk_build(site) else lacking_vhost(joint, site)
 
+    def may_have_vhost_on(self, site: Site) -> bool:
+        """Not with vhost-user: the switch's own threads are at the other end."""
+        return dpdk_build(site) is None
+
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
         """The uplink free of programs; then as any Open vSwitch."""
         return [*_uplink_program(joint), *super().before_guests(joint, site)]

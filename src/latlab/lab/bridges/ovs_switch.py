@@ -24,6 +24,7 @@ OLDEST = (2, 16)
 """The first with `ovs-appctl fdb/add`."""
 
 KERNEL, USER_SPACE = "system", "netdev"
+ALL_FILTERS = "net.ipv4.conf.all.rp_filter"
 SHARED = {KERNEL: "ovs-system", USER_SPACE: "ovs-netdev"}
 """The interface that Open vSwitch itself makes for each datapath: one in a network namespace, whatever its bridges."""
 
@@ -278,6 +279,36 @@ def uplink_flags(joint: Joint) -> list[Step]:
             do=(),
             undo=("ip", "link", "set", "dev", joint.uplink, "promisc", "{before}"),
             before=Before(("ip", "-j", "link", "show", "dev", joint.uplink), read=promiscuous),
+        )
+    ]
+
+
+def heard_once(joint: Joint) -> list[Step]:
+    """The host's own stack takes nothing from the uplink, only from the bridge's interface.
+
+    The switch reads copies from a packet socket, and the frames go up the stack as well. To a socket that is bound to
+    the bridge's interface they do not belong there: the kernel would reset its own host's connection. By the strict
+    reverse path filter (kernel: Documentation/networking/ip-sysctl.rst) they end before that, as the way back is by
+    the bridge.
+    """
+    if not joint.uplink:
+        return []
+    key = f"net.ipv4.conf.{joint.uplink.replace('.', '/')}.rp_filter"
+    return [
+        Step(
+            host=joint.host,
+            title=f"what comes by {joint.uplink} is for the switch, and not for {joint.host}'s own stack besides",
+            do=("sysctl", "-qw", f"{key}=1"),
+            undo=None if joint.made else ("sysctl", "-qw", f"{key}={{before}}"),
+            before=None if joint.made else Before(("sysctl", "-n", key)),
+            # The larger of the two is in force, and 2 is the loose filter, which lets them pass.
+            check=Check(
+                ("sysctl", "-n", ALL_FILTERS, key),
+                expected="1",
+                read=lambda output: max(output.split()),
+                remedy=f"`sysctl -w {ALL_FILTERS}=0`, where the loose filter is not needed",
+            ),
+            optional=True,
         )
     ]
 

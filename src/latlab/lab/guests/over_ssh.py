@@ -15,8 +15,10 @@ from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.ssh_steps import agent_put, reached
 from latlab.lab.step import Check, Step
-from latlab.scenario import Guest, Scenario
+from latlab.scenario import Guest, LoadBetween, Scenario
 
+OURS = ("flood", "busy")
+"""The loads that our agent is, which ends with its standard input."""
 USER = "root"
 HERE = "127.0.0.1"
 FIRST_PORT, PORTS = 20_000, 9_000
@@ -113,6 +115,8 @@ def lacking(scenario: Scenario, site: Site, name: str) -> Iterator[LabError]:
         if not site.machine.has_tool(tool):
             yield LabError(f"{tool} is missing", where=f"guests.{name}.ssh", remedy=install_remedy(tool))
     for load_name, load in scenario.loads.items():
-        if load.kind != "flood" and name in (load.from_, load.to):
+        ends = (load.from_, load.to) if isinstance(load, LoadBetween) else (load.on,)
+        if load.kind not in OURS and name in ends:
             what = f"{load.kind} is ended by signals, which ssh does not pass on to {name}"
-            yield LabError(what, where=f"loads.{load_name}", remedy="kind: flood")
+            remedy = "kind: flood" if isinstance(load, LoadBetween) else "kind: busy"
+            yield LabError(what, where=f"loads.{load_name}", remedy=remedy)

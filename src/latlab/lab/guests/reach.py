@@ -17,7 +17,7 @@ def reach_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
     """One for each two interfaces; none through user NAT, which answers pings itself."""
     routes = {
         frozenset((route.talker_end, route.listener_end)): route
-        for route in (scenario.route(name) for name in scenario.streams)
+        for route in (scenario.route(name) for name in scenario.flows)
     }
     for route in routes.values():
         if not route.is_translated and {route.talker_end, route.listener_end} & set(route.segment.guests):

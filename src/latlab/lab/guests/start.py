@@ -35,11 +35,17 @@ def _snapshots(scenario: Scenario, site: Site) -> dict[str, Path]:
 
 
 def _inward(scenario: Scenario) -> dict[str, tuple[tuple[str, int], ...]]:
-    """For each guest, protocol and port of every stream and load that is sent to it."""
+    """For each guest, protocol and port of every stream, probe and load that is sent to it."""
     found: dict[str, list[tuple[str, int]]] = {name: [] for name in scenario.guests}
-    for name, stream in scenario.streams.items():
-        if stream.listener in found and stream.transport == "udp":
-            found[stream.listener].append(("udp", scenario.port(name)))
+    for flow in scenario.flows.values():
+        if flow.receiver in found and not flow.is_answer and flow.port is not None:
+            probe = scenario.probes[flow.probe] if flow.probe else None
+            if probe is None or not probe.own_ports:
+                found[flow.receiver].append((flow.transport, flow.port))
+            else:
+                # A tool's server has a TCP connection of control, too.
+                ports = range(flow.port, flow.port + probe.own_ports)
+                found[flow.receiver] += [(kind, port) for port in ports for kind in ("tcp", "udp")]
     for plan in plan_loads(scenario, 0, Places()):
         if plan.sink in found:
             ports = range(plan.port, plan.port + plan.instances + 1)

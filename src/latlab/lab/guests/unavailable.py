@@ -12,10 +12,13 @@ from latlab.lab.guests.libvirt import domain_lacking
 from latlab.lab.guests.own import own_lacking
 from latlab.lab.guests.planned import planned_site
 from latlab.lab.guests.qemu import OLDEST_QEMU, qemu_lacking
+from latlab.lab.loads.lacking import loads_lacking
 from latlab.lab.machines import machines_lacking
+from latlab.lab.probes.lacking import probes_lacking
 from latlab.lab.site import Site
 from latlab.lab.vlans import vlans_lacking
 from latlab.scenario import Route, Scenario
+from latlab.scenario.findings import show_path
 
 
 def unavailable(scenario: Scenario, site: Site) -> list[LabError]:
@@ -48,12 +51,16 @@ def _bridges(scenario: Scenario, site: Site) -> Iterator[LabError]:
 
 def _ways(scenario: Scenario, site: Site) -> Iterator[LabError]:
     """A bridge that does not join what a stream or a load is to join."""
-    flows = [(f"streams.{name}", scenario.route(name), stream.transport) for name, stream in scenario.streams.items()]
-    flows += [(f"loads.{name}", scenario.load_route(name), "udp") for name in scenario.loads]
+    flows = [
+        (show_path(flow.path), scenario.route(name), flow.transport, flow.is_recorded)
+        for name, flow in scenario.flows.items()
+        if not flow.is_answer  # what is true of a question's way is of its answer's
+    ]
+    flows += [(f"loads.{name}", scenario.load_route(name), "udp", False) for name in scenario.sent_loads]
     for joint in joints(scenario, site.tag):
         bridge = BRIDGES[joint.kind]
         guests = {port.end for port in joint.ports}
-        for where, route, transport in flows:
+        for where, route, transport, is_compared in flows:
             ends = {route.talker_end, route.listener_end}
             if not ends & guests:
                 continue
@@ -61,10 +68,13 @@ def _ways(scenario: Scenario, site: Site) -> Iterator[LabError]:
                 yield LabError(
                     f"{bridge.title} carries no Ethernet frames", where=where, remedy="transport: udp, no vlan"
                 )
+            if transport == "dds" and joint.kind == "user":
+                what = f"{bridge.title} hides the addresses by which the two sides of DDS find each other"
+                yield LabError(what, where=where, remedy="another bridge")
             if joint.end in ends and not bridge.reaches_host:
                 what = f"{bridge.title} joins {joint.host}'s guests to the uplink, not to {joint.host} itself"
                 yield LabError(what, where=where, remedy="another bridge, or a talker beyond the uplink")
-            if joint.kind == "user" and scenario.clock.sync == "exchange" and where.startswith("streams"):
+            if joint.kind == "user" and scenario.clock.sync == "exchange" and is_compared:
                 what = f"{bridge.title} changes the addresses that an exchange of timestamps is known by"
                 yield LabError(what, where=f"{where}: clock.sync", remedy="clock: {sync: auto}")
             if not bridge.reaches_guests and _both_guests(route):
@@ -90,4 +100,4 @@ def _at(joint: Joint) -> str:
     return f"guests.{joint.ports[0].guest}.bridge: {joint.kind}"
 
 
-CHECKS = (vlans_lacking, _bridges, _ways, _guests, own_lacking, domain_lacking)
+CHECKS = (vlans_lacking, _bridges, _ways, _guests, own_lacking, domain_lacking, probes_lacking, loads_lacking)

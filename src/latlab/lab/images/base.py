@@ -9,6 +9,7 @@ from pathlib import Path
 from latlab.errors import LabError
 from latlab.lab.images import elf, mended_igb, own_modules
 from latlab.lab.images.archive import DIRECTORY, Entry, archive, file, link
+from latlab.lab.images.archives import COMPONENTS, other_components
 from latlab.lab.images.board_recipe import NESTED_KVM
 from latlab.lab.images.emulator import emulator, newest_qemu
 from latlab.lab.images.kernel import startable
@@ -103,15 +104,38 @@ def find_ingredients(recipe: Recipe, extra: Sequence[str], cache: Path, say: Say
     nested = recipe.nested or Parts()
     programs = tuple(apt.packages(recipe.parts.packages))
     emulator = newest_qemu(apt, nested.packages, cache, say) if recipe.nested else ()
-    named = tuple(apt.packages(extra)) if extra else ()
+    named, named_by = _named(apt, extra, cache, say)
     # Of a package that has files only most is left out, and so is what that would need.
-    linked = (one for one in programs if one.name in recipe.parts.programs)
+    linked = tuple(one for one in programs if one.name in recipe.parts.programs)
     newer = {one.name: one for one in emulator}
-    libraries = [one for one in apt.libraries_of((*linked, *named)) if one.name not in newer]
+    needed = {one.name: one for one in (*named_by.libraries_of(named), *apt.libraries_of(linked))}
+    libraries = [needed[name] for name in sorted(needed) if name not in newer]
     headers = tuple(apt.headers(kernel)) if recipe.nested and not own_modules.missing_compiler() else ()
     mends = mended_igb.MODULE in recipe.features and headers and not mended_igb.missing_programs()
     source = apt.source(kernel) if mends else None
     return Ingredients(recipe, architecture, kernel, (*programs, *emulator), named, tuple(libraries), headers, source)
+
+
+def _named(apt: Apt, names: Sequence[str], cache: Path, say: Say) -> tuple[tuple[Package, ...], Apt]:
+    """The packages that the user names, and the apt that knows them: the machine's own, or one that knows all of
+    Debian's components. LabError: neither does.
+    """
+    if not names:
+        return (), apt
+    try:
+        return tuple(apt.packages(names)), apt
+    except LabError as error:
+        try:
+            wider = other_components(cache)
+        except LabError as unreached:
+            where = f"nor can Debian's other components be asked ({unreached.what})"
+            raise LabError(f"{error.what}; {where}", where=error.where, remedy=error.remedy) from error
+        found = tuple(wider.packages(names))
+    for package in found:
+        component = package.section.rpartition("/")[0]
+        if component in COMPONENTS:
+            say(f"{package.name} is from Debian's component {component}, and not all of it is free software")
+    return found, wider
 
 
 def make_base(ingredients: Ingredients, cache: Path, scratch: Path, say: Say) -> Base:

@@ -15,7 +15,7 @@ from pathlib import Path
 from latlab.errors import LabError
 from latlab.lab.images import elf
 from latlab.lab.images.archive import Entry, file
-from latlab.lab.images.backports import backports
+from latlab.lab.images.archives import backports
 from latlab.lab.images.libraries import needed_libraries
 from latlab.lab.images.packages import Apt, Package
 from latlab.lab.images.tools import Say

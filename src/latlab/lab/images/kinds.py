@@ -10,7 +10,7 @@ from pathlib import Path
 from latlab.errors import UsageError
 from latlab.lab.images import board_recipe
 from latlab.lab.images.board_recipe import BOARD
-from latlab.lab.images.recipe import CONSOLES, FLAVOURS, Recipe, guest_recipe
+from latlab.lab.images.recipe import CONSOLES, DDS_PROGRAMS, FLAVOURS, Recipe, guest_recipe
 
 GUEST_KIND = "guest"
 BOARD_KIND = "board"
@@ -23,7 +23,7 @@ CONTENT: Mapping[str, tuple[str, ...]] = {
     GUEST_KIND: _GUEST_CONTENT,
     BOARD_KIND: (
         *_GUEST_CONTENT,
-        *("backports.py", "board_recipe.py", "emulator.py", "kernel_source.py", "kmod_tables.py", "mended_igb.py"),
+        *("archives.py", "board_recipe.py", "emulator.py", "kernel_source.py", "kmod_tables.py", "mended_igb.py"),
         *("nested_image.py", "own_modules.py"),
         *(f"module_sources/{name}" for name in ("Makefile", "constant_tsc.c", "igb.patch", "svm_inject_once.c")),
     ),
@@ -33,20 +33,22 @@ CONTENT: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Sort:
-    """What an image is for (`guest`: a virtual machine that is measured; `board`: one that holds a whole test bed), and
-    its kernel: one of FLAVOURS."""
+    """What an image is for (`guest`: a virtual machine that is measured; `board`: one that holds a whole test bed), its
+    kernel: one of FLAVOURS, and whether a guest's has what only measurements of DDS need."""
 
     kind: str
     flavour: str
+    dds: bool = False
 
     @property
     def recipe(self) -> Recipe:
         """What it is made of."""
-        return BOARD if self.kind == BOARD_KIND else guest_recipe(self.flavour)
+        return BOARD if self.kind == BOARD_KIND else guest_recipe(self.flavour, DDS_PROGRAMS if self.dds else None)
 
 
 READY_MADE: Mapping[str, Sort] = {
     **{f"debian-{flavour}": Sort(GUEST_KIND, flavour) for flavour in FLAVOURS},
+    "debian-rt-dds": Sort(GUEST_KIND, "rt", dds=True),
     "debian-rt-board": Sort(BOARD_KIND, board_recipe.FLAVOUR),
 }
 """The images one need not describe."""
@@ -60,7 +62,8 @@ def sort_of(name: str, flavour: str | None, kind: str | None) -> Sort:
     ready = READY_MADE.get(name)
     if kind == BOARD_KIND and flavour is None:
         flavour = board_recipe.FLAVOUR
-    chosen = Sort(kind or (ready.kind if ready else GUEST_KIND), flavour or (ready.flavour if ready else ""))
+    meant = ready or Sort(GUEST_KIND, "")
+    chosen = Sort(kind or meant.kind, flavour or meant.flavour, meant.dds)
     if not chosen.flavour:
         raise UsageError(
             f"image {name} is none of the ready-made ones, so it needs a flavour",

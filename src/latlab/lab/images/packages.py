@@ -60,7 +60,7 @@ class Apt:
         wanted = list(dict.fromkeys(names))
         known = {package.name: package for package in self._known(wanted)}
         if unknown := [name for name in wanted if name not in known]:
-            raise _unknown(unknown)
+            raise _unknown(unknown, self._options)
         return [known[name] for name in wanted]
 
     def kernel(self, *metas: str) -> Package:
@@ -71,7 +71,7 @@ class Apt:
         known = {package.name: package for package in self._known(list(metas))}
         meta = next((known[name] for name in metas if name in known), None)
         if meta is None:
-            raise _unknown(metas)
+            raise _unknown(metas, self._options)
         kernel = next((name for name in meta.depends if name.startswith("linux-image-")), None)
         if kernel is None:
             raise LabError(f"{meta.name} {meta.version} names no kernel", where="building an image", remedy=UPDATE)
@@ -159,9 +159,10 @@ def to_be_fetched(packages: Iterable[Package], cache: Path) -> int:
     return sum(package.size for package in packages if not (cache / package.file).exists())
 
 
-def _unknown(names: Sequence[str]) -> LabError:
-    """What to say of packages of which apt knows none, with where it looked."""
-    archives = printed("apt-get", "indextargets", "--format", "$(SITE) $(RELEASE)", "Created-By: Packages")
+def _unknown(names: Sequence[str], options: tuple[str, ...]) -> LabError:
+    """What to say of packages of which apt knows none, with where it looked. options: of apt(8)'s commands."""
+    shown = "$(SITE) $(RELEASE) $(COMPONENT)"
+    archives = printed("apt-get", "indextargets", *options, "--format", shown, "Created-By: Packages")
     where = ", ".join(dict.fromkeys(archives.splitlines())) or "no archive: its package lists are empty"
     what = f"apt knows no package {', '.join(names)}; it looked in {where}"
     return LabError(what, where="building an image", remedy=UPDATE)

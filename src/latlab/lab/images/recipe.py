@@ -68,6 +68,9 @@ PROGRAMS: Mapping[str, tuple[str, ...]] = {
 }
 """The programs of each Debian package that are in every image, with the libraries they need."""
 
+DDS_PROGRAMS: Mapping[str, tuple[str, ...]] = {"cyclonedds-tools": ("ddsperf",)}
+"""What an image for DDS has besides: ddsperf. Our own probe is the agent's."""
+
 FILES: Mapping[str, tuple[str, ...]] = {"iproute2": ("usr/lib/*/tc/*.dist",)}
 """What those programs read besides: the distributions of netem."""
 
@@ -152,13 +155,13 @@ COMMAND_LINE = "panic=-1 quiet mitigations=off nokaslr cryptomgr.notests=1 appar
 """Tests and hardening that a guest which lives for one measurement has no use for, and every boot would pay for."""
 
 
-def guest_recipe(flavour: str) -> Recipe:
-    """What a guest of one of the FLAVOURS is made of."""
+def guest_recipe(flavour: str, besides: Mapping[str, tuple[str, ...]] | None = None) -> Recipe:
+    """What a guest of one of the FLAVOURS is made of. besides: more programs of Debian packages."""
     return Recipe(
         architectures=tuple(CONSOLES),
         kernels=(_KERNELS[flavour],),
         command_line=COMMAND_LINE,
-        parts=Parts(PROGRAMS, FILES),
+        parts=Parts({**PROGRAMS, **(besides or {})}, FILES),
         boot_modules=BOOT_MODULES,
         modules=MODULES,
         modules_if_there=MODULES_IF_THERE,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from latlab.lab.loads.base import Cores, LoadPlan
+from latlab.lab.loads.base import Cores, LoadPlan, Work
 from latlab.lab.places import Places
-from latlab.scenario import Load, Scenario
+from latlab.scenario import Busy, Flow, LoadOn, Scenario, StressNg
+from latlab.scenario.loads import FOLDER, WORKER_SIZE, Flood, Iperf3, LoadBetween, Netperf
 
 FIRST_PORT = 5600
+
+Sent = Flood | Iperf3 | Netperf
 
 
 def plan_loads(scenario: Scenario, duration_ns: int, places: Places) -> list[LoadPlan]:
@@ -17,15 +20,59 @@ def plan_loads(scenario: Scenario, duration_ns: int, places: Places) -> list[Loa
     """
     ports = _ports(scenario)
     seconds = -(-duration_ns // 1_000_000_000)
-    return [_plan(scenario, name, load, ports[name], seconds, places) for name, load in scenario.loads.items()]
+    return [
+        _on_one(scenario, name, load, seconds, places)
+        if isinstance(load, LoadOn)
+        else _between(scenario, name, load, ports[name], seconds, places)
+        for name, load in scenario.loads.items()
+    ]
 
 
-def instances_of(load: Load) -> int:
+def ports_of(scenario: Scenario, flow: Flow) -> range:
+    """The ports at who answers, or listens, that a flow takes; none of raw frames."""
+    if flow.port is None:
+        return range(0)
+    own = scenario.probes[flow.probe].own_ports if flow.probe else 0
+    return range(flow.port, flow.port + max(own, 1))
+
+
+def instances_of(load: Sent) -> int:
     """How many flows or clients the load has."""
     return load.flows if load.kind == "flood" else load.instances
 
 
-def _plan(scenario: Scenario, name: str, load: Load, port: int, seconds: int, places: Places) -> LoadPlan:
+def _on_one(scenario: Scenario, name: str, load: Busy | StressNg, seconds: int, places: Places) -> LoadPlan:
+    return LoadPlan(
+        name=name,
+        kind=load.kind,
+        source=load.on,
+        sink="",
+        source_address="",
+        sink_address="",
+        listen_address="",
+        source_interface="",
+        size=None,
+        rate_bps=None,
+        instances=load.workers,
+        protocol="",
+        priority=0,
+        port=0,
+        seconds=seconds,
+        source_agent=places.agent(load.on),
+        sink_agent="",
+        source_cores=cores_of(scenario, load.on),
+        work=_work(load),
+    )
+
+
+def _work(load: Busy | StressNg) -> Work:
+    if load.kind == "busy" or load.what == "cpu":
+        return Work(load.what)
+    folder = (load.path or FOLDER) if load.what == "io" else None
+    return Work(load.what, load.size or WORKER_SIZE, folder)
+
+
+def _between(scenario: Scenario, name: str, load: Sent, port: int, seconds: int, places: Places) -> LoadPlan:
     route = scenario.load_route(name)
     return LoadPlan(
         name=name,
@@ -45,28 +92,31 @@ def _plan(scenario: Scenario, name: str, load: Load, port: int, seconds: int, pl
         seconds=seconds,
         source_agent=places.agent(load.from_),
         sink_agent=places.agent(load.to),
-        source_cores=_cores(scenario, load.from_),
-        sink_cores=_cores(scenario, load.to),
+        source_cores=cores_of(scenario, load.from_),
+        sink_cores=cores_of(scenario, load.to),
     )
 
 
-def _protocol(load: Load) -> str:
+def _protocol(load: Sent) -> str:
     if load.kind == "iperf3":
         return load.protocol
     return "tcp" if load.kind == "netperf" and load.test == "TCP_STREAM" else "udp"
 
 
-def _cores(scenario: Scenario, host: str) -> Cores:
+def cores_of(scenario: Scenario, host: str) -> Cores:
+    """How programs of others, loads and tools, run on a host."""
     tuning = scenario.tuning_of(host).load
     return Cores(tuning.fifo, tuple(tuning.cpus) if tuning.cpus else None)
 
 
 def _ports(scenario: Scenario) -> dict[str, int]:
-    """The first port of each load; each has one for every instance and one more, none of them a stream's."""
-    taken = {scenario.port(name) for name in scenario.streams}
+    """The first port of each load; each has as many as instances and one more, none of them a stream's or probe's."""
+    taken = {port for flow in scenario.flows.values() for port in ports_of(scenario, flow)}
     ports: dict[str, int] = {}
     port = FIRST_PORT
     for name, load in scenario.loads.items():
+        if not isinstance(load, LoadBetween):
+            continue
         count = 1 + instances_of(load)
         while clash := taken & set(range(port, port + count)):
             port = max(clash) + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from latlab.lab.step import Argv
@@ -29,14 +29,26 @@ class Cores:
 
 
 @dataclass(frozen=True)
+class Work:
+    """What keeps one host busy: what, of those that its kind knows. size: bytes of memory, or of file, of each worker.
+    path: the folder of its files; either is None of what has none.
+    """
+
+    what: str
+    size: int | None = None
+    path: str | None = None
+
+
+@dataclass(frozen=True)
 class LoadPlan:
     """One load of a cell, resolved to addresses and ports.
 
-    rate_bps counts the payload of all instances together, None is as fast as it goes; size is the payload of
-    a packet in bytes, None is the tool's own choice. sink_address is where its source sends to, listen_address
-    where its sink receives: they differ behind user NAT. The load owns the ports from `port` to port +
-    instances. seconds is how long it is needed; a load that can be stopped is let run SPARE_S longer if nobody
-    stops it.
+    A load that is sent nowhere has `work`: its source is the host or guest that it is on, its instances are its
+    workers, and it has no sink, addresses, interface and ports. Of the others rate_bps counts the payload of all
+    instances together, None is as fast as it goes; size is the payload of a packet in bytes, None is the tool's own
+    choice. sink_address is where its source sends to, listen_address where its sink receives: they differ behind user
+    NAT. The load owns the ports from `port` to port + instances. seconds is how long it is needed; a load that can be
+    stopped is let run SPARE_S longer if nobody stops it.
     """
 
     name: str
@@ -58,6 +70,7 @@ class LoadPlan:
     sink_agent: str
     source_cores: Cores = Cores()
     sink_cores: Cores = Cores()
+    work: Work | None = None
 
     def rate_each(self) -> int | None:
         """An instance's share of the rate, in bit/s; None is as fast as it goes."""
@@ -68,7 +81,8 @@ class LoadPlan:
 class LoadProcess:
     """One process of a load.
 
-    spec: for our agent, the JSON object on its standard input. tcp_port: it is ready once it listens there.
+    spec: for our agent, the JSON object on its standard input. tcp_port, udp_port: it is ready once it listens there.
+    says: it is ready once it has written a line with this in it, to standard output or error.
     ending: how it is told to stop: by the agent's stop `command`, by SIGINT (`interrupt`), by SIGTERM
     (`terminate`), or not at all because it ends by `itself`.
     """
@@ -79,6 +93,8 @@ class LoadProcess:
     ending: Ending
     spec: Mapping[str, Any] | None = None
     tcp_port: int | None = None
+    udp_port: int | None = None
+    says: str = ""
 
 
 @dataclass(frozen=True)
@@ -92,12 +108,16 @@ class Output:
 
 @dataclass(frozen=True)
 class Achieved:
-    """What a load did: payload bit/s sent and received, packets/s sent; None where the tool does not say."""
+    """What a load did: payload bit/s sent and received, packets/s sent; None where the tool does not say.
+
+    work_per_s: how much of its work it did, by the name of what is counted.
+    """
 
     version: str
     sent_bps: float | None
     received_bps: float | None
     sent_pps: float | None
+    work_per_s: Mapping[str, float] = field(default_factory=dict)
     detail: dict[str, Any] = field(default_factory=dict)
 
 
@@ -111,17 +131,21 @@ class LoadResult:
 
     def as_dict(self) -> dict[str, Any]:
         """The entry of cell.json's `loads`."""
+        work = self.plan.work
         return {
             "name": self.plan.name,
             "kind": self.plan.kind,
-            "from": self.plan.source,
-            "to": self.plan.sink,
+            "from": None if work else self.plan.source,
+            "to": None if work else self.plan.sink,
+            "on": self.plan.source if work else None,
+            "work": {**asdict(work), "workers": self.plan.instances} if work else None,
             "version": self.achieved.version,
             "commands": list(self.commands),
             "asked_bps": self.plan.rate_bps,
             "sent_bps": self.achieved.sent_bps,
             "received_bps": self.achieved.received_bps,
             "sent_pps": self.achieved.sent_pps,
+            "work_per_s": dict(self.achieved.work_per_s),
             "detail": self.achieved.detail,
         }
 
@@ -130,9 +154,10 @@ class LoadResult:
 class LoadKind:
     """A kind of load, registered in one line.
 
-    tools: the programs it needs on its hosts. processes: servers first. parse: from the outputs in the same
-    order; ValueError, LookupError or ZeroDivisionError when they are not what the tool prints at its end.
-    version: the command that prints the tool's version, when its output does not say it.
+    tools: the programs it needs on its hosts; without those of a load on one host its cells are unavailable. processes:
+    servers first. parse: from the outputs in the same order; ValueError, LookupError or ZeroDivisionError when they are
+    not what the tool prints at its end. version: the command that prints the tool's version, when its output does not
+    say it.
     """
 
     name: str

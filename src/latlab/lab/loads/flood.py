@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Any
 
-from latlab.lab.loads.base import SPARE_S, Achieved, Cores, LoadKind, LoadPlan, LoadProcess, Output
+from latlab.lab.loads.agents import last_events, realtime_spec, totals_of
+from latlab.lab.loads.base import SPARE_S, Achieved, LoadKind, LoadPlan, LoadProcess, Output
 
 
 def processes(plan: LoadPlan) -> list[LoadProcess]:
     """A sink and a source; both take all flows of the load."""
     listen = f"{plan.listen_address}:{plan.port}"
-    sink = {"role": "sink", "listen": listen, "flows": plan.instances, "realtime": _realtime(plan.sink_cores)}
+    sink = {"role": "sink", "listen": listen, "flows": plan.instances, "realtime": realtime_spec(plan.sink_cores)}
     source = {
         "role": "source",
         "source": f"{plan.source_address}:0",
@@ -22,7 +21,7 @@ def processes(plan: LoadPlan) -> list[LoadProcess]:
         "rate_bps": plan.rate_bps,
         "priority": plan.priority,
         "duration_ns": (plan.seconds + SPARE_S) * 1_000_000_000,
-        "realtime": _realtime(plan.source_cores),
+        "realtime": realtime_spec(plan.source_cores),
     }
     return [
         LoadProcess("server", plan.sink, (plan.sink_agent, "flood"), "command", spec=sink),
@@ -35,7 +34,7 @@ def parse(plan: LoadPlan, outputs: Sequence[Output]) -> Achieved:
 
     The received rate is the sink's bytes over the source's time: the sink's own has idle ends.
     """
-    sink, source = (_events(output.stdout) for output in outputs)
+    sink, source = (last_events(output.stdout) for output in outputs)
     sent, received = source["done"], sink["done"]
     seconds = sent["elapsed_ns"] / 1e9
     return Achieved(
@@ -43,34 +42,8 @@ def parse(plan: LoadPlan, outputs: Sequence[Output]) -> Achieved:
         sent_bps=float(sent["bits_per_s"]),
         received_bps=8 * received["bytes"] / seconds if seconds else None,
         sent_pps=float(sent["packets_per_s"]),
-        detail={"sent": _totals(sent), "received": _totals(received)},
+        detail={"sent": totals_of(sent), "received": totals_of(received)},
     )
-
-
-def _events(stdout: str) -> dict[str, dict[str, Any]]:
-    """The last event of each kind; a line that is not whole is passed over."""
-    events = {}
-    for line in stdout.splitlines():
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue
-        events[event["event"]] = event
-    return events
-
-
-def _totals(event: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in event.items() if key != "event"}
-
-
-def _realtime(cores: Cores) -> dict[str, Any]:
-    return {
-        "fifo": cores.fifo,
-        "cpus": list(cores.cpus) if cores.cpus else None,
-        "lock_memory": False,
-        "cpu_dma_latency_us": None,
-        "timer_slack_ns": None,
-    }
 
 
 FLOOD = LoadKind("flood", (), processes, parse)

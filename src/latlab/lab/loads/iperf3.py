@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from latlab.errors import LabError
 from latlab.lab.loads.base import SPARE_S, Achieved, LoadKind, LoadPlan, LoadProcess, Output, total
 
 
@@ -19,9 +20,17 @@ def parse(plan: LoadPlan, outputs: Sequence[Output]) -> Achieved:
     """The sums over all instances.
 
     A client that is interrupted never hears what its server received, and the server's own time stops at its
-    last whole second: received bit/s are the server's bytes over the client's seconds.
+    last whole second: received bit/s are the server's bytes over the client's seconds. LabError: one of them gave up.
     """
     documents = [json.loads(output.stdout) for output in outputs]
+    for place, document in enumerate(documents):
+        if not document["end"]:
+            who, where = ("server", plan.sink) if place < plan.instances else ("client", plan.source)
+            raise LabError(
+                f"load {plan.name}: iperf3's {who} gave up: {document.get('error', 'it does not say why')}",
+                where=where,
+                remedy="see that both ends reach each other by TCP, and that neither is kept from running",
+            )
     servers, clients = documents[: plan.instances], documents[plan.instances :]
     sent = [client["end"]["sum_sent"] for client in clients]
     received = [server["end"]["sum_received"]["bytes"] for server in servers]

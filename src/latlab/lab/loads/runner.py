@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from latlab.errors import LabError
 from latlab.lab.apply import TestBed
 from latlab.lab.loads.base import LoadPlan, LoadResult, Output
+from latlab.lab.loads.kvm_exits import ExitCounter
 from latlab.lab.loads.running import END_S, RunningProcess
 from latlab.lab.loads.table import LOADS
 
@@ -18,20 +20,26 @@ POLL_S = 0.2
 # Each more than what the tools say to each other on their control connection before the load itself.
 FLOWING_PACKETS = 8
 FLOWING_BYTES = 4096
+KVM_EXITS = "exits by KVM's count"
 
 
 class LoadRunner:
     """The loads of one cell on a test bed."""
 
-    def __init__(self, bed: TestBed, plans: Sequence[LoadPlan]) -> None:
+    def __init__(
+        self, bed: TestBed, plans: Sequence[LoadPlan], exits: Mapping[str, ExitCounter] = MappingProxyType({})
+    ) -> None:
+        """exits: where the exits of guests are counted, by guest."""
         self._bed = bed
+        self._exits = exits
+        self._exits_before: dict[str, tuple[float, int]] = {}
         self._plans = plans
         self._running: list[tuple[LoadPlan, list[RunningProcess]]] = []
         self._versions: dict[str, str] = {}
         self._begun = 0.0
 
     async def start(self) -> None:
-        """Nothing; every load's traffic flows. LabError, with all processes gone, when one does not."""
+        """Nothing; every load works, its traffic flows. LabError, with all processes gone, when one does not."""
         try:
             for plan in self._plans:
                 await self._start(plan)
@@ -74,11 +82,15 @@ class LoadRunner:
             self._versions[plan.kind] = said.stdout.strip()
         running: list[RunningProcess] = []
         self._running.append((plan, running))
-        before = await self._sent(plan)
+        before = 0 if plan.work else await self._sent(plan)
         self._begun = self._begun or time.monotonic()
         for process in kind.processes(plan):
-            running.append(await RunningProcess.start(plan.name, process, self._bed))
-        await self._until_flowing(plan, before)
+            running.append(await RunningProcess.start(f"load {plan.name}", process, self._bed))
+        if not plan.work:
+            await self._until_flowing(plan, before)
+        counter = self._exits.get(plan.source)
+        if counter and (exits := await counter.read(self._bed)) is not None:
+            self._exits_before[plan.name] = (time.monotonic(), exits)
 
     async def _until_flowing(self, plan: LoadPlan, before: int) -> None:
         source = self._bed.hosts[plan.source]
@@ -103,6 +115,7 @@ class LoadRunner:
 
     async def _stop(self, plan: LoadPlan, running: list[RunningProcess]) -> LoadResult:
         outputs: dict[int, Output] = {}
+        exits_per_s = await self._exits_per_s(plan)
         # Sources first: a server's count is whole only once nothing is sent any more.
         for role in ("source", "server"):
             mine = [process for process in running if process.plan.role == role]
@@ -120,9 +133,18 @@ class LoadRunner:
             raise LabError(
                 f"load {plan.name}: its result cannot be read ({error!r}): {said}", where=plan.source
             ) from None
+        achieved = replace(achieved, work_per_s={**achieved.work_per_s, **exits_per_s})
         if not achieved.version:
             achieved = replace(achieved, version=self._versions.get(plan.kind, ""))
         return LoadResult(plan, tuple(process.command() for process in running), achieved)
+
+    async def _exits_per_s(self, plan: LoadPlan) -> dict[str, float]:
+        """Of the guest that the load starts at, whatever it exits for, as KVM counted since the load began."""
+        before = self._exits_before.get(plan.name)
+        if before is None or (now := await self._exits[plan.source].read(self._bed)) is None:
+            return {}
+        begun, exits = before
+        return {KVM_EXITS: (now - exits) / (time.monotonic() - begun)}
 
     def _patience(self, plan: LoadPlan, process: RunningProcess) -> float:
         if process.plan.ending != "itself":

@@ -1,4 +1,4 @@
-"""One process of a load while it runs: started, ready, told to stop, its output collected."""
+"""One process of a load, or of a tool that measures: started, ready, told to stop, its output collected."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import signal
-from typing import Any
+from typing import Any, Literal
 
 from latlab.errors import LabError
 from latlab.host import Host, Process, signal_group
@@ -17,33 +17,39 @@ from latlab.lab.service import WITH_ITS_LAB
 READY_S = 30.0
 END_S = 10.0
 POLL_S = 0.1
+CHUNK = 65_536
 WORDS = 5  # lines of a process's last output that an error quotes
 START_LEAD_NS = 20_000_000  # enough for the line to arrive before the instant it names
 
 SIGNALS = {"interrupt": signal.SIGINT, "terminate": signal.SIGTERM}
 
 
-class RunningProcess:
-    """A load's process, journalled while it lives. load is the load's name, for errors."""
+class NotReadyError(LabError):
+    """A process runs, and has not become ready in time."""
 
-    def __init__(self, load: str, plan: LoadProcess, host: Host, process: Process, record: int | None) -> None:
+
+class RunningProcess:
+    """A process, journalled while it lives. of: whose it is, as errors say it: `load netperf3`, `probe rr`."""
+
+    def __init__(self, of: str, plan: LoadProcess, host: Host, process: Process, record: int | None) -> None:
         self.plan = plan
         self.host = host
-        self._load = load
+        self._of = of
         self._process = process
         self._lines: list[str] = []
         self._ready: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._stderr = b""
+        self._heard: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._reading = asyncio.gather(self._read_stdout(), self._read_stderr())
         self._record: int | None = record
 
     @classmethod
-    async def start(cls, load: str, plan: LoadProcess, bed: TestBed) -> RunningProcess:
+    async def start(cls, of: str, plan: LoadProcess, bed: TestBed) -> RunningProcess:
         """The process, running and ready: it listens, or has said so. LabError when it does not get there."""
         host = bed.hosts[plan.host]
         # A tool is told to end when the lab dies. Our agent does so by itself.
         argv = plan.argv if plan.spec is not None else (*WITH_ITS_LAB, "TERM", *plan.argv)
-        running = cls(load, plan, host, *await bed.spawn(host, f"{plan.role} of load {load}", argv))
+        running = cls(of, plan, host, *await bed.spawn(host, f"{plan.role} of {of}", argv))
         try:
             if plan.spec is not None:
                 running._say(plan.spec)
@@ -51,11 +57,15 @@ class RunningProcess:
                 if plan.role == "source":
                     running._say({"start_tai_ns": int(ready["tai_ns"]) + START_LEAD_NS})
             elif plan.tcp_port is not None:
-                await running._first(asyncio.ensure_future(running._listens(plan.tcp_port)))
+                await running._first(asyncio.ensure_future(running._listens("t", plan.tcp_port)))
+            elif plan.udp_port is not None:
+                await running._first(asyncio.ensure_future(running._listens("u", plan.udp_port)))
+            elif plan.says:
+                await running._first(running._heard)
         except LabError as error:
             await running.kill(bed)
             said = "" if running._ready.done() else running._said()
-            raise LabError(f"{error.what}{said}", where=error.where or host.name, remedy=error.remedy) from None
+            raise type(error)(f"{error.what}{said}", where=error.where or host.name, remedy=error.remedy) from None
         except asyncio.CancelledError:
             await running.kill(bed)
             raise
@@ -65,11 +75,23 @@ class RunningProcess:
         """Whether the process is over."""
         return self._process.returncode is not None
 
+    @property
+    def status(self) -> int:
+        """Its exit status, below 0 of one that a signal ended; 0 while it runs."""
+        return self._process.returncode or 0
+
     def failure(self) -> LabError | None:
         """Why the load is not running as it should: the process is over; None while it runs."""
         if not self.ended():
             return None
-        what = f"load {self._load}: `{self.command()}` ended early with status {self._process.returncode}"
+        what = f"{self._of}: `{self.command()}` ended early with status {self._process.returncode}"
+        return LabError(f"{what}{self._said()}", where=self.host.name)
+
+    def wrong_end(self) -> LabError | None:
+        """Why a process that is over by itself did not come to a good end; None where it did."""
+        if self._process.returncode == 0:
+            return None
+        what = f"{self._of}: `{self.command()}` ended with status {self._process.returncode}"
         return LabError(f"{what}{self._said()}", where=self.host.name)
 
     def command(self) -> str:
@@ -95,7 +117,7 @@ class RunningProcess:
         except TimeoutError:
             await self.kill(bed)
             raise LabError(
-                f"load {self._load}: `{self.command()}` did not end within {within_s:g} s{self._said()}",
+                f"{self._of}: `{self.command()}` did not end within {within_s:g} s{self._said()}",
                 where=self.host.name,
             ) from None
         self._settle(bed)
@@ -141,12 +163,12 @@ class RunningProcess:
             awaited.cancel()
         if self._reading.done():
             await self._process.wait()
-            raise LabError(f"load {self._load}: `{self.command()}` ended before it was ready")
-        raise LabError(f"load {self._load}: `{self.command()}` was not ready within {within_s:g} s")
+            raise LabError(f"{self._of}: `{self.command()}` ended before it was ready")
+        raise NotReadyError(f"{self._of}: `{self.command()}` was not ready within {within_s:g} s")
 
-    async def _listens(self, port: int) -> None:
+    async def _listens(self, kind: Literal["t", "u"], port: int) -> None:
         # A connection would be taken for the client: the socket table is asked instead.
-        while not (await self.host.run(("ss", "-Hltn", f"sport = :{port}"))).stdout.strip():
+        while not (await self.host.run(("ss", f"-Hl{kind}n", f"sport = :{port}"))).stdout.strip():
             await self.host.pause(POLL_S)
 
     async def _read_stdout(self) -> None:
@@ -154,6 +176,7 @@ class RunningProcess:
         async for raw in self._process.stdout:
             line = raw.decode(errors="replace").rstrip("\n")
             self._lines.append(line)
+            self._hear(line)
             if self.plan.spec is not None and not self._ready.done():
                 self._take_event(line)
 
@@ -163,10 +186,17 @@ class RunningProcess:
             if event.get("event") == "ready":
                 self._ready.set_result(event)
             elif event.get("event") == "error":
-                where = f"{self.host.name}: load {self._load}: {event.get('where', '')}"
+                where = f"{self.host.name}: {self._of}: {event.get('where', '')}"
                 error = LabError(str(event.get("what")), where=where, remedy=str(event.get("remedy", "")))
                 self._ready.set_exception(error)
 
     async def _read_stderr(self) -> None:
         assert self._process.stderr
-        self._stderr = await self._process.stderr.read()
+        while chunk := await self._process.stderr.read(CHUNK):
+            self._stderr += chunk
+            if not self._heard.done():
+                self._hear(self._stderr.decode(errors="replace"))
+
+    def _hear(self, said: str) -> None:
+        if self.plan.says and self.plan.says in said and not self._heard.done():
+            self._heard.set_result(None)

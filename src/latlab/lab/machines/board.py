@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -76,7 +77,7 @@ class BoardMachine(MachineKind):
             if is_cable and scenario.on_machine(link.ends[0]).host == name and link.queues > QUEUES[model]:
                 what = f"{link.queues} queues: the boards' cards are of the model {model}, which has {QUEUES[model]}"
                 remedy = "fewer queues" + (", or QEMU 8 or newer, which has igb" if model != "igb" else "")
-                yield LabError(what, where=f"links.{number}.queues", remedy=remedy)
+                yield LabError(what, where=f"links[{number}].queues", remedy=remedy)
 
     def snapshot(self, scenario: Scenario, name: str, site: Site) -> Path:
         """It has booted, and what the test bed needs is loaded."""
@@ -162,7 +163,7 @@ def _qemu(
 
 
 def _alone(name: str, site: Site) -> Iterator[Step]:
-    """QEMU's threads share one CPU, where the virtual CPU's never runs beside another.
+    """QEMU's threads share one CPU, where the virtual CPU's never runs beside another: the last that the lab may use.
 
     Its main thread runs timers, too. When it does would depend on this machine, were it not woken only by the virtual
     CPU, which it then goes before: at the same instruction each time. (Some timers only it can run, and the virtual CPU
@@ -170,7 +171,7 @@ def _alone(name: str, site: Site) -> Iterator[Step]:
     (sched_rt_runtime_us), it takes it from all.
     """
     pids = f"{folder(site, name)}/pid"
-    shared = on_cpus((max(site.machine.cpus),))
+    shared = on_cpus((max(os.sched_getaffinity(0)),))
     steps = [thread_step(MACHINE, f"{name}'s threads {shared.title}", ALL, shared, pids)]
     for who, find, priority in (("other threads", EMULATOR, 2), ("virtual CPU", VCPUS, 1)):
         ahead = at_fifo(priority)

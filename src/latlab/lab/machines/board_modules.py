@@ -45,7 +45,7 @@ def _needs(scenario: Scenario, name: str, machine: Machine, card: str) -> Iterat
         yield Need(card, f"hosts.{name}.nics", "links between namespaces in its place")
     for number, link in enumerate(scenario.links):
         if link.vlans and name in {scenario.machine_of(end.host) for end in link.ends}:
-            yield Need("8021q", f"links.{number}.vlans", "links of their own in place of VLANs")
+            yield Need("8021q", f"links[{number}].vlans", "links of their own in place of VLANs")
     for key, guest in scenario.guests.items():
         if scenario.machine_of(key) != name:
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from latlab.lab.loads.base import Cores
@@ -13,24 +14,38 @@ from latlab.lab.ptp.profiles import settings
 from latlab.lab.service import WITH_ITS_LAB, Service
 from latlab.lab.step import Argv, Before, Check, Step
 from latlab.lab.tai import TAI_MINUS_UTC_S
-from latlab.lab.timestamping import hardware_setting
+from latlab.lab.timestamping import hardware_setting, parse_timestamping
 
 SYSTEM = "CLOCK_REALTIME"
 FOLLOWS = "follows"
 TX_TIMEOUT_MS = "50"
 """How long a transmit timestamp is waited for: ptp4l's own 1 ms is short for software and for emulated cards."""
 
+STAMPS = "hardware timestamps both ways, by a PTP clock"
+SOFTWARE_REMEDY = "say `timestamps: software` in clock.ptp, or take a card that has them"
+
 OF_CARDS = ("ptp4l", "phc2sys", "ts2phc", "timemaster", "statime", "statime-linux")
 OF_THE_SYSTEM = ("chronyd", "ntpd", "ntp-daemon", "openntpd", "systemd-timesyn")
 """Names as the kernel has them, cut to 15 characters (TASK_COMM_LEN)."""
-FIND = 'cat /proc/[0-9]*/comm 2>/dev/null | grep -xE "$0" | sort -u | tr "\\n" " "'
+FIND = 'cat /proc/[0-9]*/comm 2>/dev/null | grep -xE "$0" | sort | tr "\\n" " "'
 NOBODY = "nobody"
+OBSERVED = "ptp4l"
+"""What is observed where it runs already."""
 
 NEAR_NS = 5_000
 """A card is read over PCIe: how close it is to the system's clock is not known better, however close two cards are."""
 FOLLOWING_REMEDY = (
     "see what phc2sys says in its log: whether it can read the card's clock, and whether anybody else turns one"
 )
+
+AS_IT_WAS = """\
+phc_ctl -q "$0" -- freq "$1" || exit
+now=$(phc_ctl -q "$0" freq | sed -n 's/.*frequency offset is \\(-*[0-9]*\\)[.].*/\\1/p')
+off=$((now - ${1%%.*}))
+[ -n "$now" ] && [ "$off" -ge -1 ] && [ "$off" -le 1 ] && exit
+echo "the frequency of $0 is ${now:-not known} ppb, and was $1" >&2; exit 1"""
+"""Sets a clock's frequency, and reads it: phc_ctl ends with 0 even if it could not set it. What it sets is a whole
+number of 2^-16 ppm, so what is read differs from what it was told by less than 1 ppb."""
 
 # Since linuxptp 4 there is a second socket, of one name for all that is started without another.
 RUN = 'grep -q uds_ro_address "$(command -v ptp4l)" && set -- "$@" "--uds_ro_address=$1.ro"; shift; exec {}ptp4l "$@"'
@@ -40,6 +55,12 @@ def port_steps(port: Port) -> Iterator[Step | Service]:
     """The port's ptp4l runs, as does what joins its card's clock and the system's; a slave is locked."""
     device = port.end.interface
     if port.in_hardware:
+        yield Step(
+            host=port.end.host,
+            title=f"{port.end} stamps by a clock of its own",
+            do=(),
+            check=Check(("ethtool", "-T", device), expected=STAMPS, read=stamps, remedy=SOFTWARE_REMEDY),
+        )
         yield Step(
             host=port.end.host,
             title=f"note how {port.end} stamps packets",
@@ -61,6 +82,16 @@ def port_steps(port: Port) -> Iterator[Step | Service]:
     )
     if port.system_follows:
         yield _phc2sys(port, device, SYSTEM, f"-{TAI_MINUS_UTC_S}")
+
+
+def stamps(output: str) -> str:
+    """STAMPS, or what the card lacks, by what `ethtool -T` printed. ValueError: that is not its output."""
+    able = parse_timestamping(output)
+    if able.ptp_in_hardware:
+        return STAMPS
+    ways = (("sends", able.tx_hardware), ("receives", able.rx_hardware))
+    lacking = [f"no hardware timestamp of what it {way}" for way, can in ways if not can]
+    return ", ".join((*lacking, *(("no PTP clock",) if able.phc is None else ())))
 
 
 def observed_steps(port: Port) -> Iterator[Step]:
@@ -137,13 +168,15 @@ class Followed:
         return FOLLOWS if self._near >= SYNCS else f"the card's clock is {off} ns off"
 
 
-def nobody_else(ports: Sequence[Port]) -> Step | None:
+def nobody_else(ports: Sequence[Port], observed: Sequence[Port]) -> Step | None:
     """Nobody else turns what is turned at these ports, which are on one machine; None where nothing is.
 
-    Of two who turn one clock each undoes what the other does.
+    Of two who turn one clock each undoes what the other does. observed: the ports there whose ptp4l runs already. Such
+    a one turns its own card's clock, and that may be; one that stamps by the system's clock may turn that.
     """
     system = any(port.turns_the_system for port in ports)
     cards = any(port.in_hardware for port in ports)
+    expected = len({port.socket for port in observed if port.in_hardware or not system})
     names = (*(OF_CARDS if cards or system else ()), *(OF_THE_SYSTEM if system else ()))
     if not names:
         return None
@@ -155,10 +188,18 @@ def nobody_else(ports: Sequence[Port]) -> Step | None:
         check=Check(
             ("sh", "-c", FIND, "|".join(names)),
             expected=NOBODY,
-            read=lambda output: output.strip() or NOBODY,
-            remedy="stop it for the time of the run, as by `systemctl stop chrony`, or have your own ptp4l `observed`",
+            read=lambda output: _others(output.split(), expected),
+            remedy="stop it for the time of the run, as by `systemctl stop chrony`, or have your own ptp4l `observed`, "
+            "which may run beside with timestamps in hardware",
         ),
     )
+
+
+def _others(names: Sequence[str], observed: int) -> str:
+    """The names, each once, but for as many ptp4l as are observed: each of those is asked, and must answer."""
+    found = Counter(names)
+    found[OBSERVED] -= observed
+    return " ".join(sorted(name for name, count in found.items() if count > 0)) or NOBODY
 
 
 def _frequency_kept(port: Port, clock: str) -> Step:
@@ -166,7 +207,8 @@ def _frequency_kept(port: Port, clock: str) -> Step:
         host=port.end.host,
         title=f"note the frequency of {_named(port, clock)}",
         do=("phc_ctl", "-q", clock, "freq"),
-        undo=("phc_ctl", "-q", clock, "freq", "{ppb}"),
+        # Behind `--`: one below zero is no option.
+        undo=("sh", "-c", AS_IT_WAS, clock, "{ppb}"),
         before=Before(("phc_ctl", "-q", clock, "freq"), frequency),
     )
 

@@ -9,6 +9,7 @@ from latlab.lab.ptp.profiles import Role, transport_specific
 from latlab.lab.site import Site
 from latlab.lab.step import Argv, Check
 from latlab.scenario import End, Scenario
+from latlab.scenario.guests import takes_all
 from latlab.scenario.network import uplink_of
 from latlab.scenario.parts import parse_end
 from latlab.scenario.ptp import Ptp, Timestamps
@@ -23,8 +24,6 @@ offset that it is 0, whatever it is (clock_synchronize in linuxptp's clock.c), a
 from its first moment on."""
 GAP_NS = 4_000_000_000
 """Between two Syncs of any profile here; a clock that was stepped jumps by more."""
-TAKEN_BY = ("vfio", "ovs-afxdp")
-"""Bridges that leave ptp4l no packet on their uplink."""
 MASTER = "MASTER"
 SLAVE = "SLAVE"
 FOLLOWING = ("SLAVE", "UNCALIBRATED")
@@ -88,8 +87,8 @@ class Port:
 
     def locked(self, span_ns: int = SPAN_NS) -> Check:
         """That it follows its master, within the limit, for that long."""
-        words = Locking(self.limit_ns, span_ns, free_running=self.free_running)
-        return Check(self.ask, LOCKED, words, within_ms=self.ptp.wait // 1_000_000, remedy=REMEDY)
+        read = Locking(self.limit_ns, span_ns, free_running=self.free_running)
+        return Check(self.ask, LOCKED, read, within_ms=self.ptp.wait // 1_000_000, remedy=REMEDY)
 
     @property
     def leads(self) -> Check:
@@ -98,47 +97,80 @@ class Port:
 
 
 def ptp_ports(scenario: Scenario, site: Site) -> list[Port]:
-    """Every port of the scenario, in its order; those that are started first.
-
-    A card that VFIO hands to a guest is that guest's, and of what AF_XDP takes the kernel sees nothing: nothing is
-    started there.
-    """
+    """Every port of the scenario at which a ptp4l is started, then those that are observed, each in its order."""
     ptp = scenario.clock.ptp
     if ptp is None:
         return []
-    handed = {uplink_of(guest) for guest in scenario.guests.values() if guest.bridge in TAKEN_BY}
-    masters = {scenario.machine_of(parse_end(name).host) for name, role in ptp.ports.items() if role == "master"}
-    found = []
-    turned: set[str | None] = set()
-    for name, role in ptp.ports.items():
-        end = parse_end(name)
-        if end in handed:
-            continue
-        machine = scenario.machine_of(end.host)
-        timestamps = scenario.ptp_timestamps(end)
-        one_clock = machine in masters
-        there = site.on(machine)
-        follows = role == "slave" and timestamps == "hardware" and not one_clock and machine not in turned
-        turned |= {machine} if follows else set()
-        found.append(
-            Port(
-                end,
-                role,
-                ptp,
-                there,
-                socket=f"{ptp_folder(there)}/{end}",
-                timestamps=timestamps,
-                free_running=role == "master" or (timestamps == "software" and one_clock),
-                system_follows=follows,
-                limit_ns=ptp.limit_ns(timestamps),
-            )
-        )
-    for name, socket in ptp.observed.items():
-        end = parse_end(name)
-        timestamps = scenario.ptp_timestamps(end)
-        there, limit = site.on(scenario.machine_of(end.host)), ptp.limit_ns(timestamps)
-        found.append(Port(end, None, ptp, there, socket, timestamps, False, False, limit))
-    return found
+    absent = {name for name in ptp.ports if absent_because(scenario, parse_end(name))}
+    started = [_started(scenario, site, name) for name in ptp.ports if name not in absent]
+    return [*started, *(_observed(scenario, site, name) for name in ptp.observed)]
+
+
+def absent_ports(scenario: Scenario, site: Site) -> list[tuple[Port, str]]:
+    """The ports at which the scenario wants a ptp4l, and none is started: each with why.
+
+    A card that VFIO hands to a guest is that guest's, and of what AF_XDP takes the kernel sees nothing.
+    """
+    ports = scenario.clock.ptp.ports if scenario.clock.ptp else ()
+    whys = {name: absent_because(scenario, parse_end(name)) for name in ports}
+    return [(_started(scenario, site, name), why) for name, why in whys.items() if why]
+
+
+def absent_because(scenario: Scenario, end: End) -> str | None:
+    """Why no ptp4l there would get a packet."""
+    on_it = {name: guest for name, guest in scenario.guests.items() if uplink_of(guest) == end}
+    whys = (f"{guest.bridge}, for {name}: {why}" for name, guest in on_it.items() if (why := takes_all(guest)))
+    return next(whys, None)
+
+
+def _started(scenario: Scenario, site: Site, name: str) -> Port:
+    ptp = scenario.clock.ptp
+    assert ptp
+    end, role = parse_end(name), ptp.ports[name]
+    there, timestamps = site.on(scenario.machine_of(end.host)), scenario.ptp_timestamps(end)
+    one_clock = has_its_masters_clock(scenario, end)
+    return Port(
+        end,
+        role,
+        ptp,
+        there,
+        socket=f"{ptp_folder(there)}/{end}",
+        timestamps=timestamps,
+        free_running=role == "master" or (timestamps == "software" and one_clock),
+        system_follows=_leads_the_system(scenario, end),
+        limit_ns=ptp.limit_ns(timestamps),
+    )
+
+
+def has_its_masters_clock(scenario: Scenario, end: End) -> bool:
+    """Whether the master of a slave, at the other end of its link, is on the same machine."""
+    master = scenario.ptp_master_of(end)
+    return master is not None and scenario.machine_of(master.host) == scenario.machine_of(end.host)
+
+
+def _leads_the_system(scenario: Scenario, end: End) -> bool:
+    """Whether its machine's system clock is to follow the card there: the first slave's that has another's time."""
+    ptp = scenario.clock.ptp
+    assert ptp
+    machine = scenario.machine_of(end.host)
+    slaves = [parse_end(name) for name, role in ptp.ports.items() if role == "slave"]
+    leading = (
+        slave
+        for slave in slaves
+        if scenario.machine_of(slave.host) == machine
+        and scenario.ptp_timestamps(slave) == "hardware"
+        and not has_its_masters_clock(scenario, slave)
+        and not absent_because(scenario, slave)
+    )
+    return next(leading, None) == end
+
+
+def _observed(scenario: Scenario, site: Site, name: str) -> Port:
+    ptp = scenario.clock.ptp
+    assert ptp
+    end = parse_end(name)
+    there, timestamps = site.on(scenario.machine_of(end.host)), scenario.ptp_timestamps(end)
+    return Port(end, None, ptp, there, ptp.observed[name], timestamps, False, False, ptp.limit_ns(timestamps))
 
 
 def ptp_folder(site: Site) -> str:

@@ -64,6 +64,18 @@ def settings(profile: str, role: Role, *, software: bool) -> dict[str, str]:
     return found
 
 
+def longest_sync_interval_ns(profile: str) -> int:
+    """The longest interval between two Syncs there may be: as the master begins, or as a slave asks once it is locked.
+
+    What is not said is 2^0 s (linuxptp's config.c).
+    """
+    told = PROFILES[profile]
+    logs = [int(told["master"].get("logSyncInterval", "0"))]
+    if told["slave"].get("msg_interval_request") == "1":
+        logs.append(int(told["slave"].get("operLogSyncInterval", "0")))
+    return round(2.0 ** max(logs) * 10**9)
+
+
 def transport_specific(profile: str) -> int:
     """The upper half of a message's first byte (1588-2008 13.3.2.1), which management messages have to match."""
     return int(PROFILES[profile]["slave"].get("transportSpecific", "0"), 16)

@@ -24,16 +24,27 @@ SETTLED_MS = 1000
 """A thread that ends between being found and being asked spoils one reading."""
 
 VCPUS = 'grep -lE "^(CPU [0-9]+|ALL CPUs)/" /proc/$p/task/*/comm'
+KVM_VCPUS = 'grep -lE "^CPU [0-9]+/KVM" /proc/$p/task/*/comm'
 VCPU = 'grep -lE "^CPU {}/" /proc/$p/task/*/comm'
 EMULATOR = 'grep -LE "^(CPU |ALL CPUs|vhost-)" /proc/$p/task/*/comm'
 ALL = "ls /proc/$p/task/*/comm"
-VHOST = "grep -lx vhost-$p /proc/$p/task/*/comm /proc/[0-9]*/comm"
+VHOST = "grep -slx vhost-$p /proc/$p/task/*/comm /proc/[0-9]*/comm"
+
+VHOST_NET = "/dev/vhost-net"
+NONE = "no such thread"
+NO_VHOST = "no vhost-net on this host: QEMU itself carries the packets of its guest, until modprobe vhost_net"
 
 EACH = (
-    'p=$(cat "$0") && all=$({} | sed "s,/comm,,; s,.*/,,") && [ "$all" ] || {{ echo "no such thread" >&2; exit 1; }}; '
+    'p=$(cat "$0") && all=$({} | sed "s,/comm,,; s,.*/,,") && [ "$all" ] || {{ echo "{}" >&2; exit 1; }}; '
     'for t in $all; do "$@" $t || [ ! -e /proc/$t ] || exit; done'
 )
 """A command for each thread that is found; one that ends meanwhile is no failure. $0: the file with QEMU's pid."""
+
+
+def vcpu_threads_command(pids: str) -> Argv:
+    """Prints the ids of the threads in which KVM runs the vCPUs of the QEMU whose pid is in the file `pids`."""
+    find = f'p=$(cat "$0") && {KVM_VCPUS} | sed "s,/comm,,; s,.*/,,"'
+    return ("sh", "-c", find, pids)
 
 
 @dataclass(frozen=True)
@@ -69,7 +80,9 @@ def thread_steps(host: str, scenario: Scenario, site: Site) -> Iterator[Step]:
         guest = scenario.guests[name]
         # A libvirt domain's threads are libvirt's to set (`virsh vcpupin`, `<cputune>`): they are only checked.
         theirs, pids = guest.domain is not None, pid_file(name, guest, site)
-        kinds = KINDS if BRIDGES[guest.bridge].may_have_vhost else (kind for kind in KINDS if kind.find != VHOST)
+        kinds = (
+            KINDS if BRIDGES[guest.bridge].may_have_vhost_on(site) else (kind for kind in KINDS if kind.find != VHOST)
+        )
         for kind in kinds:
             for title, find, setting in _settings(kind, kind.wanted(tuning), guest):
                 step = thread_step(host, f"{name}'s {title} {setting.title}", find, setting, pids, only_check=theirs)
@@ -111,7 +124,8 @@ def at_fifo(priority: int) -> Setting:
 
 def thread_step(host: str, title: str, find: str, setting: Setting, pids: str, *, only_check: bool = False) -> Step:
     """The threads that `find` lists, of the QEMU whose pid is in the file `pids`, are set so; or only ought to be."""
-    each = ("sh", "-c", EACH.format(find), pids, *setting.tool)
+    none = f"$([ -e {VHOST_NET} ] && echo {NONE} || echo {NO_VHOST})" if find == VHOST else NONE
+    each = ("sh", "-c", EACH.format(find, none), pids, *setting.tool)
     return Step(
         host=host,
         title=title,

@@ -1,0 +1,54 @@
+"""netperf as a probe: TCP_RR or UDP_RR, as its omni test has it, with the figures it keeps of the round trips."""
+
+from __future__ import annotations
+
+import re
+
+from latlab.lab.loads.base import LoadProcess
+from latlab.lab.probes.base import ToolKind, ToolPlan
+
+OLDEST = (2, 5)
+"""The first whose omni test prints latencies (-k, with -j)."""
+
+SELECTORS = (
+    *("ELAPSED_TIME", "TRANSACTION_RATE", "REQUEST_SIZE", "RESPONSE_SIZE", "PROTOCOL"),
+    *("MIN_LATENCY", "MEAN_LATENCY", "P50_LATENCY", "P90_LATENCY", "P99_LATENCY", "MAX_LATENCY", "STDDEV_LATENCY"),
+)
+"""What it is to print, as NAME=VALUE; latencies in µs. Not SOCKET_TYPE: of `-T UDP` 2.7 says Stream, and sends UDP."""
+
+
+def server(plan: ToolPlan) -> LoadProcess:
+    """The netserver; its control port is the probe's first, the data port the one after it."""
+    netserver = ("netserver", "-D", "-4", "-L", plan.listen_address, "-p", str(plan.port))
+    argv = (*plan.answerer_cores.prefix(), *netserver)
+    return LoadProcess("server", plan.answerer, argv, ending="terminate", tcp_port=plan.port)
+
+
+def client(plan: ToolPlan) -> LoadProcess:
+    """One transaction at a time (-b is not given), with its histogram kept (-j)."""
+    netperf = ("netperf", "-H", plan.sink_address, "-L", plan.source_address, "-4", "-p", str(plan.port))
+    test = ("-t", "omni", "-l", str(plan.seconds), "-j", "-P", "0")
+    kind = ("-d", "rr", "-T", plan.transport.upper(), "-r", f"{plan.size},{plan.size}", "-P", f",{plan.port + 1}")
+    argv = (*plan.asker_cores.prefix(), *netperf, *test, "--", *kind, "-k", ",".join(SELECTORS))
+    return LoadProcess("source", plan.asker, argv, ending="itself")
+
+
+def version_of(printed: str) -> str:
+    """Its version. ValueError: it is older than is read here, or none."""
+    found = re.search(r"Netperf version (\d+)\.(\d+)(\S*)", printed)
+    if found is None:
+        raise ValueError(f"it says no version, but {printed.strip()[:80]!r}")
+    if (int(found[1]), int(found[2])) < OLDEST:
+        raise ValueError(f"it is {found[1]}.{found[2]}, and {'.'.join(map(str, OLDEST))} or newer is needed")
+    return f"{found[1]}.{found[2]}{found[3]}"
+
+
+NETPERF = ToolKind(
+    "netperf",
+    ("netperf",),
+    ("netserver",),
+    server,
+    client,
+    ("netperf", "-V"),
+    version_of,
+)
