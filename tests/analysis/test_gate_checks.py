@@ -97,6 +97,13 @@ def test_the_nearest_departures_are_the_nearest_of_all(
     assert nearest_departures_ns(tiny, one, other) == nearest
 
 
+def test_departures_of_periods_longer_than_a_cycle_are_those_of_launches_that_meet() -> None:
+    """Both launch in even nanoseconds, 2 ns apart, over a cycle of 9 ns; in phases of it they would seem 1 ns apart."""
+    schedule = Schedule((Entry((0,), 9),), shift_ns=1)
+    one, other = Flow("one", 0, 0, 2, Frame(40)), Flow("other", 0, 2, 18, Frame(40))
+    assert nearest_departures_ns(replace(PORT, schedule=schedule, speed_bps=10**11), one, other) == 0
+
+
 def test_departures_of_periods_that_hardly_ever_meet_may_be_as_near_as_can_be() -> None:
     one, other = replace(CONTROL, period_ns=999_983), replace(CONTROL, name="other", period_ns=999_979)
     assert nearest_departures_ns(port(), one, other) == 0
@@ -193,6 +200,23 @@ def test_a_packet_that_fits_adjacent_entries_together_alone_depends_on_the_kerne
     halves = Schedule((Entry((0,), 1_000), Entry((0, 1), 1_000), Entry((1,), 8_000)))
     one = replace(PORT, schedule=halves, flows=(replace(CONTROL, frame=Frame.of(128, "udp")),))
     assert "fits no entry of class 0, only 2 µs of adjacent ones: kernels before 6.3 never send it" in said(one)
+
+
+PTP = GateLoad("PTP", 0, Frame(90), endless=False)
+"""Messages of a protocol, one at a time."""
+
+
+def test_messages_that_fit_no_window_are_told_as_what_they_are() -> None:
+    (found,) = warnings(port(flows=(), loads=(PTP,), speed_bps=5_000_000))
+    assert (found.where, found.remedy) == ("PTP", "a longer entry")
+    assert found.what.startswith("its frames of up to 94 bytes need 163.2 µs: ")
+
+
+def test_messages_come_one_at_a_time_and_bound_what_they_add() -> None:
+    beside = port(flows=(CONTROL,), loads=(PTP,))
+    assert warnings(beside) == ()
+    found = interference(beside, CONTROL)
+    assert (found.unbounded, found.same_class_ns) == ((), PTP.frame.occupied_ns(beside.speed_bps))
 
 
 def test_a_load_in_the_class_of_a_stream_is_told() -> None:

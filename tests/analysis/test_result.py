@@ -31,7 +31,9 @@ def test_a_cell_has_counts_and_metrics_of_each_stream() -> None:
     listener = {"host": "ecu", "verb": "listen", "ready": {}, "done": done}
     stream = a_cell(agents=[listener])["streams"]["control"]
     assert stream["counts"]["scheduled"] == 8
-    assert stream["metrics"]["latency"] == {
+    figures = stream["metrics"]["latency"]
+    beyond = {name: figures.pop(name) for name in ("confidence", "tail", "variation", "chain", "buckets")}
+    assert figures == {
         "n": 6,
         "lost": 1,
         "duplicated": 2,
@@ -55,6 +57,14 @@ def test_a_cell_has_counts_and_metrics_of_each_stream() -> None:
         "max_sequence": 3,
         "worst": {"sequence": 3, "intervals": [{"from": "launch", "to": "rx_soft", "ns": 30}]},
     }
+    # Six values bound nothing, and are the tail of nothing; each is said with its reason.
+    mean = beyond["confidence"]["mean"]
+    assert (mean["value"], mean["low"], mean["high"]) == (20.0, None, None) and mean["why"]
+    assert beyond["tail"]["levels"] == [] and beyond["tail"]["why"]
+    assert beyond["variation"]["pdv"]["max"] == 20
+    assert (beyond["chain"]["packets"], beyond["chain"]["stops"]) == (6, ["launch", "rx_soft"])
+    offsets = stream["metrics"]["arrival_offset"]
+    assert "confidence" in offsets and not {"tail", "variation", "chain"} & offsets.keys()
     assert set(stream["metrics"]) == {"latency", "arrival_offset"}
 
 

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from latlab.analysis.series import binned
 
 
-def test_bins_hold_minimum_maximum_and_count_and_empty_ones_nothing() -> None:
+def test_bins_hold_minimum_maximum_and_count_and_empty_ones_are_left_out() -> None:
     table = binned(np.array([0, 1, 2, 9]), np.array([5, -3, 7, 4]), bins=5)
-    assert table.rows() == [(0, -3, 5, 2), (2, 7, 7, 1), (4, None, None, 0), (6, None, None, 0), (8, 4, 4, 1)]
+    assert table.rows() == [(0, 0, -3, 5, 2), (1, 2, 7, 7, 1), (4, 8, 4, 4, 1)]
 
 
 def test_a_given_span_is_common_to_series_of_other_lengths() -> None:
     table = binned(np.array([3, 5, 12]), np.array([1, 2, 3]), bins=2, span_tai_ns=(4, 11))
-    assert table.rows() == [(4, 2, 2, 1), (8, None, None, 0)]
+    assert table.rows() == [(0, 4, 2, 2, 1)]
 
 
 def test_no_data_gives_no_rows() -> None:
@@ -36,7 +36,7 @@ def test_no_point_is_lost_or_moved(points: list[tuple[int, int]], bins: int) -> 
     first, length = points[0][0], points[-1][0] - points[0][0] + 1
     begin = [first + length * i // bins for i in range(bins + 1)]
     expected = []
-    for low, high in pairwise(begin):
-        inside = [v for t, v in points if low <= t < high]
-        expected.append((low, min(inside, default=None), max(inside, default=None), len(inside)))
+    for number, (low, high) in enumerate(pairwise(begin)):
+        if inside := [v for t, v in points if low <= t < high]:
+            expected.append((number, low, min(inside), max(inside), len(inside)))
     assert table.rows() == expected

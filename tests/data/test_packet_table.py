@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from recorded import TAI_MINUS_REAL, Row, cell_document, recording_bytes, stream_of, write_cell
 
 from latlab.data import packets as packets_module
-from latlab.data.packets import build_packets, join_cell, read_findings
+from latlab.data.packets import build_packets, join_cell, read_findings, whole_packets
 from latlab.data.real_to_tai import RealToTai
 from latlab.data.run_folder import CellFolder
 from latlab.errors import LabError
@@ -244,6 +244,33 @@ def test_the_built_table_is_read_back_with_what_the_join_saw(make_cell: CellWrit
     assert folder.packets().equals(packets)
     assert read_findings(folder) == join_cell(folder).findings
     assert read_findings(folder)["talker-sensor.stamps"].stray == 1
+
+
+@pytest.mark.parametrize("kept", ["cut", "empty", "zeros", "rows"])
+def test_a_damaged_table_is_built_again_from_the_recordings(make_cell: CellWriter, kept: str) -> None:
+    folder = make_cell([stream_of(1)], sent=[sent(1, 0, START)], received=[received(1, 0, START)])
+    whole = build_packets(folder)
+    data = folder.packets_path.read_bytes()
+    half = len(data) // 2
+    damaged = {
+        "cut": data[:-9],
+        "empty": b"",
+        "zeros": bytes(len(data)),
+        "rows": data[:4] + bytes(half) + data[4 + half :],
+    }
+    folder.packets_path.write_bytes(damaged[kept])
+    assert whole_packets(folder).equals(whole)
+    assert pl.read_parquet(folder.packets_path).equals(whole) and read_findings(folder)["talker-sensor.sent"].rows == 1
+
+
+def test_a_damaged_table_without_recordings_is_an_error_that_names_it(make_cell: CellWriter) -> None:
+    folder = make_cell([stream_of(1)], sent=[sent(1, 0, START)])
+    build_packets(folder)
+    for path in folder.path.glob("*.arrow"):
+        path.unlink()
+    folder.packets_path.write_bytes(folder.packets_path.read_bytes()[:-9])
+    with pytest.raises(LabError, match=r"packets\.parquet: cannot be read: it is damaged.*put a whole copy back"):
+        whole_packets(folder)
 
 
 def test_a_disk_without_room_is_an_error_that_leaves_no_half_table(make_cell: CellWriter) -> None:

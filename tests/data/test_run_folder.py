@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from latlab.data.run_folder import RunFolder, list_runs, write_json
+from latlab.analysis import summary
+from latlab.data.run_folder import RESULT_FORMAT, RUN_FORMAT, RunFolder, list_runs, write_json
 from latlab.errors import LabError, UsageError
+from latlab.measure import run as measured
 
 NOON = datetime(2026, 11, 21, 12, 0, 5, tzinfo=UTC)
 
@@ -97,3 +99,44 @@ def test_a_broken_document_is_an_error_with_its_name(tmp_path: Path, content: An
     run.result_path.write_text(content)
     with pytest.raises(LabError, match=r"result\.json"):
         run.result()
+
+
+@pytest.mark.parametrize("name", ["run", "cell", "result"])
+def test_a_document_of_another_format_or_half_of_one_is_an_error_with_its_name(tmp_path: Path, name: str) -> None:
+    run = RunFolder.create(tmp_path, "x")
+    cell = run.add_cell("loads=none", 1)
+    path = (cell.path if name == "cell" else run.path) / f"{name}.json"
+    read = {"run": run.run, "cell": cell.cell, "result": run.result}[name]
+    path.write_text(json.dumps({"format": f"latlab.{name}/9"}))
+    with pytest.raises(LabError, match=rf"{name}\.json: is of another format: expected latlab\.{name}/1, found latlab"):
+        read()
+    path.write_text("{}")
+    with pytest.raises(LabError, match=rf"{name}\.json: is not whole: it has no '.*'.* \(.+\)"):
+        read()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"streams": None}, "streams is null, not a list of objects"),
+        ({"agents": None}, "agents is null, not a list of objects"),
+        ({"streams": [7]}, "streams is a list of other things, not a list of objects"),
+        ({"streams": [{}, {"period_ns": 0}]}, r"streams\[1\].period_ns is 0, not null or an integer above 0"),
+        ({"streams": [{"period_ns": "x"}]}, r"streams\[0\].period_ns is 'x', not"),
+        ({"streams": [{"period_ns": True}]}, r"streams\[0\].period_ns is True, not"),
+        ({"cell": [1]}, "cell is a list of other things, not an object"),
+    ],
+)
+def test_a_cell_of_another_shape_is_an_error_with_its_name(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    cell = RunFolder.create(tmp_path, "x").add_cell("loads=none", 1)
+    whole = {"cell": {}, "slug": "loads=none", "repeat": 1, "status": "ok", "agents": []}
+    whole |= {"streams": [{"period_ns": None}, {"period_ns": 1}, {}]}
+    cell.write_cell(whole)
+    assert cell.cell() == whole
+    cell.write_cell(whole | change)
+    with pytest.raises(LabError, match=rf"cell\.json: is not whole: {said}.* \(put a whole copy back"):
+        cell.cell()
+
+
+def test_the_formats_that_are_read_are_those_that_are_written() -> None:
+    assert (summary.RESULT_FORMAT, measured.RUN_FORMAT) == (RESULT_FORMAT, RUN_FORMAT)

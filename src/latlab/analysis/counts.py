@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from latlab.analysis.round_trip import agents_done
+
 REFUSED: Final = ("foreign", "truncated", "other_run", "unknown_stream")
 """The kinds of packets that a listener refuses without knowing of which stream they are."""
 
@@ -31,6 +33,25 @@ def stream_rows(packets: pl.DataFrame, stream: int) -> pl.DataFrame:
     first = packets["stream"].search_sorted(stream, side="left")
     last = packets["stream"].search_sorted(stream, side="right")
     return packets.slice(first, last - first)
+
+
+def leg_counts(cell: Mapping[str, Any], stream: Mapping[str, Any], rows: pl.DataFrame) -> dict[str, int]:
+    """The counts of one stream of cell.json, or of one leg of a probe, whose rows of the packet table these are.
+
+    An answer to a question that never came was never due.
+    """
+    due = rows.filter(pl.col("launch_tai_ns").is_not_null()) if stream.get("leg") == "down" else rows
+    return stream_counts(due, _listened(cell, stream), stream["stream"])
+
+
+def _listened(cell: Mapping[str, Any], stream: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the receiver of a stream counted: its listener's `done`; of a leg, what ping or pong said came in."""
+    if probe := stream.get("probe"):
+        done = agents_done(cell, probe, "pong" if stream["leg"] == "up" else "ping")
+        return {**done, "streams": [{**done, "stream": stream["stream"]}]} if done else {}
+    host = stream["listener"]
+    agents = (agent for agent in cell["agents"] if agent["host"] == host and agent["verb"] == "listen")
+    return next((agent.get("done") or {} for agent in agents), {})
 
 
 def stream_counts(packets: pl.DataFrame, listened: Mapping[str, Any], stream: int) -> dict[str, int]:
@@ -80,6 +101,13 @@ def stream_counts(packets: pl.DataFrame, listened: Mapping[str, Any], stream: in
         "launch_moved": counts["launch_moved"],
         "unsent_late": counts["unsent_late"],
     }
+
+
+def nothing_arrived(figures: Mapping[str, Any]) -> bool:
+    """Whether a metric's entry in the result is of a stream of which packets were sent and none arrived, the warm-up
+    left out: there is no value, though no packet lacks a timestamp or a bound of its clocks.
+    """
+    return bool(not figures["n"] and figures["lost"] and not figures["missing"] and not figures.get("unbounded"))
 
 
 def lost_after_warmup(packets: pl.DataFrame) -> int:

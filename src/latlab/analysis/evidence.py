@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import polars as pl
 
@@ -30,12 +30,35 @@ class RecordingSeen(Protocol):
 
 
 @dataclass(frozen=True)
+class Thresholds:
+    """Where the lines are drawn.
+
+    clock_step_ns: two readings of REALTIME − MONOTONIC further apart than this are a step, not a slew.
+    clock_bound_share: of the median latency. missing_share: of the packets that ought to have a timestamp.
+    steal_share: of the time between the facts before and after. late_ns: above its stream's median latency; a packet
+    that is later is late, and causes are looked for. idle_wakeup_ns: what a CPU may take to wake from an idle state.
+    sibling_share: of the time, the other thread of a core being busy. coalescing_share: of the median latency.
+    clock_slew_share: of a clock's rate, from one reading to the next.
+    """
+
+    clock_step_ns: int = 1_000_000
+    clock_bound_share: float = 0.10
+    missing_share: float = 0.001
+    steal_share: float = 0.01
+    late_ns: int = 100_000
+    idle_wakeup_ns: int = 20_000
+    sibling_share: float = 0.10
+    coalescing_share: float = 0.20
+    clock_slew_share: float = 10e-6
+
+
+@dataclass(frozen=True)
 class Evidence:
     """All that the checks of one cell look at.
 
     cell: cell.json. document: `summarise_cell` of it. findings: {`talker-HOST.sent`: what the join saw}.
     clocks: {`talker-HOST`: its clocks table}. facts_before, facts_after: {host: facts}. What is missing is
-    left empty.
+    left empty. thresholds: where the lines are drawn.
     """
 
     cell: Mapping[str, Any]
@@ -44,30 +67,17 @@ class Evidence:
     clocks: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     facts_before: Mapping[str, Any] = field(default_factory=dict)
     facts_after: Mapping[str, Any] = field(default_factory=dict)
+    thresholds: Thresholds = Thresholds()
 
 
 @dataclass(frozen=True)
 class Broken:
-    """One place where a check is broken: host, recording, stream or metric."""
+    """One place where a check is broken: host, recording, stream or metric.
+
+    remedy: what to do there; empty: what the rule says.
+    """
 
     where: str
     expected: str
     actual: str
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """Where the lines are drawn.
-
-    clock_step_ns: two readings of REALTIME − MONOTONIC further apart than this are a step, not a slew.
-    clock_bound_share: of the median latency. missing_share: of the packets that ought to have a timestamp.
-    steal_share: of the time between the facts before and after.
-    """
-
-    clock_step_ns: int = 1_000_000
-    clock_bound_share: float = 0.10
-    missing_share: float = 0.001
-    steal_share: float = 0.01
-
-
-THRESHOLDS: Final = Thresholds()
+    remedy: str = ""

@@ -188,11 +188,12 @@ def loads_fit_the_windows(port: Port, _: Promises) -> Iterator[Warned]:
         if short:
             which = "every entry" if len(short) == len(windows) else f"{len(short)} of {len(windows)} entries"
             yield Warned(
-                f"load {load.name}",
+                load.title,
                 f"its frames of up to {load.frame.size} bytes need {duration(needed_ns)}: more than {which} of class "
                 f"{load.traffic_class}, the shortest {duration(min(one.length_ns or 0 for one in short))}",
                 f"entries of {duration(needed_ns)} or more",
-                "a longer entry, or smaller packets",
+                # A protocol's messages are as long as they are.
+                "a longer entry, or smaller packets" if load.endless else "a longer entry",
             )
 
 

@@ -135,7 +135,8 @@ def nearest_departures_ns(port: Port, one: Flow, other: Flow) -> int | None:
         if not openings:
             return None
         launches = (
-            port.schedule.launch_phase(flow.offset_ns)
+            flow.offset_ns
+            - port.schedule.shift_ns  # not its phase in a cycle: which launches of both meet hangs on both offsets
             + np.arange(repeat_ns // flow.period_ns, dtype=np.int64) * flow.period_ns
         )
         accepted = accepted_launches(port.schedule, flow, port.speed_bps)

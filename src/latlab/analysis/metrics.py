@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-Population = Literal["handed over", "sent", "received"]
+Population = Literal["handed over", "sent", "received", "waited for"]
 """Which packets ought to have the metric's timestamps: those given to the kernel; those it took and whose
-launch time it did not refuse; those that arrived."""
+launch time it did not refuse; those that arrived. Of a timer's instants: those that a timer was set for."""
 
 
 @dataclass(frozen=True)
@@ -91,12 +91,92 @@ METRICS: Final[tuple[Metric, ...]] = (
     ),
 )
 
-METRICS_BY_NAME: Final[dict[str, Metric]] = {metric.name: metric for metric in METRICS}
+PROBE_METRICS: Final[tuple[Metric, ...]] = (
+    # Of ours from the intended launch; a tool that knows no launch counts from its send call, or from just after it.
+    Metric(
+        "round_trip",
+        "Round trip",
+        "answered − (launch, submit or sent)",
+        (("launch", "answered"), ("submit", "answered"), ("sent", "answered")),
+        "received",
+    ),
+    Metric(
+        "round_trip_sent",
+        "Round trip from the send call",
+        "answered − submit",
+        (("submit", "answered"),),
+        "received",
+    ),
+    Metric(
+        "turn",
+        "Turn",
+        "answer_submit − rx_user, of who answers",
+        (("rx_user", "answer_submit"),),
+        "received",
+    ),
+)
+"""Of a probe as a whole: both ends are one clock's, so that they are off by nothing."""
+
+TIMER_METRICS: Final[tuple[Metric, ...]] = (
+    # rtla's timerlat counts its interrupt from the planned expiry, too; of single instants only ours is known.
+    Metric(
+        "interrupt",
+        "Timer interrupt",
+        "irq − planned wake",
+        (("wake_due", "irq"),),
+        "waited for",
+    ),
+    Metric(
+        "dispatch",
+        "From the timer's interrupt to the thread",
+        "wake − irq",
+        (("irq", "wake"),),
+        "waited for",
+    ),
+)
+"""Of a timer: the two parts of its `wakeup`, where the kernel told when its interrupt ran."""
+
+IMPORTED_METRICS: Final[tuple[Metric, ...]] = (
+    Metric("half_round_trip", "Half a round trip", "(answered − submit) / 2, as its tool printed it", (), "received"),
+    Metric(
+        "sent_latency",
+        "Latency from the send call",
+        "(rx_hard or rx_soft) − submit",
+        (("submit", "rx_hard"), ("submit", "rx_soft")),
+        "received",
+        crosses_hosts=True,
+    ),
+    Metric(
+        "sent_latency_user",
+        "Latency from the send call to the application",
+        "rx_user − submit",
+        (("submit", "rx_user"),),
+        "received",
+        crosses_hosts=True,
+    ),
+    Metric(
+        "transit",
+        "Between two capture points",
+        "second_point − first_point",
+        (("first_point", "second_point"),),
+        "received",
+        crosses_hosts=True,
+    ),
+    Metric("user_return", "Return to the application", "return to user space − planned expiry", (), "handed over"),
+    Metric("noise", "Noise of the operating system", "taken at a stretch from a thread that only runs", (), "sent"),
+)
+"""What other programs measure and we do not, in imported cells only. Those without pairs are never of single packets.
+"""
+
+METRICS_BY_NAME: Final[dict[str, Metric]] = {
+    metric.name: metric for metric in (*METRICS, *PROBE_METRICS, *TIMER_METRICS, *IMPORTED_METRICS)
+}
 
 _MEMBERS: Final[dict[Population, pl.Expr]] = {
     "handed over": pl.col("send_error").is_not_null(),
     "sent": (pl.col("send_error") == 0) & (pl.col("launch_error") == 0),
     "received": pl.col("arrival").is_not_null(),
+    "waited for": pl.col("wake_tai_ns").is_not_null() & ~pl.col("overdue"),
 }
 
 
@@ -107,9 +187,10 @@ BOUND: Final = "clock_bound_ns"
 class Values:
     """A metric's values for one stream, by sequence, warm-up left out.
 
-    sequence uint64 [n]; at_tai_ns int64 [n], the launch times; value_ns int64 [n]. from_ and to: the
-    timestamps subtracted. missing: packets of the metric's population that lack one of the two. unbounded: those that
-    have both, on two clocks whose offset nothing bounds at that packet: what their difference is nobody knows.
+    sequence uint64 [n]; at_tai_ns int64 [n], the launch times, or where packets have none (imported ones may not) their
+    start timestamps; value_ns int64 [n]. from_ and to: the timestamps subtracted. missing: packets of the metric's
+    population that lack one of the two. unbounded: those that have both, on two clocks whose offset nothing bounds at
+    that packet: what their difference is nobody knows.
     """
 
     metric: Metric
@@ -122,14 +203,15 @@ class Values:
     unbounded: int = 0
 
 
-def metric_values(packets: pl.DataFrame, metric: Metric, period_ns: int) -> Values | None:
-    """The values of a metric for the packets of one stream; None if the stream has no such timestamps.
+def metric_values(packets: pl.DataFrame, metric: Metric, period_ns: int | None) -> Values | None:
+    """The values of a metric for the packets of one stream; None if the stream has no such timestamps, or the metric is
+    of a period and it has none.
 
     packets: one stream's rows of the packet table, warm-up included. A timestamp exists for a stream when at
     least one of its packets has it; packets lacking it then are `missing`.
     """
     pair = next((p for p in metric.pairs if all(_exists(packets, name) for name in p)), None)
-    if pair is None:
+    if pair is None or (metric.periodic and period_ns is None):
         return None
     start, end = (pl.col(_column(name)) for name in pair)
     counted = packets.slice(int(packets["warmup"].sum()))  # launch times ascend: warm-up comes first
@@ -138,22 +220,35 @@ def metric_values(packets: pl.DataFrame, metric: Metric, period_ns: int) -> Valu
     found = (
         counted.lazy()
         .filter(both & ~unknown)
-        .select("sequence", "launch_tai_ns", (end if metric.periodic else end - start).alias("value_ns"))
+        .select(
+            "sequence",
+            pl.coalesce("launch_tai_ns", start).alias("at_tai_ns"),
+            (end if metric.periodic else end - start).alias("value_ns"),
+        )
         .collect()
     )
     lacking = _MEMBERS[metric.population] & (start.is_null() | end.is_null())
-    missing = counted.select(lacking.sum()).item()
+    told = counted.select(lacking.sum().alias("missing"), (both & unknown).sum().alias("unbounded"))
     sequence, value_ns = found["sequence"].to_numpy(), found["value_ns"].to_numpy()
     return Values(
         metric=metric,
         sequence=sequence,
-        at_tai_ns=found["launch_tai_ns"].to_numpy(),
-        value_ns=_offset_from_period(sequence, value_ns, period_ns) if metric.periodic else value_ns,
+        at_tai_ns=found["at_tai_ns"].to_numpy(),
+        value_ns=_offset_from_period(sequence, value_ns, period_ns or 0) if metric.periodic else value_ns,
         from_=f"first {pair[0]} + n × period" if metric.periodic else pair[0],
         to=pair[1],
-        missing=missing,
-        unbounded=counted.select((both & unknown).sum()).item(),
+        missing=told["missing"].item(),
+        unbounded=told["unbounded"].item(),
     )
+
+
+def none_arrived(metric: Metric) -> Values:
+    """A metric's values for a stream of which packets were sent and none arrived: none, between the timestamps that
+    any of its packets would have had.
+    """
+    start, end = metric.pairs[-1]
+    nothing = np.empty(0, np.int64)
+    return Values(metric, np.empty(0, np.uint64), nothing, nothing, start, end, missing=0)
 
 
 def _unknown(packets: pl.DataFrame, metric: Metric, pair: tuple[str, str]) -> pl.Expr:
@@ -177,8 +272,8 @@ def _offset_from_period(sequence: NDArray[np.uint64], rx_ns: NDArray[np.int64], 
 
 
 def _exists(packets: pl.DataFrame, name: str) -> bool:
-    column = packets[_column(name)]
-    return column.null_count() < len(column)
+    column = _column(name)
+    return column in packets.columns and packets[column].null_count() < packets.height
 
 
 def _column(name: str) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 STATES: Final = {
     0: "no answer",
@@ -24,42 +24,80 @@ STATES: Final = {
 """IEEE 1588-2019, table 20; 0 is ours."""
 MASTER, UNCALIBRATED, SLAVE = 6, 8, 9
 
-STALE_NS: Final = 3_000_000_000
-"""Three of the longest intervals between Sync messages that any profile here has: a slave that has heard none for so
-long holds its clock over, whatever state its port says."""
+SYNC_INTERVAL_NS: Final = 1_000_000_000
+"""The longest that any profile here has between two Syncs: taken for one that somebody else has started."""
+INTERVALS: Final = 3
+"""A slave that has heard no Sync for so many intervals holds its clock over, whatever state its port says."""
 STALE_LEAST_NS: Final = 1_000_000_000
 """Four of the intervals at which it is asked."""
 
 NO_ANSWER, NO_SYNC = "ptp4l gave no answer", "no Sync was heard"
-FAR, OTHER_STATE = "the offset was beyond its limit", "its port was"
+FAR, NO_OFFSET, OTHER_STATE = "the offset was beyond its limit", "the offset was unknown", "its port was"
 
-OURS, OURS_HALF, SILENT = "our_offset_ns", "our_half_ns", "silent_ns"
+Acts = Literal["master", "slave"]
 
 
-def ptp_document(port: Mapping[str, Any], rows: pl.DataFrame) -> dict[str, Any]:
-    """A port's part of the result (docs/formats.md). rows: the table `ptp` within the time of the streams.
+def ptp_document(
+    port: Mapping[str, Any], recorded: pl.DataFrame, window_ns: tuple[int, int] | None = None
+) -> dict[str, Any]:
+    """A port's part of the result (docs/formats.md), of the readings within the time of the streams.
 
-    `unlocked` are the spells in which it was no master and no slave within its limit, from the first reading that says
-    so until the first that does not; ns from the first reading.
+    port: its entry in cell.json's `ptp`. recorded: the table `ptp` from before the streams on, which tells what the
+    port was to begin with and when it heard its last Sync; for some slaves with our own readings of the offset beside
+    (latlab.data.ptp_series). window_ns: the first and last instant of the streams by its host's TAI; None: all of it.
+
+    `unlocked` are the spells in which it was not what it began as, or no slave within its limit, from the first reading
+    that says so until the first that does not; ns from the first reading.
     """
-    follows = rows.filter(pl.col("state").is_in([SLAVE, UNCALIBRATED]))
+    acts_as = _acts_as(port, recorded)
+    rows = _with_silence(recorded)
+    if window_ns:
+        rows = rows.filter(pl.col("tai_ns").is_between(*window_ns))
+    faults = _faults(rows, port, acts_as)
+    follows = pl.col("state").is_in([SLAVE, UNCALIBRATED])
     # It was asked more often than it heard a Sync, or less: each that was seen counts once.
-    syncs = follows.unique("ingress_ns", keep="first", maintain_order=True)
-    announced = rows if port["role"] == "master" else rows.filter(pl.col("steps_removed") > 0)
+    syncs = rows.filter(follows).unique("ingress_ns", keep="first", maintain_order=True)
+    # A master announces itself, a slave tells of whom it has heard; one that has heard of nobody names itself.
+    announced = rows.filter((pl.col("state") == MASTER) | (pl.col("steps_removed") > 0))
+    sound = rows.filter(pl.Series([fault is None for fault in faults], dtype=pl.Boolean) & follows)
     return {
         **{key: port[key] for key in ("port", "role", "profile", "timestamps", "free_running", "limit_ns", "master")},
+        "absent": port.get("absent"),
+        "acts_as": acts_as,
         "readings": len(rows),
         "unanswered": int((~rows["answered"]).sum()),
-        "states": {STATES.get(code, str(code)): n for code, n in _runs_total(rows["state"].to_numpy())},
+        "states": {STATES.get(code, str(code)): n for code, n in Counter(rows["state"].to_list()).items()},
         "grandmasters": [
             clock_identity(value) for value in announced["grandmaster"].drop_nulls().unique(maintain_order=True)
         ],
         "offset_ns": _spread(syncs["offset_ns"]),
         "path_delay_ns": _spread(syncs["path_delay_ns"]),
         "frequency_ppb": _spread(rows["frequency_ppt"], 1e-3),
-        "unlocked": _spells(rows, port),
-        "checked": _checked(follows, port),
+        "unlocked": _spells(rows, faults),
+        "checked": _checked(sound, port),
     }
+
+
+def _acts_as(port: Mapping[str, Any], recorded: pl.DataFrame) -> Acts | None:
+    """What it has to remain: its role, or of one that is observed what it was to begin with. None: neither, ever."""
+    if port["role"] != "observed":
+        role: Acts = port["role"]
+        return role
+    began: dict[int, Acts] = {MASTER: "master", SLAVE: "slave"}
+    states = recorded.filter(pl.col("state").is_in(list(began)))["state"]
+    return began[states[0]] if len(states) else None
+
+
+def _with_silence(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with `silent_ns` (Int64): the time since the last Sync that was seen to come in; null before the first.
+
+    By the monotonic clock: ptp4l may step the other ones.
+    """
+    known = rows.with_columns(pl.col("ingress_ns").forward_fill().alias("_last"))
+    came = pl.when(pl.col("_last") != pl.col("_last").shift(1)).then(pl.col("monotonic_ns")).forward_fill()
+    since = pl.coalesce(came, pl.col("monotonic_ns").filter(pl.col("_last").is_not_null()).first())
+    silent = pl.when(pl.col("_last").is_not_null()).then(pl.col("monotonic_ns") - since).alias("silent_ns")
+    return known.with_columns(silent).drop("_last")
 
 
 def _spread(values: pl.Series, unit: float = 1) -> dict[str, float | int] | None:
@@ -77,22 +115,12 @@ def _spread(values: pl.Series, unit: float = 1) -> dict[str, float | int] | None
     }
 
 
-def _runs_total(states: NDArray[np.uint8]) -> list[tuple[int, int]]:
-    """Each state there was, with the number of readings, in the order of the first."""
-    found: dict[int, int] = {}
-    for code in states.tolist():
-        found[code] = found.get(code, 0) + 1
-    return list(found.items())
-
-
-def _spells(rows: pl.DataFrame, port: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _spells(rows: pl.DataFrame, faults: list[str | None]) -> list[dict[str, Any]]:
     """Where it was not locked, and why: readings that follow one another for the same reason are one spell."""
-    if rows.is_empty():
-        return []
-    first = int(rows["tai_ns"][0])
     spells: list[dict[str, Any]] = []
-    for row, fault in zip(rows.iter_rows(named=True), _faults(rows, port), strict=True):
-        at = row["tai_ns"] - first
+    instants = rows["monotonic_ns"].to_list()
+    for instant, fault in zip(instants, faults, strict=True):
+        at = instant - instants[0]
         if spells and spells[-1]["to_ns"] is None:
             if spells[-1]["why"] == fault:
                 continue
@@ -102,14 +130,14 @@ def _spells(rows: pl.DataFrame, port: Mapping[str, Any]) -> list[dict[str, Any]]
     return spells
 
 
-def _faults(rows: pl.DataFrame, port: Mapping[str, Any]) -> list[str | None]:
+def _faults(rows: pl.DataFrame, port: Mapping[str, Any], acts_as: Acts | None) -> list[str | None]:
     """Of each reading what keeps it from being locked; None where nothing does."""
     following = {SLAVE, UNCALIBRATED} if port["free_running"] else {SLAVE}
-    wanted = {"master": {MASTER}, "slave": following, "observed": {MASTER, SLAVE}}[port["role"]]
+    wanted = {"master": {MASTER}, "slave": following, None: {MASTER, SLAVE}}[acts_as]
     found: list[str | None] = []
-    stale_ns = _stale_ns(rows)
+    stale_ns = _stale_ns(rows, port)
     for row in rows.iter_rows(named=True):
-        silent = row[SILENT]
+        silent = row["silent_ns"]
         if not row["answered"]:
             found.append(NO_ANSWER)
         elif row["state"] not in wanted:
@@ -118,38 +146,44 @@ def _faults(rows: pl.DataFrame, port: Mapping[str, Any]) -> list[str | None]:
             found.append(None)
         elif silent is not None and silent > stale_ns:
             found.append(NO_SYNC)
-        elif row["offset_ns"] is None or abs(row["offset_ns"]) > port["limit_ns"]:
+        elif row["offset_ns"] is None:
+            found.append(NO_OFFSET)
+        elif abs(row["offset_ns"]) > port["limit_ns"]:
             found.append(FAR)
         else:
             found.append(None)
     return found
 
 
-def _stale_ns(rows: pl.DataFrame) -> int:
-    """Three of the intervals at which Syncs came in, at least STALE_LEAST_NS; where none was seen, of the longest."""
+def _stale_ns(rows: pl.DataFrame, port: Mapping[str, Any]) -> int:
+    """After how long a slave has missed Syncs: INTERVALS of the longest that its profile has between two of them.
+
+    A slave of the automotive profile asks for fewer Syncs once it is locked, so those seen so far do not tell. One that
+    somebody else has started may have any interval: the median of those seen, where that is longer.
+    """
+    if expected := port.get("sync_interval_ns"):
+        return max(STALE_LEAST_NS, INTERVALS * int(expected))
     heard = rows["ingress_ns"].drop_nulls().unique(maintain_order=True).to_numpy()
-    if len(heard) < 3:
-        return STALE_NS
-    return max(STALE_LEAST_NS, round(3 * float(np.median(np.diff(heard)))))
+    seen = float(np.median(np.diff(heard))) if len(heard) > INTERVALS else 0.0
+    return max(INTERVALS * SYNC_INTERVAL_NS, round(INTERVALS * seen))
 
 
 def _checked(rows: pl.DataFrame, port: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How far what ptp4l says is from our own readings; None where there are none.
+    """How far what ptp4l says while it is locked is from our own readings; None where there are none.
 
     Of each reading the distance is that of ptp4l's offset from the interval ours leave: 0 within it. Both are of one
     offset at almost the same instant; ptp4l's is of its last Sync. `apart`: readings further than the limit.
     """
-    if OURS not in rows.columns:
+    if "our_offset_ns" not in rows.columns:
         return None
-    both = rows.filter(pl.col(OURS).is_not_null() & pl.col("offset_ns").is_not_null())
+    both = rows.filter(pl.col("our_offset_ns").is_not_null() & pl.col("offset_ns").is_not_null())
     if both.is_empty():
         return None
-    difference = (both["offset_ns"] - both[OURS]).abs().to_numpy()
-    half = both[OURS_HALF].to_numpy()
-    outside = np.maximum(difference - half, 0)
+    ours, half = both["our_offset_ns"].to_numpy(), both["our_half_ns"].to_numpy()
+    outside = np.maximum(np.abs(both["offset_ns"].to_numpy() - ours) - half, 0)
     return {
         "n": len(both),
-        "ours_p50_ns": float(np.median(both[OURS].to_numpy())),
+        "ours_p50_ns": float(np.median(ours)),
         "half_p50_ns": float(np.median(half)),
         "coarse": bool(np.median(half) > port["limit_ns"]),
         "outside_max_ns": int(outside.max()),

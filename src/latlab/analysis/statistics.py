@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from math import ceil, fsum, sqrt
+from math import ceil, fsum, log, log1p, sqrt
 from typing import Final
 
 import numpy as np
@@ -23,6 +23,9 @@ CONFIDENCE: Final = Fraction(975, 1000)
 """One side of a two-sided 95 % interval."""
 
 _PIECE: Final = 1 << 17
+
+_ROUNDING: Final = 1e-6
+"""More than floating point is off by in the number of values that a percentile needs, up to p99.9999."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +89,11 @@ def smallest_n(p: Fraction) -> int:
     lies beyond the true percentile with 97.5 % confidence whatever the distribution, so that a two-sided 95 %
     interval of order statistics exists (Conover, Practical Nonparametric Statistics, §3.2).
     """
-    q = max(p, 1 - p)
-    n = max(1, int(np.log(1 - float(CONFIDENCE)) / np.log(float(q))) - 1)
+    exact = log(1 - CONFIDENCE) / log1p(-float(min(p, 1 - p)))
+    if abs(exact - round(exact)) > _ROUNDING:
+        return max(1, ceil(exact))
+    # Floating point cannot tell on which side of a whole number it is; powers of fractions can, and take their time.
+    q, n = max(p, 1 - p), max(1, round(exact) - 1)
     while 1 - q**n < CONFIDENCE:
         n += 1
     return n

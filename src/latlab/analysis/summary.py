@@ -2,36 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
 import polars as pl
 
 from latlab.analysis.accept import evaluate
-from latlab.analysis.counts import lost_after_warmup, refused_counts, reordered_sequences, stream_counts, stream_rows
+from latlab.analysis.anomalies import Anomalies, anomalies_document
+from latlab.analysis.buckets import buckets
+from latlab.analysis.cell_anomalies import cell_anomalies
+from latlab.analysis.chain import CHAINED, CHAINED_TRIPS, chain_document
+from latlab.analysis.chosen_windows import Chosen, chosen_documents
+from latlab.analysis.confidence import confidence_document
+from latlab.analysis.counts import (
+    leg_counts,
+    lost_after_warmup,
+    refused_counts,
+    reordered_sequences,
+    stream_rows,
+)
 from latlab.analysis.gate_port import Port
 from latlab.analysis.losses import silent_drops
-from latlab.analysis.metrics import BOUND, METRICS, Metric, Values, metric_values
+from latlab.analysis.metrics import BOUND, METRICS, PROBE_METRICS, Metric, Values, metric_values, none_arrived
+from latlab.analysis.pooled import BUCKETS
+from latlab.analysis.round_trip import probe_counts, round_trips, unanswered_after_warmup, with_every_launch
 from latlab.analysis.slots import gates_document
 from latlab.analysis.statistics import statistics
+from latlab.analysis.tail import tail_document
+from latlab.analysis.timers import TIMED, timer_counts, timer_worst, traced_by, windows_of
 from latlab.analysis.trust import NOTHING_MEASURED, Reason, verdict
+from latlab.analysis.trust_readings import RECEIVING
+from latlab.analysis.variation import variation_document
+from latlab.analysis.windows import clean_windows, windows_document
 from latlab.analysis.worst import EXPLAINED, worst_packet
 
 RESULT_FORMAT: Final = "latlab.result/1"
 
-_COPIED: Final = ("cell", "slug", "repeat", "order", "status", "reason", "label", "instructions_per_ns", "qemu")
+WORST_TOLD: Final = 10
+"""Of the worst packets that a chain counts, so many stand in the result one by one."""
+
+_COPIED: Final = (
+    *("cell", "slug", "repeat", "order", "status", "reason", "label", "instructions_per_ns", "qemu", "start_tai_ns"),
+)
 
 
-def summarise_cell(cell: Mapping[str, Any], packets: pl.DataFrame | None, ports: Sequence[Port] = ()) -> dict[str, Any]:
+def summarise_cell(
+    cell: Mapping[str, Any],
+    packets: pl.DataFrame | None,
+    ports: Sequence[Port] = (),
+    anomalies: Mapping[str, Anomalies] | None = None,
+    chosen: Sequence[Chosen] = (),
+) -> dict[str, Any]:
     """The cell's part of the result document, from cell.json and the packet table (None: it has none).
 
-    ports: those with a gate schedule.
+    ports: those with a gate schedule. anomalies: {stream: what was found}; None: looked for here, by the packets alone.
+    chosen: windows that somebody has named.
 
     Its `verdict` is `trusted` and its `reasons` are empty until `with_reasons` adds what the trust checks
     found.
     """
-    streams = {} if packets is None else {s["name"]: _stream(cell, s, packets, ports) for s in cell["streams"]}
+    streams = {}
+    if packets is not None:
+        found = cell_anomalies(cell, packets, ports) if anomalies is None else anomalies
+        streams = dict(_blocks(cell, packets, ports, found, chosen))
     document = {name: cell.get(name) for name in _COPIED}
     return {
         **document,
@@ -39,9 +73,9 @@ def summarise_cell(cell: Mapping[str, Any], packets: pl.DataFrame | None, ports:
         "reasons": [],
         "loads": cell.get("loads", []),
         "refused": {
-            agent["host"]: refused_counts(agent["done"])
+            _receiver(agent): refused_counts(agent["done"])
             for agent in cell["agents"]
-            if agent["verb"] == "listen" and agent.get("done")
+            if agent["verb"] in RECEIVING and agent.get("done")
         },
         "streams": streams,
     }
@@ -98,11 +132,89 @@ def uncorrected_uncertainty_ns(cell: Mapping[str, Any], talker: str, listener: s
     return min(bounds, default=None)
 
 
+def _blocks(
+    cell: Mapping[str, Any],
+    packets: pl.DataFrame,
+    ports: Sequence[Port],
+    anomalies: Mapping[str, Anomalies],
+    chosen: Sequence[Chosen],
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What is said of each stream, by its name; of a probe before its legs, under the probe's own."""
+    for stream in cell["streams"]:
+        if stream.get("tool"):
+            continue  # what a tool measured is told with its own words
+        if "timer" in stream:
+            yield stream["name"], timer_document(cell, stream, packets)
+            continue
+        if stream.get("leg") == "up":
+            yield stream["probe"], probe_document(cell, stream["probe"], packets)
+        yield stream["name"], _stream(cell, stream, packets, ports, anomalies.get(stream["name"]), chosen)
+
+
+def probe_document(cell: Mapping[str, Any], probe: str, packets: pl.DataFrame) -> dict[str, Any]:
+    """What is said of a probe as a whole, as of a stream: its counts, and its round trips on the clock of who asks."""
+    legs = {stream["leg"]: stream for stream in cell["streams"] if stream.get("probe") == probe}
+    up, down = (stream_rows(packets, legs[leg]["stream"]) for leg in ("up", "down"))
+    trips = round_trips(up, down)
+    asked: Mapping[str, Any] = next((one for one in cell.get("probes", []) if one["name"] == probe), {})
+    counts = probe_counts(
+        trips, leg_counts(cell, legs["up"], up), leg_counts(cell, legs["down"], down), asked.get("timeout_ns")
+    )
+    shared = {
+        "lost": unanswered_after_warmup(trips),
+        "duplicated": counts["duplicated"],
+        "reordered": counts["reordered"],
+    }
+    metrics = {
+        metric.name: figures
+        for metric in PROBE_METRICS
+        if (figures := _metric(trips, metric, legs["up"]["period_ns"], shared, 0)) is not None
+    }
+    return {
+        "counts": counts,
+        "silent": None,
+        "gates": None,
+        "anomalies": None,
+        "late_limits": None,
+        "windows": None,
+        "metrics": metrics,
+    }
+
+
+def timer_document(cell: Mapping[str, Any], stream: Mapping[str, Any], packets: pl.DataFrame) -> dict[str, Any]:
+    """What is said of a timer, as of a stream; and as `timer` how late it was in each window."""
+    rows = stream_rows(packets, stream["stream"])
+    counts = timer_counts(stream, rows)
+    shared = {"lost": counts["unrecorded"], "duplicated": 0, "reordered": 0}
+    metrics = {
+        metric.name: figures
+        for metric in TIMED
+        if (figures := _metric(rows, metric, stream["period_ns"], shared, 0)) is not None
+    }
+    if (wakeup := metrics.get("wakeup")) and wakeup["max_sequence"] is not None:
+        wakeup["worst"] = timer_worst(rows, wakeup["max_sequence"])
+    return {
+        "counts": counts,
+        "silent": None,
+        "gates": None,
+        "anomalies": None,
+        "windows": None,
+        "timer": windows_of(stream, rows, int(stream.get("start_tai_ns") or cell["start_tai_ns"]))
+        | traced_by(cell, stream["probe"]),
+        "metrics": metrics,
+    }
+
+
 def _stream(
-    cell: Mapping[str, Any], stream: Mapping[str, Any], packets: pl.DataFrame, ports: Sequence[Port]
+    cell: Mapping[str, Any],
+    stream: Mapping[str, Any],
+    packets: pl.DataFrame,
+    ports: Sequence[Port],
+    anomalies: Anomalies | None,
+    chosen: Sequence[Chosen],
 ) -> dict[str, Any]:
     rows = stream_rows(packets, stream["stream"])
-    counts = stream_counts(rows, _listened(cell, stream["listener"]), stream["stream"])
+    counts = leg_counts(cell, stream, rows)
     silent = silent_drops(rows) if stream["launch_time"] else None
     counts["launch_silent"] = silent.count if silent else 0
     shared = {
@@ -117,21 +229,59 @@ def _stream(
         if (figures := _metric(rows, metric, stream["period_ns"], shared, uncorrected)) is not None
     }
     leaves = ((port, flow) for port in ports for flow in port.flows if flow.name == stream["name"])
-    gates = next((gates_document(rows, port, flow, stream["period_ns"]) for port, flow in leaves), None)
-    return {"counts": counts, "silent": asdict(silent) if silent else None, "gates": gates, "metrics": metrics}
+    port, flow = next(leaves, (None, None))
+    gates = gates_document(rows, port, flow, stream["period_ns"]) if port and flow else None
+    return {
+        "counts": counts,
+        "silent": asdict(silent) if silent else None,
+        "gates": gates,
+        **_happened(cell, stream, rows, anomalies, chosen),
+        "metrics": metrics,
+    }
+
+
+def _happened(
+    cell: Mapping[str, Any],
+    stream: Mapping[str, Any],
+    rows: pl.DataFrame,
+    anomalies: Anomalies | None,
+    chosen: Sequence[Chosen],
+) -> dict[str, Any]:
+    """Anomalies, what they were held against, and the clean windows beside the whole run; none where nothing was
+    looked for.
+    """
+    if anomalies is None:
+        return {"anomalies": None, "late_limits": None, "windows": None}
+    rows = with_every_launch(rows)
+    start_ns = int(stream.get("start_tai_ns") or cell.get("start_tai_ns") or 0)
+    named = [one for one in chosen if one.is_of(stream["name"])]
+    return {
+        "anomalies": anomalies_document(anomalies),
+        "late_limits": anomalies.limits.document() if anomalies.limits else None,
+        "windows": {
+            **windows_document(rows, clean_windows(rows, anomalies), stream["period_ns"]),
+            "chosen": chosen_documents(rows, anomalies, start_ns, stream["period_ns"], named),
+        },
+    }
 
 
 def _metric(
     rows: pl.DataFrame,
     metric: Metric,
-    period_ns: int,
+    period_ns: int | None,
     shared: Mapping[str, int],
     uncorrected_ns: int | None,
 ) -> dict[str, Any] | None:
+    """One metric's entry; None if the stream has no such timestamps. Where none of the packets that were sent arrived,
+    its latencies are there all the same, of no packet: what was lost must not go with the figures.
+    """
     values = metric_values(rows, metric, period_ns)
+    if values is None and metric.name in EXPLAINED and shared["lost"] and not rows["arrival"].count():
+        values = none_arrived(metric)
     if values is None:
         return None
-    found = asdict(statistics(values.value_ns, values.sequence))
+    figures = statistics(values.value_ns, values.sequence)
+    found = asdict(figures)
     latest = found["max_sequence"] if metric.name in EXPLAINED else None
     return {
         "n": found.pop("n"),
@@ -143,7 +293,29 @@ def _metric(
         "uncertainty_ns": _uncertainty_ns(rows, metric, values, uncorrected_ns),
         **found,
         **({} if latest is None else {"worst": worst_packet(rows, latest, values.to)}),
+        "confidence": confidence_document(values.value_ns, figures),
+        **(_beyond(values) if metric.name in EXPLAINED else {}),
+        **_chain(rows, values),
+        BUCKETS: buckets(values.value_ns).document(),
     }
+
+
+def _beyond(values: Values) -> dict[str, Any]:
+    """What is said of a latency beside its statistics: its tail beyond the sample, or why not, and its variation."""
+    return {
+        "tail": tail_document(values.value_ns),
+        "variation": variation_document(values.sequence, values.value_ns),
+    }
+
+
+def _chain(rows: pl.DataFrame, values: Values) -> dict[str, Any]:
+    """{"chain": …}, with as many of the worst packets as are told one by one; nothing where a metric has no way."""
+    found = chain_document(rows, values) if values.metric.name in (*CHAINED, *CHAINED_TRIPS) else None
+    if found is None:
+        return {}
+    if worst := found.get("worst"):
+        found["worst"] = {**worst, "each": worst["each"][:WORST_TOLD]}
+    return {"chain": found}
 
 
 def _uncertainty_ns(rows: pl.DataFrame, metric: Metric, values: Values, uncorrected_ns: int | None) -> int | None:
@@ -160,9 +332,11 @@ def _uncertainty_ns(rows: pl.DataFrame, metric: Metric, values: Values, uncorrec
     # A stream's rows are its sequences from 0. Where no packet came after the warm-up, those before tell the bound.
     arrived = rows["arrival"].is_not_null()
     bounds = rows[BOUND].gather(values.sequence) if len(values.sequence) else rows[BOUND].filter(arrived)
+    if bounds.is_empty():
+        return uncorrected_ns
     return None if bounds.null_count() else int(bounds.max())  # type: ignore[arg-type]
 
 
-def _listened(cell: Mapping[str, Any], host: str) -> Mapping[str, Any]:
-    agents = (agent for agent in cell["agents"] if agent["host"] == host and agent["verb"] == "listen")
-    return next((agent.get("done") or {} for agent in agents), {})
+def _receiver(agent: Mapping[str, Any]) -> str:
+    """Who received: a host's listener, or one of a probe's two agents."""
+    return f"{agent['host']} ({agent['verb']} {agent['probe']})" if agent.get("probe") else str(agent["host"])

@@ -8,10 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from latlab.analysis.counts import REFUSED, counted
-from latlab.analysis.evidence import THRESHOLDS, Broken, Evidence
+from latlab.analysis.clock_checks import to_bound_clocks
+from latlab.analysis.counts import REFUSED, counted, nothing_arrived
+from latlab.analysis.evidence import Broken, Evidence
 from latlab.analysis.metrics import METRICS
-from latlab.analysis.words import duration
+from latlab.analysis.packetless import is_no_packets
+from latlab.analysis.trust_readings import RECEIVING, agent_name, counters, fact, metrics, said_sent, totals
+from latlab.analysis.words import duration, percent
+from latlab.analysis.worst import EXPLAINED
 
 _KEEP_LAUNCH_TIMES = {"tai": frozenset({"etf", "taprio"}), "monotonic": frozenset({"fq"})}
 """Qdiscs that send a packet at its launch time (SO_TXTIME), by its clock: net/sched/sch_etf.c, sch_taprio.c, sch_fq.c.
@@ -40,27 +44,21 @@ def recordings_are_whole(evidence: Evidence) -> Iterator[Broken]:
 
 def no_record_was_dropped(evidence: Evidence) -> Iterator[Broken]:
     """Agents whose ring was full."""
-    for agent, done in _done(evidence):
+    for agent, done in totals(evidence):
         if full := done.get("ring_full", 0):
             yield Broken(agent, "ring_full 0", f"ring_full {full}")
 
 
 def every_packet_is_accounted_for(evidence: Evidence) -> Iterator[Broken]:
-    """Streams of which the talker counted another number sent than the table holds."""
-    names = {stream["stream"]: stream["name"] for stream in evidence.cell["streams"]}
-    for agent, done in _done(evidence, "talk"):
-        for said in done.get("streams", []):
-            name = names.get(said["stream"])
-            counts = evidence.document["streams"].get(name, {}).get("counts")
-            if name is None or counts is None:
-                continue
-            said_sent = said["sent"] + said["send_errors"] + counts["unsent"]
-            if said_sent != counts["scheduled"]:
-                yield Broken(
-                    f"{agent}, stream {name}",
-                    f"{counts['scheduled']} packets sent, refused or unsent",
-                    f"{said_sent}, by the talker's own counters",
-                )
+    """Streams of which their sender counted another number sent than the table holds."""
+    for agent, name, said in said_sent(evidence):
+        counts = evidence.document["streams"].get(name, {}).get("counts")
+        if counts is not None and said + counts["unsent"] != counts["scheduled"]:
+            yield Broken(
+                f"{agent}, stream {name}",
+                f"{counts['scheduled']} packets sent, refused or unsent",
+                f"{said + counts['unsent']}, by the talker's own counters",
+            )
 
 
 def launch_times_are_the_schedules(evidence: Evidence) -> Iterator[Broken]:
@@ -122,12 +120,21 @@ def xdp_bridge_carried_every_packet(evidence: Evidence) -> Iterator[Broken]:
                 yield Broken(f"stream {stream['name']}", "from port to port", f"{bridge['host']} itself is at one end")
 
 
+def packets_arrived(evidence: Evidence) -> Iterator[Broken]:
+    """Streams of which packets were sent after the warm-up, and none arrived; probes that were never answered."""
+    lost = {
+        stream: figures["lost"] for _, stream, _, figures in metrics(evidence, *EXPLAINED) if nothing_arrived(figures)
+    }
+    for stream, count in lost.items():
+        yield Broken(f"stream {stream}", "packets that arrive", f"none of the {count} that were sent after the warm-up")
+
+
 def clocks_were_not_stepped(evidence: Evidence) -> Iterator[Broken]:
     """Hosts whose REALTIME jumped against MONOTONIC, or TAI against REALTIME, between two readings."""
     for name, clocks in evidence.clocks.items():
         # Reading the clocks takes time itself: a difference is only as sharp as the two brackets.
         bracket = clocks["bracket_ns"].to_numpy()
-        sharp = THRESHOLDS.clock_step_ns + bracket[1:] + bracket[:-1]
+        sharp = evidence.thresholds.clock_step_ns + bracket[1:] + bracket[:-1]
         pairs = {
             "REALTIME − MONOTONIC": clocks["real_ns"] - clocks["monotonic_ns"],
             "TAI − REALTIME": clocks["tai_ns"] - clocks["real_ns"],
@@ -137,14 +144,14 @@ def clocks_were_not_stepped(evidence: Evidence) -> Iterator[Broken]:
             stepped = np.abs(jump) > sharp
             if stepped.any():
                 worst = int(jump[np.abs(jump).argmax()])
-                expected = f"{pair} steady within {duration(THRESHOLDS.clock_step_ns)}"
+                expected = f"{pair} steady within {duration(evidence.thresholds.clock_step_ns)}"
                 yield Broken(name, expected, f"a step of {duration(worst)}")
 
 
 def no_packet_arrived_before_it_left(evidence: Evidence) -> Iterator[Broken]:
     """One-way figures further below zero than the clocks' bound, and than packets may leave early."""
     streams = {stream["name"]: stream for stream in evidence.cell["streams"]}
-    for where, stream, metric, figures in _metrics(evidence, *_ONE_WAY, "delivery"):
+    for where, stream, metric, figures in metrics(evidence, *_ONE_WAY, "delivery"):
         if figures["uncertainty_ns"] is None or figures["min"] is None:
             continue
         lowest = -figures["uncertainty_ns"]
@@ -157,30 +164,34 @@ def no_packet_arrived_before_it_left(evidence: Evidence) -> Iterator[Broken]:
 
 def clock_offset_is_bounded(evidence: Evidence) -> Iterator[Broken]:
     """One-way figures between hosts whose clock offset nothing bounds, for some packets or for all."""
-    for where, _, _, figures in _metrics(evidence, *_ONE_WAY):
+    expected = "a bound of the offset between the two clocks"
+    for where, stream, _, figures in metrics(evidence, *_ONE_WAY):
         unbounded = figures.get("unbounded", 0)
+        remedy = to_bound_clocks(evidence.cell, stream, figures)
         if unbounded:
             said = f"none for {unbounded} of {figures['n'] + unbounded} packets, which are in no figure"
-            yield Broken(where, "a bound of the offset between the two clocks", said)
-        elif figures["uncertainty_ns"] is None:
-            yield Broken(where, "a bound of the offset between the two clocks", "none in cell.json")
+            yield Broken(where, expected, said, remedy)
+        elif figures["uncertainty_ns"] is None and not nothing_arrived(figures):
+            yield Broken(where, expected, "none in cell.json", remedy)
 
 
 def clock_bound_is_small(evidence: Evidence) -> Iterator[Broken]:
     """Streams whose median latency is not well above the clocks' bound."""
-    for where, _, _, figures in _metrics(evidence, "latency"):
+    for where, _, _, figures in metrics(evidence, "latency"):
         bound, median = figures["uncertainty_ns"], figures["p50"]
-        if bound and median is not None and bound > THRESHOLDS.clock_bound_share * abs(median):
-            expected = f"± {THRESHOLDS.clock_bound_share:.0%} of the median, {duration(median)}, or less"
+        if bound and median is not None and bound > evidence.thresholds.clock_bound_share * abs(median):
+            share = evidence.thresholds.clock_bound_share
+            most = duration(round(share * abs(median)))
+            expected = f"at most ± {most}, {percent(share)} of the median of {duration(median)}"
             yield Broken(where, expected, f"± {duration(bound)}")
 
 
 def talker_is_punctual(evidence: Evidence) -> Iterator[Broken]:
     """Streams whose talker woke more than a period late: once, or for one packet in a hundred."""
-    periods = {stream["name"]: stream["period_ns"] for stream in evidence.cell["streams"]}
-    for where, stream, _, figures in _metrics(evidence, "wakeup"):
-        period, latest, p99 = periods[stream], figures["max"], figures["p99"]
-        if latest is None or latest <= period:
+    periods = {stream["name"]: stream["period_ns"] for stream in evidence.cell["streams"] if "timer" not in stream}
+    for where, stream, _, figures in metrics(evidence, "wakeup"):
+        period, latest, p99 = periods.get(stream), figures["max"], figures["p99"]
+        if period is None or latest is None or latest <= period:
             continue
         often = f", p99 {duration(p99)}" if p99 is not None and p99 > period else ""
         actual = f"max {duration(latest)} (sequence {figures['max_sequence']}){often}"
@@ -191,7 +202,7 @@ def realtime_settings_are_in_force(evidence: Evidence) -> Iterator[Broken]:
     """Agents that found their settings other than asked for."""
     for agent in evidence.cell["agents"]:
         for problem in ((agent.get("ready") or {}).get("realtime") or {}).get("problems", []):
-            yield Broken(_agent(agent), "every realtime setting as asked for", problem)
+            yield Broken(agent_name(agent), "every realtime setting as asked for", problem)
 
 
 def tuning_is_in_force(evidence: Evidence) -> Iterator[Broken]:
@@ -209,11 +220,13 @@ def tuning_is_in_force(evidence: Evidence) -> Iterator[Broken]:
 
 def timestamps_are_there(evidence: Evidence) -> Iterator[Broken]:
     """Metrics for which too many packets lack a timestamp."""
-    for where, _, _, figures in _metrics(evidence, *(metric.name for metric in METRICS)):
+    for where, _, _, figures in metrics(evidence, *(metric.name for metric in METRICS)):
+        if figures["missing"] is None:
+            continue  # a tool keeps figures, and no packets
         share = figures["missing"] / max(1, figures["n"] + figures["missing"])
-        if share > THRESHOLDS.missing_share:
+        if share > evidence.thresholds.missing_share:
             between = f"{figures['from']} or {figures['to']}"
-            expected = f"at most {THRESHOLDS.missing_share:.1%} of packets without {between}"
+            expected = f"at most {percent(evidence.thresholds.missing_share)} of packets without {between}"
             yield Broken(where, expected, f"{share:.1%} ({figures['missing']})")
 
 
@@ -235,28 +248,18 @@ def every_send_succeeded(evidence: Evidence) -> Iterator[Broken]:
 
 def socket_kept_every_packet(evidence: Evidence) -> Iterator[Broken]:
     """Listeners whose socket dropped packets."""
-    for agent, done in _done(evidence, "listen"):
+    for agent, done in totals(evidence, *RECEIVING):
         if drops := done.get("socket_drops", 0):
             yield Broken(agent, "socket_drops 0", f"socket_drops {drops}")
 
 
 def no_packet_was_refused(evidence: Evidence) -> Iterator[Broken]:
     """Listeners that were sent what is no packet of theirs."""
-    for agent, done in _done(evidence, "listen"):
+    for agent, done in totals(evidence, *RECEIVING):
         counts = {kind: done.get(kind, 0) for kind in REFUSED}
-        counts["out_of_range"] = sum(stream.get("out_of_range", 0) for stream in done.get("streams", []))
+        counts["out_of_range"] = sum(one.get("out_of_range", 0) for one in done.get("streams", [done]))
         if any(counts.values()):
             yield Broken(agent, "no packets but the streams' own", counted(counts))
-
-
-def realtime_was_not_throttled(evidence: Evidence) -> Iterator[Broken]:
-    """Hosts on which realtime threads were throttled, in the cell or, as far as can be known, before."""
-    for host, before, after in _facts(evidence, "scheduler", "rt_throttled_count"):
-        unlimited = _fact(evidence.facts_after[host], "scheduler", "rt_runtime_us") == -1
-        if after > before:
-            yield Broken(host, "no RT throttling", "throttled during the cell")
-        elif after and not unlimited:
-            yield Broken(host, "no RT throttling", "throttled since boot; the kernel does not say it again")
 
 
 def no_cpu_time_was_stolen(evidence: Evidence) -> Iterator[Broken]:
@@ -266,19 +269,19 @@ def no_cpu_time_was_stolen(evidence: Evidence) -> Iterator[Broken]:
     """
     if evidence.cell.get("instructions_per_ns"):
         return
-    elapsed_ns = {host: after - before for host, before, after in _facts(evidence, "taken_tai_ns")}
-    for host, before, after in _facts(evidence, "cpu", "steal_ns"):
-        share = (after - before) / elapsed_ns.get(host, evidence.cell["duration_ns"])
-        if share > THRESHOLDS.steal_share:
-            expected = f"at most {THRESHOLDS.steal_share:.0%} of the time stolen"
+    elapsed_ns = {host: after - before for host, before, after in counters(evidence, "taken_tai_ns")}
+    for host, before, after in counters(evidence, "cpu", "steal_ns"):
+        share = (after - before) / (elapsed_ns.get(host) or evidence.cell["duration_ns"])
+        if share > evidence.thresholds.steal_share:
+            expected = f"at most {percent(evidence.thresholds.steal_share)} of the time stolen"
             yield Broken(host, expected, f"{share:.1%}")
 
 
 def kernel_is_preempt_rt(evidence: Evidence) -> Iterator[Broken]:
     """Hosts whose kernel says it is not PREEMPT_RT."""
     for host, facts in evidence.facts_before.items():
-        if _fact(facts, "kernel", "preempt_rt") is False:
-            yield Broken(host, "a PREEMPT_RT kernel", str(_fact(facts, "kernel", "release") or "another kernel"))
+        if fact(facts, "kernel", "preempt_rt") is False:
+            yield Broken(host, "a PREEMPT_RT kernel", str(fact(facts, "kernel", "release") or "another kernel"))
 
 
 def agents_cpus_are_isolated(evidence: Evidence) -> Iterator[Broken]:
@@ -291,12 +294,12 @@ def agents_cpus_are_isolated(evidence: Evidence) -> Iterator[Broken]:
     for agent in evidence.cell["agents"]:
         if agent["verb"] == "ptp":
             continue
-        isolated = _fact(evidence.facts_before.get(agent["host"], {}), "cpu", "isolated")
+        isolated = fact(evidence.facts_before.get(agent["host"], {}), "cpu", "isolated")
         cpus = ((agent.get("ready") or {}).get("realtime") or {}).get("cpus")
         if isolated is None or cpus is None:
             continue
         if shared := sorted(set(cpus) - set(isolated)):
-            yield Broken(_agent(agent), "isolated CPUs only", f"CPUs {', '.join(map(str, shared))} not isolated")
+            yield Broken(agent_name(agent), "isolated CPUs only", f"CPUs {', '.join(map(str, shared))} not isolated")
 
 
 def _xdp_bridges(evidence: Evidence) -> list[Mapping[str, Any]]:
@@ -316,7 +319,9 @@ def _across_xdp(evidence: Evidence) -> Iterator[tuple[str, int, int, int]]:
         names = [
             stream["name"]
             for stream in evidence.cell["streams"]
-            if _ends(stream) & set(bridge["guests"]) and bridge["host"] not in _ends(stream)
+            if _ends(stream) & set(bridge["guests"])
+            and bridge["host"] not in _ends(stream)
+            and not is_no_packets(stream)
         ]
         measured = [evidence.document["streams"][name] for name in names if name in evidence.document["streams"]]
         if counts and measured:
@@ -339,7 +344,7 @@ def _launching(stream: Mapping[str, Any]) -> str:
 def _qdiscs(facts: Mapping[str, Any], stream: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
     """The qdiscs of the port a stream leaves by, as tc told: of a VLAN interface, its parent. None: unknown."""
     port = str(stream.get("port", stream.get("interface")))
-    qdiscs: list[Mapping[str, Any]] | None = _fact(facts.get(stream["talker"]), "interfaces", port, "qdiscs")
+    qdiscs: list[Mapping[str, Any]] | None = fact(facts.get(stream["talker"]), "interfaces", port, "qdiscs")
     return qdiscs
 
 
@@ -353,37 +358,3 @@ def _told(qdisc: Mapping[str, Any]) -> str:
 def _early_ns(stream: Mapping[str, Any]) -> int:
     """How long before its launch time a packet may rightly leave, ns: ETF sends at txtime − delta."""
     return int((stream.get("launch_time") or {}).get("lead_ns", 0))
-
-
-def _agent(agent: Mapping[str, Any]) -> str:
-    return f"{agent['verb']} on {agent['host']}"
-
-
-def _done(evidence: Evidence, verb: str | None = None) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Each agent that ended by itself, and what it said then."""
-    for agent in evidence.cell["agents"]:
-        if agent.get("done") and verb in (None, agent["verb"]):
-            yield _agent(agent), agent["done"]
-
-
-def _metrics(evidence: Evidence, *names: str) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
-    """(where, stream, metric, figures) of every stream that has one of these metrics."""
-    for stream, measured in evidence.document["streams"].items():
-        for name in names:
-            if name in measured["metrics"]:
-                yield f"{stream}.{name}", stream, name, measured["metrics"][name]
-
-
-def _facts(evidence: Evidence, *path: str) -> Iterator[tuple[str, int, int]]:
-    """(host, before, after) of a counter, for every host that has it both times."""
-    for host, facts in evidence.facts_before.items():
-        before, after = _fact(facts, *path), _fact(evidence.facts_after.get(host, {}), *path)
-        if before is not None and after is not None:
-            yield host, before, after
-
-
-def _fact(facts: Any, *path: str) -> Any:
-    """The fact at a path of keys; None if an older agent or another kernel does not have it."""
-    for key in path:
-        facts = facts.get(key) if isinstance(facts, Mapping) else None
-    return facts

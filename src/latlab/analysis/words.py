@@ -1,14 +1,38 @@
-"""How durations are written for people, in reasons and limits."""
+"""How durations and shares are written for people, in reasons and limits."""
 
 from __future__ import annotations
 
+import re
+
 _UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "µs"))
+_DURATION = re.compile(r"(\d+(?:\.\d+)?) (s|ms|µs|ns)\b")
 
 
 def duration(ns: float, digits: int = 4) -> str:
     """A duration in its own unit, `digits` significant digits: 2000000 is "2 ms", 14213456 is "14.21 ms"."""
+    # What rounds up to a larger unit is written in that: a second less a nanosecond is "1 s", not "1000 ms".
+    rounded = float(f"{abs(ns):.{digits}g}")
     for step, unit in _UNITS:
-        if abs(ns) >= step:
+        if rounded >= step:
             # Whole digits are all written: 37000 s has no exponent.
-            return f"{ns / step:.{digits}g} {unit}" if abs(ns) < 10**digits * step else f"{ns / step:.0f} {unit}"
-    return f"{ns:.{digits}g} ns"
+            text = f"{ns / step:.{digits}g}" if rounded < 10**digits * step else f"{ns / step:.0f}"
+            return minus(f"{text} {unit}")
+    return minus(f"{ns:.{digits}g} ns")
+
+
+def cause_in(text: str) -> str:
+    """A sentence about one episode with its durations in three digits: those of one cause are then the same.
+
+    "throttled for 50.01 ms: …" is what "throttled for 50 ms: …" is.
+    """
+    return _DURATION.sub(lambda found: f"{float(found[1]):.3g} {found[2]}", text)
+
+
+def minus(text: str) -> str:
+    """A figure with a minus sign (U+2212) where it begins with a hyphen: as wide as a plus sign."""
+    return f"−{text[1:]}" if text.startswith("-") else text
+
+
+def percent(share: float, digits: int = 4) -> str:
+    """A share of one, `digits` significant digits: 0.001 is "0.1%"."""
+    return f"{100 * share:.{digits}g}%"

@@ -7,14 +7,16 @@ from typing import Any, Final
 
 import polars as pl
 
-WAY: Final = ("launch", "wake", "submit", "tx_sched", "tx_soft", "rx_soft", "rx_user")
-"""A packet's way through the software's timestamps."""
+from latlab.analysis.way import HARDWARE_WAY, ROUND_TRIP_WAY, SOFTWARE_WAY
 
-HARDWARE_WAY: Final = ("launch", "wake", "submit", "tx_sched", "tx_soft", "tx_hard", "rx_hard", "rx_user")
-"""The way of a latency that ends at, or passes, the listener's NIC."""
+EXPLAINED: Final = ("latency", "latency_user", "round_trip")
+"""The metrics whose slowest packet the result explains: those that go all the way."""
 
-EXPLAINED: Final = ("latency", "latency_user")
-"""The metrics that begin at `launch` and go along the way."""
+CHAINS_SHOWN: Final = (*EXPLAINED, "wakeup")
+"""Those whose chains reports show; of `wakeup` only a timer's: a stream's is one interval."""
+
+_HARDWARE_WAY: Final = tuple(name for name in HARDWARE_WAY if name != "rx_soft")
+"""Delivery as the metric has it: from the NIC to the application, in one."""
 
 
 def worst_packet(rows: pl.DataFrame, sequence: int, to: str) -> dict[str, Any]:
@@ -25,7 +27,8 @@ def worst_packet(rows: pl.DataFrame, sequence: int, to: str) -> dict[str, Any]:
     a thread that woke ahead of the launch time, or two clocks that differ.
     """
     packet = rows.row(sequence, named=True)
-    way = HARDWARE_WAY if to == "rx_hard" or packet["rx_hard_tai_ns"] is not None else WAY
+    way = _HARDWARE_WAY if to == "rx_hard" or packet["rx_hard_tai_ns"] is not None else SOFTWARE_WAY
+    way = ROUND_TRIP_WAY if to == "answered" else way
     passed = [name for name in way[: way.index(to) + 1] if packet[f"{name}_tai_ns"] is not None]
     return {
         "sequence": sequence,

@@ -1,6 +1,7 @@
-"""The packet table of a cell: one row a scheduled packet, joined from talkers' and listeners' recordings.
+"""The packet table of a cell: one row a scheduled packet, joined from the recordings of who sent and who received.
 
-All instants of a row are on the talker's clock, as well as the two hosts' clocks are known against each other.
+All instants of a row are on the talker's clock, as well as the two hosts' clocks are known against each other; of both
+legs of a probe on that of who asks (`legs`).
 
 Columns as docs/formats.md, "The packet table". Packets that were lost or never sent are rows too.
 """
@@ -9,8 +10,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -18,14 +20,19 @@ import polars as pl
 from numpy.typing import DTypeLike, NDArray
 
 from latlab.data.clock_offset import offset_between
+from latlab.data.legs import has_schedule, onto_askers_clock, with_counts
 from latlab.data.real_to_tai import RealToTai
+from latlab.data.recording_findings import RecordingFindings
 from latlab.data.recordings import Recording, no_recording, read_recording
-from latlab.data.run_folder import CellFolder, publishing
+from latlab.data.run_folder import CellFolder, publishing, reading_table
 from latlab.data.slots import Column, Finder, Mask, Rows, Slots, first_ones
+from latlab.data.timers import timer_tables
 from latlab.errors import LabError
 
 ROW_GROUP: Final = 1 << 20
 _FINDINGS_KEY: Final = "latlab.findings"
+_SOURCES: Final = (".sent.arrow", ".received.arrow", ".timer.arrow", ".packets.parquet")
+"""How the files end that a packet table is made of."""
 
 _PIECE: Final = 1 << 20
 """Rows scattered at a time: enough to be fast, few enough that temporary arrays stay small."""
@@ -67,27 +74,8 @@ _SUBMITTED_COLUMNS: Final = (("error", "send_error"), ("submit_tai_ns", "submit_
 
 
 @dataclass
-class RecordingFindings:
-    """What the join saw of one recording.
-
-    rows: read. complete: its end was there. stray: rows of no scheduled packet, of an unknown kind, or of a
-    packet that had such a row before (the first one counts). again: further software stamps of a packet, one
-    for each device it passes after the first: below a VLAN interface, and at a bridge's ports on the same kernel.
-    launch_mismatched: rows whose launch time is not the schedule's. unconverted: software timestamps dropped, since
-    the host recorded no clocks to convert by.
-    """
-
-    rows: int = 0
-    complete: bool = False
-    stray: int = 0
-    again: int = 0
-    launch_mismatched: int = 0
-    unconverted: int = 0
-
-
-@dataclass
 class Joined:
-    """The packet table, and {`talker-HOST.sent`: what the join saw of that recording}."""
+    """The packet table, and {`talker-HOST.sent`, `ping-PROBE.sent`: what the join saw of that recording}."""
 
     packets: pl.DataFrame
     findings: dict[str, RecordingFindings] = field(default_factory=dict)
@@ -122,16 +110,44 @@ def read_findings(folder: CellFolder) -> dict[str, RecordingFindings]:
     """{recording: what the join saw of it}, from the packet table's file; empty if that was never built."""
     if not folder.packets_path.exists():
         return {}
-    found = json.loads(pl.read_parquet_metadata(folder.packets_path).get(_FINDINGS_KEY, "{}"))
+    with reading_table(folder.packets_path, "build it from the recordings: latlab report RUN"):
+        found = json.loads(pl.read_parquet_metadata(folder.packets_path).get(_FINDINGS_KEY, "{}"))
     return {name: RecordingFindings(**values) for name, values in found.items()}
 
 
 def is_joined(folder: CellFolder) -> bool:
     """Whether packets.parquet holds all there is: a recording without its end may still have grown since.
 
-    An agent whose lab was killed finishes its recordings by itself, a moment later.
+    An agent whose lab was killed finishes its recordings by itself, a moment later. LabError: the file is damaged, and
+    there is nothing to build it from.
     """
-    return folder.packets_path.exists() and all(found.complete for found in read_findings(folder).values())
+    try:
+        return folder.packets_path.exists() and all(found.complete for found in read_findings(folder).values())
+    except LabError:
+        if _is_recorded(folder):
+            return False
+        folder.packets()  # says what is the matter with it
+        raise
+
+
+def whole_packets(folder: CellFolder) -> pl.DataFrame:
+    """The packet table: the file's, or built anew where that is not there, not all there is, or damaged.
+
+    LabError: the file is damaged and there is nothing to build it from; or as build_packets.
+    """
+    if is_joined(folder):
+        try:
+            return folder.packets()
+        except LabError:
+            if not _is_recorded(folder):
+                raise
+    return build_packets(folder)
+
+
+def _is_recorded(folder: CellFolder) -> bool:
+    """Whether there is anything of which a packet table is made."""
+    names = [path.name for path in folder.path.iterdir()]
+    return any(name.endswith(_SOURCES) for name in names)
 
 
 def join_cell(folder: CellFolder) -> Joined:
@@ -140,18 +156,64 @@ def join_cell(folder: CellFolder) -> Joined:
     Sorted by stream number and sequence. LabError as in build_packets.
     """
     cell = folder.cell()
-    slots = Slots(cell["streams"])
+    slots = Slots(with_counts(folder, cell))
     join = _Join(folder, cell, slots)
-    for host in _hosts(cell, "talker"):
-        join.talker(host)
-    for host in _hosts(cell, "listener"):
-        join.listener(host)
-    join.onto_talkers_clocks()
-    return Joined(join.frame(), join.findings)
+    agents = _agents(slots)
+    for agent in agents:
+        join.sent_by(agent)
+    join.warm_up()
+    for agent in agents:
+        join.received_by(agent)
+    join.onto_one_clock()
+    others = [*_tool_tables(folder, cell), *timer_tables(folder, cell, join.findings)]
+    return Joined(_with_others(join.frame(), others), join.findings)
 
 
-def _hosts(cell: Mapping[str, Any], end: str) -> list[str]:
-    return sorted({stream[end] for stream in cell["streams"]})
+@dataclass(frozen=True)
+class _Agent:
+    """One agent's recordings: `talker-HOST` is verb talk's of a host, `ping-PROBE` is verb ping's of a probe.
+
+    sends, receives: the numbers of the streams that it does.
+    """
+
+    verb: str
+    name: str
+    sends: tuple[int, ...] = ()
+    receives: tuple[int, ...] = ()
+
+
+def _agents(slots: Slots) -> list[_Agent]:
+    """Talkers, listeners, and of each probe who asks and who answers."""
+    streams = [stream for stream in slots.streams if not stream.get("probe")]
+    legs = {(stream["probe"], stream["leg"]): stream["stream"] for stream in slots.streams if stream.get("probe")}
+
+    def numbers(end: str, host: str) -> tuple[int, ...]:
+        return tuple(stream["stream"] for stream in streams if stream[end] == host)
+
+    talkers = sorted({stream["talker"] for stream in streams})
+    listeners = sorted({stream["listener"] for stream in streams})
+    found = [_Agent("talk", host, sends=numbers("talker", host)) for host in talkers]
+    found += [_Agent("listen", host, receives=numbers("listener", host)) for host in listeners]
+    for probe in dict.fromkeys(name for name, _ in legs):
+        up, down = (legs[probe, leg] for leg in ("up", "down"))
+        found += [_Agent("ping", probe, (up,), (down,)), _Agent("pong", probe, (down,), (up,))]
+    return found
+
+
+def _tool_tables(folder: CellFolder, cell: Mapping[str, Any]) -> list[pl.DataFrame]:
+    """The packets that tools measured."""
+    paths = [folder.tool_packets_path(stream["probe"]) for stream in cell["streams"] if stream.get("tool")]
+    return [_tool_table(path) for path in paths if path.exists()]
+
+
+def _tool_table(path: Path) -> pl.DataFrame:
+    with reading_table(path, "put a whole copy back: what the tool wrote is read once, when its cell is measured"):
+        return pl.read_parquet(path)
+
+
+def _with_others(packets: pl.DataFrame, tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """The table with tables that have other timestamps."""
+    return pl.concat([packets, *tables], how="diagonal").sort("stream", maintain_order=True) if tables else packets
 
 
 class _Join:
@@ -162,6 +224,7 @@ class _Join:
         self.cell = cell
         self.slots = slots
         self.findings: dict[str, RecordingFindings] = {}
+        self.is_scheduled = all(map(has_schedule, slots.streams))
         # Zeroed memory is taken from the machine when it is written: a column nobody fills costs nothing.
         self.columns = {name: Column(dtype, slots.total) for name, dtype in _COLUMNS.items()}
         for name in _SENT_COLUMNS:
@@ -170,25 +233,40 @@ class _Join:
         self.columns["rx_user_tai_ns"].valid = self.columns["arrival"].valid
         self._schedule()
 
-    def talker(self, host: str) -> None:
-        """Scatter what one talker sent and what its error queue said."""
-        finder = self._finder("talker", host)
-        real_to_tai = self._real_to_tai("talk", host)
-        self._sent(finder, *self._read("talk", host, "sent"))
-        self._stamps(finder, real_to_tai, *self._read("talk", host, "stamps"))
+    def sent_by(self, agent: _Agent) -> None:
+        """Scatter what one agent sent and what its error queue said."""
+        if agent.sends:
+            finder, real_to_tai = self.slots.finder(agent.sends), self._real_to_tai(agent)
+            self._sent(finder, *self._read(agent, "sent"))
+            self._stamps(finder, real_to_tai, *self._read(agent, "stamps"))
 
-    def listener(self, host: str) -> None:
-        """Scatter what one listener received."""
-        finder = self._finder("listener", host)
-        real_to_tai = self._real_to_tai("listen", host)
-        self._received(finder, real_to_tai, *self._read("listen", host, "received"))
+    def received_by(self, agent: _Agent) -> None:
+        """Scatter what one agent received."""
+        if agent.receives:
+            finder, real_to_tai = self.slots.finder(agent.receives), self._real_to_tai(agent)
+            self._received(finder, real_to_tai, *self._read(agent, "received"))
 
-    def onto_talkers_clocks(self) -> None:
+    def warm_up(self) -> None:
+        """Tell which packets of legs without a schedule were launched in the warm-up; an answer is as its question."""
+        launch, warmup = self.columns["launch_tai_ns"], self.columns["warmup"].values
+        for legs in self.slots.probes.values():
+            up, down = (self.slots.slice_of[legs[leg]["stream"]] for leg in ("up", "down"))
+            if legs["up"]["period_ns"] is None:
+                ends = int(legs["up"]["start_tai_ns"]) + int(self.cell["warmup_ns"])
+                early = np.flatnonzero(launch.valid[up] & (launch.values[up] < ends))
+                warmup[up][: int(early[-1]) + 1 if len(early) else 0] = True
+            warmup[down] = warmup[up]
+
+    def onto_one_clock(self) -> None:
         """Put every listener's own timestamps on its talker's clock, with how far they may be off there."""
         for stream in self.slots.streams:
             rows = self.slots.slice_of[stream["stream"]]
-            for first in range(rows.start, rows.stop, _PIECE):
+            for first in range(rows.start, rows.stop, _PIECE) if not stream.get("probe") else ():
                 self._onto_talkers_clock(stream, slice(first, min(first + _PIECE, rows.stop)))
+        for legs in self.slots.probes.values():
+            places = {leg: self.slots.slice_of[stream["stream"]] for leg, stream in legs.items()}
+            up = legs["up"]
+            onto_askers_clock(self.columns, places, self.cell.get("clocks", []), up["listener"], up["talker"])
 
     def _onto_talkers_clock(self, stream: Mapping[str, Any], rows: slice) -> None:
         """Both timestamps of a packet are moved by the same, so that what is between them stays the listener's.
@@ -217,6 +295,8 @@ class _Join:
         seen = self.columns["wake_tai_ns"].valid
         for piece in _pieces(recording):
             rows, take = _locate(piece, finder, seen, found)
+            if not self.is_scheduled:
+                self._launched(piece, rows, take)
             self._check_launch(piece, rows, take, found)
             for name in _SENT_COLUMNS:
                 self.columns[name].values[rows] = _numbers(piece, name)[take]
@@ -267,8 +347,8 @@ class _Join:
             else:
                 _scatter_present(self.columns["rx_soft_tai_ns"], rows, soft, take, real_to_tai)
 
-    def _read(self, verb: str, host: str, table: str) -> tuple[Recording, RecordingFindings]:
-        path = self.folder.recording(verb, host, table)
+    def _read(self, agent: _Agent, table: str) -> tuple[Recording, RecordingFindings]:
+        path = self.folder.recording(agent.verb, agent.name, table)
         # An agent killed as it started leaves no file: that is a recording cut short, like any other.
         known = path.exists()
         recording = read_recording(path, table, run_id=self.cell["run_id"]) if known else no_recording(table)
@@ -276,34 +356,44 @@ class _Join:
         self.findings[path.name.removesuffix(".arrow")] = found
         return recording, found
 
-    def _real_to_tai(self, verb: str, host: str) -> RealToTai | None:
-        recording, _ = self._read(verb, host, "clocks")
-        ready = next((a.get("ready") or {} for a in self.cell["agents"] if a["host"] == host and a["verb"] == verb), {})
+    def _real_to_tai(self, agent: _Agent) -> RealToTai | None:
+        recording, _ = self._read(agent, "clocks")
+        mine = (a for a in self.cell["agents"] if a["verb"] == agent.verb and agent.name in (a["host"], a.get("probe")))
+        ready = next((a.get("ready") or {} for a in mine), {})
         return RealToTai.from_clocks(recording.table, tai_offset_s=ready.get("tai_offset_s"))
 
-    def _finder(self, end: str, host: str) -> Finder:
-        return self.slots.finder([s["stream"] for s in self.slots.streams if s[end] == host])
+    def _launched(self, piece: pl.DataFrame, rows: Rows, take: Take) -> None:
+        """Fill the launch times of what has no schedule: they are what its sender says."""
+        launch = self.columns["launch_tai_ns"]
+        own = ~launch.valid[rows]
+        if own.any():
+            launch.values[rows[own]] = _numbers(piece, "launch_tai_ns")[take][own]
+            launch.valid[rows[own]] = True
 
     def _check_launch(self, piece: pl.DataFrame, rows: Rows, take: Take, found: RecordingFindings) -> None:
-        recorded = _numbers(piece, "launch_tai_ns")[take]
-        scheduled = self.columns["launch_tai_ns"].values[rows]
-        found.launch_mismatched += int(np.count_nonzero(recorded != scheduled))
+        """Count launch times that are not those of the table, where that has one."""
+        launch = self.columns["launch_tai_ns"]
+        differs = _numbers(piece, "launch_tai_ns")[take] != launch.values[rows]
+        found.launch_mismatched += int(np.count_nonzero(differs if self.is_scheduled else differs & launch.valid[rows]))
 
     def _schedule(self) -> None:
         """Fill what is known before anything is sent: launch = start + offset + n × period, on the talker's clock."""
-        launch = self.columns["launch_tai_ns"].values
+        launch = self.columns["launch_tai_ns"]
         for stream in self.slots.streams:
             rows = self.slots.slice_of[stream["stream"]]
-            start = int(stream.get("start_tai_ns") or self.cell["start_tai_ns"])
             n = np.arange(rows.stop - rows.start, dtype=np.int64)
             self.columns["stream"].values[rows] = stream["stream"]
             self.columns["sequence"].values[rows] = n
-            launch[rows] = n * int(stream["period_ns"]) + (start + int(stream["offset_ns"]))
-            self.columns["warmup"].values[rows] = launch[rows] < start + int(self.cell["warmup_ns"])
+            if not has_schedule(stream):
+                continue
+            start = int(stream.get("start_tai_ns") or self.cell["start_tai_ns"])
+            launch.values[rows] = n * int(stream["period_ns"]) + (start + int(stream["offset_ns"]))
+            launch.valid[rows] = True
+            self.columns["warmup"].values[rows] = launch.values[rows] < start + int(self.cell["warmup_ns"])
 
     def frame(self) -> pl.DataFrame:
         """The table. Every mask is let go as its column becomes a series."""
-        for name in ("stream", "sequence", "launch_tai_ns", "warmup", "launch_error", "late"):
+        for name in ("stream", "sequence", "warmup", "launch_error", "late"):
             self.columns[name].valid = np.ones(self.slots.total, np.bool_)
         return pl.DataFrame([self.columns.pop(name).series(name) for name in _COLUMNS])
 

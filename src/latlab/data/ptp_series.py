@@ -4,71 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from latlab.data.clock_offset import offset_between
-from latlab.data.recordings import read_recording
+from latlab.data.recordings import SCHEMAS, read_recording
 from latlab.data.run_folder import CellFolder
-
-OURS: Final = "our_offset_ns"
-OURS_HALF: Final = "our_half_ns"
-
-
-def read_ptp_series(path: Path, *, run_id: str | None = None) -> pl.DataFrame:
-    """The `ptp` table of a `*.ptp.arrow` recording, a row a question, in the order they were asked.
-
-    tai_ns, monotonic_ns: i64 ns, when the answer was in. answered: bool. state: u8, IEEE 1588's portState, 0 without an
-    answer. offset_ns, ingress_ns, path_delay_ns: i64 ns; grandmaster: u64; steps_removed: u16; frequency_ppt: i64,
-    parts per 10^12: null where unknown. A recording cut off gives the rows up to its last whole batch.
-
-    run_id: the run it must be of (None: any). LabError: there is no such file, or it is no such recording.
-    """
-    return read_recording(path, "ptp", run_id=run_id).table
 
 
 @dataclass(frozen=True)
 class PtpSeries:
-    """A port's entry in cell.json's `ptp`, and its rows within the time of the streams.
+    """A port's entry in cell.json's `ptp`, and all that was recorded of it.
 
-    rows: the table `ptp` (docs/formats.md) with `silent_ns` (Int64), the time since the last Sync that was seen to come
-    in, null before the first; for a slave whose master is started in the same run also `our_offset_ns`
-    and `our_half_ns` (Int64): by our own readings the slave's clock − its master's then, give or take the half; null
-    where nothing bounds it. complete: the recording has its end.
+    rows: the table `ptp` (docs/formats.md) from before the streams on, a row a question, in the order they were asked;
+    for a slave whose master is started in the same run also `our_offset_ns` and `our_half_ns` (Int64): by our own
+    readings the slave's clock − its master's then, give or take the half; null where nothing bounds it. window_ns: the
+    first and last instant of the streams, by the TAI of the port's host; None where no stream has begun. complete: the
+    recording has its end.
     """
 
     port: Mapping[str, Any]
     rows: pl.DataFrame
+    window_ns: tuple[int, int] | None
     complete: bool
 
 
 def read_ptp(folder: CellFolder, cell: Mapping[str, Any]) -> Iterator[PtpSeries]:
-    """Each port's series, in the order of cell.json. LabError: a recording is none."""
+    """Each port's series, in the order of cell.json; without rows where nothing was started. LabError: a recording is
+    none.
+    """
     for port in cell.get("ptp") or []:
+        if port.get("absent"):
+            yield PtpSeries(port, pl.DataFrame(pl.from_arrow(SCHEMAS["ptp"].empty_table())), None, True)
+            continue
         path = folder.recording("ptp", port["port"], "ptp")
         if not path.exists():
             continue
         found = read_recording(path, "ptp")
-        rows = with_silence(found.table)
-        first = int(cell["start_tai_ns"])
-        if first:
-            rows = rows.filter(pl.col("tai_ns").is_between(first, first + int(cell["duration_ns"])))
-        yield PtpSeries(port, _with_ours(rows, port, cell), found.complete)
+        yield PtpSeries(port, _with_ours(found.table, port, cell), _window(port, cell), found.complete)
 
 
-def with_silence(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with the time since the last Sync: of all that was recorded, before the streams, too."""
-    known = rows.with_columns(pl.col("ingress_ns").forward_fill().alias("_last"))
-    came = pl.when(pl.col("_last") != pl.col("_last").shift(1)).then(pl.col("tai_ns")).forward_fill()
-    since = pl.coalesce(came, pl.col("tai_ns").filter(pl.col("_last").is_not_null()).first())
-    silent = pl.when(pl.col("_last").is_not_null()).then(pl.col("tai_ns") - since).alias("silent_ns")
-    return known.with_columns(silent).drop("_last")
+def _window(port: Mapping[str, Any], cell: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Hosts' clocks may be apart, by 37 s where one kernel knows TAI and the other does not: each has its own start."""
+    first = int(port.get("start_tai_ns") or cell["start_tai_ns"])
+    return (first, first + int(cell["duration_ns"])) if first else None
 
 
 def _with_ours(rows: pl.DataFrame, port: Mapping[str, Any], cell: Mapping[str, Any]) -> pl.DataFrame:
+    """The rows with our own readings beside, where there are any.
+
+    A card's clock stands in `clocks` by its port; where the system's is what PTP turns, it is that of the host.
+    """
     master = port.get("master")
     if port["role"] != "slave" or master is None:
         return rows
@@ -81,6 +69,6 @@ def _with_ours(rows: pl.DataFrame, port: Mapping[str, Any], cell: Mapping[str, A
         return rows
     known = pl.Series(ours.known)
     return rows.with_columns(
-        pl.when(known).then(pl.Series(ours.estimate_ns)).alias(OURS),
-        pl.when(known).then(pl.Series(ours.half_ns)).alias(OURS_HALF),
+        pl.when(known).then(pl.Series(ours.estimate_ns)).alias("our_offset_ns"),
+        pl.when(known).then(pl.Series(ours.half_ns)).alias("our_half_ns"),
     )

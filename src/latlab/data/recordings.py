@@ -20,68 +20,83 @@ from latlab.errors import LabError
 FORMAT: Final = "1"
 
 SCHEMAS: Final[dict[str, pa.Schema]] = {
-    "sent": pa.schema(
-        [
-            ("stream", pa.uint16()),
-            ("sequence", pa.uint64()),
-            ("launch_tai_ns", pa.int64()),
-            ("wake_due_tai_ns", pa.int64()),
-            ("wake_tai_ns", pa.int64()),
-            ("submit_tai_ns", pa.int64()),
-            ("error", pa.int32()),
-            ("late", pa.uint8()),
-        ]
-    ),
-    "stamps": pa.schema(
-        [
-            ("stream", pa.uint16()),
-            ("sequence", pa.uint64()),
-            ("kind", pa.uint8()),
-            ("stamp_ns", pa.int64()),
-        ]
-    ),
-    "received": pa.schema(
-        [
-            ("stream", pa.uint16()),
-            ("sequence", pa.uint64()),
-            ("launch_tai_ns", pa.int64()),
-            ("rx_hard_phc_ns", pa.int64()),
-            ("rx_soft_real_ns", pa.int64()),
-            ("rx_user_tai_ns", pa.int64()),
-        ]
-    ),
-    "ptp": pa.schema(
-        [
-            ("tai_ns", pa.int64()),
-            ("monotonic_ns", pa.int64()),
-            ("answered", pa.bool_()),
-            ("state", pa.uint8()),
-            ("offset_ns", pa.int64()),
-            ("ingress_ns", pa.int64()),
-            ("path_delay_ns", pa.int64()),
-            ("grandmaster", pa.uint64()),
-            ("steps_removed", pa.uint16()),
-            ("frequency_ppt", pa.int64()),
-        ]
-    ),
-    "clocks": pa.schema(
-        [
-            ("tai_ns", pa.int64()),
-            ("real_ns", pa.int64()),
-            ("monotonic_ns", pa.int64()),
-            ("monotonic_raw_ns", pa.int64()),
-            ("bracket_ns", pa.int64()),
-        ]
-    ),
-    "exchanges": pa.schema(
-        [
-            ("sequence", pa.uint64()),
-            ("t1_tai_ns", pa.int64()),
-            ("t2_tai_ns", pa.int64()),
-            ("t3_tai_ns", pa.int64()),
-            ("t4_tai_ns", pa.int64()),
-        ]
-    ),
+    table: pa.schema(list(columns.items()))
+    for table, columns in {
+        "sent": {
+            "stream": pa.uint16(),
+            "sequence": pa.uint64(),
+            "launch_tai_ns": pa.int64(),
+            "wake_due_tai_ns": pa.int64(),
+            "wake_tai_ns": pa.int64(),
+            "submit_tai_ns": pa.int64(),
+            "error": pa.int32(),
+            "late": pa.uint8(),
+        },
+        "stamps": {
+            "stream": pa.uint16(),
+            "sequence": pa.uint64(),
+            "kind": pa.uint8(),
+            "stamp_ns": pa.int64(),
+        },
+        "received": {
+            "stream": pa.uint16(),
+            "sequence": pa.uint64(),
+            "launch_tai_ns": pa.int64(),
+            "rx_hard_phc_ns": pa.int64(),
+            "rx_soft_real_ns": pa.int64(),
+            "rx_user_tai_ns": pa.int64(),
+        },
+        "timer": {
+            "stream": pa.uint16(),
+            "sequence": pa.uint64(),
+            "due_tai_ns": pa.int64(),
+            "irq_tai_ns": pa.int64(),
+            "woke_tai_ns": pa.int64(),
+            "overdue": pa.bool_(),
+        },
+        "ptp": {
+            "tai_ns": pa.int64(),
+            "monotonic_ns": pa.int64(),
+            "answered": pa.bool_(),
+            "state": pa.uint8(),
+            "offset_ns": pa.int64(),
+            "ingress_ns": pa.int64(),
+            "path_delay_ns": pa.int64(),
+            "grandmaster": pa.uint64(),
+            "steps_removed": pa.uint16(),
+            "frequency_ppt": pa.int64(),
+        },
+        "trace": {
+            "tai_ns": pa.int64(),
+            "cpu": pa.uint16(),
+            "event": pa.uint8(),
+            "flags": pa.uint8(),
+            "preempt": pa.uint8(),
+            "pid": pa.int32(),
+            "subject": pa.int64(),
+            "detail": pa.int64(),
+        },
+        "tasks": {
+            "tai_ns": pa.int64(),
+            "pid": pa.int32(),
+            "comm": pa.utf8(),
+            "kernel": pa.bool_(),
+        },
+        "clocks": {
+            "tai_ns": pa.int64(),
+            "real_ns": pa.int64(),
+            "monotonic_ns": pa.int64(),
+            "monotonic_raw_ns": pa.int64(),
+            "bracket_ns": pa.int64(),
+        },
+        "exchanges": {
+            "sequence": pa.uint64(),
+            "t1_tai_ns": pa.int64(),
+            "t2_tai_ns": pa.int64(),
+            "t3_tai_ns": pa.int64(),
+            "t4_tai_ns": pa.int64(),
+        },
+    }.items()
 }
 """The columns of each table, by name."""
 

@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,16 +17,21 @@ from typing import Any, Final
 import polars as pl
 
 from latlab.data import life
+from latlab.data.cell_shape import misshapen
 from latlab.data.recordings import read_recording
 from latlab.errors import LabError, UsageError
 
 DEFAULT_ROOT: Final = Path("runs")
 RUN_FORMAT: Final = "latlab.run/1"
+CELL_FORMAT: Final = "latlab.cell/1"
+RESULT_FORMAT: Final = "latlab.result/1"
+_KEPT_ONCE: Final = "put a whole copy back, or make the run again: no recordings are there to build it from"
 
 KILLED: Final = {"what": "the lab was killed while it measured", "where": "", "remedy": "run it again"}
 """The reason of a cell that cell.json calls `running` though its lab is gone."""
 
-_PREFIX_OF_VERB: Final = {"talk": "talker", "listen": "listener", "ptp": "ptp"}
+_PREFIX_OF_VERB: Final = {"talk": "talker", "listen": "listener"}
+"""Where it is another word than the verb."""
 
 
 def write_json(path: Path, document: Any) -> None:
@@ -67,15 +72,45 @@ def _fsync(path: Path) -> None:
         os.close(descriptor)
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in `path`. LabError: it is not there or is not a JSON object."""
+def read_json(path: Path, remedy: str = "") -> dict[str, Any]:
+    """The JSON object in `path`. LabError: it is not there or is not a JSON object. remedy: what to do then."""
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(path.read_bytes().decode())
     except (OSError, ValueError) as error:
-        raise LabError(f"cannot be read: {error}", where=str(path)) from error
+        raise LabError(f"cannot be read: {error}", where=str(path), remedy=remedy) from error
     if not isinstance(document, dict):
-        raise LabError(f"expected a JSON object, found {type(document).__name__}", where=str(path))
+        raise LabError(f"expected a JSON object, found {type(document).__name__}", where=str(path), remedy=remedy)
     return document
+
+
+def read_document(path: Path, needs: Sequence[str], *, format_: str, remedy: str) -> dict[str, Any]:
+    """The JSON object in `path`, of this format and with what every one has. LabError as read_json, or it is another.
+
+    One that does not say its format is taken for this one.
+    """
+    document = read_json(path, remedy)
+    found = document.get("format", format_)
+    if found != format_:
+        raise LabError(
+            f"is of another format: expected {format_}, found {found}",
+            where=str(path),
+            remedy="read it with the latlab that wrote it: run.json names its version",
+        )
+    if lacking := [name for name in needs if name not in document]:
+        raise LabError(f"is not whole: it has no {', '.join(map(repr, lacking))}", where=str(path), remedy=remedy)
+    return document
+
+
+@contextmanager
+def reading_table(path: Path, remedy: str) -> Iterator[None]:
+    """A context in which a Parquet file is read. LabError: it cannot be. remedy: what to do then."""
+    try:
+        yield
+    except (OSError, pl.exceptions.PolarsError) as error:
+        said = " ".join(str(error).split())
+        raise LabError(
+            f"cannot be read: it is damaged, or no Parquet file: {said}", where=str(path), remedy=remedy
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -96,7 +131,11 @@ class CellFolder:
 
     def cell(self) -> dict[str, Any]:
         """cell.json; `running` becomes `interrupted` once its lab is gone. LabError: it is not there or broken."""
-        document = read_json(self.path / "cell.json")
+        path = self.path / "cell.json"
+        remedy = f"put a whole copy back, or take {self.path} out of the run: its other cells can be reported then"
+        document = read_document(path, ("slug", "repeat", "status", "streams"), format_=CELL_FORMAT, remedy=remedy)
+        if wrong := list(misshapen(document)):
+            raise LabError(f"is not whole: {'; '.join(wrong)}", where=str(path), remedy=remedy)
         if document.get("status") == "running" and not RunFolder(self.path.parents[2]).is_live():
             return document | {"status": "interrupted", "reason": KILLED}
         return document
@@ -108,7 +147,8 @@ class CellFolder:
     def facts(self, when: str) -> dict[str, Any]:
         """{host: facts} of facts-`when`.json, when = `before` or `after`; empty if they were never taken."""
         path = self._facts_path(when)
-        return read_json(path) if path.exists() else {}
+        remedy = "put a whole copy back, or remove it: the rules that rest on it are not judged then"
+        return read_json(path, remedy) if path.exists() else {}
 
     def write_facts(self, when: str, facts: Mapping[str, Any]) -> None:
         """Nothing; facts-`when`.json is written whole."""
@@ -120,8 +160,10 @@ class CellFolder:
         return self.path / f"facts-{when}.json"
 
     def prefix(self, verb: str, host: str) -> Path:
-        """What an agent is told as `recording`: `talker-HOST` for talk, `listener-HOST` for listen, `ptp-PORT`."""
-        return self.path / f"{_PREFIX_OF_VERB[verb]}-{host}"
+        """What an agent is told as `recording`: `talker-HOST` for talk, `listener-HOST` for listen, `ptp-PORT`, and
+        `ping-PROBE` and `pong-PROBE`.
+        """
+        return self.path / f"{_PREFIX_OF_VERB.get(verb, verb)}-{host}"
 
     @property
     def logs_path(self) -> Path:
@@ -148,15 +190,55 @@ class CellFolder:
         """Where the packet table is, or will be."""
         return self.path / "packets.parquet"
 
-    def packets(self) -> pl.DataFrame:
-        """The packet table. LabError: it has not been built."""
+    def tool_packets_path(self, probe: str) -> Path:
+        """Where the packets are that a tool measured: rows of the packet table, which has them, too."""
+        return self.path / f"tool-{probe}.packets.parquet"
+
+    def tool_log_path(self, probe: str) -> Path:
+        """What a tool printed, or the log that it wrote."""
+        return self.path / f"tool-{probe}.log"
+
+    @property
+    def classes_path(self) -> Path:
+        """Where it is said of each packet what is the matter with it, in the packet table's order."""
+        return self.path / "classes.parquet"
+
+    @property
+    def histogram_path(self) -> Path:
+        """Where an imported cell's bins are, of which single values are not known."""
+        return self.path / "histogram.parquet"
+
+    @property
+    def intervals_path(self) -> Path:
+        """Where an imported cell's figures of single stretches of time are."""
+        return self.path / "intervals.parquet"
+
+    def histogram(self) -> pl.DataFrame | None:
+        """The bins of an imported cell; None: it has none. LabError: they cannot be read."""
+        return self._kept(self.histogram_path)
+
+    def intervals(self) -> pl.DataFrame | None:
+        """An imported cell's figures of single stretches of time; None: it has none. LabError: they cannot be read."""
+        return self._kept(self.intervals_path)
+
+    def _kept(self, path: Path) -> pl.DataFrame | None:
+        if not path.exists():
+            return None
+        with reading_table(path, _KEPT_ONCE):
+            return pl.read_parquet(path)
+
+    def packets(self, stream: int | None = None) -> pl.DataFrame:
+        """The packet table, or one stream's rows of it. LabError: it has not been built, or cannot be read."""
         if not self.packets_path.exists():
             raise LabError(
                 "the cell has no packet table",
                 where=str(self.packets_path),
                 remedy="build it from the recordings: latlab report RUN",
             )
-        return pl.read_parquet(self.packets_path)
+        with reading_table(self.packets_path, _KEPT_ONCE):
+            if stream is None:
+                return pl.read_parquet(self.packets_path)
+            return pl.scan_parquet(self.packets_path).filter(pl.col("stream") == stream).collect()
 
 
 @dataclass(frozen=True)
@@ -225,8 +307,10 @@ class RunFolder:
         return self.path.resolve().name
 
     def run(self) -> dict[str, Any]:
-        """run.json."""
-        return read_json(self.path / "run.json")
+        """run.json. LabError: it is broken."""
+        return read_document(
+            self.path / "run.json", ("run", "name"), format_=RUN_FORMAT, remedy="put a whole copy of it back"
+        )
 
     def write_run(self, document: Mapping[str, Any]) -> None:
         """Nothing; run.json is written whole."""
@@ -266,8 +350,9 @@ class RunFolder:
         return self.path / "pictures"
 
     def result(self) -> dict[str, Any]:
-        """The result document. LabError: the run has none."""
-        return read_json(self.result_path)
+        """The result document. LabError: the run has none, or it is broken."""
+        remedy = f"make it anew: latlab report {self.path}"
+        return read_document(self.result_path, ("run", "cells", "verdict"), format_=RESULT_FORMAT, remedy=remedy)
 
     def write_result(self, document: Mapping[str, Any]) -> None:
         """Nothing; result.json is written whole."""

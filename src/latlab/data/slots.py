@@ -33,6 +33,15 @@ class Slots:
             for stream, first, last in zip(self.streams, starts[:-1], starts[1:], strict=True)
         }
 
+    @property
+    def probes(self) -> dict[str, dict[str, Mapping[str, Any]]]:
+        """{probe: {"up": stream, "down": stream}} of those whose packets are rows."""
+        found: dict[str, dict[str, Mapping[str, Any]]] = {}
+        for stream in self.streams:
+            if stream.get("probe"):
+                found.setdefault(stream["probe"], {})[stream["leg"]] = stream
+        return found
+
     def finder(self, streams: Collection[int]) -> Finder:
         """What finds the rows of these stream numbers, and refuses every other."""
         return Finder({number: self.slice_of[number] for number in streams})

@@ -1,0 +1,23 @@
+"""Anomalies: what happened to packets beside noise, class by class (docs/anomalies.md)."""
+
+from latlab.analysis.anomalies.classes import CLASSES, CODE, NAMES, NONE, AnomalyClass
+from latlab.analysis.anomalies.context import Context
+from latlab.analysis.anomalies.find import Anomalies, Episode, anomalies_document, find_anomalies
+from latlab.analysis.anomalies.judged import LateLimits
+from latlab.analysis.anomalies.thresholds import THRESHOLDS, Thresholds
+
+__all__ = [
+    "CLASSES",
+    "CODE",
+    "NAMES",
+    "NONE",
+    "THRESHOLDS",
+    "Anomalies",
+    "AnomalyClass",
+    "Context",
+    "Episode",
+    "LateLimits",
+    "Thresholds",
+    "anomalies_document",
+    "find_anomalies",
+]

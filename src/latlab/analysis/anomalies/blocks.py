@@ -1,0 +1,156 @@
+"""Robust local figures of long arrays: quantiles of stretches of equal length, and curves through them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float64 = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+Numbers = NDArray[np.float64] | NDArray[np.int64]
+
+TRIMMED: Final = 0.025
+HALF: Final = 0.5
+OF_GAUSSIAN: Final = 1.4336
+"""2 (φ(0) − φ(z)) / (½ − TRIMMED), z the quantile of 1 − TRIMMED: what block_spreads divides by."""
+QUARTER_OF_GAUSSIAN: Final = 0.3186
+"""The 25th percentile of |x|, x standard normal."""
+
+_PIECE: Final = 1 << 20
+
+
+def block_quantiles(values: Numbers, size: int, shares: Sequence[float], *, left_out: Bools | None = None) -> Float64:
+    """Quantiles of each stretch of `size` values, float64 [shares, blocks]; nearest rank; the last may be shorter.
+
+    left_out: bool [n], values that do not count. A stretch with fewer than a quarter of its values has NaN.
+    """
+    found = np.full((len(shares), -(-len(values) // size)), np.nan)
+    for first, table, there in _sorted_stretches(values, size, left_out):
+        enough = np.flatnonzero(there * 4 >= min(size, len(values)))
+        for row, share in enumerate(shares):
+            found[row, first + enough] = table[enough, _rank(share, there[enough])]
+    return found
+
+
+def block_spreads(values: Numbers, size: int, *, left_out: Bools | None = None) -> Float64:
+    """How wide each stretch's values lie, float64 [blocks]: the standard deviation, were they gaussian.
+
+    The mean of the upper half less that of the lower, both without their outer TRIMMED of all. Of packets that have
+    several ways it changes little as a few more take one of them, where differences of quantiles jump.
+    """
+    found = np.full(-(-len(values) // size), np.nan)
+    for first, table, there in _sorted_stretches(values, size, left_out):
+        enough = np.flatnonzero(there * 4 >= min(size, len(values)))
+        rows, count = table[enough], there[enough]
+        sums = np.concatenate((np.zeros((len(rows), 1)), np.nancumsum(rows, axis=1)), axis=1)
+        cuts = [_rank(share, count) for share in (TRIMMED, HALF, HALF, 1 - TRIMMED)]
+        lower, upper = ((np.arange(len(rows)), cut) for cut in (cuts[0], cuts[1]))
+        below = (sums[upper] - sums[lower]) / np.maximum(cuts[1] - cuts[0], 1)
+        lower, upper = ((np.arange(len(rows)), cut) for cut in (cuts[2], cuts[3] + 1))
+        above = (sums[upper] - sums[lower]) / np.maximum(cuts[3] + 1 - cuts[2], 1)
+        found[first + enough] = (above - below) / OF_GAUSSIAN
+    return found
+
+
+def _sorted_stretches(
+    values: Numbers, size: int, left_out: Bools | None
+) -> Iterator[tuple[int, Float64, NDArray[np.int64]]]:
+    """Pieces of many stretches: the number of the first, its values in order with NaN last, and how many there are."""
+    blocks = -(-len(values) // size)
+    per = max(1, _PIECE // size)
+    for first in range(0, blocks, per):
+        last = min(first + per, blocks)
+        piece = np.full((last - first) * size, np.nan)
+        inside = slice(first * size, min(last * size, len(values)))
+        count = inside.stop - inside.start
+        piece[:count] = values[inside]
+        if left_out is not None:
+            piece[:count][left_out[inside]] = np.nan
+        table = piece.reshape(-1, size)
+        table.sort(axis=1)
+        yield first, table, size - np.isnan(table).sum(axis=1)
+
+
+def _rank(share: float, count: NDArray[np.int64]) -> NDArray[np.int64]:
+    rank: NDArray[np.int64] = np.maximum(np.ceil(share * count).astype(np.int64) - 1, 0)
+    return rank
+
+
+def filled(values: Float64) -> Float64:
+    """The values, NaN replaced by what lies on the straight line between its neighbours; 0 where there are none."""
+    known = np.flatnonzero(~np.isnan(values))
+    if not len(known):
+        return np.zeros_like(values)
+    return values if len(known) == len(values) else np.interp(np.arange(len(values)), known, values[known])
+
+
+def running_median(values: Float64, reach: int) -> Float64:
+    """The median of each value and `reach` neighbours on either side, float64 [n]; the ends are mirrored."""
+    return running_quantile(values, reach, HALF)
+
+
+def running_quantile(values: Float64, reach: int, share: float) -> Float64:
+    """A quantile (nearest rank) of each value and `reach` neighbours on either side; the ends are mirrored."""
+    if len(values) == 0 or reach == 0:
+        return values
+    width = 2 * reach + 1
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(values, reach, mode="symmetric"), width)
+    rank = int(np.ceil(share * width)) - 1
+    found = np.empty_like(values)
+    for first in range(0, len(values), _PIECE // width + 1):
+        piece = slice(first, first + _PIECE // width + 1)
+        found[piece] = np.partition(windows[piece], rank, axis=1)[:, rank]
+    return found
+
+
+def through_middles(levels: Float64, size: int, n: int) -> Float64:
+    """The broken line through the levels at their stretches' middles, float64 [n]; level beyond the first and last."""
+    curve = np.empty(n)
+    if len(levels) == 1:
+        curve[:] = levels[0]
+        return curve
+    middles = (np.arange(len(levels)) + 0.5) * size - 0.5
+    middles[-1] = ((len(levels) - 1) * size + n - 1) / 2
+    for first in range(0, n, _PIECE):
+        last = min(first + _PIECE, n)
+        curve[first:last] = np.interp(np.arange(first, last), middles, levels)
+    return curve
+
+
+def spread_over(levels: Float64, size: int, n: int) -> NDArray[np.float32]:
+    """Each stretch's figure for each of its values, float32 [n]."""
+    return np.repeat(levels.astype(np.float32), size)[:n]
+
+
+def robust_scale(values: Float64) -> float:
+    """1.4826 × the median distance from the median: the standard deviation, were they gaussian. 0 of nothing."""
+    if len(values) == 0:
+        return 0.0
+    return float(1.4826 * np.median(np.abs(values - np.median(values))))
+
+
+def scatter_about_line(values: Float64, lag: int = 1) -> float:
+    """How much values scatter, whatever they slowly do: by their second differences over `lag`, of the quieter part.
+
+    The standard deviation, were they independent and gaussian; 0 of too few.
+    """
+    second = values[2 * lag :] - 2 * values[lag:-lag] + values[: -2 * lag]
+    return float(np.quantile(np.abs(second), 0.25)) / QUARTER_OF_GAUSSIAN / 6**0.5 if len(second) else 0.0
+
+
+def shorth(values: Float64) -> float:
+    """The median of the shortest interval that has half of the values: where most of them are."""
+    ordered = np.sort(values)
+    half = len(ordered) // 2
+    first = int(np.argmin(ordered[half:] - ordered[: len(ordered) - half]))
+    return float(np.median(ordered[first : first + half + 1]))
+
+
+def runs(flags: Bools) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where stretches of True begin and where they end (excluded), ascending."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False]))))
+    return edges[::2], edges[1::2]

@@ -1,0 +1,219 @@
+"""What is on record of the clocks while all latencies moved: PTP's own offset, and our comparison's bounds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from latlab.analysis.anomalies.signals import Signals
+from latlab.analysis.anomalies.stages import one_way_stamps
+from latlab.analysis.metrics import BOUND
+from latlab.analysis.ptp import MASTER, SLAVE, STATES
+from latlab.analysis.words import duration
+
+Int64 = NDArray[np.int64]
+Float64 = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+ALIKE = 0.8
+"""Least correlation of two courses that are one."""
+AS_LARGE = (0.4, 2.5)
+"""How much larger one of them may be."""
+READINGS_LEAST = 4
+FLAT = 0.35
+"""A course that varies by less than this share of its mean has one level only, as between a step and the step back."""
+NEARLY_FURTHEST = 0.9
+NO_RECORD = "no record"
+
+
+@dataclass(frozen=True)
+class Records:
+    """excluded: the bounds leave the clocks no room to have moved so far. supported: a record shows that they did.
+
+    evidence, text: what is on record.
+    """
+
+    excluded: bool
+    supported: bool
+    evidence: Mapping[str, Any]
+    text: str
+
+
+def records_of(signals: Signals, at_ns: Int64, off_ns: Float64, tolerance_ns: float) -> Records:
+    """What is on record about a movement of the level.
+
+    at_ns: instants, TAI, ascending; off_ns: how far the level was off then, without the noise of single stretches.
+    tolerance_ns: what may be noise.
+    """
+    ptp, offset = _ptp(signals, at_ns, off_ns)
+    own, half = _own(signals, at_ns, off_ns, tolerance_ns)
+    compared = _seen(signals.context.clocks, at_ns)
+    taken_off = _seen(signals.context.taken_off, at_ns)
+    evidence = {
+        "ptp": ptp,
+        "comparison": own,
+        "clock_bound_ns": half,
+        **({"ptp_offset": offset} if offset else {}),
+        **({"compared": {"by": signals.context.clocks_of, **compared}} if compared else {}),
+        **({"taken_off": {"by": signals.context.clocks_of, **taken_off}} if taken_off else {}),
+    }
+    said = _ptp_text(ptp, offset) + _own_text(own, half, compared, signals.context.clocks_of, ptp)
+    if taken_off and taken_off["min_ns"] != taken_off["max_ns"]:
+        by = _by(signals.context.clocks_of)
+        said += f"; what our own comparison{by} saw of the clocks meanwhile, {_range(taken_off)}, is taken off already"
+    return Records(own == "excludes", "agrees" in (ptp, own), evidence, said)
+
+
+def _ptp(signals: Signals, at_ns: Int64, off_ns: Float64) -> tuple[str, dict[str, Any] | None]:
+    """`agrees`, `differs`, `shows nothing` or `no record`; and what PTP's own offset was meanwhile."""
+    rows = signals.context.ptp
+    if rows is None:
+        return NO_RECORD, None
+    known = rows.filter(pl.col("offset_ns").is_not_null())
+    at = known["tai_ns"].to_numpy()
+    inside = (at >= at_ns[0]) & (at <= at_ns[-1])
+    if np.count_nonzero(inside) < READINGS_LEAST:
+        return NO_RECORD, None
+    offset = known["offset_ns"].to_numpy().astype(np.float64)
+    usual = _usual(offset, inside)
+    verdict, alike = _compared(np.interp(at_ns, at, offset - usual), off_ns)
+    return verdict, {
+        "of": signals.context.ptp_of,
+        "readings": int(np.count_nonzero(inside)),
+        "min_ns": round(float(offset[inside].min())),
+        "max_ns": round(float(offset[inside].max())),
+        "usual_ns": round(usual),
+        "correlation": None if alike is None else round(alike, 2),
+        "states": _states(rows, int(at_ns[0]), int(at_ns[-1])),
+    }
+
+
+def _states(rows: pl.DataFrame, first: int, last: int) -> dict[str, int]:
+    """{state of the port: readings} between two instants, those without an offset included."""
+    if "state" not in rows.columns:
+        return {}
+    states = rows.filter(pl.col("tai_ns").is_between(first, last))["state"].to_list()
+    return {STATES.get(code, str(code)): count for code, count in sorted(Counter(states).items(), reverse=True)}
+
+
+def _ptp_text(verdict: str, offset: Mapping[str, Any] | None) -> str:
+    if offset is None:
+        return ""
+    said = {
+        "agrees": "; PTP's record agrees",
+        "differs": "; PTP's record tells of another movement",
+        "shows nothing": "; PTP's record shows nothing of it",
+    }[verdict]
+    where = f" at {offset['of']}" if offset["of"] else ""
+    alike = f", correlation {offset['correlation']:.2f}" if offset["correlation"] is not None else ""
+    followed = {STATES[SLAVE], STATES[MASTER]}
+    others = ", ".join(f"{state} in {count}" for state, count in offset["states"].items() if state not in followed)
+    return (
+        f"{said}: its offset{where} was {_range(offset)} meanwhile, {signed(offset['usual_ns'])} as a rule "
+        f"({offset['readings']} readings{alike}{f'; its port was {others}' if others else ''})"
+    )
+
+
+def _own_text(own: str, half: int | None, compared: Mapping[str, Any] | None, by: str, ptp: str) -> str:
+    to = "" if half is None else f" to ± {duration(half)}"
+    if own == "agrees":
+        seen = f", {_range(compared)}{f' ± {duration(half)}' if half else ''}" if compared else ""
+        return f"; our own comparison of the clocks{_by(by)} shows it too{seen}"
+    if own == "allows":
+        return f"; the clocks' bound allows it: they are known{to}{_by(by)}"
+    if own == "excludes":
+        return f"; the clocks did not move so far: they are bounded more narrowly,{to}{_by(by)}"
+    return "; nothing bounds the clocks" if ptp == NO_RECORD else ""
+
+
+def _by(what: str) -> str:
+    return f" ({what})" if what else ""
+
+
+def _range(found: Mapping[str, Any]) -> str:
+    return f"{signed(found['min_ns'])} to {signed(found['max_ns'])}"
+
+
+def signed(ns: float) -> str:
+    """A duration with its sign: "+59.8 µs"."""
+    return f"{'−' if ns < 0 else '+' if ns > 0 else ''}{duration(abs(ns))}"
+
+
+def _seen(clocks: pl.DataFrame | None, at_ns: Int64) -> dict[str, int] | None:
+    """How far apart our comparison saw the clocks between these instants: the middle of its bounds; None if it did not.
+
+    min_ns, max_ns, and how many times it looked.
+    """
+    if clocks is None:
+        return None
+    inside = clocks.filter(pl.col("at_tai_ns").is_between(int(at_ns[0]), int(at_ns[-1])))
+    if inside.is_empty():
+        return None
+    middle = (inside["lower_ns"] + inside["upper_ns"]).to_numpy() / 2
+    return {"min_ns": round(float(middle.min())), "max_ns": round(float(middle.max())), "looks": inside.height}
+
+
+def _usual(offset: Float64, inside: Bools) -> float:
+    """The record's own level before and after; where there is neither, its least."""
+    outside = offset[~inside]
+    return float(np.median(outside)) if len(outside) >= READINGS_LEAST else float(offset[0])
+
+
+def _compared(course: Float64, off: Float64) -> tuple[str, float | None]:
+    """`agrees`, `differs` or `shows nothing`; and the correlation, None where one of the two does not move.
+
+    Where both have one level only, nothing that is in them is correlated: the levels are compared.
+    """
+    alike = float(np.corrcoef(course, off)[0, 1]) if np.std(course) and np.std(off) else None
+    if np.abs(course).max() < 0.3 * np.abs(off).max():
+        return "shows nothing", alike
+    levels = float(course.mean()), float(off.mean())
+    if np.std(course) < FLAT * abs(levels[0]) and np.std(off) < FLAT * abs(levels[1]):
+        return ("agrees" if AS_LARGE[0] <= levels[0] / levels[1] <= AS_LARGE[1] else "differs"), alike
+    if alike is None:
+        return "differs", None
+    ratio = float(np.std(course) / np.std(off))
+    return ("agrees" if alike >= ALIKE and AS_LARGE[0] <= ratio <= AS_LARGE[1] else "differs"), alike
+
+
+def _own(signals: Signals, at_ns: Int64, off_ns: Float64, tolerance_ns: float) -> tuple[str, int | None]:
+    """`agrees`, `allows`, `excludes` or `no record`; and half the interval the clocks are bounded to, ns.
+
+    The offset may be anywhere in its interval before the movement, and during it: it may change by a whole one.
+    """
+    clocks = signals.context.clocks
+    if clocks is not None and clocks.height:
+        at = clocks["at_tai_ns"].to_numpy()
+        lower, upper = (clocks[name].to_numpy().astype(np.float64) for name in ("lower_ns", "upper_ns"))
+        middle, half = (lower + upper) / 2, (upper - lower) / 2
+        inside = (at >= at_ns[0]) & (at <= at_ns[-1])
+        course = np.interp(at_ns, at, middle - _usual(middle, inside))
+        bound = float(np.median(half))
+        if _compared(course, off_ns)[0] == "agrees":
+            return "agrees", round(bound)
+    else:
+        known = _bounds(signals, at_ns)
+        if known is None:
+            return NO_RECORD, None
+        course, bound = np.zeros(len(off_ns)), known
+    beyond = np.abs(off_ns - course) - 2 * bound
+    return ("excludes" if np.quantile(beyond, NEARLY_FURTHEST) > tolerance_ns else "allows"), round(bound)
+
+
+def _bounds(signals: Signals, at_ns: Int64) -> float | None:
+    """How far the two clocks may be off, either way, by the packets' own bounds; None where nothing says so."""
+    rows = signals.rows
+    stamps = one_way_stamps(rows)
+    # NICs' timestamps are not bounded by what is known of the hosts' clocks.
+    if BOUND not in rows.columns or (stamps and stamps[1] == "rx_hard"):
+        return None
+    first, last = np.searchsorted(signals.launch_ns, [at_ns[0], at_ns[-1]])
+    bounds = rows[BOUND][int(signals.row[first]) : int(signals.row[max(first, last - 1)]) + 1]
+    found = bounds.median()
+    return None if bounds.null_count() == len(bounds) or found is None else float(found)  # type: ignore[arg-type]

@@ -1,0 +1,91 @@
+"""What shows in the order of packets and in counts: losses in a row, packets overtaken, copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from latlab.analysis.anomalies.blocks import runs
+from latlab.analysis.anomalies.found import Found, Seen, consecutive, packets
+from latlab.analysis.words import duration
+
+Int64 = NDArray[np.int64]
+
+
+def find_loss_bursts(seen: Seen) -> Iterator[Found]:
+    """Packets that the kernel took and that never arrived, several in a row.
+
+    So many that single losses, each for itself, would hardly ever make a row like it in this stream.
+    """
+    signals = seen.signals
+    rows = signals.rows
+    lost = rows.select((pl.col("send_error") == 0) & pl.col("arrival").is_null()).to_series().fill_null(False)
+    lost_rows = lost.to_numpy().copy()
+    lost_rows[: signals.warmup] = False
+    begins, ends = runs(lost_rows)
+    lengths = ends - begins
+    sent = int(rows["send_error"].eq(0).sum())
+    least = _least_burst(len(begins), sent, signals.thresholds.burst, signals.thresholds.chance)
+    for begin, end in zip(begins[lengths >= least].tolist(), ends[lengths >= least].tolist(), strict=True):
+        count = end - begin
+        lasted = count * signals.context.period_ns
+        evidence = {
+            "lost": count,
+            "length_ns": lasted,
+            "single_losses": int((lengths < least).sum()),
+            "least": least,
+            "until_the_end": bool(end == rows.height),
+        }
+        ending = ", the last of the stream" if end == rows.height else ""
+        text = f"loss burst of {duration(lasted)}: {packets(count)} in a row never arrived{ending}"
+        yield Found("loss_burst", begin, end - 1, np.arange(begin, end), float(count), evidence, text)
+
+
+def _least_burst(rows_of_losses: int, sent: int, least: int, chance: float) -> int:
+    """How many losses in a row are a burst: of independent ones fewer than `chance` such rows are to be expected."""
+    rate = rows_of_losses / max(sent, 1)
+    if rate >= 1:
+        return least
+    while rate > 0 and sent * rate**least > chance and least < 64:
+        least += 1
+    return least
+
+
+def find_reordered(seen: Seen) -> Iterator[Found]:
+    """Packets that arrived after one with a larger sequence number (RFC 4737 §3.3)."""
+    rows = seen.signals.rows
+    arrived = (
+        rows.lazy().with_row_index("row").filter(pl.col("arrival").is_not_null()).select("row", "arrival").collect()
+    )
+    row, arrival = arrived["row"].to_numpy().astype(np.int64), arrived["arrival"].to_numpy()
+    if (arrival[1:] > arrival[:-1]).all():
+        return
+    in_order = np.empty_like(row)
+    in_order[arrival.astype(np.int64)] = row
+    largest = np.maximum.accumulate(in_order)
+    place = np.flatnonzero(in_order < largest)
+    behind = in_order[place]
+    # RFC 4737 §4.2.1: how many places after the first packet that overtook it.
+    extent = place - np.searchsorted(largest, behind, side="right")
+    order = np.argsort(behind)
+    behind, extent = behind[order], extent[order]
+    counted = behind >= seen.signals.warmup
+    behind, extent = behind[counted], extent[counted]
+    for whose in consecutive(behind):
+        most = int(extent[np.searchsorted(behind, whose)].max())
+        evidence = {"extent": most, "packets": len(whose)}
+        text = f"{packets(len(whose))} overtaken by up to {packets(most)}"
+        yield Found("reorder", int(whose[0]), int(whose[-1]), whose, float(most), evidence, text)
+
+
+def find_duplicates(seen: Seen) -> Iterator[Found]:
+    """Copies, of which the recording has a count and no more."""
+    copies = seen.signals.context.duplicated
+    if copies:
+        evidence = {"copies": copies, "received": len(seen.signals.row)}
+        text = f"{copies} further {'copy' if copies == 1 else 'copies'} arrived; of which packets was not recorded"
+        last = max(seen.signals.rows.height - 1, 0)
+        yield Found("duplicate", 0, last, np.empty(0, np.int64), float(copies), evidence, text, packets=copies)

@@ -1,0 +1,108 @@
+"""From when on a packet of a stream counted as late: the limits that its own noise has drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from math import log
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latlab.analysis.anomalies.bursts import Bursts
+from latlab.analysis.anomalies.signals import Signals
+from latlab.analysis.anomalies.thresholds import Thresholds
+
+OF_EXPONENTIAL: Final = 0.8462
+"""The spread (`blocks.block_spreads`) of exponential values whose mean is 1."""
+NEAR: Final = 0.01
+"""The last share of the tail that is looked at, as in `limit.TAIL`; further out it is reckoned."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """What moves over a run, in ns: its least, its median over all judged packets, its greatest."""
+
+    least: int
+    middle: int
+    greatest: int
+
+
+@dataclass(frozen=True)
+class LateLimits:
+    """What a packet of one stream was held against. What is a Span moves with the stream over the run.
+
+    packets: how many were judged, launched every period_ns. until: the last timestamp that the stream has; latency is
+    from the launch to it. usual_ns: the usual latency around a packet. above_ns: by how much more than that noise may
+    make it longer. from_ns: the two together, the latency from which on a packet is late. sender_share, sender_ns: a
+    late packet is the talker's if it lost that share of its lateness, and more than this, before it was submitted, be
+    it by the way's limit or by the talker's own (`senders`); None without `wake` and `submit`. spread_ns: how wide
+    packets lie. exponential_ns: by how much more than usual a packet would be late if noise of that spread had an
+    exponential tail. largest_ns: the longest latency of a packet that was judged. bursts: of packets that came in
+    bursts, where many did.
+    """
+
+    packets: int
+    period_ns: int
+    until: str
+    usual_ns: Span
+    above_ns: Span
+    from_ns: Span
+    sender_share: float
+    sender_ns: Span | None
+    spread_ns: int
+    exponential_ns: int
+    largest_ns: int
+    bursts: Bursts | None = None
+
+    @property
+    def heavy(self) -> bool:
+        """Whether the noise's tail is heavier than an exponential one, and single packets are late from further on."""
+        return self.above_ns.middle > self.exponential_ns
+
+    @property
+    def out_of_reach(self) -> bool:
+        """Whether a heavy tail puts the limit beyond all that was measured, so that no single packet could be late."""
+        return self.heavy and self.from_ns.middle > self.largest_ns
+
+    def document(self) -> Mapping[str, Any]:
+        """It, ready for JSON: its fields, `heavy` and `out_of_reach`."""
+        bursts = self.bursts.document() if self.bursts else None
+        return asdict(self) | {"heavy": self.heavy, "out_of_reach": self.out_of_reach, "bursts": bursts}
+
+
+def late_limits(signals: Signals) -> LateLimits | None:
+    """Those of one stream; None where no packet of it was judged."""
+    if not len(signals.row):
+        return None
+    share, sender = signals.thresholds.sender, signals.sender
+    return LateLimits(
+        packets=len(signals.row),
+        period_ns=signals.context.period_ns,
+        until=signals.stages.stamps[-1],
+        usual_ns=_span(signals.level_ns),
+        above_ns=_span(signals.limit_ns),
+        from_ns=_span(signals.level_ns + signals.limit_ns),
+        sender_share=share,
+        sender_ns=_span(np.minimum(share * signals.limit_ns, sender.limit_ns)) if sender else None,
+        spread_ns=round(signals.spread_ns),
+        exponential_ns=round(exponential_limit_ns(signals.spread_ns, len(signals.row), signals.thresholds)),
+        largest_ns=round(float((signals.level_ns + signals.late_ns).max())),
+        bursts=signals.bursts,
+    )
+
+
+def exponential_limit_ns(spread_ns: float, n: int, thresholds: Thresholds) -> float:
+    """Where an exponential tail comes down to `false_alarms` of n packets, with the same safety as any, ns.
+
+    From the median (ln 2) on: ln(1/NEAR) to the last percentile, and `tail_safety` times as far as from there to the
+    share.
+    """
+    near, far = log(1 / NEAR), log(n / thresholds.false_alarms)
+    reach = near - log(2) + thresholds.tail_safety * max(0.0, far - near)
+    return max(reach * spread_ns / OF_EXPONENTIAL, float(thresholds.least_ns))
+
+
+def _span(values: NDArray[np.float32] | NDArray[np.float64]) -> Span:
+    return Span(round(float(values.min())), round(float(np.median(values))), round(float(values.max())))

@@ -1,0 +1,224 @@
+"""What moves all packets together: clocks that are steered or stepped, and a path that takes longer or less long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latlab.analysis.anomalies.blocks import running_median, runs, shorth
+from latlab.analysis.anomalies.clock_records import Records, records_of
+from latlab.analysis.anomalies.course import Course, course_of, one_way_ns, tolerance_ns
+from latlab.analysis.anomalies.found import Found, Seen, packets
+from latlab.analysis.anomalies.stages import PATH
+from latlab.analysis.anomalies.usual import change_point
+from latlab.analysis.words import duration
+
+Int64 = NDArray[np.int64]
+Float64 = NDArray[np.float64]
+
+EDGE = 0.6
+"""An episode goes on outward while the level is off by this share of what begins one."""
+FLAT, FLAT_SCATTER = 0.35, 3.5
+SHARP = 0.7
+BRIDGE = 0.25
+MONOTONE = 0.9
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Stretches begin to end (excluded) whose level was off, and how.
+
+    off_ns: float64, a value each stretch, without the noise of single ones. kind: `step`, `swing` or `drift`.
+    """
+
+    begin: int
+    end: int
+    off_ns: Float64
+    kind: str
+
+
+def find_levels(seen: Seen) -> Iterator[Found]:
+    """Clock swings, drifts and steps, and changes of the path."""
+    one_way = one_way_ns(seen)
+    course = course_of(seen, one_way)
+    if course is None:
+        return
+    tolerance = tolerance_ns(seen, course)
+    line = _drift(course, tolerance, seen.signals.thresholds.drift_share)
+    if line is not None:
+        yield _told(seen, course, Moved(0, len(line), line - line[0], "drift"), one_way, line - line[0])
+        return
+    base = shorth(course.coarse)
+    off = course.fine - base
+    calm = np.abs(off) <= tolerance
+    # Where the level is what it usually is, so is that of the fastest packets.
+    fast = course.fast - float(np.median(course.fast[calm] if calm.any() else course.fast))
+    fast = running_median(fast, course.per // 2)
+    for begin, end in _episodes(seen, course.coarse - base, tolerance):
+        one = _told(seen, course, _shaped(seen, course, off, begin, end, tolerance), one_way, fast)
+        if not _is_told(seen, one):
+            yield one
+
+
+def _is_told(seen: Seen, one: Found) -> bool:
+    """Whether half of it is in a shift that was found already."""
+    shifts = [other for other in seen.found if "kind" in other.evidence]
+    both = sum(max(0, min(one.last, other.last) + 1 - max(one.first, other.first)) for other in shifts)
+    return 2 * both > one.last + 1 - one.first
+
+
+def _drift(course: Course, tolerance: float, share: float) -> Float64 | None:
+    """The straight line on which the level goes all the time, float64 [stretches]; None where it does not."""
+    coarse, half = course.coarse, len(course.coarse) // 2
+    steps = (coarse[half:] - coarse[: len(coarse) - half]) / half
+    slope = float(np.median(steps))
+    rise = abs(slope) * (len(coarse) - 1)
+    left = coarse - slope * np.arange(len(coarse))
+    spread = float(np.quantile(left, 0.95) - np.quantile(left, 0.05))
+    if rise < 2 * tolerance or spread > share * rise or np.mean(np.sign(steps) == np.sign(slope)) < MONOTONE:
+        return None
+    middle = (np.arange(len(course.fine)) - (course.per - 1) / 2) / course.per
+    line: Float64 = np.median(left) + slope * middle
+    return line
+
+
+def _episodes(seen: Seen, off: Float64, tolerance: float) -> Iterator[tuple[int, int]]:
+    """Points begin to end (excluded) at which the level is off, both lobes of a wave together."""
+    begins, ends = runs(np.abs(off) > tolerance)
+    spans: list[tuple[int, int]] = []
+    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+        if spans:
+            before, last = spans[-1]
+            opposite = np.sign(off[last - 1]) != np.sign(off[begin])
+            gap = max(1, BRIDGE * min(last - before, end - begin)) if opposite else 1
+            if begin - last <= gap:
+                spans[-1] = before, end
+                continue
+        spans.append((begin, end))
+    least = seen.signals.thresholds.level_length_ns // seen.signals.thresholds.level_ns
+    yield from (span for span in spans if span[1] - span[0] >= least)
+
+
+def _shaped(seen: Seen, course: Course, off: Float64, begin: int, end: int, tolerance: float) -> Moved:
+    """The stretches of an episode, and whether it is a step or a swing."""
+    first, last = course.stretch(begin), min(course.stretch(end), len(off))
+    if end * course.per + course.per > len(off):
+        last = len(off)
+    smooth = running_median(off, 1)
+    edge = EDGE * tolerance
+    sign_first = np.sign(np.median(off[first : first + course.per]))
+    sign_last = np.sign(np.median(off[last - course.per : last]))
+    while first > 0 and smooth[first - 1] * sign_first > edge:
+        first -= 1
+    while first < last - 1 and smooth[first] * sign_first <= edge:
+        first += 1
+    while last < len(off) and smooth[last] * sign_last > edge:
+        last += 1
+    while last > first + 1 and smooth[last - 1] * sign_last <= edge:
+        last -= 1
+    inside = running_median(off, course.per // 2)[first:last]
+    whole = [course.coarse[point] for point in range(begin + 1, end - 1)] or inside.tolist()
+    plateau = abs(float(np.median(inside)))
+    flat = float(np.quantile(whole, 0.9) - np.quantile(whole, 0.1))
+    is_flat = flat <= max(FLAT * plateau, FLAT_SCATTER * course.scatter_ns)
+    sharp = [_is_sharp(off, place, plateau, course.per) for place in (first, last) if 0 < place < len(off)]
+    return Moved(first, last, inside, "step" if is_flat and sharp and all(sharp) else "swing")
+
+
+def _is_sharp(off: Float64, place: int, plateau: float, per: int) -> bool:
+    """Whether the level changes by most of the plateau around there, at once but for the stretch it happens in."""
+    most, reach = 0.0, max(1, per // 2)
+    for at in range(max(1, place - 2), min(place + 2, len(off) - 2) + 1):
+        before, after = off[max(0, at - reach) : at], off[at + 1 : at + 1 + reach]
+        most = max(most, abs(float(np.median(after) - np.median(before))))
+    return most >= SHARP * plateau
+
+
+def _told(seen: Seen, course: Course, moved: Moved, one_way: Float64, fast_ns: Float64) -> Found:
+    """The episode, with what the clocks' records say of it. fast_ns: how far the fastest packets moved, by stretch."""
+    return told(seen, course, moved, _places(course, moved, one_way, len(seen.signals.row)), one_way, fast_ns)
+
+
+def told(
+    seen: Seen,
+    course: Course,
+    moved: Moved,
+    places: tuple[int, int],
+    one_way: Float64,
+    fast_ns: Float64,
+    rows: Int64 | None = None,
+) -> Found:
+    """The same, of judged packets from one place to another (excluded); rows: those that are in it, None for all."""
+    signals = seen.signals
+    begin, end = places
+    off = moved.off_ns
+    peak = float(off[np.argmax(np.abs(off))])
+    middles = np.minimum((np.arange(moved.begin, moved.end) * course.size + course.size // 2), len(signals.row) - 1)
+    records = records_of(signals, signals.launch_ns[middles], off, tolerance_ns(seen, course))
+    most = np.abs(off) >= 0.5 * abs(peak)
+    parallel = float(np.median(fast_ns[moved.begin : moved.end][most] / off[most]))
+    by_clocks = not records.excluded and parallel >= signals.thresholds.parallel
+    by_clock = {"step": "clock_step"}.get(moved.kind, "clock_swing") if records.supported else "unexplained"
+    name = by_clock if by_clocks else "path_change"
+    lasted = int(signals.launch_ns[end - 1] - signals.launch_ns[begin]) + signals.context.period_ns
+    # Over a second's worth of stretches, so that noise makes no rate.
+    steps = off[course.per :: course.per] - off[: -course.per : course.per] if len(off) > course.per else np.zeros(1)
+    fastest = float(np.abs(steps).max()) / (course.per * course.size * signals.context.period_ns) * 1e9
+    evidence: dict[str, Any] = {
+        "kind": moved.kind,
+        "peak_ns": round(peak),
+        "pk_pk_ns": round(float(off.max() - min(off.min(), 0.0) if off.max() > 0 else -off.min())),
+        "length_ns": lasted,
+        "fastest_ppb": round(fastest),
+        "below_zero": int((one_way[begin:end] < 0).sum()),
+        "parallel": round(parallel, 2),
+        "where": PATH,
+        **records.evidence,
+    }
+    row = signals.row
+    text = _text(name, moved.kind, peak, evidence, lasted, records)
+    first = signals.warmup if begin == 0 and not seen.started else int(row[begin])
+    return Found(name, first, int(row[end - 1]), rows, abs(peak), evidence, text)
+
+
+def _text(name: str, kind: str, peak: float, evidence: dict[str, Any], lasted: int, records: Records) -> str:
+    size = f"{'+' if peak > 0 else '−'}{duration(abs(peak))}"
+    if kind == "drift":
+        moved = f"all latencies drifted by {size} within {duration(lasted)}"
+    elif kind == "step":
+        moved = f"all latencies jumped by {size}, for {duration(lasted)}"
+    else:
+        moved = f"all latencies moved by up to {size} within {duration(lasted)}"
+    below = f", so that {packets(evidence['below_zero'])} arrived before leaving" if evidence["below_zero"] else ""
+    like = {
+        "clock_step": ", as when a clock is stepped",
+        "clock_swing": ", as when a clock is steered" if kind != "drift" else ", as clocks of different rates do",
+    }.get(name, "")
+    if name == "path_change" and not records.excluded:
+        return f"{moved}{below}, but not the fastest packets: that is no clock"
+    if name == "unexplained":
+        return f"{moved}{below}, by the clocks or by the path: no record shows a clock that did so{records.text}"
+    return f"{moved}{below}{like}{records.text}"
+
+
+def _places(course: Course, moved: Moved, one_way: Float64, n: int) -> tuple[int, int]:
+    """The judged packets from which and to which (excluded) it goes; of a step to the packet."""
+    begin, end = moved.begin * course.size, min(moved.end * course.size, n)
+    if moved.kind == "step":
+        if begin > 0:
+            begin = _step_place(one_way, begin, course.size)
+        if end < n:
+            end = _step_place(one_way, end, course.size)
+    return begin, max(end, begin + 1)
+
+
+def _step_place(one_way: Float64, near: int, size: int) -> int:
+    first = max(0, near - 2 * size)
+    values = one_way[first : near + 2 * size]
+    known = np.flatnonzero(~np.isnan(values))
+    at = change_point(values[known])
+    return near if at is None else first + int(known[at])

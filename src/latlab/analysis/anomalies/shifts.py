@@ -1,0 +1,235 @@
+"""What moves all packets for a moment: for longer than a stall, and for less long than a level is looked at.
+
+The usual latency around a packet follows whatever lasts for a stretch, so that no packet of it is late by itself; the
+course of the level begins at `level_length_ns`. Between the two are shifts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import exp, inf, log
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latlab.analysis.anomalies.blocks import (
+    block_quantiles,
+    filled,
+    running_median,
+    runs,
+    scatter_about_line,
+)
+from latlab.analysis.anomalies.classes import NONE
+from latlab.analysis.anomalies.course import Course, one_way_ns
+from latlab.analysis.anomalies.found import Found, Seen
+from latlab.analysis.anomalies.levels import Moved, told
+from latlab.analysis.anomalies.limit import lattice_ns
+
+Int64 = NDArray[np.int64]
+Float64 = NDArray[np.float64]
+
+STRETCH_LEAST: Final = 16
+"""Packets: half of those whose median the usual latency is, so that one that lasts as long has a whole one anywhere."""
+SHORTEST: Final = 2
+"""So many times as long as a shift may be the stream is at least."""
+SCATTER_OF_ALL: Final = 1.4826
+"""Of a gaussian the standard deviation over the median distance from 0."""
+BESIDE: Final = 5
+"""So many stretches on either side tell what was before and after, half of the longest shift at least."""
+STILL, STILL_SCATTER = 0.35, 3.0
+"""Before and after the level goes by at most this share of the shift, or so many times its scatter."""
+BACK: Final = 0.35
+"""And after it is off from before by this share at most."""
+LATTICE: Final = 2
+"""Medians of what comes in steps jump by one or two of them by chance."""
+MIDDLE: Final = 0.5
+"""Of the way."""
+FOOT: Final = 2.0
+"""So many spreads above the usual level few packets lie by chance."""
+BENT: Final = 4
+"""So many of its stretches, two of those whose median the usual latency is."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """A stream as shifts are looked for in it.
+
+    course: of half stretches. off_ns, fast_ns float64 [stretches]: how far the level, and the fastest packets, were off
+    from those within `level_length_ns`. one_way_ns, above_ns float64 [n]: of each judged packet, and beyond that level;
+    latency_ns: to its last timestamp. scatter_ns: of off_ns, as noise has it; tolerance_ns: what may be noise. reach:
+    stretches in `level_length_ns`; side: as many on either side tell what was before and after.
+    """
+
+    course: Course
+    off_ns: Float64
+    fast_ns: Float64
+    one_way_ns: Float64
+    above_ns: Float64
+    latency_ns: Float64
+    scatter_ns: float
+    tolerance_ns: float
+    reach: int
+    side: int
+
+
+def find_shifts(seen: Seen) -> Iterator[Found]:
+    """Shifts of all packets that last from half a stretch to `level_length_ns`, and end where they began."""
+    look = _look(seen)
+    if look is None:
+        return
+    # Of a slow beginning something is left.
+    first = -(-seen.started // look.course.size) + look.side if seen.started else 0
+    for begin, end in _off(look.off_ns, look.tolerance_ns):
+        if begin >= first and end - begin < look.reach and _between_equals(look, begin, end):
+            yield from _told(seen, look, begin, end)
+
+
+def _look(seen: Seen) -> Look | None:
+    """None of a stream that is too short."""
+    one_way = one_way_ns(seen)
+    course = _course(seen, one_way)
+    if course is None:
+        return None
+    thresholds = seen.signals.thresholds
+    reach = course.per * thresholds.level_length_ns // thresholds.level_ns
+    base = running_median(course.fine, reach)
+    off = course.fine - base
+    # Of noise that wanders slowly neighbours differ little, and all of them together tell how far it goes.
+    scatter = max(course.scatter_ns, SCATTER_OF_ALL * float(np.median(np.abs(off))))
+    tolerance = max(
+        thresholds.level_spread * course.spread_ns, thresholds.shift_scatter * scatter, thresholds.level_least_ns
+    ) + (LATTICE * course.lattice_ns if course.lattice_ns > 1 else 0)
+    return Look(
+        course,
+        off,
+        course.fast - running_median(course.fast, reach),
+        one_way,
+        one_way - np.repeat(base, course.size)[: len(one_way)],
+        seen.signals.level_ns + seen.signals.late_ns,
+        scatter,
+        tolerance,
+        reach,
+        max(BESIDE, reach // 2),
+    )
+
+
+def _told(seen: Seen, look: Look, begin: int, end: int) -> Iterator[Found]:
+    """The shift in these stretches, if it is one: long enough, of packets that nothing else happened to, no chance."""
+    course, thresholds, off = look.course, seen.signals.thresholds, look.off_ns[begin:end]
+    peak = float(off[np.argmax(np.abs(off))])
+    beside = _beside(look, begin, end)
+    above = look.above_ns - np.nanmedian(look.above_ns[beside])
+    foot = max(look.tolerance_ns, FOOT * course.spread_ns)
+    first, last, sudden = _places(above, peak, foot, course.size, begin, end)
+    if last - first < course.size // 2:
+        return
+    late = look.latency_ns - np.median(look.latency_ns[beside])
+    rows = _free(seen, late - max(peak, 0.0), first, last)
+    if len(rows) < max(course.size // 2, (last - first) // 2):
+        return
+    if _by_chance(above * np.sign(peak) > MIDDLE * abs(peak), first, last) > thresholds.chance:
+        return
+    # The usual latency's line is bent by the shift on either side of it.
+    for low, high in ((first - BENT * course.size, first), (last, last + BENT * course.size)):
+        bent = slice(max(0, low), high)
+        seen.usual[bent] |= late[bent] <= seen.signals.limit_ns[bent]
+    moved = Moved(begin, end, off, "step" if sudden else "swing")
+    yield told(seen, course, moved, (first, last), look.one_way_ns, look.fast_ns, rows)
+
+
+def _beside(look: Look, begin: int, end: int) -> Int64:
+    """The places of the packets before and after these stretches, but for those next to them."""
+    size, side = look.course.size, look.side
+    before = np.arange(max(0, begin - 1 - side) * size, (begin - 1) * size)
+    after = np.arange((end + 1) * size, min((end + 1 + side) * size, len(look.one_way_ns)))
+    return np.concatenate((before, after))
+
+
+def _course(seen: Seen, one_way: Float64) -> Course | None:
+    """The level of stretches half as long as usual, without what was held; None of a stream that is too short."""
+    signals, thresholds = seen.signals, seen.signals.thresholds
+    size = max(STRETCH_LEAST, signals.size // 2)
+    per = max(1, round(thresholds.level_ns / (size * signals.context.period_ns)))
+    if len(one_way) * signals.context.period_ns < SHORTEST * thresholds.level_length_ns:
+        return None
+    shares = (0.1, 0.25, 0.5, 0.75, 0.9)
+    quantiles = [filled(one) for one in block_quantiles(one_way, size, shares, left_out=signals.held)]
+    begun = -(-seen.started // size)
+    for one in quantiles:
+        one[:begun] = np.median(one[begun : begun + per])
+    low, quarter, middle, three_quarters, high = quantiles
+    fine = min((middle, quarter, low), key=scatter_about_line)
+    spread = float(np.median(np.minimum((three_quarters - quarter) / 1.349, (high - low) / 2.563)))
+    scatter = max(scatter_about_line(fine), 1.25 * spread / np.sqrt(size))
+    return Course(size, per, fine, low, fine, scatter, spread, lattice_ns(one_way))
+
+
+def _off(off: Float64, tolerance: float) -> Iterator[tuple[int, int]]:
+    """Stretches begin to end (excluded) that are off to one side; what is at either end of the stream is not known."""
+    for side in (1, -1):
+        for begin, end in zip(*runs(side * off > tolerance), strict=True):
+            if begin > 0 and end < len(off):
+                yield int(begin), int(end)
+
+
+def _between_equals(look: Look, begin: int, end: int) -> bool:
+    """Whether the level was the same before and after, and still: else it is the top of a slower movement."""
+    fine, side = look.course.fine, look.side
+    peak, noise = float(np.max(np.abs(look.off_ns[begin:end]))), STILL_SCATTER * look.scatter_ns
+    still = max(STILL * peak, noise)
+    # The stretches next to it may have a part of it.
+    before, after = fine[max(0, begin - 1 - side) : begin - 1], fine[end + 1 : end + 1 + side]
+    if min(len(before), len(after)) < 2:
+        return False
+    for one in (before, after):
+        half = len(one) // 2
+        if 2 * abs(float(np.median(one[half:]) - np.median(one[:half]))) > still:
+            return False
+    return abs(float(np.median(after) - np.median(before))) <= max(BACK * peak, noise)
+
+
+def _places(above_usual: Float64, peak: float, foot: float, size: int, begin: int, end: int) -> tuple[int, int, bool]:
+    """The judged packets from which and to which (excluded) it goes, and whether it comes and goes at once.
+
+    Where it does, the packets beyond the middle of the way lie as far apart as those beyond its foot.
+    """
+    first = max(0, (begin - 2) * size)
+    near = above_usual[first : (end + 2) * size] * np.sign(peak)
+    begin, end = _densest(near, MIDDLE * abs(peak))
+    foot_begin, foot_end = _densest(near, min(foot, MIDDLE * abs(peak)))
+    sudden = (foot_end - foot_begin) - (end - begin) <= max(size // 2, (end - begin) // 10)
+    if not sudden:
+        begin, end = foot_begin, foot_end
+    return first + begin, first + end, sudden
+
+
+def _densest(values: Float64, beyond: float) -> tuple[int, int]:
+    """The stretch begin to end (excluded) in which values beyond it outnumber the others by most."""
+    total = np.concatenate(([0], np.cumsum(np.where(values > beyond, 1, -1))))
+    rise = total - np.minimum.accumulate(total)
+    end = int(np.argmax(rise))
+    return int(np.argmin(total[: end + 1])), end
+
+
+def _by_chance(beyond: NDArray[np.bool_], first: int, last: int) -> float:
+    """How many stretches like this one the stream would have at most, were each packet by itself beyond so often.
+
+    Of packets that have several ways, many in a row take another one now and then. Chernoff's bound, of so many that
+    are beyond among so many packets, from any packet on.
+    """
+    share = float(beyond.mean())
+    inside = float(beyond[first:last].mean())
+    if inside <= share:
+        return inf
+    divergence = inside * log(inside / share) + ((1 - inside) * log((1 - inside) / (1 - share)) if inside < 1 else 0.0)
+    return len(beyond) * exp(-(last - first) * divergence)
+
+
+def _free(seen: Seen, above_shift: Float64, first: int, last: int) -> Int64:
+    """The rows of these packets that have no class yet, but for those that are late within the shift."""
+    signals = seen.signals
+    rows, late = signals.row[first:last], above_shift[first:last] > signals.limit_ns[first:last]
+    free: Int64 = rows[(seen.class_of[rows] == NONE) & ~late]
+    return free

@@ -1,0 +1,84 @@
+"""The checks of the trust table about what a kernel counts time with: each yields the places where they break it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from latlab.analysis.evidence import Broken, Evidence
+from latlab.analysis.trust_readings import fact, same_kernel
+
+_SLOW: Final = frozenset({"acpi_pm", "hpet", "jiffies", "pit", "refined-jiffies"})
+"""Clock sources that are devices or ticks: a reading of one takes a microsecond or more, in a guest an exit each."""
+_OF_CARDS: Final = (
+    "timestamps in hardware are of the network cards' clocks, and how far these are from one another, or from the "
+    "system's, nothing here compares: let PTP keep them alike (clock: {ptp: …}), and read in its series how well it "
+    "did; latency_user is of the systems' clocks alone"
+)
+_OF_A_GUEST: Final = (
+    "the agents that compare the guest's clock came too seldom to run: fewer streams and loads, or a CPU of their own; "
+    "or have it compared over the network: clock: {sync: exchange}"
+)
+_FOR_A_TIME: Final = (
+    "what compares the clocks was lost or held up for a time: fewer loads on its link and on its agents' CPUs"
+)
+_MILLION: Final = 10**6
+
+
+def to_bound_clocks(cell: Mapping[str, Any], stream: str, figures: Mapping[str, Any]) -> str:
+    """What to do about a metric of this stream between two clocks that nothing bounds; empty: what the rule says.
+
+    figures: the metric's, whose two timestamps say whose clocks they are: cards', a guest's, or two systems' that were
+    compared, but not all the time.
+    """
+    if any(figures[end].endswith("_hard") for end in ("from", "to")):
+        return _OF_CARDS
+    ends = {one[end] for one in cell["streams"] if one["name"] == stream for end in ("talker", "listener")}
+    if ends & {guest["name"] for guest in cell.get("guests", [])}:
+        return _OF_A_GUEST
+    return _FOR_A_TIME if figures["n"] and figures.get("unbounded", 0) else ""
+
+
+def clock_source_is_fast(evidence: Evidence) -> Iterator[Broken]:
+    """Hosts whose kernel counts time with a slow device, or changed what it counts with."""
+    for host, facts in evidence.facts_before.items():
+        before = fact(facts, "clock", "source")
+        after = fact(evidence.facts_after.get(host, {}), "clock", "source")
+        if before and after and before != after:
+            yield Broken(host, f"{before} all the time", f"{after} afterwards")
+        elif before in _SLOW:
+            yield Broken(host, "a counter of the CPU's, such as tsc, kvm-clock or arch_sys_counter", before)
+
+
+def clocks_kept_their_rates(evidence: Evidence) -> Iterator[Broken]:
+    """Hosts at either end of a stream between two kernels whose clock was slewed, where no PTP keeps them alike.
+
+    The rate is that of MONOTONIC, which is steered, against MONOTONIC_RAW, which is not, from each reading to the next.
+    """
+    if evidence.cell.get("ptp"):
+        return
+    most = evidence.thresholds.clock_slew_share
+    apart = {
+        end
+        for stream in evidence.cell["streams"]
+        for end in (stream["talker"], stream["listener"])
+        if stream["listener"] not in same_kernel(evidence, stream["talker"])
+    }
+    for name, clocks in evidence.clocks.items():
+        host = name.partition("-")[2]
+        raw, steered, bracket = (
+            clocks[column].to_numpy() for column in ("monotonic_raw_ns", "monotonic_ns", "bracket_ns")
+        )
+        if host not in apart or len(raw) < 3:
+            continue
+        elapsed = np.diff(raw).astype(np.float64)
+        rate = (np.diff(steered) - np.diff(raw)) / elapsed
+        # Reading the clocks takes time itself: a rate is only as sharp as the two brackets.
+        sharp = most + (bracket[1:] + bracket[:-1]) / elapsed
+        changed = np.abs(rate - np.median(rate))
+        if (changed > sharp).any():
+            worst = float(changed[changed > sharp].max())
+            expected = f"a rate that is steady within {_MILLION * most:.4g} ppm"
+            yield Broken(name, expected, f"it changed by {_MILLION * worst:.3g} ppm")

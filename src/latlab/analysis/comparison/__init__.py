@@ -1,0 +1,1 @@
+"""Whether two configurations differ: repetitions in, differences with their intervals out."""

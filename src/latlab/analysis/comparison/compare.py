@@ -1,0 +1,149 @@
+"""Pairs of configurations compared: every figure that was asked for, judged together as one family."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from latlab.analysis.comparison.configuration import Configuration, Figure
+from latlab.analysis.comparison.effect import ALPHA, Effect, paired, unpaired
+from latlab.analysis.comparison.multiple import holm, level_to_show
+from latlab.analysis.comparison.within import Interval, within
+
+STATISTICS: Final = ("p50", "p99_9", "max", "stddev")
+"""What is compared unless something else is asked for. Each more makes every other one harder to show."""
+
+NO_FIGURE: Final = "neither side has this figure: too few packets for it, or no such timestamps"
+ONE_SIDE: Final = "only one side has this figure"
+NOT_KEPT: Final = "what another program kept of it does not tell this figure"
+ONE_REPETITION: Final = "one repetition: how much repetitions differ is unknown"
+NO_COMMON: Final = "no two repetitions in common: how much repetitions differ is unknown"
+TIMESTAMPS: Final = "the timestamps are others"
+LABELS: Final = "the labels are others"
+
+Pair = tuple[Configuration, Configuration]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One statistic of one metric of one stream, of configuration b held against configuration a.
+
+    blocked: a and b are of one run, and compared repetition by repetition. of_a, of_b: {repeat: figure} of the
+    repetitions that count. effect: None where there is nothing to subtract. why_not: why nothing can be shown, one
+    of the reasons above; with an effect that is then a mere difference. family: how many comparisons were judged
+    together. p_adjusted: Holm's. shown: whether a difference is. smallest_ns: the smallest one that would have been.
+    within_ns: of one repetition a side, the 95 % interval of their difference by their packets alone, the clocks' ±
+    included.
+    """
+
+    a: Configuration
+    b: Configuration
+    stream: str
+    metric: str
+    statistic: str
+    blocked: bool
+    of_a: Mapping[int, Figure]
+    of_b: Mapping[int, Figure]
+    effect: Effect | None = None
+    why_not: str | None = None
+    family: int = 0
+    p_adjusted: float | None = None
+    shown: bool = False
+    smallest_ns: float | None = None
+    within_ns: Interval | None = None
+
+    @property
+    def blank(self) -> bool:
+        """Whether neither side has the figure."""
+        return not self.of_a and not self.of_b
+
+    @property
+    def paired(self) -> bool:
+        """Whether each repetition of b is subtracted from the same repetition of a."""
+        return self.blocked and self.of_a.keys() == self.of_b.keys()
+
+
+def compared(
+    pairs: Iterable[Pair], figures: Sequence[tuple[str, str]], streams: Collection[str] = ()
+) -> list[Comparison]:
+    """Every pair's comparisons: of each stream that both have, and each of these figures (metric, statistic).
+
+    streams: only these, if there are any. All of them are one family: p values are adjusted by their number. A metric
+    that neither side has is left out.
+    """
+    found = [
+        _one(pair, stream, metric, statistic)
+        for pair in pairs
+        for stream in pair[0].streams
+        if stream in pair[1].streams and (not streams or stream in streams)
+        for metric, statistic in figures
+        if any(one.ends(stream, metric) for one in pair)
+    ]
+    return list(_judged(found))
+
+
+def _judged(found: Sequence[Comparison]) -> Iterator[Comparison]:
+    p = {place: one.effect.p for place, one in enumerate(found) if one.effect and one.why_not is None}
+    family = {place: value for place, value in p.items() if value is not None}
+    adjusted = dict(zip(family, holm(list(family.values())), strict=True))
+    level = level_to_show(list(adjusted.values()), ALPHA)
+    for place, one in enumerate(found):
+        if place in adjusted and one.effect:
+            value = adjusted[place]
+            smallest = one.effect.half(level)
+            yield replace(one, family=len(adjusted), p_adjusted=value, shown=value <= ALPHA, smallest_ns=smallest)
+        else:
+            yield one
+
+
+def _one(pair: Pair, stream: str, metric: str, statistic: str) -> Comparison:
+    a, b = pair
+    blocked = a.run == b.run
+    of_a, of_b = (one.figures(stream, metric, statistic) for one in pair)
+    if blocked and len(of_a.keys() & of_b.keys()) > 1:
+        # Blocks that lack a side say nothing of the difference.
+        of_a, of_b = ({n: value for n, value in of.items() if n in of_a and n in of_b} for of in (of_a, of_b))
+    found = Comparison(a, b, stream, metric, statistic, blocked, of_a, of_b)
+    why_not = _why_not(found)
+    if not of_a or not of_b or why_not in (LABELS, TIMESTAMPS):
+        return replace(found, why_not=why_not)
+    bounds = (a.clocks_ns(stream, metric, of_a), b.clocks_ns(stream, metric, of_b))
+    clocks = sum(bound for bound in bounds if bound is not None) if None not in bounds else None
+    subtract = paired if found.paired else unpaired
+    effect = subtract(list(of_a.values()), list(of_b.values()), clocks)
+    return replace(found, effect=effect, why_not=why_not, within_ns=_within(found, clocks))
+
+
+def _within(one: Comparison, clocks: int | None) -> Interval | None:
+    if len(one.of_a) > 1 or len(one.of_b) > 1:
+        return None
+    ((repeat_a, a),), ((repeat_b, b),) = one.of_a.items(), one.of_b.items()
+    of_a = one.a.interval(repeat_a, one.stream, one.metric, one.statistic)
+    of_b = one.b.interval(repeat_b, one.stream, one.metric, one.statistic)
+    if of_a is None or of_b is None:
+        return None
+    low, high = within(a, of_a, b, of_b)
+    return low - (clocks or 0), high + (clocks or 0)
+
+
+def _why_not(one: Comparison) -> str | None:
+    ends = [side.ends(one.stream, one.metric) for side in (one.a, one.b)]
+    if len({*one.a.labels, *one.b.labels}) > 1:
+        return LABELS
+    if all(ends) and len({*ends[0], *ends[1]}) > 1:
+        return TIMESTAMPS
+    if not one.of_a or not one.of_b:
+        return _why_blank(one)
+    if min(len(one.of_a), len(one.of_b)) == 1:
+        return ONE_REPETITION
+    if one.blocked and one.of_a.keys() != one.of_b.keys():
+        return NO_COMMON
+    return None
+
+
+def _why_blank(one: Comparison) -> str:
+    sides = [side for side, of in ((one.a, one.of_a), (one.b, one.of_b)) if not of]
+    if any(side.ends(one.stream, one.metric) and not side.has_packets(one.stream, one.metric) for side in sides):
+        return NOT_KEPT
+    return NO_FIGURE if len(sides) == 2 else ONE_SIDE

@@ -1,0 +1,126 @@
+"""One configuration of one run with its repetitions, as the result document has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Final
+
+from latlab.analysis.pooled import Pooled, pooled
+
+Figure = int | float
+_WORSE: Final = ("trusted", "suspect", "untrusted")
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One cell of the matrix, and what each of its repetitions measured.
+
+    cell: matrix key → value. repetitions: {repeat: the cell's document} of those that ran to their end.
+    left_out: {repeat: status} of the others: they are no measurements of the same length.
+    """
+
+    run: str
+    slug: str
+    cell: Mapping[str, Any]
+    repetitions: Mapping[int, Mapping[str, Any]]
+    left_out: Mapping[int, str]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """`measured`, `functional only`, `virtual time`: one, unless the machine was another meanwhile."""
+        return tuple(dict.fromkeys(str(one["label"]) for one in self.repetitions.values()))
+
+    @property
+    def verdict(self) -> str:
+        """The worst of the repetitions' verdicts."""
+        return max((one["verdict"] for one in self.repetitions.values()), key=_WORSE.index, default="untrusted")
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """Every stream that a repetition has."""
+        return tuple(dict.fromkeys(name for one in self.repetitions.values() for name in one["streams"]))
+
+    def figures(self, stream: str, metric: str, statistic: str) -> dict[int, Figure]:
+        """{repeat: the statistic} of the repetitions that have it."""
+        found = {repeat: self._metric(repeat, stream, metric).get(statistic) for repeat in self.repetitions}
+        return {repeat: value for repeat, value in found.items() if value is not None}
+
+    def ends(self, stream: str, metric: str) -> tuple[tuple[str, str], ...]:
+        """The (from, to) timestamps that the metric was computed from: one pair, unless repetitions differ."""
+        found = (self._metric(repeat, stream, metric) for repeat in self.repetitions)
+        return tuple(dict.fromkeys((one["from"], one["to"]) for one in found if one))
+
+    def clocks_ns(self, stream: str, metric: str, repeats: Iterable[int]) -> int | None:
+        """By how much clocks may make the metric wrong in any of these repetitions, ± ns; None if nothing bounds it."""
+        bounds = [self._metric(repeat, stream, metric)["uncertainty_ns"] for repeat in repeats]
+        return None if None in bounds else max(bounds)
+
+    def counts(self, stream: str) -> dict[int, Mapping[str, Any]]:
+        """{repeat: what was counted of the stream's packets} of the repetitions that have it."""
+        found = {repeat: one["streams"].get(stream, {}).get("counts") for repeat, one in self.repetitions.items()}
+        return {repeat: counts for repeat, counts in found.items() if counts}
+
+    def together(self, stream: str, metric: str) -> Pooled | None:
+        """All packets of its repetitions as one sample; None where they were not kept so that they can be merged."""
+        return pooled([found for repeat in self.repetitions if (found := self._metric(repeat, stream, metric))])
+
+    def interval(self, repeat: int, stream: str, metric: str, statistic: str) -> tuple[float, float] | None:
+        """The statistic's 95 % interval by this repetition's own packets, ns; None where they support none."""
+        found = (self._metric(repeat, stream, metric).get("confidence") or {}).get(statistic) or {}
+        low, high = found.get("low"), found.get("high")
+        return None if low is None or high is None else (low, high)
+
+    def has_packets(self, stream: str, metric: str) -> bool:
+        """Whether the metric is of single packets wherever it is there: what other programs summed up is not."""
+        return not any("kept" in self._metric(repeat, stream, metric) for repeat in self.repetitions)
+
+    def _metric(self, repeat: int, stream: str, metric: str) -> Mapping[str, Any]:
+        block = self.repetitions[repeat]["streams"].get(stream, {})
+        found: Mapping[str, Any] = block.get("metrics", {}).get(metric, {})
+        return found
+
+
+def configurations(result: Mapping[str, Any]) -> tuple[Configuration, ...]:
+    """Every configuration of which at least one repetition ran to its end, in the result's order."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for cell in result["cells"]:
+        groups.setdefault(cell["slug"], []).append(cell)
+    found = (_configuration(str(result["run"]), cells) for cells in groups.values())
+    return tuple(one for one in found if one.repetitions)
+
+
+def _configuration(run: str, cells: Sequence[Mapping[str, Any]]) -> Configuration:
+    ended = {cell["repeat"]: cell for cell in cells if cell["status"] == "ok" and cell["streams"]}
+    others = {cell["repeat"]: str(cell["status"]) for cell in cells if cell["repeat"] not in ended}
+    return Configuration(run, cells[0]["slug"], cells[0]["cell"], dict(sorted(ended.items())), others)
+
+
+def matched(
+    first: Sequence[Configuration], other: Sequence[Configuration]
+) -> tuple[list[tuple[Configuration, Configuration]], list[Configuration]]:
+    """The configurations of two runs that have the same matrix values, and those of either that the other lacks."""
+    pairs = [(a, b) for a in first for b in other if a.cell == b.cell]
+    met = [id(one) for pair in pairs for one in pair]
+    return pairs, [one for one in (*first, *other) if id(one) not in met]
+
+
+def by_key(found: Sequence[Configuration], key: str) -> list[tuple[Configuration, Configuration]]:
+    """Every two configurations of a run that differ in this matrix key alone: those that share the rest together."""
+    return [pair for group in _sharing_the_rest(found, key) for pair in combinations(group, 2)]
+
+
+def against_first(found: Sequence[Configuration], key: str) -> list[tuple[Configuration, Configuration]]:
+    """Each configuration of a run with the first of those that differ from it in this matrix key alone."""
+    return [(group[0], other) for group in _sharing_the_rest(found, key) for other in group[1:]]
+
+
+def _sharing_the_rest(found: Sequence[Configuration], key: str) -> Iterable[list[Configuration]]:
+    """The configurations that have the key, in groups that differ in nothing else."""
+    groups: dict[str, list[Configuration]] = {}
+    for one in found:
+        if key in one.cell:
+            rest = {name: value for name, value in one.cell.items() if name != key}
+            groups.setdefault(repr(rest), []).append(one)
+    return groups.values()

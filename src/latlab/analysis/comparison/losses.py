@@ -1,0 +1,59 @@
+"""How many packets each side of a comparison lost: figures of latency are of those that arrived.
+
+A loss is counted and not estimated, and has no distribution that a test could assume: of two sides the second lost more
+where each of its repetitions lost a larger share than any of the first's. With n and m repetitions that comes about by
+chance once in C(n + m, n) times at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from latlab.analysis.comparison.configuration import Configuration
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What one side lost of a stream: packets lost and sent over all repetitions, and the shares of each repetition."""
+
+    lost: int
+    sent: int
+    shares: tuple[float, ...]
+
+    @property
+    def share(self) -> float:
+        """Of all packets."""
+        return self.lost / self.sent
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What the two sides of a pair lost of one stream."""
+
+    stream: str
+    a: Lost
+    b: Lost
+
+    @property
+    def more(self) -> bool:
+        """Whether each repetition of b lost a larger share than any of a."""
+        return min(self.b.shares) > max(self.a.shares)
+
+
+def losses(a: Configuration, b: Configuration, streams: Sequence[str] = ()) -> Iterator[Losses]:
+    """Of each stream that both sent packets of and either lost some. streams: only these, where any is named."""
+    for stream in a.streams:
+        if stream in b.streams and (not streams or stream in streams):
+            both = [_lost(one.counts(stream)) for one in (a, b)]
+            if both[0] and both[1] and (both[0].lost or both[1].lost):
+                yield Losses(stream, both[0], both[1])
+
+
+def _lost(counts: Mapping[int, Mapping[str, int]]) -> Lost | None:
+    known = [(one["lost"], one["sent"]) for one in counts.values() if one.get("sent") and one.get("lost") is not None]
+    if not known:
+        return None
+    return Lost(
+        sum(lost for lost, _ in known), sum(sent for _, sent in known), tuple(lost / sent for lost, sent in known)
+    )

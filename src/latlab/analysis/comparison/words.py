@@ -1,0 +1,165 @@
+"""What a comparison shows, in one sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+from latlab.analysis.comparison.compare import LABELS, TIMESTAMPS, Comparison
+from latlab.analysis.comparison.configuration import Configuration
+from latlab.analysis.comparison.effect import ALPHA
+
+VIRTUAL: Final = "virtual time"
+
+_AT: Final = {
+    "p50": "at the median",
+    "p90": "at p90",
+    "p99": "at p99",
+    "p99_9": "at p99.9",
+    "p99_99": "at p99.99",
+    "min": "at the minimum",
+    "max": "at the maximum",
+    "mean": "on average",
+    "stddev": "in standard deviation",
+    "pk_pk": "peak to peak",
+}
+_MORE_LESS: Final = {
+    **dict.fromkeys(("wakeup", "lateness", "arrival_offset", "interrupt", "user_return"), ("later", "earlier")),
+    **dict.fromkeys(("path", "delivery", "latency", "latency_user", "transit", "dispatch"), ("slower", "faster")),
+    **dict.fromkeys(("round_trip", "half_round_trip", "sent_latency", "sent_latency_user"), ("slower", "faster")),
+}
+_SPREAD: Final = ("wider", "narrower")
+_SPREADS: Final = ("stddev", "pk_pk")
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the two sides are called in a sentence."""
+
+    a: str
+    b: str
+
+
+def at(statistic: str) -> str:
+    """Where in a distribution the statistic is: "at the median"."""
+    return _AT[statistic]
+
+
+def sentence(one: Comparison, names: Names) -> str:
+    """What is shown, with its interval; or that nothing is, and what would have been; or why nothing can be.
+
+    "xdp is 4.1 µs faster than tap at the median [2.9, 5.2]", "no difference shown at the median (−0.4 ± 3.2 µs at
+    95 %; 5.6 µs would have been)".
+    """
+    effect = one.effect
+    if effect is None:
+        return f"not compared {at(one.statistic)}: {reason(one)}"
+    if one.why_not is not None or one.smallest_ns is None:
+        return f"nothing shown {at(one.statistic)}: {names.b} has {_mere(one, names)}{_within(one)}; {reason(one)}"
+    if effect.exact and effect.difference == 0:
+        return f"no difference {at(one.statistic)}: the same figure to the nanosecond in every repetition"
+    if one.shown:
+        return f"{names.b} is {_amount(one)} than {names.a} {at(one.statistic)} {_interval(one)}{_clocks(one)}"
+    half = effect.half() or 0.0
+    among = f", among {one.family} comparisons" if one.family > 1 else ""
+    return (
+        f"no difference shown {at(one.statistic)} ({signed(effect.difference, half)} ± {at_least(half)} µs at "
+        f"{100 * (1 - ALPHA):.0f} %; {at_least(one.smallest_ns)} µs would have been{among}){_clocks(one)}"
+    )
+
+
+def reason(one: Comparison) -> str:
+    """Why nothing can be shown, with what differs; empty where something can."""
+    sides = (one.a, one.b)
+    if one.why_not == TIMESTAMPS:
+        return f"{TIMESTAMPS}: {' against '.join(_timestamps(side, one) for side in sides)}"
+    if one.why_not == LABELS:
+        return f"{LABELS}: {' against '.join(', '.join(side.labels) for side in sides)}"
+    return one.why_not or ""
+
+
+def direction(one: Comparison) -> str:
+    """What b is, if it is not the same as a: "faster", "slower", "narrower"; empty for no difference at all."""
+    if one.effect is None or one.effect.difference == 0:
+        return ""
+    return directions(one.metric, one.statistic)[one.effect.difference < 0]
+
+
+def directions(metric: str, statistic: str) -> tuple[str, str]:
+    """What a figure that is more is, and one that is less: ("slower", "faster")."""
+    return _SPREAD if statistic in _SPREADS else _MORE_LESS.get(metric, ("higher", "lower"))
+
+
+def signed(ns: float, half_ns: float) -> str:
+    """A difference in µs with its sign, in as many digits as it is worth if it is known to ± half_ns."""
+    digits = _digits(half_ns)
+    rounded = round(ns / 1000, digits)
+    return f"{rounded:+.{digits}f}".replace("-", "−") if rounded else "0"
+
+
+def unsigned(ns: float, half_ns: float) -> str:
+    """A side's figure in µs, in as many digits as the difference has."""
+    return _us(ns, _digits(half_ns))
+
+
+def at_least(ns: float) -> str:
+    """The half width of an interval, or what would have been shown, in µs: never rounded down."""
+    digits = _digits(ns)
+    scale = 10 ** (3 - digits)
+    return _us(ceil(round(ns / scale, 6)) * scale, digits)
+
+
+def _timestamps(side: Configuration, one: Comparison) -> str:
+    return " and ".join(f"{to} − {from_}" for from_, to in side.ends(one.stream, one.metric))
+
+
+def _amount(one: Comparison) -> str:
+    assert one.effect is not None
+    digits = _digits(one.effect.half() or 0.0)
+    return f"{_us(abs(one.effect.difference), digits)} µs {direction(one)}"
+
+
+def _interval(one: Comparison) -> str:
+    """The interval of what is told: of a difference below zero it is turned round, as its amount is."""
+    assert one.effect is not None and one.effect.interval is not None
+    low, high = one.effect.interval
+    if low == high:
+        alike = "every repetition says the same, so the interval is 0 wide"
+        return f"({alike}: virtual time repeats)" if VIRTUAL in one.a.labels else f"({alike})"
+    return _ends(one.effect.difference, low, high)
+
+
+def _within(one: Comparison) -> str:
+    """By how much two deployments differ by their packets, where nothing is known of others."""
+    if one.effect is None or one.within_ns is None:
+        return ""
+    return f" {_ends(one.effect.difference, *one.within_ns)} by the packets of these two deployments alone"
+
+
+def _ends(difference: float, low: float, high: float) -> str:
+    if difference < 0:
+        low, high = -high, -low
+    digits = _digits((high - low) / 2)
+    return f"[{_us(low, digits)}, {_us(high, digits)}]"
+
+
+def _mere(one: Comparison, names: Names) -> str:
+    assert one.effect is not None
+    if one.effect.difference == 0:
+        return f"the figure of {names.a}"
+    more = "less" if one.effect.difference < 0 else "more"
+    return f"{_us(abs(one.effect.difference), 1)} µs {more} than {names.a}"
+
+
+def _clocks(one: Comparison) -> str:
+    return "; nothing bounds the clocks" if one.effect and one.effect.clocks is None else ""
+
+
+def _digits(half_ns: float) -> int:
+    """How many digits of a µs a figure known to ± half is worth: 0 to 3."""
+    return sum(half_ns < limit for limit in (100_000, 1_000, 100))
+
+
+def _us(ns: float, digits: int) -> str:
+    return f"{ns / 1000:.{digits}f}".replace("-", "−")

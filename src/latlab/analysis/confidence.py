@@ -1,0 +1,386 @@
+"""How far a run's mean, deviation and percentiles may be off by chance, for values that depend on each other.
+
+Blocks of values are drawn with replacement (circular block bootstrap: Politis & Romano, 1992), so that what depends on
+its neighbours stays beside them; how long blocks are is the data's own (`dependence`). docs/statistics.md says what
+the intervals mean, where they are left blank, and how often they hold what they claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil, exp, floor, log, sqrt
+from statistics import NormalDist
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latlab.analysis.dependence import Dependence, Floats, TooShort, cell_size, cell_sums, dependence
+from latlab.analysis.pareto import Pareto, fitted
+from latlab.analysis.statistics import PERCENTILES, Statistics
+
+CONFIDENCE: Final = 0.95
+DRAWS: Final = 2000
+SEED: Final = 2004
+
+BEYOND: Final = 10
+"""Independent values that must lie beyond a percentile for its interval."""
+
+FEWEST: Final = 100
+"""Independent values that any interval needs."""
+
+FEWEST_FOR_STDDEV: Final = 1000
+
+TOO_FEW: Final = "too few values that do not depend on each other"
+TOO_SHORT: Final = "the run is too short to tell: values depend on each other over "
+"""What a reason begins with where the dependence has no end within the run."""
+HEAVY: Final = "the largest values make up so much of it that chance may move it without limit"
+
+_TAIL: Final = 20
+_FAR_TAIL: Final = 100
+"""One value in so many, of those farthest from the mean, is its tail, and what is far out in it."""
+_FEWEST_FAR: Final = 10
+"""Values of which a tail's shape can be told."""
+_NO_ERROR: Final = 0.1
+"""Draws whose own standard error is below this share of the usual one have next to none: blocks that are all alike."""
+_WIDEST: Final = log(10_000)
+"""Of a variance's logarithm: where draws that lack a few values make it so much smaller, nothing is known of it."""
+
+_NORMAL: Final = NormalDist()
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A 95 % interval for a statistic of the process the values are a sample of; low and high are None where blank.
+
+    inflation: the variance of the estimate as a multiple of that from as many independent values; None where it is not
+    known. block: the blocks' length, values. needs: how many values like these it would take; why: what is lacking.
+    """
+
+    low: float | None
+    high: float | None
+    inflation: float | None = None
+    block: int | None = None
+    needs: int | None = None
+    why: str | None = None
+
+    def mapped(self, function: Callable[[float], float]) -> Interval:
+        """The interval for an increasing function of the statistic."""
+        if self.low is None or self.high is None:
+            return self
+        return replace(self, low=function(self.low), high=function(self.high))
+
+
+def confidence_document(value_ns: NDArray[np.int64], found: Statistics) -> dict[str, Any]:
+    """The statistics `found` of int64 values [n], in order of sequence, with an interval for each, for JSON.
+
+    `mean`, `stddev` and each of `PERCENTILES` are {value, low, high, effective_n, block, needs_n, why}: ns;
+    effective_n, at most n, is how many independent values would tell as much. low and high are null where n is too
+    small: why says so in words, needs_n how many values with this dependence it would take, null where nobody can
+    tell. `max` is {value, share_above, effective_n}: with 95 % confidence less than this share of the process's values
+    is above it, null where the dependence is not known. `supports` is what n can and cannot support, in words.
+    """
+    n = found.n
+    intervals = {**moment_intervals(value_ns), **percentile_intervals(value_ns)}
+    figures = {name: _entry(getattr(found, name), intervals[name], n) for name in ("mean", "stddev", *PERCENTILES)}
+    return {
+        "n": n,
+        "confidence": CONFIDENCE,
+        "method": f"circular block bootstrap, {DRAWS} draws",
+        **figures,
+        "max": _maximum(found, [intervals[name] for name in PERCENTILES]),
+        "supports": _supports(n, figures),
+    }
+
+
+def effective_needed(p: Fraction) -> int:
+    """How many independent values a percentile's interval needs: 100, 100, 1000, 10000, 100000 for p50 to p99.99."""
+    return max(FEWEST, ceil(BEYOND / min(p, 1 - p)))
+
+
+def moment_intervals(value_ns: NDArray[np.int64]) -> dict[str, Interval]:
+    """The intervals of the `mean` and the population's `stddev` of values [n], by the bootstrap-t.
+
+    Each draw's deviation is divided by its own standard error, which makes the interval right for skewed values too
+    (Götze & Künsch, Second-order correctness of the blockwise bootstrap for stationary observations, Annals of
+    Statistics 24, 1996). stddev: the same for the squared deviations, on the scale of the variance's logarithm.
+    Where that error says nothing, the mean's is between drawn means (`_between_draws`): never outside the values.
+    """
+    n, cell = len(value_ns), cell_size(len(value_ns))
+    if n == 0:
+        return {"mean": _too_few(FEWEST), "stddev": _too_few(FEWEST_FOR_STDDEV)}
+    low = int(value_ns.min())
+    deviation = (value_ns.view(np.uint64) - np.int64(low).view(np.uint64)).astype(np.float64)
+    mean = float(deviation.mean())
+    deviation -= mean
+    sums = cell_sums(deviation, cell)
+    tail = _tail(deviation, _TAIL)
+    far = _tail(deviation, _FAR_TAIL) if n >= 10 * _FAR_TAIL else tail
+    farthest = float(deviation.min()), float(deviation.max())
+    variance = float(np.square(deviation, out=deviation).mean())
+    deviation /= variance or 1.0
+    deviation -= float(variance > 0)
+    squared = cell_sums(deviation, cell)
+    spread = float(np.square(deviation, out=deviation).mean())
+    return {
+        "mean": _moment(
+            # Stalls make a tail that looks heavy where they begin and is not, far out: the interval serves for those.
+            sums,
+            variance,
+            n,
+            FEWEST,
+            heavy=min(tail.shape, far.shape) >= 1 / 2,
+            within=farthest,
+        ).mapped(lambda x: low + (mean + x)),
+        "stddev": _moment(squared, spread, n, FEWEST_FOR_STDDEV, heavy=tail.shape + tail.shape_error >= 1 / 4).mapped(
+            lambda x: sqrt(variance) * exp(x / 2)
+        ),
+    }
+
+
+def percentile_intervals(
+    value_ns: NDArray[np.int64], percentiles: Mapping[str, Fraction] = PERCENTILES
+) -> dict[str, Interval]:
+    """The interval of each percentile of values [n], between two of the values; `percentiles` from the middle outwards.
+
+    Woodruff (Confidence intervals for medians and other position measures, JASA 47, 1952): of the values above the
+    sample's percentile the share is known, and how much it varies by chance is the block bootstrap's to say; the
+    limits are the order statistics that far from it. Blocks are no shorter, and the dependence no weaker, than for the
+    percentiles before, of which more values tell.
+    """
+    n = len(value_ns)
+    found: dict[str, Interval] = {}
+    ranks: dict[str, tuple[int, int]] = {}
+    ordered = _ordered(value_ns, [ceil(p * n) - 1 for p in percentiles.values() if n >= effective_needed(p)])
+    inflation, block = 1.0, 1
+    short: str | None = None
+    for name, p in percentiles.items():
+        needed = effective_needed(p)
+        if n < needed:
+            found[name] = Interval(None, None, why=short) if short else _too_few(ceil(needed * inflation))
+            continue
+        if short:
+            found[name] = Interval(None, None, why=short)
+            continue
+        known = _above(value_ns, int(ordered[ceil(p * n) - 1]), p, block)
+        if isinstance(known, TooShort):
+            short = _too_short(known)
+            found[name] = Interval(None, None, why=short)
+            continue
+        block = max(block, known.block)
+        inflation = max(inflation, known.variance / float(p * (1 - p)))
+        within = _numbers_above(known, n * float(1 - p)) if n >= needed * inflation else None
+        if within is None or not 0 < within[0] <= within[1] < n:
+            found[name] = replace(_too_few(ceil(needed * inflation)), inflation=inflation, block=known.block)
+            continue
+        fewest, most = within
+        ranks[name] = (n - 1 - most, n - fewest)
+        found[name] = Interval(None, None, inflation, known.block)
+    ordered = _ordered(ordered, [rank for pair in ranks.values() for rank in pair])
+    limits = {name: (int(ordered[low]), int(ordered[high])) for name, (low, high) in ranks.items()}
+    return {
+        name: replace(interval, low=limits[name][0], high=limits[name][1]) if name in limits else interval
+        for name, interval in found.items()
+    }
+
+
+def _tail(deviation: Floats, one_in: int) -> Pareto:
+    """The generalized Pareto distribution, by L-moments, of the one in so many deviations that is farthest from 0.
+
+    From a shape of 1/2 on the variance of such values is infinite, from 1/4 on that of their squares. Where all but a
+    few values are alike, nothing tells how far others would go: the shape is that of a tail without a mean.
+    """
+    distance = np.abs(deviation)
+    rank = len(distance) - 1 - len(distance) // one_in
+    threshold = np.partition(distance, rank)[rank]
+    excess = np.sort(distance[distance > threshold]) - threshold
+    if 0 < len(excess) < _FEWEST_FAR:
+        return Pareto(len(excess), 1.0, float(excess[-1]))
+    if not len(excess) or excess[0] == excess[-1]:
+        return Pareto(len(deviation), 0.0, 0.0)
+    shape, scale = fitted(excess[None])
+    return Pareto(len(excess), float(shape[0]), float(scale[0]))
+
+
+def _moment(
+    sums: Floats, variance: float, n: int, needed: int, *, heavy: bool, within: tuple[float, float] | None = None
+) -> Interval:
+    """The interval of a mean about its estimate, from sums of deviations over cells.
+
+    within: the least and the largest deviation, beyond which no mean lies. None: it is of 1 + the mean, in the
+    logarithm.
+    """
+    if n < needed:
+        return _too_few(needed)
+    if variance == 0:
+        return Interval(0.0, 0.0, 1.0, 1)
+    known = dependence(sums, cell_size(n), n)
+    if isinstance(known, TooShort):
+        return Interval(None, None, why=_too_short(known))
+    inflation = max(1.0, known.variance / variance)
+    if n < needed * inflation:
+        return replace(_too_few(ceil(needed * inflation)), inflation=inflation, block=known.block)
+    if heavy:
+        return Interval(None, None, inflation, known.block, why=HEAVY)
+    drawn = known.sums[_draws(len(known.sums), known.count)] / known.block
+    shift = drawn.mean(axis=1)
+    spread = np.einsum("ij,ij->i", drawn, drawn) / known.count - np.square(shift)
+    error = np.sqrt(np.maximum(spread, 0.0) / known.count)
+    if within is not None and np.mean(error < _NO_ERROR * np.median(error)) >= (1 - CONFIDENCE) / 4:
+        # They would be the limits: half of what lies beyond one.
+        return Interval(*_between_draws(known, shift), inflation, known.block)
+    if within is None:
+        shift = np.maximum(shift, -0.99)
+        shift, error = np.log1p(shift), error / (1 + shift)
+    ratio = np.divide(shift, error, out=np.zeros_like(shift), where=error > 0)
+    low, high = np.quantile(ratio, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    scale = sqrt(known.variance / n)
+    if within is None and -low * scale > _WIDEST:
+        return Interval(None, None, inflation, known.block, why=HEAVY)
+    first, last = float(-high) * scale, float(-low) * scale
+    if within is not None and not within[0] <= first <= last <= within[1]:
+        first, last = _between_draws(known, shift)
+    return Interval(first, last, inflation, known.block)
+
+
+def _between_draws(known: Dependence, shift: Floats) -> tuple[float, float]:
+    """The means `shift` of draws between which the mean lies, as many to either side as `_beyond` says.
+
+    For blocks of which most are alike, as those of a process with a stall at regular intervals: most draws have no
+    error of their own then, and their ratio to it has no bounds.
+    """
+    tail = _beyond(known)
+    low, high = np.quantile(shift, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def _above(value_ns: NDArray[np.int64], value: int, p: Fraction, shortest: int) -> Dependence | TooShort:
+    """The dependence of being above the sample's percentile.
+
+    Of values equal to it as much counts as makes the share above exactly 1 − p, so that ties move nothing.
+    """
+    n, cell = len(value_ns), cell_size(len(value_ns))
+    above, equal = cell_sums(value_ns > value, cell), cell_sums(value_ns == value, cell)
+    weight = (n * float(1 - p) - above.sum()) / equal.sum()
+    sizes = np.full(len(above), float(cell))
+    sizes[-1] = n - cell * (len(above) - 1)
+    return dependence(above + weight * equal - float(1 - p) * sizes, cell, n, shortest)
+
+
+def _numbers_above(known: Dependence, expected: float) -> tuple[int, int]:
+    """The fewest and the most values above the true percentile that chance accounts for, of `expected` ones.
+
+    Numbers of few values are drawn at mid-P.
+    """
+    if not known.sums.any():
+        return round(expected), round(expected)
+    tail = _beyond(known)
+    drawn = known.sums[_draws(len(known.sums), known.count)].sum(axis=1) + expected
+    number, times = np.unique(drawn.round(6), return_counts=True)
+    middle = (np.cumsum(times) - times / 2) / DRAWS
+    fewest, most = np.interp([tail, 1 - tail], middle, number)
+    return ceil(fewest - 1e-9), floor(most + 1e-9)
+
+
+def _beyond(known: Dependence) -> float:
+    """What share of the draws lies beyond either limit. The blocks' sums are not all 0.
+
+    Expanded percentiles (Hesterberg, What teachers should know about the bootstrap, American Statistician 69, 2015,
+    §5.3): those of a normal distribution at Student's t, as the variance is known from few blocks only, and at what
+    blocks cut off. Its degrees of freedom are by the fourth moment of the blocks' sums (Satterthwaite), so that a few
+    blocks with most of what there is count as few.
+    """
+    squares = np.square(known.sums)
+    excess = (float(np.square(squares).mean()) / float(squares.mean()) ** 2 - 1) / known.count
+    freedom = min(known.count - 1.0, 2 / excess) if excess > 0 else known.count - 1.0
+    wider = sqrt(known.stretch * known.count / (known.count - 1))
+    return _NORMAL.cdf(-_student((1 + CONFIDENCE) / 2, freedom) * wider)
+
+
+@lru_cache(maxsize=8)
+def _draws(cells: int, count: int) -> NDArray[np.int32]:
+    """Which blocks are drawn [DRAWS, count]: the same whenever there are as many."""
+    return np.random.default_rng(SEED).integers(cells, size=(DRAWS, count), dtype=np.int32)
+
+
+def _student(p: float, freedom: float) -> float:
+    """Student's t quantile, to 1 %: Abramowitz & Stegun 26.7.5. Fewer degrees of freedom than 3 count as 3."""
+    x, f = _NORMAL.inv_cdf(p), max(3.0, freedom)
+    return (
+        x
+        + (x**3 + x) / 4 / f
+        + (5 * x**5 + 16 * x**3 + 3 * x) / 96 / f**2
+        + (3 * x**7 + 19 * x**5 + 17 * x**3 - 15 * x) / 384 / f**3
+        + (79 * x**9 + 776 * x**7 + 1482 * x**5 - 1920 * x**3 - 945 * x) / 92160 / f**4
+    )
+
+
+def _ordered(value_ns: NDArray[np.int64], ranks: list[int]) -> NDArray[np.int64]:
+    """The values with those of these ranks in their places."""
+    return np.partition(value_ns, sorted(set(ranks))) if ranks else value_ns
+
+
+def _too_few(needs: int) -> Interval:
+    return Interval(None, None, needs=needs, why=TOO_FEW)
+
+
+def _too_short(found: TooShort) -> str:
+    """What is known: over how many values they depend on each other at least. Whether they drift is not."""
+    stretches = f"{found.count} such stretches" if found.count > 1 else "one such stretch"
+    return f"{TOO_SHORT}{found.reach:,} of them or more, and it has only {stretches}"
+
+
+def _is_short(why: str | None) -> bool:
+    return why is not None and why.startswith(TOO_SHORT)
+
+
+def _entry(value: float | None, interval: Interval, n: int) -> dict[str, Any]:
+    return {
+        "value": value,
+        "low": interval.low,
+        "high": interval.high,
+        "effective_n": _effective(n, interval.inflation),
+        "block": interval.block,
+        "needs_n": interval.needs,
+        "why": interval.why,
+    }
+
+
+def _effective(n: int, inflation: float | None) -> int | None:
+    return None if inflation is None else floor(n / max(1.0, inflation))
+
+
+def _maximum(found: Statistics, percentiles: list[Interval]) -> dict[str, Any]:
+    """What the largest of n values says of the share above it.
+
+    P(all n ≤ x) = (share ≤ x)^(effective n): were the share above x more than 1 − 0.05^(1 / effective n), fewer than
+    one run in twenty would have no value above x.
+    For values that come in clusters effective n is n × the extremal index (Leadbetter, Lindgren & Rootzén, Extremes,
+    1983, §3.7), which is no less than n / inflation.
+    """
+    known = [interval.inflation for interval in percentiles if interval.inflation is not None]
+    short = any(_is_short(interval.why) for interval in percentiles)
+    effective = None if short or not known else _effective(found.n, max(known))
+    share = None if not effective else 1 - (1 - CONFIDENCE) ** (1 / effective)
+    return {"value": found.max, "share_above": share, "effective_n": effective}
+
+
+def _supports(n: int, figures: Mapping[str, Mapping[str, Any]]) -> str:
+    """What n can and cannot support, in words."""
+    told = {name.replace("_", "."): figure for name, figure in figures.items()}
+    given = [name for name, figure in told.items() if figure["low"] is not None]
+    lacking = [f"{name} {figure['needs_n']:,}" for name, figure in told.items() if figure["needs_n"] is not None]
+    short: dict[str, list[str]] = {}
+    for name, figure in told.items():
+        if _is_short(figure["why"]):
+            short.setdefault(figure["why"], []).append(name)
+    worth = figures["mean"]["effective_n"]
+    said = [f"{n:,} values" if worth is None else f"{n:,} values are worth {worth:,} independent ones for the mean"]
+    said.append(f"intervals are given for {', '.join(given)}" if given else "no interval is given")
+    if lacking:
+        said.append(f"values like these that it would take: {', '.join(lacking)}")
+    said += [f"{', '.join(names)}: {why}" for why, names in short.items()]
+    return "; ".join(said) + "."

@@ -1,0 +1,204 @@
+"""The figures of an imported cell: of packets that another program recorded, and of what it summed up itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from latlab.analysis.anomalies import anomalies_document, find_anomalies
+from latlab.analysis.buckets import buckets
+from latlab.analysis.cell_anomalies import NOTHING, context_of
+from latlab.analysis.counts import lost_after_warmup, reordered_sequences, stream_counts, stream_rows
+from latlab.analysis.metrics import METRICS_BY_NAME, Values, metric_values
+from latlab.analysis.pooled import BUCKETS
+from latlab.analysis.round_trip import with_every_launch
+from latlab.analysis.statistics import PERCENTILES, statistics
+from latlab.analysis.tally import Tally, bin_of_extremes, bin_of_percentiles
+from latlab.analysis.worst import EXPLAINED, worst_packet
+
+BINS: Final = "bins and digits"
+DIGITS: Final = "digits"
+TOLD: Final = "told at the import"
+
+_NOTHING: Final = pl.DataFrame(
+    schema={
+        "warmup": pl.Boolean,
+        "sequence": pl.UInt64,
+        "arrival": pl.UInt64,
+        "send_error": pl.Int32,
+        "launch_error": pl.UInt8,
+    }
+)
+
+
+def packet_figures(stream: Mapping[str, Any], packets: pl.DataFrame, bound_ns: int | None) -> dict[str, Any]:
+    """{"counts", "metrics"} of one stream, as in the result document, from the packet table.
+
+    stream: of cell.json; its `metrics` are computed and no others, and its `counts` stand in place of the rows'.
+    bound_ns: by how much clocks may differ, ±; None where nothing says it: values are shown then nevertheless, and
+    their uncertainty is null.
+    """
+    rows = stream_rows(packets, stream["stream"])
+    told = dict(stream["counts"])
+    counts = {**stream_counts(rows, {}, stream["stream"]), "launch_silent": 0, **told}
+    shared = {
+        "lost": told["lost"] if "lost" in told else lost_after_warmup(rows),
+        "duplicated": counts["duplicated"],
+        "reordered": told["reordered"] if "reordered" in told else len(reordered_sequences(rows)),
+    }
+    metrics = {}
+    for name in stream["metrics"]:
+        values = metric_values(rows, METRICS_BY_NAME[name], stream["period_ns"])
+        if values is not None:
+            metrics[name] = _of_values(rows, values, shared, bound_ns if stream["two_clocks"] else 0)
+    return {"counts": counts, "metrics": metrics}
+
+
+def launch_gap_ns(rows: pl.DataFrame) -> int | None:
+    """The median time between launches that follow each other, ns; None where no two packets have a launch time."""
+    launch = np.sort(rows["launch_tai_ns"].drop_nulls().to_numpy())
+    return max(1, int(np.median(np.diff(launch)))) if len(launch) > 1 else None
+
+
+def packet_anomalies(stream: Mapping[str, Any], packets: pl.DataFrame) -> dict[str, Any]:
+    """{"anomalies", "late_limits", "windows"} of one stream, as in the result document; None each where no packet says
+    when it was due.
+
+    Packets are held against their own launch times; how regular these are is `launch_gap_ns`. There are no clean
+    windows: an import's figures are held against what its program said of the whole.
+    """
+    rows = stream_rows(packets, stream["stream"])
+    period_ns = launch_gap_ns(rows)
+    if period_ns is None:
+        return {"anomalies": None, "late_limits": None, "windows": None}
+    duplicated = stream_counts(rows, {}, stream["stream"])["duplicated"]
+    context = context_of({**stream, "period_ns": period_ns}, rows, (), duplicated, NOTHING)
+    found = find_anomalies(with_every_launch(rows), context)
+    return {
+        "anomalies": anomalies_document(found),
+        "late_limits": found.limits.document() if found.limits else None,
+        "windows": None,
+    }
+
+
+def _of_values(rows: pl.DataFrame, values: Values, shared: Mapping[str, Any], bound_ns: int | None) -> dict[str, Any]:
+    found = asdict(statistics(values.value_ns, values.sequence))
+    # Of a round trip that a tool measured, no timestamp between its two ends is known.
+    is_explained = values.metric.name in EXPLAINED and values.to != "answered"
+    latest = found["max_sequence"] if is_explained else None
+    return {
+        "n": found.pop("n"),
+        **shared,
+        "missing": values.missing,
+        "unbounded": 0,
+        "from": values.from_,
+        "to": values.to,
+        "uncertainty_ns": bound_ns if _crosses(values) else 0,
+        **({"uncertainty_of": TOLD} if bound_ns and _crosses(values) else {}),
+        **found,
+        **({} if latest is None else {"worst": worst_packet(rows, latest, values.to)}),
+        BUCKETS: buckets(values.value_ns).document(),
+    }
+
+
+def _crosses(values: Values) -> bool:
+    """Whether a metric subtracts two clocks: two hosts', or a network card's and the system's."""
+    if values.metric.periodic:
+        return False
+    mixed = ("hard" in values.from_) != ("hard" in values.to)
+    return values.metric.crosses_hosts or mixed
+
+
+def summed_up(
+    figures: Mapping[str, Any], tally: Tally | None, intervals: pl.DataFrame | None, bound_ns: int | None
+) -> dict[str, Any]:
+    """One metric's entry of the result document, of which single values are not known.
+
+    figures: of cell.json's `imported`, or of a tool's probe. tally: its bins. intervals: its rows of intervals.parquet.
+    Percentiles are those that the tool said of all values, or those of the bins: the lower end of the bin that the
+    value lies in, so it is that or less than a bin's width more; those of intervals are not merged, and blank. Blank is
+    also what cannot be known: a percentile beyond the last bin, or one that n does not support, a deviation, a mean
+    that was not printed.
+    """
+    bins = bin_of_percentiles(tally) if tally else dict.fromkeys(PERCENTILES)
+    told = figures.get("percentiles") or {}
+    lowest, highest = bin_of_extremes(tally) if tally else (None, None)
+    least = figures["min"] if figures["min"] is not None or lowest is None else lowest[0]
+    most = figures["max"] if figures["max"] is not None or highest is None else highest[0]
+    resolution_ns = max(figures["resolution_ns"], tally.width_ns if tally else 0)
+    known = not figures["two_clocks"] or bound_ns is not None
+    return {
+        "n": figures["n"],
+        "lost": figures["lost"],
+        "duplicated": None,
+        "reordered": None,
+        "missing": None,
+        "unbounded": 0,
+        "from": figures["between"][0],
+        "to": figures["between"][1],
+        "uncertainty_ns": resolution_ns + (bound_ns or 0 if figures["two_clocks"] else 0) if known else None,
+        "uncertainty_of": _of_what(figures, bound_ns),
+        "min": least,
+        "mean": figures["mean"],
+        **{name: told.get(name) if found is None else found[0] for name, found in bins.items()},
+        "max": most,
+        "stddev": figures["stddev"],
+        "pk_pk": most - least if most is not None and least is not None else None,
+        "min_sequence": figures["min_sequence"],
+        "max_sequence": figures["max_sequence"],
+        "kept": figures["kept"],
+        **({"bins": _as_lists(bins), "below": tally.below, "above": tally.above} if tally else {}),
+        **({} if intervals is None else {"intervals": interval_range(intervals)}),
+    }
+
+
+def _as_lists(bins: Mapping[str, tuple[int, int] | None]) -> dict[str, list[int] | None]:
+    return {name: None if found is None else list(found) for name, found in bins.items()}
+
+
+def _of_what(figures: Mapping[str, Any], bound_ns: int | None) -> str:
+    own = BINS if figures["kept"] == "histogram" else DIGITS
+    return f"{own} + {TOLD}" if figures["two_clocks"] and bound_ns is not None else own
+
+
+def interval_range(intervals: pl.DataFrame) -> dict[str, Any]:
+    """{"count", and the least and the greatest of each figure that any interval has}: {"p99": [132000, 693000], …}.
+
+    This, and no more, is exact of percentiles that were taken of each interval by itself.
+    """
+    names = ("n", "min", "mean", "p50", "p90", "p99", "max")
+    return {"count": intervals.height} | {
+        name: [intervals[name].min(), intervals[name].max()] for name in names if intervals[name].null_count() == 0
+    }
+
+
+def no_counts() -> dict[str, None]:
+    """The counts of a stream of which no packet is known."""
+    return dict.fromkeys((*stream_counts(_NOTHING, {}, 0), "launch_silent"))
+
+
+def unbounded(streams: Mapping[str, Mapping[str, Any]]) -> Sequence[str]:
+    """`stream.metric` of every figure that nothing bounds."""
+    return [
+        f"{stream}.{metric}"
+        for stream, block in streams.items()
+        for metric, figures in block["metrics"].items()
+        if figures["uncertainty_ns"] is None
+    ]
+
+
+def before_they_left(streams: Mapping[str, Mapping[str, Any]]) -> Sequence[tuple[str, int, int]]:
+    """(`stream.metric`, least value, bound) of the figures that are further below zero than the clocks' bound."""
+    return [
+        (f"{stream}.{metric}", figures["min"], figures["uncertainty_ns"])
+        for stream, block in streams.items()
+        for metric, figures in block["metrics"].items()
+        if METRICS_BY_NAME[metric].crosses_hosts
+        and figures["min"] is not None
+        and figures["uncertainty_ns"] is not None
+        and figures["min"] < -figures["uncertainty_ns"]
+    ]

@@ -1,0 +1,221 @@
+"""The way of packets and instants from the interrupt to the thread: contiguous intervals, and what was interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from latlab.analysis import way
+from latlab.analysis.interrupts import AWAKE, UNTOLD, wakings
+from latlab.analysis.statistics import statistics
+
+PACKET_WAY: Final = ("irq", "softirq", "rx_soft", "backlog", "waking", "run", "rx_user")
+"""Where a received packet passes. The kernel's stamp is made in the softirq that polls the card, or before it: what a
+program of this host sends to itself, or another CPU has polled, waits in a backlog for a softirq: this stop then.
+"""
+
+ENTRY_WAY: Final = ("asked", "accepted", "injected", "entered")
+"""Where an interrupt passes on its way into a guest, on the guest's VM host (analysis/entry.py)."""
+
+GUEST_WAY: Final = (*ENTRY_WAY, *PACKET_WAY)
+"""Where a packet passes that a guest receives, from when somebody on its VM host asks for the interrupt."""
+
+TIMER_WAY: Final = ("wake_due", "irq", "waking", "run", "wake")
+"""Where an instant that a thread waits for passes."""
+
+INTERVALS: Final = {
+    ("asked", "accepted"): "routing",
+    ("accepted", "injected"): "pending",
+    ("injected", "entered"): "entry",
+    ("entered", "irq"): "guest's entry code",
+    ("wake_due", "irq"): "interrupt",
+    ("irq", "softirq"): "handler",
+    ("softirq", "rx_soft"): "poll",
+    ("rx_soft", "backlog"): "backlog",
+    ("softirq", "waking"): "stack",
+    ("rx_soft", "waking"): "stack",
+    ("backlog", "waking"): "stack",
+    ("irq", "waking"): "handler",
+    ("waking", "run"): "scheduling",
+    ("run", "rx_user"): "return",
+    ("run", "wake"): "return",
+}
+"""What happens between two stops, in a word."""
+
+# include/linux/trace_events.h, enum trace_flag_type: a softirq was being served.
+_SOFTIRQ: Final = 0x10
+
+IDLE: Final = "idle"
+VCPU: Final = "vCPU"
+USER_THREAD: Final = "thread"
+KERNEL_THREAD: Final = "kernel thread"
+SOFTIRQ: Final = "softirq"
+UNKNOWN: Final = "unknown"
+"""What can be interrupted. Tracepoints do not tell whether a program's thread was in the kernel, nor these whether a
+vCPU's was in its guest.
+"""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """What n packets or instants passed.
+
+    stops: the way's k stops. passed: bool [n, k], whether it is known when it passed that one; the last always. at_ns:
+    int64 [n, k], when, CLOCK_TAI; of a stop that is not known the one before it, or the first that is.
+    interval_ns: int64 [n, k − 1], column j to stop j + 1 from the last known stop before it; 0 where either is not
+    known. Each row adds up to the last stop less the first known one, exactly.
+    """
+
+    stops: tuple[str, ...]
+    passed: NDArray[np.bool_]
+    at_ns: NDArray[np.int64]
+
+    def of(self, rows: NDArray[np.bool_]) -> Passage:
+        """That of these alone: bool [n]."""
+        return Passage(self.stops, self.passed[rows], self.at_ns[rows])
+
+    @property
+    def interval_ns(self) -> NDArray[np.int64]:
+        """As above."""
+        return np.diff(self.at_ns, axis=1)
+
+    @property
+    def whole_ns(self) -> NDArray[np.int64]:
+        """int64 [n]: from the first known stop to the last."""
+        whole_ns: NDArray[np.int64] = self.at_ns[:, -1] - self.at_ns[:, 0]
+        return whole_ns
+
+    def between(self, start: str, end: str) -> NDArray[np.int64]:
+        """int64 [m]: this interval of those that know both of its ends, and nothing in between."""
+        first, last = self.stops.index(start), self.stops.index(end)
+        there = self.passed[:, first] & self.passed[:, last] & ~self.passed[:, first + 1 : last].any(axis=1)
+        found: NDArray[np.int64] = self.at_ns[there, last] - self.at_ns[there, first]
+        return found
+
+
+def packets_passage(packets: pl.DataFrame, trace: pl.DataFrame, thread: int) -> tuple[Passage, pl.DataFrame]:
+    """The way of packets to the thread that received them, and how it was woken for each (`wakings`).
+
+    packets: `rx_soft_tai_ns` and `rx_user_tai_ns`, neither null, in the order in which they were received.
+    """
+    waits = packets.select(from_tai_ns="rx_soft_tai_ns", to_tai_ns="rx_user_tai_ns")
+    told = wakings(waits, trace, thread)
+    stamp, softirq, irq = (pl.col(f"{name}_tai_ns") for name in ("rx_soft", "softirq", "irq"))
+    placed = pl.concat((packets.select("rx_soft_tai_ns", "rx_user_tai_ns"), told), how="horizontal").with_columns(
+        irq_tai_ns=pl.when(irq <= stamp).then(irq),
+        softirq_tai_ns=pl.when(softirq <= stamp).then(softirq),
+        backlog_tai_ns=pl.when(softirq > stamp).then(softirq),
+    )
+    return _passage(PACKET_WAY, placed), told
+
+
+def timers_passage(instants: pl.DataFrame, trace: pl.DataFrame, thread: int) -> tuple[Passage, pl.DataFrame]:
+    """The way of instants to the thread that waited for them, and how it was woken for each (`wakings`).
+
+    instants: `wake_due_tai_ns` and `wake_tai_ns`, neither null, in order.
+    """
+    told = wakings(instants.select(from_tai_ns="wake_due_tai_ns", to_tai_ns="wake_tai_ns"), trace, thread)
+    due, irq = pl.col("wake_due_tai_ns"), pl.col("irq_tai_ns")
+    ends = instants.select("wake_due_tai_ns", "wake_tai_ns")
+    # A handler that had begun before the instant came to it only later on: there is no interval to it.
+    placed = pl.concat((ends, told), how="horizontal").with_columns(irq_tai_ns=pl.when(irq >= due).then(irq))
+    return _passage(TIMER_WAY, placed), told
+
+
+def _passage(stops: tuple[str, ...], placed: pl.DataFrame) -> Passage:
+    columns = [placed[f"{name}_tai_ns"] for name in stops]
+    passed = np.column_stack([column.is_not_null().to_numpy() for column in columns])
+    at_ns = np.empty(passed.shape, np.int64)
+    latest_ns = placed.select(pl.coalesce(columns)).to_series().to_numpy()
+    for number, column in enumerate(columns):
+        latest_ns = np.where(passed[:, number], column.fill_null(0).to_numpy(), latest_ns)
+        at_ns[:, number] = latest_ns
+    return Passage(stops, passed, at_ns)
+
+
+def interrupted(told: pl.DataFrame, tasks: pl.DataFrame, vcpus: Collection[int] = ()) -> pl.DataFrame:
+    """`what` and `comm` of what each interrupt of `wakings` interrupted; null where no interrupt is told.
+
+    vcpus: the numbers of threads that are vCPUs. comm: the thread's name, as it was when it was first seen.
+    """
+    known = tasks.unique("pid", keep="first", maintain_order=True).select(
+        interrupted="pid", comm="comm", kernel="kernel"
+    )
+    pid, kernel = pl.col("interrupted"), pl.col("kernel")
+    what = (
+        pl.when(pid.is_null())
+        .then(None)
+        .when(pl.col("interrupted_flags").and_(_SOFTIRQ) != 0)
+        .then(pl.lit(SOFTIRQ))
+        .when(pid == 0)
+        .then(pl.lit(IDLE))
+        .when(pid.is_in(list(vcpus)))
+        .then(pl.lit(VCPU))
+        .when(kernel.is_null())
+        .then(pl.lit(UNKNOWN))
+        .otherwise(pl.when(kernel).then(pl.lit(KERNEL_THREAD)).otherwise(pl.lit(USER_THREAD)))
+    )
+    joined = told.select("interrupted", "interrupted_flags").join(
+        known, on="interrupted", how="left", maintain_order="left"
+    )
+    return joined.select(what=what, comm="comm")
+
+
+def breakdown_document(
+    passage: Passage, told: pl.DataFrame, tasks: pl.DataFrame, vcpus: Collection[int] = ()
+) -> dict[str, Any]:
+    """The way of all packets or instants together, ready for JSON (docs/where-the-time-went.md).
+
+    {"n", "told", "awake", "untold", "shared", "intervals": [{"from", "to", "name", "n", "min", "mean", "p50", "p99",
+    "max"}], "interrupted": [{"what", "comm", "n"}], "raised_by": [{"comm", "n"}]}. Intervals in the order of the way,
+    of those whose stops are known, ns.
+    """
+    counts = told.group_by("why").len()
+    of = dict(zip(counts["why"].to_list(), counts["len"].to_list(), strict=True))
+    return {
+        "n": told.height,
+        "told": of.get(None, 0),
+        "awake": of.get(AWAKE, 0),
+        "untold": of.get(UNTOLD, 0),
+        "shared": int((told["shared"].fill_null(0) > 0).sum()),
+        "intervals": list(_intervals(passage)),
+        "interrupted": _counted(interrupted(told, tasks, vcpus).drop_nulls("what"), ("what", "comm")),
+        "raised_by": _counted(_raisers(told, tasks), ("comm",)),
+    }
+
+
+def interval_name(start: str, end: str) -> str:
+    """What happens between two stops, of these ways or of a packet's timestamps, in a word; the stops where one between
+    them is not known.
+    """
+    return INTERVALS.get((start, end)) or way.interval_name(start, end)
+
+
+def _intervals(passage: Passage) -> Iterator[dict[str, Any]]:
+    """Each pair of stops that follow each other on some packet's way."""
+    for start, end in combinations(passage.stops, 2):
+        found_ns = passage.between(start, end)
+        if len(found_ns):
+            row = statistics(found_ns, np.arange(len(found_ns), dtype=np.uint64))
+            figures = {name: getattr(row, name) for name in ("n", "min", "mean", "p50", "p99", "max")}
+            yield {"from": start, "to": end, "name": interval_name(start, end), **figures}
+
+
+def _raisers(told: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
+    """`comm` of the threads that asked for the softirqs that no interrupt asked for."""
+    known = tasks.unique("pid", keep="first", maintain_order=True).select(raised_by="pid", comm="comm")
+    asked = told.filter(pl.col("irq_tai_ns").is_null() & pl.col("raised_by").is_not_null())
+    return asked.select("raised_by").join(known, on="raised_by", how="left").select("comm")
+
+
+def _counted(rows: pl.DataFrame, names: Sequence[str]) -> list[dict[str, Any]]:
+    """How many rows are alike, the most first."""
+    return (
+        rows.group_by(*names).agg(n=pl.len()).sort(["n", *names], descending=[True, *(False for _ in names)]).to_dicts()
+    )

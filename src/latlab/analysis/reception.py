@@ -1,0 +1,164 @@
+"""What is said of the packets of a listener that was traced: their way from the interrupt to the thread, typical ones
+against the latest, and what was interrupted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from latlab.analysis.chain import Places, Ways, chain_of
+from latlab.analysis.entry import interrupt_entries, with_entries
+from latlab.analysis.guest_state import guest_states
+from latlab.analysis.interrupt_way import ENTRY_WAY, Passage, breakdown_document, interrupted, packets_passage
+from latlab.analysis.way import ONE_CLOCK, TWO_HOSTS, Split
+
+RECEPTION: Final = "reception"
+"""The name of these values among those that have a chain: from the first stop that is known to the application."""
+
+_UNKNOWN: Final = -1
+WORST_TOLD: Final = 10
+"""Of the latest packets so many stand there one by one."""
+
+
+Instants = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class VmHost:
+    """What the VM host of a guest tells. trace: as recorded there. ahead: at instants of the guest's clock, int64 [n],
+    by how much it is ahead of the VM host's, within which ±, both int64 [n], and bool [n] where anything bounds it.
+    """
+
+    trace: pl.DataFrame
+    ahead: Callable[[Instants], tuple[Instants, Instants, NDArray[np.bool_]]]
+
+
+def reception_documents(
+    received: pl.DataFrame, trace: pl.DataFrame, tasks: pl.DataFrame, thread: int, vm_host: VmHost | None = None
+) -> dict[int, dict[str, Any]]:
+    """{stream: its document}, of all that have packets, ready for JSON (docs/formats.md).
+
+    received: `stream`, `sequence`, `rx_soft_tai_ns` and `rx_user_tai_ns` of what the thread received, in that order, by
+    the CLOCK_TAI of the trace's host; `counted`, whether it is past the warm-up. A packet without `rx_soft_tai_ns` is
+    left out, as nothing says when it came. The thread's wakings are found of all packets together, as one may have been
+    for packets of several streams. vm_host: of a guest whose VM host was traced; its documents have `entry`.
+    """
+    timed = received.filter(pl.col("rx_soft_tai_ns").is_not_null())
+    passage, told = packets_passage(timed, trace, thread)
+    entered = _Entered.nothing(timed.height)
+    if vm_host:
+        passage, entered = _entered(passage, told, vm_host)
+    vcpus = _vcpus(tasks)
+    whom = interrupted(told, tasks, vcpus).with_columns(vcpu=pl.Series(entered.states, dtype=pl.String))
+    documents = {}
+    for stream in timed.filter("counted")["stream"].unique().sort().to_list():
+        rows = timed.select((pl.col("stream") == stream) & pl.col("counted")).to_series()
+        of_stream, own = passage.of(rows.to_numpy()), told.filter(rows)
+        sequence = timed["sequence"].filter(rows).to_numpy()
+        documents[stream] = breakdown_document(of_stream, own, tasks, vcpus) | {
+            "chain": _chain(of_stream, sequence, whom.filter(rows)),
+            **({"entry": entered.of(rows.to_numpy()).document()} if vm_host else {}),
+        }
+    return documents
+
+
+@dataclass(frozen=True)
+class _Entered:
+    """Of each packet how far what is told of its interrupt's way into the guest may be off by the clocks, ± ns, int64
+    [n], −1 where nothing is told of it; and what the vCPU was at, as `guest_states`.
+    """
+
+    half_ns: Instants
+    states: list[str | None]
+
+    @classmethod
+    def nothing(cls, n: int) -> _Entered:
+        """Nothing is told of any."""
+        return cls(np.full(n, _UNKNOWN, np.int64), [None] * n)
+
+    def of(self, chosen: NDArray[np.bool_]) -> _Entered:
+        """Those of them."""
+        return _Entered(self.half_ns[chosen], [self.states[row] for row in np.flatnonzero(chosen).tolist()])
+
+    def document(self) -> dict[str, Any]:
+        """Of how many it is told, ± of the clocks at most, and what the vCPU was at, the most first."""
+        told = self.half_ns[self.half_ns >= 0]
+        counts = Counter(state for state in self.states if state)
+        return {
+            "told": len(told),
+            "uncertainty_ns": int(told.max()) if len(told) else None,
+            "interrupted": [
+                {"what": what, "n": n} for what, n in sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+            ],
+        }
+
+
+def _entered(passage: Passage, told: pl.DataFrame, vm_host: VmHost) -> tuple[Passage, _Entered]:
+    """The way of packets from their interrupts' being asked for, and what more is told of that."""
+    at_ns = told["irq_tai_ns"].fill_null(0).to_numpy()
+    ahead_ns, half_ns, known = vm_host.ahead(at_ns)
+    rows = np.flatnonzero(known & told["irq_tai_ns"].is_not_null().to_numpy())
+    irq, cpu = (told[name].cast(pl.Int64).fill_null(_UNKNOWN).to_numpy()[rows] for name in ("irq", "irq_cpu"))
+    found = interrupt_entries((at_ns - ahead_ns)[rows], half_ns[rows], irq, cpu, vm_host.trace)
+    entries = np.full((told.height, len(ENTRY_WAY)), _UNKNOWN, np.int64)
+    entries[rows] = np.where(found >= 0, found + ahead_ns[rows, None], _UNKNOWN)
+    # Once it is injected the guest has been left for it.
+    asked_ns, accepted_ns = found[:, ENTRY_WAY.index("asked")], found[:, ENTRY_WAY.index("accepted")]
+    states: list[str | None] = [None] * told.height
+    for row, state in zip(
+        rows.tolist(), guest_states(np.where(asked_ns >= 0, asked_ns, accepted_ns), cpu, vm_host.trace), strict=True
+    ):
+        states[row] = state
+    is_told = (entries >= 0).any(axis=1)
+    return with_entries(passage, entries), _Entered(np.where(is_told, half_ns, _UNKNOWN), states)
+
+
+def _vcpus(tasks: pl.DataFrame) -> list[int]:
+    """Threads that are vCPUs, by the names that QEMU gives them (accel/*, `CPU n/KVM`)."""
+    return tasks.filter(pl.col("comm").str.contains(r"^CPU \d+/(KVM|TCG)$"))["pid"].to_list()
+
+
+def _chain(passage: Passage, sequence: NDArray[np.uint64], whom: pl.DataFrame) -> dict[str, Any] | None:
+    """Where the time went, of the packets whose first known stop is that of most, so that their values are of one kind;
+    as `chain.chain_document` has it, and with what was interrupted for each of the latest.
+    """
+    if not len(sequence):
+        return None
+    first = np.argmax(passage.passed, axis=1)
+    alike = first == np.argmax(np.bincount(first))
+    shown, numbers = passage.of(alike), sequence[alike]
+    stops = shown.stops
+    ways = Ways(
+        metric=RECEPTION,
+        from_=stops[int(first[alike][0])],
+        to=stops[-1],
+        sequence=numbers,
+        value_ns=shown.whole_ns,
+        split_at=lambda places: _split(shown, places),
+    )
+    found = chain_of(ways)
+    assert found is not None
+    known = whom.filter(pl.Series(alike))
+    each = [
+        {**one, "interrupted": _whom(known, int(np.argmax(numbers == one["sequence"])))}
+        for one in found["worst"]["each"][:WORST_TOLD]
+    ]
+    clocks = [TWO_HOSTS if (a in ENTRY_WAY) != (b in ENTRY_WAY) else ONE_CLOCK for a, b in pairwise(found["stops"])]
+    return {**found, "clocks": clocks, "worst": {**found["worst"], "each": each}}
+
+
+def _whom(known: pl.DataFrame, place: int) -> dict[str, Any] | None:
+    found = known.row(place, named=True)
+    return {name: value for name, value in found.items() if name != "vcpu" or value} if found["what"] else None
+
+
+def _split(passage: Passage, places: Places) -> Split:
+    return Split(passage.stops, passage.passed[places], np.diff(passage.at_ns[places], axis=1))

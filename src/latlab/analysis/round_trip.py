@@ -1,0 +1,92 @@
+"""A probe as a whole: each question with its answer, as one way that adds up to the round trip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+ANSWER: Final = {
+    "submit_tai_ns": "answer_submit_tai_ns",
+    "tx_sched_tai_ns": "answer_tx_sched_tai_ns",
+    "tx_soft_tai_ns": "answer_tx_soft_tai_ns",
+    "rx_soft_tai_ns": "answer_rx_soft_tai_ns",
+    "rx_user_tai_ns": "answered_tai_ns",
+    "arrival": "arrival",
+}
+"""A column of the leg down → what it is called beside the leg up's. The answer's launch is the question's rx_user."""
+
+
+def round_trips(up: pl.DataFrame, down: pl.DataFrame) -> pl.DataFrame:
+    """Each question with its answer: the rows of the leg up, and beside them those of the leg down (`ANSWER`).
+
+    up, down: the legs' rows of the packet table, as many, by sequence, on the clock of who asks. `arrival` is the
+    answer's: what has none was not answered.
+    """
+    answers = down.select(pl.col(name).alias(beside) for name, beside in ANSWER.items())
+    # Beside a tool's packets the table has some of these columns, empty.
+    return up.drop(*ANSWER.values(), strict=False).hstack(answers.get_columns())
+
+
+def probe_counts(
+    trips: pl.DataFrame, up: Mapping[str, int], down: Mapping[str, int], timeout_ns: int | None
+) -> dict[str, int]:
+    """What became of a probe's questions, over its whole length, warm-up included.
+
+    up, down: the counts of its legs. sent: questions taken by the kernel; answered: those with an answer, however late;
+    unanswered: the others; late: answers that came more than timeout_ns after their question was sent.
+    """
+    answered = int(trips["arrival"].count())
+    late = 0
+    if timeout_ns is not None:
+        took = trips.select((pl.col("answered_tai_ns") - pl.col("submit_tai_ns")) > timeout_ns).to_series()
+        late = int(took.sum())
+    return {
+        "scheduled": up["scheduled"],
+        "warmup": up["warmup"],
+        "sent": up["sent"],
+        "unsent": up["unsent"],
+        "send_errors": up["send_errors"],
+        "answered": answered,
+        "unanswered": up["sent"] - answered,
+        "late": late,
+        "duplicated": down["duplicated"],
+        "reordered": down["reordered"],
+    }
+
+
+def unanswered_after_warmup(trips: pl.DataFrame) -> int:
+    """How many questions had no answer, warm-up left out."""
+    lost = (pl.col("send_error") == 0) & pl.col("arrival").is_null() & ~pl.col("warmup")
+    return int(trips.select(lost.sum()).item())
+
+
+def with_every_launch(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with a launch time each, for an axis of time: of an answer that was never due, one between its
+    neighbours'. No figure is made of those.
+    """
+    launch = rows["launch_tai_ns"]
+    if launch.null_count() == 0 or launch.null_count() == len(launch):
+        return rows
+    return rows.with_columns(pl.Series("launch_tai_ns", filled_launches(launch)))
+
+
+def filled_launches(launch: pl.Series) -> NDArray[np.int64]:
+    """Launch times, ns, int64 [n], those between known ones where they are null; at least one is known."""
+    known = np.flatnonzero(launch.is_not_null().to_numpy())
+    values = launch.fill_null(0).to_numpy()
+    base = int(values[known[0]])
+    # Floats hold the difference to the first exactly, and not the instants themselves.
+    between = np.interp(np.arange(len(values)), known, (values[known] - base).astype(np.float64))
+    filled: NDArray[np.int64] = np.rint(between).astype(np.int64) + base
+    filled[known] = values[known]
+    return filled
+
+
+def agents_done(cell: Mapping[str, Any], probe: str, verb: str) -> Mapping[str, Any]:
+    """What one of a probe's two agents said at its end; empty where it did not come to it."""
+    agents = (agent for agent in cell["agents"] if agent["verb"] == verb and agent.get("probe") == probe)
+    return next((agent.get("done") or {} for agent in agents), {})

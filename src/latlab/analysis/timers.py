@@ -1,0 +1,113 @@
+"""A timer's instants: how late its thread came to them, in all and in each window, and how many were passed by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from latlab.analysis.metrics import METRICS_BY_NAME, TIMER_METRICS, Metric
+from latlab.analysis.statistics import statistics
+from latlab.analysis.way import WAKEUP_WAY
+
+TIMED: Final[tuple[Metric, ...]] = (METRICS_BY_NAME["wakeup"], *TIMER_METRICS)
+"""The metrics of a timer: the whole, then its parts."""
+
+WINDOWS_MOST: Final = 1_000
+"""So many windows stand in the result one by one; of a finer division none does."""
+
+_LATE: Final = pl.col("wake_tai_ns") - pl.col("wake_due_tai_ns")
+_CAME: Final = pl.col("wake_tai_ns").is_not_null()
+
+
+def timer_counts(stream: Mapping[str, Any], rows: pl.DataFrame) -> dict[str, int]:
+    """What became of a timer's instants, over its whole length, warm-up included.
+
+    scheduled: due; came: those that its thread came to; unrecorded: the others; overdue: those that had passed when it
+    was done with the one before, for which no timer was set; above: later than the threshold; untold: those that a
+    timer was set for and of whose interrupt nothing was told, where interrupts are told of at all, else 0.
+    send_errors: none, as nothing is sent.
+    """
+    traced = rows["irq_tai_ns"].null_count() < rows.height
+    waited = _CAME & ~pl.col("overdue")
+    said = rows.select(
+        _CAME.sum().alias("came"),
+        pl.col("overdue").fill_null(False).sum().alias("overdue"),
+        (stream["timer"]["threshold_ns"] < _LATE).sum().alias("above"),
+        (waited & pl.col("irq_tai_ns").is_null()).sum().alias("untold"),
+    ).row(0, named=True)
+    return {
+        "scheduled": rows.height,
+        "warmup": int(rows["warmup"].sum()),
+        "came": int(said["came"]),
+        "unrecorded": rows.height - int(said["came"]),
+        "overdue": int(said["overdue"]),
+        "above": int(said["above"]),
+        "untold": int(said["untold"]) if traced else 0,
+        "send_errors": 0,
+    }
+
+
+def timer_worst(rows: pl.DataFrame, sequence: int) -> dict[str, Any]:
+    """{"sequence", "intervals": [{"from", "to", "ns"}, …]} of one instant: they add up to its lateness."""
+    one = rows.row(sequence, named=True)
+    passed = [name for name in WAKEUP_WAY if one[f"{name}_tai_ns"] is not None]
+    return {
+        "sequence": sequence,
+        "intervals": [
+            {"from": start, "to": end, "ns": one[f"{end}_tai_ns"] - one[f"{start}_tai_ns"]}
+            for start, end in pairwise(passed)
+        ],
+    }
+
+
+def traced_by(cell: Mapping[str, Any], probe: str) -> dict[str, Any]:
+    """{"traced", "trace_problem"}: whether the kernel tells of its interrupts, and why it does not though asked."""
+    agents = (agent for agent in cell["agents"] if agent["verb"] == "timer" and agent.get("probe") == probe)
+    ready = next((agent.get("ready") or {} for agent in agents), {})
+    traced = bool((ready.get("timer") or {}).get("traced"))
+    return {"traced": traced, "trace_problem": ready.get("trace_problem")}
+
+
+def windows_of(stream: Mapping[str, Any], rows: pl.DataFrame, start_ns: int) -> dict[str, Any]:
+    """{"threshold_ns", "window_ns", "n", "above", "windows": […] or None}: warm-up left out.
+
+    window_ns: as it was asked for, or the whole schedule where that is shorter.
+    n, above: instants that were come to, and those later than the threshold. Each window has `from_ns`, after the
+    first instant, `n`, `mean`, `stddev` (of the population), `min`, `max`, `above`: of the instants due in it, as the
+    agent tells them while it measures. None: there are more than WINDOWS_MOST.
+    """
+    asked = stream["timer"]
+    counted = rows.filter(_CAME & ~pl.col("warmup"))
+    late_ns = counted.select(_LATE.alias("late"))["late"].to_numpy()
+    first_ns = start_ns + int(stream["offset_ns"])
+    place = (counted["wake_due_tai_ns"].to_numpy() - first_ns) // int(asked["window_ns"])
+    return {
+        "threshold_ns": asked["threshold_ns"],
+        "window_ns": min(asked["window_ns"], stream["count"] * stream["period_ns"]),
+        "n": len(late_ns),
+        "above": int((late_ns > asked["threshold_ns"]).sum()),
+        "windows": _windows(place, late_ns, counted["sequence"].to_numpy(), asked),
+    }
+
+
+def _windows(place: Any, late_ns: Any, sequence: Any, asked: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """place: int64 [n], which window each instant is in, ascending."""
+    # As instants come in order, a window is a stretch of them.
+    begins = np.flatnonzero(np.diff(place, prepend=-1))
+    if len(begins) > WINDOWS_MOST:
+        return None
+    windows = []
+    for begin, end in pairwise([*begins.tolist(), len(place)]):
+        found = statistics(late_ns[begin:end], sequence[begin:end])
+        windows.append(
+            {
+                "from_ns": int(place[begin]) * int(asked["window_ns"]),
+                **{name: getattr(found, name) for name in ("n", "mean", "stddev", "min", "max")},
+                "above": int((late_ns[begin:end] > asked["threshold_ns"]).sum()),
+            }
+        )
+    return windows

@@ -1,0 +1,134 @@
+"""What checks of the trust table read out of a cell's evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from latlab.analysis.evidence import Evidence
+
+SENDING: Final = ("talk", "ping", "pong")
+RECEIVING: Final = ("listen", "ping", "pong")
+MEASURING: Final = ("talk", "listen", "ping", "pong", "timer")
+"""The verbs whose threads packets wait for."""
+
+
+def agent_name(agent: Mapping[str, Any]) -> str:
+    """As `talk on sensor`; of a probe's agents also whose, as `ping rr on sensor`."""
+    return " ".join(filter(None, (agent["verb"], agent.get("probe"), "on", agent["host"])))
+
+
+def totals(evidence: Evidence, *verbs: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each agent that ended by itself, and what it said then; of these verbs, or of any."""
+    for agent in evidence.cell["agents"]:
+        if agent.get("done") and (not verbs or agent["verb"] in verbs):
+            yield agent_name(agent), agent["done"]
+
+
+def said_sent(evidence: Evidence) -> Iterator[tuple[str, str, int]]:
+    """(agent, stream, packets sent or refused) by the agents' own counters; of a probe's agents, its legs."""
+    names = {stream["stream"]: stream["name"] for stream in evidence.cell["streams"]}
+    for agent in evidence.cell["agents"]:
+        done = agent.get("done")
+        if not done or agent["verb"] not in SENDING:
+            continue
+        if agent["verb"] == "talk":
+            for said in done.get("streams", []):
+                if said["stream"] in names:
+                    yield agent_name(agent), names[said["stream"]], said["sent"] + said["send_errors"]
+        else:
+            sent, leg = ("sent", "up") if agent["verb"] == "ping" else ("answered", "down")
+            yield agent_name(agent), f"{agent['probe']}.{leg}", done[sent] + done["send_errors"]
+
+
+def metrics(evidence: Evidence, *names: str) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
+    """(where, stream, metric, figures) of every stream that has one of these metrics."""
+    for stream, measured in evidence.document["streams"].items():
+        for name in names:
+            if name in measured["metrics"]:
+                yield f"{stream}.{name}", stream, name, measured["metrics"][name]
+
+
+def counters(evidence: Evidence, *path: str) -> Iterator[tuple[str, int, int]]:
+    """(host, before, after) of a counter, for every host that has it both times."""
+    for host, facts in evidence.facts_before.items():
+        before, after = fact(facts, *path), fact(evidence.facts_after.get(host, {}), *path)
+        if before is not None and after is not None:
+            yield host, before, after
+
+
+def fact(facts: Any, *path: str) -> Any:
+    """The fact at a path of keys; None if an older agent or another kernel does not have it."""
+    for key in path:
+        facts = facts.get(key) if isinstance(facts, Mapping) else None
+    return facts
+
+
+def same_kernel(evidence: Evidence, host: str) -> frozenset[str]:
+    """The hosts whose facts are of the same kernel as this one's, itself included."""
+    boot = fact(evidence.facts_before.get(host, {}), "kernel", "boot_id")
+    return frozenset(
+        other
+        for other, facts in evidence.facts_before.items()
+        if other == host or (boot is not None and fact(facts, "kernel", "boot_id") == boot)
+    )
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """A measured thread that may run on some of its machine's CPUs only.
+
+    name: as `talk on sensor`, or `CPU 0/KVM` of a guest. priority: SCHED_FIFO's, 0 of an ordinary thread.
+    """
+
+    name: str
+    cpus: frozenset[int]
+    priority: int
+
+
+def pinned(evidence: Evidence, host: str) -> list[Pinned]:
+    """Talkers, listeners and virtual CPUs on the host's kernel that are bound to some of its CPUs."""
+    facts = evidence.facts_before.get(host, {})
+    online = frozenset(fact(facts, "cpu", "online") or ())
+    alike = same_kernel(evidence, host)
+    found = []
+    for agent in evidence.cell["agents"]:
+        realtime = (agent.get("ready") or {}).get("realtime") or {}
+        if agent["host"] in alike and agent["verb"] in MEASURING and realtime.get("cpus"):
+            found.append(Pinned(agent_name(agent), frozenset(realtime["cpus"]), realtime.get("priority") or 0))
+    for name, thread in vcpus(evidence, host):
+        if thread.get("cpus"):
+            found.append(Pinned(name, frozenset(thread["cpus"]), thread.get("priority") or 0))
+    return [one for one in found if one.cpus < online]
+
+
+def vcpus(evidence: Evidence, host: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(name, thread) of the virtual CPUs that KVM runs on the host, by its facts; where the lab knows which are the
+    guests', only theirs.
+    """
+    guests = [guest for guest in evidence.cell.get("guests", []) if guest["host"] in same_kernel(evidence, host)]
+    known = [guest.get("vcpu_threads") for guest in guests]
+    ids = {thread for threads in known for thread in (threads or {}).values()}
+    for name, thread in (fact(evidence.facts_before.get(host, {}), "processes", "threads") or {}).items():
+        if guests and name.endswith("/KVM") and (thread.get("id") in ids or not all(known)):
+            yield name, thread
+
+
+def elapsed_ns(evidence: Evidence, host: str) -> int | None:
+    """The time between the host's facts before and after, ns; None without both."""
+    found = (after - before for name, before, after in counters(evidence, "taken_tai_ns") if name == host)
+    return next(found, None)
+
+
+def listed(cpus: Iterable[int]) -> str:
+    """CPUs as people write them: "CPU 3", "CPUs 0, 2-5"."""
+    numbers = sorted(set(cpus))
+    ranges: list[list[int]] = []
+    for cpu in numbers:
+        if ranges and cpu == ranges[-1][-1] + 1:
+            ranges[-1].append(cpu)
+        else:
+            ranges.append([cpu])
+    text = ", ".join(f"{one[0]}-{one[-1]}" if len(one) > 1 else str(one[0]) for one in ranges)
+    return f"CPU{'s' if len(numbers) > 1 else ''} {text}"

@@ -1,0 +1,228 @@
+"""Clean windows: what is left of a stream without what the network did not do, and what was cut, and why.
+
+Whole run and clean windows stand side by side; nothing is cut without being listed, and nothing that the path did is
+cut at all: a stall there is a finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from latlab.analysis.anomalies.classes import BY_NAME
+from latlab.analysis.anomalies.find import Anomalies, Episode
+from latlab.analysis.confidence import confidence_document
+from latlab.analysis.metrics import METRICS, metric_values
+from latlab.analysis.statistics import statistics
+from latlab.analysis.words import cause_in, duration
+from latlab.analysis.worst import EXPLAINED
+
+Span = tuple[int, int]
+
+BY_HAND: Final = "chosen by hand"
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A stretch of launch times, [from, to) in ns TAI, that no clean window has.
+
+    reason: the class of the episodes it was cut for, or BY_HAND; text: what they say. packets: how many that were
+    judged (launched after the warm-up) are in it.
+    """
+
+    from_tai_ns: int
+    to_tai_ns: int
+    reason: str
+    text: str
+    packets: int
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A clean window, [from, to) of launch times in ns TAI, and how many packets launched after the warm-up it has."""
+
+    from_tai_ns: int
+    to_tai_ns: int
+    packets: int
+
+
+@dataclass(frozen=True)
+class Windows:
+    """What is kept of a stream and what is cut: together all of it after the warm-up, in order of time.
+
+    chosen: whether somebody named the windows. passed_over: episodes that lie in a window that was named, though they
+    would have been cut: (class, text).
+    """
+
+    kept: tuple[Kept, ...]
+    cuts: tuple[Cut, ...]
+    chosen: bool
+    passed_over: tuple[tuple[str, str], ...] = ()
+
+
+def clean_windows(rows: pl.DataFrame, anomalies: Anomalies, chosen: Sequence[Span] | None = None) -> Windows:
+    """The clean windows of one stream, and what was cut.
+
+    rows: its part of the packet table. Cut are clock swings, drifts and steps, the slow beginning, and throttling of
+    our own threads (talker, application): see docs/anomalies.md. chosen: [from, to) in ns TAI, instead of all that;
+    what of them lies outside the stream is left off. ValueError: one of them ends before it begins, or holds no packet
+    of the stream.
+    """
+    launch = launched(rows)
+    if not len(launch):
+        return Windows((), (), chosen is not None)
+    whole = int(launch[0]), int(launch[-1]) + 1
+    if chosen is not None:
+        return _by_hand(launch, whole, anomalies, chosen)
+    cuts = [
+        Cut(
+            begin,
+            end,
+            " + ".join(dict.fromkeys(one.class_ for one in episodes)),
+            _texts(episodes),
+            launches_within(launch, begin, end),
+        )
+        for begin, end, episodes in _joined([one for one in anomalies.episodes if is_cut(one)], whole)
+    ]
+    return Windows(_kept(launch, whole, [(cut.from_tai_ns, cut.to_tai_ns) for cut in cuts]), tuple(cuts), False)
+
+
+def is_cut(episode: Episode) -> bool:
+    """Whether clean windows leave the episode out: its class is cut, and it is not the path that was throttled.
+
+    A thread of ours that is throttled is our measurement's doing; a guest's or vhost's is what is measured.
+    """
+    return BY_NAME[episode.class_].cut and bool(episode.evidence.get("own_thread", True))
+
+
+def launched(rows: pl.DataFrame) -> NDArray[np.int64]:
+    """The launch times after the warm-up, ascending."""
+    launch: NDArray[np.int64] = rows["launch_tai_ns"].to_numpy()[int(rows["warmup"].sum()) :]
+    return launch
+
+
+def launches_within(launch: NDArray[np.int64], begin: int, end: int) -> int:
+    """How many of these launch times, ascending, are in [begin, end)."""
+    first, last = np.searchsorted(launch, (begin, end))
+    return int(last - first)
+
+
+def _joined(episodes: Sequence[Episode], whole: Span) -> list[tuple[int, int, list[Episode]]]:
+    """The episodes' stretches within the whole, those that overlap or touch as one."""
+    found: list[tuple[int, int, list[Episode]]] = []
+    for one in sorted(episodes, key=lambda episode: episode.from_tai_ns):
+        begin, end = max(one.from_tai_ns, whole[0]), min(one.to_tai_ns, whole[1])
+        if begin >= end:
+            continue
+        if found and begin <= found[-1][1]:
+            before, last, inside = found[-1]
+            found[-1] = before, max(last, end), [*inside, one]
+        else:
+            found.append((begin, end, [one]))
+    return found
+
+
+def _texts(episodes: Sequence[Episode]) -> str:
+    """What several have in common is said once, with the figures of the first."""
+    of_cause: dict[str, str] = {}
+    for one in episodes:
+        of_cause.setdefault(cause_in(one.text), one.text)
+    texts = list(of_cause.values())
+    more = len(texts) - SAID
+    return "; ".join(texts[:SAID]) + (f"; and {more} more" if more > 0 else "")
+
+
+SAID: Final = 3
+"""So many episodes are told of in one cut."""
+
+
+def _kept(launch: NDArray[np.int64], whole: Span, cuts: Sequence[Span]) -> tuple[Kept, ...]:
+    """What the cuts leave of the whole, as far as there are packets in it."""
+    edges = [whole[0], *(edge for cut in cuts for edge in cut), whole[1]]
+    spans = zip(edges[::2], edges[1::2], strict=True)
+    kept = (Kept(begin, end, launches_within(launch, begin, end)) for begin, end in spans)
+    return tuple(one for one in kept if one.packets)
+
+
+def _by_hand(launch: NDArray[np.int64], whole: Span, anomalies: Anomalies, chosen: Sequence[Span]) -> Windows:
+    spans: list[Span] = []
+    for begin, end in sorted(chosen):
+        inside = max(begin, whole[0]), min(end, whole[1])
+        if begin >= end:
+            raise ValueError(f"the window from {begin} to {end} ns ends before it begins")
+        if inside[0] >= inside[1] or not launches_within(launch, *inside):
+            first, last = (duration(edge - whole[0]) for edge in (begin, end))
+            raise ValueError(
+                f"the window from {first} to {last} after the first packet holds none of the stream's packets"
+            )
+        if spans and inside[0] <= spans[-1][1]:
+            spans[-1] = spans[-1][0], max(spans[-1][1], inside[1])
+        else:
+            spans.append(inside)
+    edges = [whole[0], *(edge for span in spans for edge in span), whole[1]]
+    outside = [
+        (begin, end) for begin, end in zip(edges[::2], edges[1::2], strict=True) if launches_within(launch, begin, end)
+    ]
+    cuts = [
+        Cut(begin, end, BY_HAND, "outside the windows that were chosen", launches_within(launch, begin, end))
+        for begin, end in outside
+    ]
+    passed = [
+        (one.class_, one.text)
+        for one in anomalies.episodes
+        if is_cut(one) and any(one.from_tai_ns < end and one.to_tai_ns > begin for begin, end in spans)
+    ]
+    kept = tuple(Kept(begin, end, launches_within(launch, begin, end)) for begin, end in spans)
+    return Windows(kept, tuple(cuts), True, tuple(passed))
+
+
+def clean_rows(rows: pl.DataFrame, windows: Windows) -> pl.DataFrame:
+    """The rows of the warm-up, which are in no statistic, and of those launched in a clean window."""
+    launch = rows["launch_tai_ns"].to_numpy()
+    taken = rows["warmup"].to_numpy().copy()
+    for one in windows.kept:
+        first, last = np.searchsorted(launch, (one.from_tai_ns, one.to_tai_ns))
+        taken[first:last] |= True
+    return rows.filter(pl.Series(taken))
+
+
+def windows_document(rows: pl.DataFrame, windows: Windows, period_ns: int) -> dict[str, Any]:
+    """Whole run and clean windows side by side, ready for JSON.
+
+    {"kept": […], "cuts": […], "packets": {"whole", "kept", "cut"}, "metrics": {metric: {"whole": statistics, "clean":
+    statistics}}}. Statistics as of `statistics.Statistics`; of no clean window n is 0. Where something is cut,
+    the clean windows' latencies have their `confidence`, as the whole's have among its metrics: packets on both sides
+    of a cut are taken for neighbours, as those on both sides of a loss are.
+    """
+    clean = clean_rows(rows, windows)
+    metrics: dict[str, Any] = {}
+    for metric in METRICS:
+        whole = metric_values(rows, metric, period_ns)
+        if whole is None:
+            continue
+        more: dict[str, Any] = {}
+        if windows.cuts:
+            # Taken from the whole, so that both are of the same timestamps, and offsets from the same first packet.
+            inside = np.isin(whole.sequence, clean["sequence"].to_numpy(), assume_unique=True)
+            kept = statistics(whole.value_ns[inside], whole.sequence[inside])
+            if metric.name in EXPLAINED and kept.n:
+                more = {"confidence": confidence_document(whole.value_ns[inside], kept)}
+        else:
+            kept = statistics(whole.value_ns, whole.sequence)
+        metrics[metric.name] = {
+            "whole": asdict(statistics(whole.value_ns, whole.sequence)),
+            "clean": {**asdict(kept), **more},
+        }
+    counted = len(launched(rows))
+    cut = sum(one.packets for one in windows.cuts)
+    return {
+        "kept": [asdict(one) for one in windows.kept],
+        "cuts": [asdict(one) for one in windows.cuts],
+        "packets": {"whole": counted, "kept": counted - cut, "cut": cut},
+        "metrics": metrics,
+    }

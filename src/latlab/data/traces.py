@@ -1,0 +1,98 @@
+"""What is on record of how packets came to who received them on a host that was traced, by that host's own clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import polars as pl
+
+from latlab.data.real_to_tai import RealToTai
+from latlab.data.recordings import no_recording, read_recording
+from latlab.data.run_folder import CellFolder
+
+_RECEIVING: Final = ("listen", "pong")
+
+
+@dataclass(frozen=True)
+class TracedReceiver:
+    """A listener, or who answers a ping, and its trace.
+
+    thread: its number. received: its packets in the order in which it had them, each once: `stream`, `sequence`,
+    `rx_soft_tai_ns` (null where the kernel gave none) and `rx_user_tai_ns` by its host's CLOCK_TAI, and `counted`,
+    whether the packet was launched after the warm-up. trace, tasks: as recorded. done: what the agent that traced said
+    at its end; None: it did not come to it. vm_host, entries: of a guest whose VM host was traced, too, its name and
+    what was recorded there, by that host's CLOCK_TAI.
+    """
+
+    host: str
+    thread: int
+    received: pl.DataFrame
+    trace: pl.DataFrame
+    tasks: pl.DataFrame
+    done: Mapping[str, Any] | None
+    vm_host: str | None = None
+    entries: pl.DataFrame | None = None
+
+
+def read_traces(folder: CellFolder, cell: Mapping[str, Any]) -> Iterator[TracedReceiver]:
+    """Every receiver of cell.json that was traced; none where nothing was.
+
+    Unlike the packet table, whose timestamps may have been moved onto the talker's clock, these are the receiver's own.
+    LabError: a recording is not of this run.
+    """
+    for agent in cell["agents"]:
+        if agent["verb"] != "trace":
+            continue
+        host = agent["host"]
+        trace, tasks = (_read(folder, cell, "trace", host, table) for table in ("trace", "tasks"))
+        vm_host = next(
+            (one["host"] for one in cell["agents"] if (one["verb"], one.get("probe")) == ("entry", host)), None
+        )
+        entries = _read(folder, cell, "entry", host, "trace") if vm_host else None
+        for receiver in cell["agents"]:
+            ready = receiver.get("ready") or {}
+            if receiver["host"] != host or receiver["verb"] not in _RECEIVING or not _is_ours(ready):
+                continue
+            name = receiver.get("probe") or host
+            received, clocks = (_read(folder, cell, receiver["verb"], name, table) for table in ("received", "clocks"))
+            yield TracedReceiver(
+                host=host,
+                thread=ready["realtime"]["tid"],
+                received=_received(cell, received, clocks, ready.get("tai_offset_s")),
+                trace=trace,
+                tasks=tasks,
+                done=agent.get("done"),
+                vm_host=vm_host,
+                entries=entries,
+            )
+
+
+def _is_ours(ready: Mapping[str, Any]) -> bool:
+    """Whether it receives by a thread of its own; Cyclone does by Cyclone's."""
+    return "realtime" in ready and not ready.get("cyclone")
+
+
+def _read(folder: CellFolder, cell: Mapping[str, Any], verb: str, name: str, table: str) -> pl.DataFrame:
+    path = folder.recording(verb, name, table)
+    return (read_recording(path, table, run_id=cell["run_id"]) if path.exists() else no_recording(table)).table
+
+
+def _received(
+    cell: Mapping[str, Any], recorded: pl.DataFrame, clocks: pl.DataFrame, tai_offset_s: int | None
+) -> pl.DataFrame:
+    to_tai = RealToTai.from_clocks(clocks, tai_offset_s=tai_offset_s)
+    real, soft = recorded["rx_soft_real_ns"], pl.lit(None, pl.Int64)
+    if to_tai:
+        soft = pl.when(real.is_not_null()).then(pl.Series(to_tai(real.fill_null(0).to_numpy())))
+    warm = {
+        stream["stream"]: int(stream.get("start_tai_ns") or cell["start_tai_ns"]) + int(cell["warmup_ns"])
+        for stream in cell["streams"]
+    }
+    counted = pl.col("launch_tai_ns") >= pl.col("stream").replace_strict(warm, default=None, return_dtype=pl.Int64)
+    return (
+        recorded.with_columns(rx_soft_tai_ns=soft, counted=counted.fill_null(False))
+        .unique(["stream", "sequence"], keep="first", maintain_order=True)
+        .select("stream", "sequence", "rx_soft_tai_ns", "rx_user_tai_ns", "counted")
+    )

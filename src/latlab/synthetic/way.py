@@ -1,0 +1,311 @@
+"""The packets' way, stage by stage: delays, one after the other in order, and what is done to them there.
+
+Every stage passes packets in the order in which they come, at least drain_ns apart. So whatever holds one packet for
+longer than a period holds those behind it too, and they pass at once: a stall is not drawn, it comes about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latlab.analysis.gates import Entry, Openings, Schedule
+from latlab.synthetic.description import (
+    Description,
+    Gates,
+    Ingredient,
+    LateWakes,
+    MissedSlots,
+    PathChange,
+    Periodic,
+    PeriodicStalls,
+    Reorders,
+    Spikes,
+    Stall,
+    Throttling,
+    WarmUp,
+    Where,
+)
+from latlab.synthetic.noise import Int64
+
+UNTOUCHED = -1
+
+
+@dataclass
+class Way:
+    """Where every packet passed, by its true time: int64 ns [packets] each.
+
+    label: the number of the ingredient that delayed a packet most, UNTOUCHED if none; delayed_ns: by how much.
+    waited_ns: how long it stood behind those ahead of it, at all stages together. arrival_order: the packets' numbers
+    in the order in which they arrive.
+    """
+
+    launch: Int64
+    wake: Int64
+    submit: Int64
+    tx_sched: Int64
+    tx_soft: Int64
+    tx_hard: Int64
+    arrive: Int64
+    rx_soft: Int64
+    rx_user: Int64
+    arrival_order: Int64
+    label: NDArray[np.int16]
+    delayed_ns: Int64
+    waited_ns: Int64
+
+    @property
+    def total_ns(self) -> Int64:
+        """From launch to the application, int64 [packets]."""
+        return self.rx_user - self.launch
+
+
+def walk(
+    description: Description, delays: Sequence[Int64], ingredients: Sequence[Ingredient], seed: Sequence[int]
+) -> Way:
+    """The packets' way with these ingredients, for the delays of `stage_delays`.
+
+    seed: of what the ingredients draw; with the same one the same ingredients do the same.
+    """
+    launch = description.start_tai_ns + np.arange(description.packets, dtype=np.int64) * description.period_ns
+    state = _State(description, launch, ingredients, seed)
+    drain = description.drain_ns
+    state.at = launch.copy()
+    state.hold("talker", 0)
+    wake = state.pass_on(state.at + delays[0], 0)
+    wake = state.late_wakes(wake, submit=False)
+    submit = state.pass_on(wake + delays[1], drain)
+    submit = state.late_wakes(submit, submit=True)
+    state.at = submit
+    submit = state.spike("talker")
+    tx_sched = state.pass_on(submit + delays[2], drain)
+    state.at = tx_sched + delays[3]
+    state.hold("qdisc", drain)
+    state.spike("qdisc")
+    tx_soft = state.gates()
+    tx_hard = state.pass_on(tx_soft + delays[4], drain)
+    state.at = state.pass_on((tx_hard if description.hardware else tx_soft) + delays[5], drain)
+    before_arrival: tuple[Where, ...] = ("path",) if description.hardware else ("path", "kernel")
+    for where in before_arrival:
+        state.hold(where, drain)
+        state.spike(where)
+    state.warm_up("path")
+    state.path_changes()
+    arrive, order = state.reordered()
+    rx_soft = arrive
+    state.in_order(order)
+    if description.hardware:
+        state.at = state.pass_on(arrive[order] + delays[6][order], drain)
+        state.hold("kernel", drain)
+        state.spike("kernel")
+        rx_soft = state.back()
+    state.at = state.pass_on((rx_soft + delays[7])[order], drain)
+    state.hold("application", drain)
+    state.spike("application")
+    state.warm_up("application")
+    rx_user = state.back()
+    return Way(
+        launch,
+        wake,
+        submit,
+        tx_sched,
+        tx_soft,
+        tx_hard,
+        arrive,
+        rx_soft,
+        rx_user,
+        order,
+        state.label,
+        state.delayed,
+        state.waited,
+    )
+
+
+def schedule_of(gates: Gates) -> Schedule:
+    """The gates as a schedule of traffic class 0."""
+    closed = Entry((), gates.cycle_ns - gates.open_ns)
+    return Schedule((Entry((0,), gates.open_ns), closed), gates.shift_ns)
+
+
+def openings_of(gates: Gates) -> Openings:
+    """When packets may leave, those that need GUARD_NS."""
+    return Openings.of(gates.cycle_ns, schedule_of(gates).windows(0), GUARD_NS)
+
+
+GUARD_NS = 2_000
+"""More than a frame of 64 bytes takes at 1 Gbit/s; nothing is launched so close to a window's end."""
+
+
+@dataclass
+class _State:
+    """The packets while they pass: `at`, in the order in which they go (sequence, from the listener on arrival)."""
+
+    description: Description
+    launch: Int64
+    ingredients: Sequence[Ingredient]
+    seed: Sequence[int]
+    at: Int64 = field(init=False)
+    order: Int64 | None = None
+
+    def __post_init__(self) -> None:
+        self.label: NDArray[np.int16] = np.full(len(self.launch), UNTOUCHED, np.int16)
+        self.delayed: Int64 = np.zeros(len(self.launch), np.int64)
+        self.waited: Int64 = np.zeros(len(self.launch), np.int64)
+
+    def pass_on(self, at: Int64, drain: int) -> Int64:
+        """The same instants, none before the one ahead of it has passed, drain after it."""
+        place = np.arange(len(at), dtype=np.int64) * drain
+        passed: Int64 = np.maximum.accumulate(at - place) + place
+        self.waited[slice(None) if self.order is None else self.order] += passed - at
+        return passed
+
+    def _does(self, number: int, changed: Int64, drain: int) -> None:
+        """Let an ingredient change the instants; who is delayed by it most bears its number."""
+        after = self.pass_on(changed, drain)
+        delay = after - self.at
+        if self.order is not None:
+            by_sequence = np.empty_like(delay)
+            by_sequence[self.order] = delay
+            delay = by_sequence
+        most = delay > self.delayed
+        self.label[most] = number
+        self.delayed[most] = delay[most]
+        self.at = after
+
+    def _rng(self, number: int) -> np.random.Generator:
+        return np.random.default_rng([*self.seed, number])
+
+    def hold(self, where: Where, drain: int) -> None:
+        """Stalls, and what works as they do."""
+        since = self.launch - self.description.start_tai_ns
+        for number, one in enumerate(self.ingredients):
+            if isinstance(one, Stall | PeriodicStalls | Throttling) and one.where == where:
+                begin, end = _holds(one, int(since[-1]), self._rng(number))
+                at = self.at - self.description.start_tai_ns
+                which = np.maximum(np.searchsorted(begin, at, side="right") - 1, 0)
+                held = (at >= begin[which]) & (at < end[which])
+                self._does(number, np.where(held, end[which] + self.description.start_tai_ns, self.at), drain)
+
+    def spike(self, where: Where) -> Int64:
+        """Packets that take longer here; returns the instants."""
+        for number, one in enumerate(self.ingredients):
+            if isinstance(one, Spikes | Periodic) and one.where == where:
+                extra = np.zeros(len(self.at), np.int64)
+                if isinstance(one, Spikes):
+                    extra[np.array(one.sequences, np.int64)] = one.extra_ns
+                else:
+                    rng = self._rng(number)
+                    hit = _teeth(one, self.launch - self.description.start_tai_ns, rng)
+                    factor = 1 + one.scatter * rng.uniform(-1, 1, len(hit))
+                    extra[hit] = (one.extra_ns * factor).astype(np.int64)
+                self._adds(number, extra)
+        return self.at
+
+    def _adds(self, number: int, extra: Int64) -> None:
+        own = extra if self.order is None else extra[self.order]
+        self._does(number, self.at + own, self.description.drain_ns)
+
+    def late_wakes(self, at: Int64, *, submit: bool) -> Int64:
+        """The instants, those of late wakes or late submissions later."""
+        self.at = at
+        for number, one in enumerate(self.ingredients):
+            if isinstance(one, LateWakes) and one.submit == submit:
+                extra = np.zeros(len(at), np.int64)
+                extra[np.array(one.sequences, np.int64)] = one.extra_ns
+                self._does(number, self.at + extra, self.description.drain_ns if submit else 0)
+        return self.at
+
+    def gates(self) -> Int64:
+        """When the packets leave: at once, or in the first window of their gate."""
+        gates, drain = self.description.gates, self.description.drain_ns
+        if gates is None:
+            self.at = self.pass_on(self.at, drain)
+            return self.at
+        openings, shift = openings_of(gates), gates.shift_ns
+        self.at = self.pass_on(openings.departs(self.at - shift) + shift, drain)
+        for number, one in enumerate(self.ingredients):
+            if isinstance(one, MissedSlots):
+                extra = np.zeros(len(self.at), np.int64)
+                extra[np.array(one.sequences, np.int64)] = one.cycles * gates.cycle_ns
+                self._does(number, openings.departs(self.at + extra - shift) + shift, drain)
+        return self.at
+
+    def warm_up(self, where: Where) -> None:
+        """The slow beginning, after the warm-up."""
+        first = self.description.warmup
+        for number, one in enumerate(self.ingredients):
+            if isinstance(one, WarmUp) and one.where == where:
+                since = np.maximum(self.launch - self.launch[min(first, len(self.launch) - 1)], 0)
+                factor = self._rng(number).uniform(0.5, 1.5, len(since))
+                extra = (one.extra_ns * np.exp(-since / one.decay_ns) * factor).astype(np.int64)
+                extra[:first] = 0
+                self._adds(number, extra)
+
+    def path_changes(self) -> None:
+        """The path takes longer, or less long, for a while; nobody is labelled by it."""
+        for one in self.ingredients:
+            if isinstance(one, PathChange):
+                change = path_change(one, self.at - self.description.start_tai_ns)
+                self.at = self.pass_on(self.at + change, self.description.drain_ns)
+
+    def reordered(self) -> tuple[Int64, Int64]:
+        """When the packets arrive, by sequence, and their numbers in the order of arrival."""
+        arrive, drain = self.at.copy(), self.description.drain_ns
+        for number, one in enumerate(self.ingredients):
+            if isinstance(one, Reorders):
+                whose = np.array(one.sequences, np.int64)
+                whose = whose[whose + one.places < len(arrive)]
+                arrive[whose] = np.maximum(arrive[whose], self.at[whose + one.places]) + drain // 2
+                self.label[whose], self.delayed[whose] = number, arrive[whose] - self.at[whose]
+        return arrive, np.argsort(arrive, kind="stable")
+
+    def in_order(self, order: Int64) -> None:
+        """From here on packets go in this order."""
+        if (order[1:] > order[:-1]).all():
+            return
+        self.order = order
+
+    def back(self) -> Int64:
+        """The instants by sequence."""
+        if self.order is None:
+            return self.at.copy()
+        by_sequence = np.empty_like(self.at)
+        by_sequence[self.order] = self.at
+        return by_sequence
+
+
+def _holds(one: Stall | PeriodicStalls | Throttling, span_ns: int, rng: np.random.Generator) -> tuple[Int64, Int64]:
+    """When nothing passes, in ns from the first launch: where it begins, where it ends."""
+    if isinstance(one, Stall):
+        return np.array([one.at_ns], np.int64), np.array([one.at_ns + one.length_ns], np.int64)
+    if isinstance(one, Throttling):
+        last = span_ns if one.active_ns is None else min(span_ns, one.first_ns + one.active_ns)
+        begin = np.arange(one.first_ns, max(last, one.first_ns + 1), one.period_ns, dtype=np.int64)
+        return begin, begin + one.gap_ns
+    begin = np.arange(one.first_ns, max(span_ns, one.first_ns + 1), one.every_ns, dtype=np.int64)
+    length = one.length_ns * (1 + one.scatter * rng.uniform(-1, 1, len(begin)))
+    return begin, begin + length.astype(np.int64)
+
+
+def _teeth(one: Periodic, since_ns: Int64, rng: np.random.Generator) -> Int64:
+    """The numbers of the packets that are hit, ascending."""
+    if one.every_packets:
+        first = int(np.searchsorted(since_ns, one.first_ns))
+        return np.arange(first, len(since_ns), one.every_packets, dtype=np.int64)
+    times = np.arange(one.first_ns, int(since_ns[-1]), one.every_ns, dtype=np.int64)
+    if one.jitter_ns:
+        times = times + rng.integers(-one.jitter_ns, one.jitter_ns, len(times), endpoint=True)
+    hit = np.unique(np.searchsorted(since_ns, times))
+    return hit[hit < len(since_ns)].astype(np.int64)
+
+
+def path_change(one: PathChange, since_ns: Int64) -> Int64:
+    """How much longer the path takes at these instants after the first launch, ns."""
+    within = (since_ns >= one.at_ns) & (since_ns < one.at_ns + one.length_ns)
+    if one.sudden:
+        return np.where(within, one.amplitude_ns, 0)
+    phase = np.where(within, (since_ns - one.at_ns) / one.length_ns, 0)
+    return np.rint(one.amplitude_ns * (1 - np.cos(2 * np.pi * phase)) / 2).astype(np.int64)

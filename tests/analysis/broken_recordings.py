@@ -1,0 +1,198 @@
+"""Evidence in which recordings, counts or bridges break a rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from trust_evidence import GOOD, ROW, SILENT, Case, Seen, across_xdp, agents, evidence, launched, through
+
+WAITS: dict[str, Any] = {
+    "host": "ecu",
+    "verb": "timer",
+    "probe": "irq",
+    "ready": {"trace_problem": None},
+    "error": None,
+}
+TRACES = {
+    "host": "ecu",
+    "verb": "trace",
+    "ready": {},
+    "done": {"events": 1000, "lost": 30, "cpus": [], "ring_full": 0, "recorded": 1000},
+    "error": None,
+}
+UNHEARD = {"what": "it is locked down", "where": "tracefs", "remedy": "run as root", "errno": 1}
+
+
+def waiting(ready: dict[str, Any] | None = None, **done: Any) -> list[dict[str, Any]]:
+    """Agents with a timer's among them, that ended so."""
+    said = {"events": 100, "overdue": 0, "trace_lost": 0, "ring_full": 0, **done}
+    return [*agents(), WAITS | {"done": said} | ({"ready": ready} if ready else {})]
+
+
+BROKEN: list[Case] = [
+    (
+        "the cell ran to its end",
+        "untrusted",
+        evidence(status="failed", reason={"what": "no traffic left eth0", "where": "sensor", "remedy": ""}),
+        "sensor",
+        "failed: no traffic left eth0",
+    ),
+    (
+        "the cell ran to its end",
+        "untrusted",
+        evidence(status="not run", reason={"what": "the lab was killed", "where": "", "remedy": ""}),
+        "",
+        "not run: the lab was killed",
+    ),
+    (
+        "recordings are whole",
+        "untrusted",
+        replace(GOOD, findings={"talker-sensor.sent": Seen(complete=False)}),
+        "talker-sensor.sent",
+        "cut short",
+    ),
+    (
+        "no record was dropped",
+        "untrusted",
+        evidence(agents=agents(ring_full=3)),
+        "listen on ecu",
+        "ring_full 3",
+    ),
+    (
+        "every packet is accounted for",
+        "untrusted",
+        evidence(agents=agents({"streams": [{"stream": 1, "sent": 9, "send_errors": 0}]})),
+        "talk on sensor, stream control",
+        "9, by the talker",
+    ),
+    (
+        "launch times are the schedule's",
+        "untrusted",
+        replace(GOOD, findings={"listener-ecu.received": Seen(launch_mismatched=2)}),
+        "listener-ecu.received",
+        "2 others",
+    ),
+    (
+        "the XDP bridge carried the streams",
+        "untrusted",
+        across_xdp("frames redirected 4, passed 8, dropped 0"),
+        "bridge xdp on ecu, from sensor",
+        "4, and 8 passed",
+    ),
+    (
+        "the XDP bridge carried the streams",
+        "untrusted",
+        across_xdp("frames redirected 9, passed 0, dropped 0", "sensor", "plc"),
+        "bridge xdp on ecu, from sensor, from plc",
+        "9, and 0 passed",
+    ),
+    (
+        "the XDP bridge carried every packet",
+        "suspect",
+        across_xdp("frames redirected 9, passed 1, dropped 9"),
+        "bridge xdp on ecu, from sensor",
+        "9, and 1 passed",
+    ),
+    (
+        "the XDP bridge carried every packet",
+        "suspect",
+        across_xdp("frames redirected 10, passed 10, dropped 0", "sensor", "ecu"),
+        "stream from ecu",
+        "ecu itself is at one end",
+    ),
+    (
+        "timestamps are there",
+        "suspect",
+        evidence([ROW] * 9 + [{"wake_due": 0, "wake": 5, "rx_soft": 100, "rx_user": 120}]),
+        "control.lateness",
+        "10.0% (1)",
+    ),
+    (
+        "timestamps match their packets",
+        "suspect",
+        replace(GOOD, findings={"talker-sensor.stamps": Seen(stray=4)}),
+        "talker-sensor.stamps",
+        "4 stray",
+    ),
+    (
+        "timestamps match their packets",
+        "suspect",
+        replace(GOOD, findings={"talker-sensor.stamps": Seen(unconverted=4)}),
+        "talker-sensor.stamps",
+        "4 unusable",
+    ),
+    (
+        "no packet with a launch time vanished",
+        "suspect",
+        replace(
+            evidence([ROW] * 7 + [SILENT] * 3, streams=launched(lead_ns=11 * 10**9, clock="monotonic")),
+            facts_after=through({"kind": "fq", "drops": 5, "horizon_drops": 3}, taken_tai_ns=2 * 10**9),
+        ),
+        "stream control, sensor.eth0",
+        "3 of 10 packets without any, sequences 7 to 9, handed over 11 s ahead to fq (5 dropped, 3 beyond its horizon)",
+    ),
+    (
+        "every send succeeded",
+        "suspect",
+        evidence([ROW] * 9 + [{"send_error": 105, "arrival": None}]),
+        "stream control",
+        "1 of 10",
+    ),
+    (
+        "the listener's socket kept every packet",
+        "suspect",
+        evidence(agents=agents(socket_drops=8)),
+        "listen on ecu",
+        "socket_drops 8",
+    ),
+    (
+        "no packet was refused",
+        "suspect",
+        evidence(agents=agents(foreign=2, other_run=7)),
+        "listen on ecu",
+        "2 foreign, 7 other run",
+    ),
+    (
+        "no packet was refused",
+        "suspect",
+        evidence(agents=agents(streams=[{"stream": 1, "out_of_range": 3}])),
+        "listen on ecu",
+        "3 out of range",
+    ),
+    (
+        "the timer kept up",
+        "suspect",
+        evidence(agents=waiting(overdue=7)),
+        "timer irq on ecu",
+        "7 of 100 instants of irq",
+    ),
+    (
+        "the timer kept up",
+        "suspect",
+        evidence(agents=waiting(overdue=7, held_up_ns=12_300_000)),
+        "timer irq on ecu",
+        "7 of 100 instants of irq, which waited 12.3 ms in all for room in the recording",
+    ),
+    (
+        "the timer's interrupts were told",
+        "suspect",
+        evidence(agents=waiting(trace_lost=2, overdue=10)),
+        "timer irq on ecu",
+        "2 of 90 of irq not",
+    ),
+    (
+        "the timer's interrupts were told",
+        "suspect",
+        evidence(agents=waiting({"trace_problem": UNHEARD}, trace_lost=None)),
+        "timer irq on ecu",
+        "of none: tracefs: it is locked down (run as root)",
+    ),
+    (
+        "the trace is whole",
+        "suspect",
+        evidence(agents=[*agents(), TRACES]),
+        "trace on ecu",
+        "30 of 1030 events lost",
+    ),
+]

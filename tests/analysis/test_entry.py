@@ -1,0 +1,147 @@
+"""How an interrupt came into a guest is told by vector, vCPU and thread, or not at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from trace_events import COUNT, KNOWN, READER, Event, listened, trace
+
+from latlab.analysis.entry import interrupt_entries
+from latlab.analysis.interrupt_way import interval_name
+from latlab.analysis.interrupts import ACCEPT, ENTRY, GSI, INJECT, LOST, MSI
+from latlab.analysis.reception import VmHost, reception_documents
+from latlab.analysis.way import ONE_CLOCK, TWO_HOSTS
+
+VCPU, OTHER_VCPU, VHOST = 500, 501, 600
+NIC_IRQ, VECTOR, TIMER_VECTOR = 36, 0x23, 0xEC
+UNTOLD = [-1, -1, -1, -1]
+
+
+def entry(begin: int, vector: int = VECTOR, thread: int = VCPU, vcpu: int = 0, asked: int = MSI) -> list[Event]:
+    """An interrupt that vhost asks for on CPU 1: taken 2 later, injected at 10 on CPU 0, the guest entered at 13."""
+    what = (0xFEE00000, 0x4000 | vector) if asked == MSI else (11, 1)
+    return [
+        (begin, 1, asked, VHOST, *what),
+        (begin + 2, 1, ACCEPT, VHOST, vector, vcpu),
+        (begin + 10, 0, INJECT, thread, vector),
+        (begin + 13, 0, ENTRY, thread, vcpu),
+    ]
+
+
+def found(events: list[Event], *at: int, slack: int = 0, irq: int = NIC_IRQ, vcpu: int = 0) -> list[list[int]]:
+    n = len(at)
+    instants = np.array(at, np.int64)
+    columns = (np.full(n, value, np.int64) for value in (slack, irq, vcpu))
+    return interrupt_entries(instants, *columns, trace(*events)).tolist()
+
+
+def test_an_interrupt_is_followed_from_who_asked_for_it_to_the_guests_entry() -> None:
+    events = [*entry(1_000), *entry(2_000)]
+    assert found(events, 1_020, 2_020) == [[1_000, 1_002, 1_010, 1_013], [2_000, 2_002, 2_010, 2_013]]
+    assert found([*entry(1_000, asked=GSI)], 1_020) == [[1_000, 1_002, 1_010, 1_013]]
+
+
+def test_another_vector_that_was_injected_later_is_not_it() -> None:
+    usual = [event for number in range(5) for event in entry(1_000 * number + 1_000)]
+    # The last one's handler begins only after the guest has been left and entered for its timer.
+    between = [(5_015, 0, INJECT, VCPU, TIMER_VECTOR), (5_016, 0, ENTRY, VCPU, 0)]
+    at = [1_000 * number + 1_020 for number in range(5)]
+    assert found([*usual, *between], *at)[-1] == [5_000, 5_002, 5_010, 5_013]
+
+
+def test_other_vcpus_interrupts_are_not_taken() -> None:
+    others = entry(1_005, thread=OTHER_VCPU, vcpu=1)
+    assert found([*entry(1_000), *others], 1_030) == [[1_000, 1_002, 1_010, 1_013]]
+    assert found([*entry(1_000), *others], 1_030, vcpu=1) == [[1_005, 1_007, 1_015, 1_018]]
+
+
+def test_two_guests_with_a_vcpu_of_that_number_are_not_told_apart() -> None:
+    assert found([*entry(1_000), *entry(1_100, thread=OTHER_VCPU)], 1_120) == [UNTOLD]
+
+
+def test_one_injection_is_of_one_interrupt() -> None:
+    assert found(entry(1_000), 1_020, 1_500) == [[1_000, 1_002, 1_010, 1_013], UNTOLD]
+
+
+def test_packets_of_one_batch_have_one_interrupt() -> None:
+    way = [1_000, 1_002, 1_010, 1_013]
+    assert found(entry(1_000), 1_500, 1_020, 1_020, 1_500) == [UNTOLD, way, way, UNTOLD]
+
+
+def test_a_guest_that_was_entered_after_its_handler_had_begun_tells_nothing() -> None:
+    assert found(entry(1_000), 1_012) == [UNTOLD]
+    # To within what the clocks may be off it may have been before.
+    assert found(entry(1_000), 1_012, slack=1) == [[1_000, 1_002, 1_010, 1_013]]
+
+
+def test_what_was_taken_before_the_last_injection_was_that_ones() -> None:
+    again = [(1_050, 0, INJECT, VCPU, VECTOR), (1_053, 0, ENTRY, VCPU, 0)]
+    assert found([*entry(1_000), *again], 1_020, 1_060)[1] == [-1, -1, 1_050, 1_053]
+
+
+def test_another_threads_asking_is_not_taken_for_it() -> None:
+    asked, *rest = entry(1_000)
+    elsewhere = (1_001, 1, MSI, VHOST + 1, *asked[4:])
+    assert found([asked, elsewhere, *rest], 1_020)[0][0] == 1_000
+    assert found([elsewhere, *rest], 1_020)[0][0] == -1  # type: ignore[list-item]
+    for_another = (1_001, 1, MSI, VHOST, 0xFEE00000, 0x4000 | TIMER_VECTOR)
+    assert found([asked, for_another, *rest], 1_020)[0][0] == -1
+
+
+def test_where_the_vm_hosts_events_were_lost_on_the_way_nothing_is_told() -> None:
+    events = [*entry(1_000), *entry(2_000)]
+    gap = [*events[:4], (1_500, 1, LOST, 0, 7), *events[4:]]
+    assert found(gap, 1_020, 2_020) == [UNTOLD, [2_000, 2_002, 2_010, 2_013]]
+    before = [(900, 1, ENTRY, VCPU, 0), (950, 1, LOST, 0, 7), *entry(1_000)]
+    assert found(before, 1_020) == [[1_000, 1_002, 1_010, 1_013]]
+
+
+def test_where_nothing_is_injected_nothing_is_told() -> None:
+    assert found([event for event in entry(1_000) if event[2] != INJECT], 1_020) == [UNTOLD]
+    assert found([], 1_020) == [UNTOLD]
+
+
+AHEAD, HALF = 7_000, 3
+
+
+def vm_host(events: list[Event], known: bool = True) -> VmHost:
+    def ahead(at_ns: Any) -> Any:
+        return np.full(len(at_ns), AHEAD), np.full(len(at_ns), HALF), np.full(len(at_ns), known)
+
+    return VmHost(trace(*events), ahead)
+
+
+def test_a_packets_way_begins_on_the_vm_host_by_the_guests_clock() -> None:
+    packets, events = listened()
+    # Each handler begins 20 after the interrupt was asked for.
+    host = [event for number in range(COUNT) for event in entry(10_000 + number * 1_000 - 20 - AHEAD)]
+    (document,) = reception_documents(packets, trace(*events), KNOWN, READER, vm_host(host)).values()
+    assert document["entry"] == {"told": COUNT, "uncertainty_ns": HALF, "interrupted": []}
+    chain = document["chain"]
+    assert chain["stops"][:5] == ["asked", "accepted", "injected", "entered", "irq"]
+    assert chain["clocks"][:5] == [ONE_CLOCK] * 3 + [TWO_HOSTS, ONE_CLOCK]
+    typical = next(one for one in chain["groups"] if one["name"] == "typical")
+    assert typical["ns"][:4] == [2, 8, 3, 7]
+    names = [interval_name(one["from"], one["to"]) for one in document["intervals"][:4]]
+    assert names == ["routing", "pending", "entry", "guest's entry code"]
+
+
+def test_clocks_that_nothing_compares_tell_nothing_of_it() -> None:
+    packets, events = listened(100)
+    host = [event for number in range(100) for event in entry(10_000 + number * 1_000 - 20 - AHEAD)]
+    (document,) = reception_documents(packets, trace(*events), KNOWN, READER, vm_host(host, known=False)).values()
+    assert document["entry"] == {"told": 0, "uncertainty_ns": None, "interrupted": []}
+    assert document["chain"]["stops"][0] == "irq"
+    assert (document["n"], document["told"]) == (100, 100)
+    plain = reception_documents(packets, trace(*events), KNOWN, READER)[1]
+    assert "entry" not in plain
+    assert plain["intervals"] == document["intervals"]
+
+
+def test_a_listener_without_packets_has_none() -> None:
+    packets, events = listened(10)
+    assert reception_documents(packets.clear(), trace(*events), KNOWN, READER, vm_host(entry(1_000))) == {}
+    late = packets.with_columns(rx_soft_tai_ns=pl.lit(None, pl.Int64))
+    assert reception_documents(late, trace(*events), KNOWN, READER, vm_host(entry(1_000))) == {}

@@ -1,0 +1,128 @@
+"""What clocks may do before a measurement is distrusted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from trust_evidence import (
+    EARLY,
+    GOOD,
+    MS,
+    ROW,
+    agents,
+    bound,
+    bounded,
+    clocks,
+    evidence,
+    facts,
+    guest,
+    launched,
+    merged,
+    on_ecu,
+    to_guest,
+)
+
+from latlab.analysis.evidence import Evidence
+from latlab.analysis.trust import judge
+
+
+def test_a_negative_latency_within_the_clocks_bound_is_no_finding_about_them() -> None:
+    found = judge(evidence(EARLY, clocks=bound(-400, 400)))
+    assert "no packet arrived before it left" not in [reason.check for reason in found]
+
+
+def test_a_packet_with_a_launch_time_may_leave_as_early_as_its_lead() -> None:
+    def checks(lead_ns: int) -> list[str]:
+        return [reason.check for reason in judge(evidence(EARLY, streams=launched(lead_ns)))]
+
+    assert "no packet arrived before it left" not in checks(200)
+    assert "no packet arrived before it left" in checks(199)
+
+
+def test_a_slow_reading_of_the_clocks_is_no_step() -> None:
+    slow = clocks(tai_ns=3 * MS, real_ns=3 * MS, bracket_ns=MS)
+    assert judge(replace(GOOD, clocks={"talker-sensor": slow})) == []
+
+
+def remedies(found: Evidence) -> list[str]:
+    return [reason.remedy for reason in judge(found) if reason.check == "the clocks' offset is bounded"]
+
+
+def test_what_to_do_about_clocks_that_nothing_bounds_is_said_of_whose_they_are() -> None:
+    """Advice for a guest is none to two hosts, and none of both helps a network card's clock."""
+    (of_hosts,) = remedies(evidence(clocks=[]))
+    assert "{sync: exchange}" in of_hosts and "guest" not in of_hosts and "card" not in of_hosts
+    (for_a_time,) = remedies(bounded(None, *[0] * 9))
+    assert "for a time" in for_a_time and "guest" not in for_a_time
+    (of_a_guest,) = remedies(evidence(clocks=[], streams=to_guest(), guests=[guest()]))
+    assert "the guest's clock" in of_a_guest and "card" not in of_a_guest
+    of_cards, of_the_rest = remedies(evidence([{**ROW, "tx_hard": 40, "rx_hard": 90}] * 10, clocks=[]))
+    assert "network cards" in of_cards and "guest" not in of_cards and of_the_rest == of_hosts
+
+
+SLEWED = clocks(steered_ns=(0, 0, 50_000))
+SLEW = "clocks kept their rates"
+
+
+def checks(found: Evidence) -> list[str]:
+    return [reason.check for reason in judge(found)]
+
+
+def test_a_clock_may_be_slewed_where_talker_and_listener_share_it_or_ptp_keeps_them_alike() -> None:
+    found = replace(GOOD, clocks={"listener-ecu": SLEWED})
+    assert checks(found) == [SLEW]
+    one_kernel = {"kernel": {"boot_id": "b"}}
+    shared = {host: merged(one, one_kernel) for host, one in found.facts_before.items()}
+    assert checks(replace(found, facts_before=shared)) == []
+    port = {"port": "ecu.eth0", "role": "slave"}
+    assert SLEW not in checks(replace(found, cell={**found.cell, "ptp": [port]}))
+
+
+def test_a_clock_that_runs_at_another_rate_all_the_time_is_not_slewed() -> None:
+    fast = clocks(monotonic_ns=50_000, real_ns=50_000, tai_ns=50_000, steered_ns=(50_000,) * 3)
+    assert checks(replace(GOOD, clocks={"listener-ecu": fast})) == []
+
+
+def test_a_rate_is_only_as_sharp_as_the_readings() -> None:
+    blurred = clocks(steered_ns=(0, 0, 50_000), bracket_ns=25_000)
+    assert checks(replace(GOOD, clocks={"listener-ecu": blurred})) == []
+
+
+def test_two_readings_tell_no_change_of_a_rate() -> None:
+    assert checks(replace(GOOD, clocks={"listener-ecu": clocks(monotonic_ns=50_000, real_ns=50_000)})) == []
+
+
+MS_4 = {"clock": {"tick_ns": 4_000_000}}
+STEPS: dict[str, tuple[int, dict[str, Any], bool]] = {
+    "a multiple": (8_000_000, MS_4, True),
+    "the tick itself": (4_000_000, MS_4, True),
+    "a divisor": (500_000, MS_4, True),
+    "neither": (1_006_000, MS_4, False),
+    "the one that is recommended": (4_093_000, MS_4, False),
+    "neither, though some ticks are some periods": (5_000_000, MS_4, False),
+    "ticks that are no whole nanoseconds": (10_000_000, {"clock": {"tick_ns": 3_333_333}}, True),
+    "one millisecond between them": (1_000_000, {"clock": {"tick_ns": 3_333_333}}, False),
+    "by the kernel's configuration": (1_000_000, {"kernel": {"config": {"CONFIG_HZ": "1000"}}}, True),
+    "a kernel that does not tell": (1_000_000, {"kernel": {"config": {"CONFIG_HZ": None}}}, False),
+    "CPUs without a tick": (1_000_000, merged(MS_4, {"cpu": {"nohz_full": [1, 2]}}), False),
+    "some CPUs without a tick": (1_000_000, merged(MS_4, {"cpu": {"nohz_full": [2]}}), True),
+}
+TICK = "the streams are out of step with the timer tick"
+
+
+@pytest.mark.parametrize(("period_ns", "kernel", "in_step"), STEPS.values(), ids=STEPS)
+def test_a_stream_to_a_guest_is_out_of_step_with_ticks(period_ns: int, kernel: dict[str, Any], in_step: bool) -> None:
+    in_guest = [{**one, "host": "vm1"} for one in agents()]
+    found = on_ecu({}, rows=[ROW] * 10, streams=to_guest(period_ns=period_ns), guests=[guest()], agents=in_guest)
+    found = replace(found, facts_before={"vm1": merged(facts(), kernel)})
+    assert [reason.where for reason in judge(found) if reason.check == TICK] == ["stream control, vm1"] * in_step
+
+
+def test_without_a_virtual_machine_a_tick_decides_nothing_but_in_virtual_time() -> None:
+    streams = [{**stream, "period_ns": 1_000_000} for stream in GOOD.cell["streams"]]
+    found = on_ecu(MS_4, rows=[ROW] * 10, streams=streams)
+    assert TICK not in checks(found)
+    virtual = {**found.cell, "label": "virtual time", "instructions_per_ns": 1}
+    assert TICK in checks(replace(found, cell=virtual))

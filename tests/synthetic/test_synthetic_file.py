@@ -1,0 +1,159 @@
+"""A description from a file: durations with units, kinds by name, and what is wrong told line by line."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from latlab.errors import LatlabError, UsageError
+from latlab.synthetic import Description, generate
+from latlab.synthetic.description import Gates, Ingredient, Losses, Noise, Spikes, Stall, Step, Swing
+from latlab.synthetic_file import KINDS, PACKETS_MAX, read_description
+
+BASE = "seed: 1\npackets: 3000\nperiod: 1ms\n"
+EXAMPLE = Path(__file__).parents[2] / "docs" / "anomalies.md"
+
+
+def read(text: str, folder: Path) -> Description:
+    path = folder / "it.yaml"
+    path.write_text(text, encoding="utf-8")
+    return read_description(path)
+
+
+def said(text: str, folder: Path) -> list[str]:
+    """What is wrong, without the file's name."""
+    with pytest.raises(UsageError) as told:
+        read(text, folder)
+    lines = str(told.value).splitlines()
+    return [line.removeprefix(f"{folder}/it.yaml:") for line in (lines[1:] if len(lines) > 1 else lines)]
+
+
+def test_what_is_not_written_has_its_default(tmp_path: Path) -> None:
+    assert read(BASE, tmp_path) == Description(seed=1, packets=3_000, period_ns=1_000_000)
+
+
+def test_every_field_is_written_by_its_name_with_its_unit(tmp_path: Path) -> None:
+    text = """
+warmup: 100
+hardware: true
+ptp: true
+drain: 700ns
+clock_bound: null
+least: [4us, 1us, 1us, 1us, 2us, 15us, 5us, 8us]
+gates: {cycle: 500us, open: 200us, shift: -10us, schedule_known: false}
+noise: {shape: modes, spread: 3us, modes: [[0.1, 20us], [0.05, 60us]], lattice: 100ns}
+ingredients:
+  - {kind: stall, at: 1s, length: 6ms, where: kernel}
+  - {kind: step, at: 1500ms, amplitude: -40us}
+  - {kind: losses, share: 0.001, bursts: [[100, 5], [700, 3]]}
+  - {kind: spikes, sequences: [5, 2000], extra: 300us}
+"""
+    found = read(BASE + text, tmp_path)
+    assert found == Description(
+        seed=1,
+        packets=3_000,
+        period_ns=1_000_000,
+        warmup=100,
+        hardware=True,
+        ptp=True,
+        drain_ns=700,
+        least_ns=(4_000, 1_000, 1_000, 1_000, 2_000, 15_000, 5_000, 8_000),
+        gates=Gates(500_000, 200_000, -10_000, schedule_known=False),
+        noise=Noise(3_000, "modes", modes=((0.1, 20_000), (0.05, 60_000)), lattice_ns=100),
+        ingredients=(
+            Stall(10**9, 6_000_000, "kernel"),
+            Step(1_500_000_000, -40_000),
+            Losses(0.001, ((100, 5), (700, 3))),
+            Spikes((5, 2_000), 300_000),
+        ),
+    )
+
+
+def test_every_ingredient_has_a_kind() -> None:
+    assert set(KINDS.values()) == set(get_args(Ingredient))
+    assert {"stall", "periodic_stalls", "late_wakes", "warm_up", "path_change"} <= set(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_read_with_what_it_needs_and_made(kind: str, tmp_path: Path) -> None:
+    needed: dict[str, Any] = {
+        "at_ns": "1s", "length_ns": "400ms", "extra_ns": "300us", "sequences": "[700]", "every_ns": "100ms",
+        "first_ns": "500ms", "count": 3, "decay_ns": "50ms", "amplitude_ns": "20us", "ppb": -300,
+        "bursts": "[[900, 4]]",
+    }  # fmt: skip
+    names = [one.name for one in fields(KINDS[kind]) if one.name in needed]
+    values = ", ".join(f"{name.removesuffix('_ns')}: {needed[name]}" for name in names)
+    text = f"{BASE}gates: {{cycle: 500us, open: 200us}}\ningredients: [{{kind: {kind}, {values}}}]\n"
+    (one,) = read(text, tmp_path).ingredients
+    assert type(one) is KINDS[kind]
+    assert generate(read(text, tmp_path)).packets.height == 3_000
+
+
+WRONG = [
+    ("packets: 5000000000\n", "4: packets: 'packets' is there twice"),
+    ("seedd: 1\n", "4: seedd: unknown key 'seedd'; expected seed? (known: seed, packets, period, "),
+    ("warmup: -1\n", "4: warmup: -1 is not a whole number"),
+    ("warmup: true\n", "4: warmup: true is not a whole number"),
+    ("warmup: 3001\n", "4: warmup: 3001 of 3000 packets; expected give no more than there are"),
+    ("drain: 5\n", "4: drain: 5 has no unit; expected a duration such as 1006us"),
+    ("drain: 2ms\n", "4: drain: 2000000 ns between packets every 1000000 ns"),
+    (
+        "noise: {shape: pink}\n",
+        "4: noise.shape: 'pink' is not known here; expected one of gaussian, lognormal, heavy, mod",
+    ),
+    ("noise: wide\n", "4: noise: 'wide' is not a mapping"),
+    ("noise: {sigma: much}\n", "4: noise.sigma: 'much' is not a number"),
+    ("noise: {shape: modes, modes: [[0.9, 1us], [0.9, 2us]]}\n", "4: noise: the modes' weights add up to more than 1"),
+    ("least: [1us]\n", "4: least: (1000,); expected give a delay"),
+    ("hardware: 1\n", "4: hardware: 1 is neither true nor false"),
+    ("ingredients: {kind: stall}\n", "4: ingredients: {'kind': 'stall'} is not a list"),
+    ("ingredients:\n  - 3\n", "5: ingredients[0]: 3 is not a mapping"),
+    ("ingredients:\n  - {at: 1s}\n", "5: ingredients[0]: unknown kind ''"),
+    ("ingredients:\n  - {kind: stal}\n", "5: ingredients[0].kind: unknown kind 'stal'; expected stall?"),
+    ("ingredients:\n  - {kind: stall, at: 1s}\n", "5: ingredients[0]: length is missing; expected length: a duration"),
+    ("ingredients:\n  - {kind: stall, at: -1s, length: 1ms}\n", "5: ingredients[0].at: '-1s' is not a duration"),
+    ("ingredients:\n  - {kind: step, at: 1s, amplitude: -40}\n", "5: ingredients[0].amplitude: -40 has no unit"),
+    ("ingredients:\n  - {kind: losses, bursts: [[1]]}\n", "5: ingredients[0].bursts[0]: [1] is not a list of 2"),
+    ("ingredients:\n  - {kind: spikes, sequences: [3000], extra: 1us}\n", "5: ingredients[0]: packet 3000 of 3000"),
+    ("ingredients:\n  - {kind: missed_slots, sequences: [3]}\n", "5: ingredients[0]: there are no gates"),
+]
+
+
+@pytest.mark.parametrize(("more", "line"), WRONG, ids=[line[:50] for _, line in WRONG])
+def test_what_is_wrong_is_told_in_its_line(more: str, line: str, tmp_path: Path) -> None:
+    (found,) = said(BASE + more, tmp_path)
+    assert found.startswith(line)
+
+
+def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    text = "packets: many\nperiod: 1\nnoise: {spred: 1us}\ningredients: [{kind: stall, at: soon}]\n"
+    found = said(text, tmp_path)
+    assert [line.split(":")[0] for line in found] == ["1", "1", "2", "3", "4", "4"]
+    assert any("seed is missing" in line for line in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [("", "there is nothing in the file"), ("[1]", "[1] is no mapping"), ("a: [", "YAML")]
+)
+def test_a_file_that_is_no_mapping_is_told(text: str, line: str, tmp_path: Path) -> None:
+    assert any(line in one for one in said(text, tmp_path))
+
+
+def test_more_packets_than_can_be_made_are_refused(tmp_path: Path) -> None:
+    (found,) = said(f"seed: 1\npackets: {PACKETS_MAX + 1}\nperiod: 1ms\n", tmp_path)
+    assert found.startswith(f"2: packets: {PACKETS_MAX + 1} packets; expected {PACKETS_MAX} or fewer")
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(LatlabError, match="there is no such file"):
+        read_description(tmp_path / "none.yaml")
+
+
+def test_the_example_of_the_documentation_is_read_as_it_stands(tmp_path: Path) -> None:
+    (text,) = re.findall(r"^```yaml\n(.*?)^```$", EXAMPLE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    found = read(text, tmp_path)
+    assert {type(one) for one in found.ingredients} >= {Stall, Swing, Spikes, Losses}
