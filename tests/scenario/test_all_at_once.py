@@ -74,7 +74,7 @@ streams:
     period: 1ms
     size: 64B
     port: 80
-    vlan: 5000                          #! 5000 is too large
+    vlan: 5000                          #! 5000 is no VLAN id
   x: {talker: here, listener: there, period: 1ms, size: 64B, transport: ethernet}
   w: {talker: ecu, listener: board, period: 1ms, size: 64B}     #! no link joins ecu and board
 loads:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from latlab.scenario import Loaded, ScenarioErrors
+from latlab.scenario import Loaded, ScenarioErrors, scenario_schema
 
 With = Callable[..., Loaded]
 C = "streams.control."
@@ -40,3 +40,11 @@ def test_a_clock_that_differs_from_the_qdiscs_is_a_mistake(with_: With, shaper: 
 
 def test_without_a_shaper_any_clock_may_be_right(with_: With) -> None:
     assert said(with_, {C + "launch_time": {"clock": "monotonic"}}) == []
+
+
+def test_an_etf_that_skips_the_sockets_settings_still_wants_a_launch_time_and_is_described_so(with_: With) -> None:
+    lenient = {"shapers": {"sensor.eth0": ETF | {"skip_sock_check": True}}, "loads": None}
+    assert [one for one in said(with_, lenient) if "packets without a launch time are dropped" in one]
+    assert said(with_, lenient | {C + "launch_time": {"deadline": True}}) == []
+    described = scenario_schema()["$defs"]["Etf"]["properties"]["skip_sock_check"]["description"]
+    assert "a packet without any launch time is dropped all the same" in described

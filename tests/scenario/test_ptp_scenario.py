@@ -6,29 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from ptp_changes import CABLE, GATES, PTP, ROLES, TWO_SLAVES, P, cables
 
 from latlab.scenario import End, Loaded, parse
 
 With = Callable[..., Loaded]
 Said = Callable[[dict[str, Any]], list[str]]
-
-ROLES = {"sensor.eth0": "master", "ecu.eth0": "slave"}
-PTP = {"ports": ROLES}
-P = "clock.ptp"
-CABLE = {
-    "hosts": {"board1": {"kind": "board", "nics": 1}, "board2": {"kind": "board", "nics": 1}},
-    "links.0": {"ends": ["board1.eth0", "board2.eth0"]},
-    "streams.control": {"talker": "board1", "listener": "board2", "period": "1ms", "size": "64B"},
-    "loads": None,
-}
-TWO_CABLES = {
-    "hosts": {"board1": {"kind": "board", "nics": 2}, "board2": {"kind": "board", "nics": 2}},
-    "links": [{"ends": [f"board1.eth{n}", f"board2.eth{n}"]} for n in (0, 1)],
-    "streams.control": {"talker": "board1", "listener": "board2", "via": "board1.eth0", "period": "1ms", "size": "64B"},
-    "loads": None,
-}
-TWO_SLAVES = {"board2.eth0": "slave", "board2.eth1": "slave"}
-GATES = {"kind": "taprio", "mode": "software", "map": {"5": 1}, "gates": [{"open": [0], "for": "1ms"}]}
 
 
 def test_there_is_no_ptp_unless_it_is_said(with_: With) -> None:
@@ -72,13 +55,23 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         "clock.ptp.ports.senso.eth0: unknown host 'senso'; expected sensor? (known: sensor, ecu)",
         "clock.ptp.observed.c.eth0: unknown host 'c'; expected one of sensor, ecu",
     ]),
-    (TWO_CABLES | {P: {"ports": TWO_SLAVES, "timestamps": "software"}}, [
+    (cables("ssh", 2) | {P: {"ports": TWO_SLAVES, "timestamps": "software"}}, [
         "clock.ptp.ports.board2.eth1: board2.eth0 turns the same machine's clock; expected one slave a machine, or "
         "timestamps: hardware"
     ]),
     ({P: PTP | {"observed": {"ecu.eth0": "/run/ptp4l"}}}, [
         "clock.ptp.observed.ecu.eth0: a ptp4l is started at ecu.eth0; expected one that is started, or one that is "
         "observed"
+    ]),
+    ({P: {"observed": {"ecu.eth0": "run/ptp4l"}}}, [
+        "clock.ptp.observed.ecu.eth0: 'run/ptp4l' is no absolute path; expected the path of ptp4l's socket from / on, "
+        "such as /run/ptp4l"
+    ]),
+    ({P: {"ports": {"ecu.eth0": "mastr"}}}, [
+        "clock.ptp.ports.ecu.eth0: 'mastr' is not known here; expected master? (known: master, slave)"
+    ]),
+    ({P: {"observed": {"ecu.eth0": "/" + 107 * "a"}}}, [
+        f"clock.ptp.observed.ecu.eth0: '/{55 * 'a'}... has 108 bytes; expected a socket's path of 107 or fewer"
     ]),
     ({P: PTP | {"timestamps": "hardware"}}, [
         f"clock.ptp.ports.{end}: {end} is made for the run, and has no clock of its own; expected timestamps: "

@@ -116,6 +116,14 @@ def test_what_is_no_scenario_file_is_one_clear_error(tmp_path: Path, content: by
     assert any(problem.line == line and what in problem.what for problem in caught.value.problems)
 
 
+def test_a_key_that_reads_like_a_place_is_unknown_like_any_other(tmp_path: Path) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text('name: x\n"[key]": 1\n')
+    with pytest.raises(ScenarioErrors) as caught:
+        load_scenario(path)
+    assert any(problem.line == 2 and "[key]" in problem.what for problem in caught.value.problems)
+
+
 @pytest.mark.parametrize(("name", "what"), [("gone.yaml", "no such file"), (".", "Is a directory")])
 def test_a_file_that_cannot_be_read_is_a_scenario_error(tmp_path: Path, name: str, what: str) -> None:
     with pytest.raises(ScenarioErrors, match=what) as caught:
@@ -229,6 +237,21 @@ SHAPERS: dict[str, Any] = {
 }
 """A scenario with shapers, beside the first one's other keys."""
 
+PROBES: dict[str, Any] = {
+    "probes": {
+        "rr": {"probe": "ping", "from": "sensor", "to": "ecu", "size": "64B", "period": "1ms", "offset": "1us"},
+        "frames": {"probe": "ping", "from": "ecu", "to": "sensor", "size": "64B", "vlan": 5, "via": "ecu.eth0"},
+        "nrr": {"probe": "netperf", "from": "sensor", "to": "ecu", "test": "UDP_RR"},
+        "sp": {"probe": "sockperf", "from": "sensor", "to": "ecu", "period": "1ms", "transport": "tcp"},
+        "dds": {"probe": "dds", "from": "sensor", "to": "ecu", "size": "1kB"},
+        "irq": {"probe": "timer", "on": "ecu", "trace": False, "how": "timerfd", "offset": "1us"},
+    },
+    "shapers": {"ecu.eth0": {"kind": "cbs", "idle_slope": "20Mbit/s"}},
+    "accept": {"rr.round_trip.max": "1ms", "frames.down.latency.p50": "1ms"},
+    "matrix": {"probes": [["rr", "nrr"], ["frames", "irq"]], "probes.rr.size": ["64B", "9kB"], "links.0.mtu": [1500]},
+}
+"""A scenario with probes, beside the first one's other keys."""
+
 VALUES = st.recursive(
     SCRAPS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6) | SCRAPS, inner, max_size=3),
@@ -264,7 +287,9 @@ def _loads_or_says_why(path: Path) -> None:
         assert cells(loaded)
 
 
-@pytest.mark.parametrize("more", [{}, GUESTS, MACHINES, SHAPERS], ids=["hosts", "guests", "machines", "shapers"])
+@pytest.mark.parametrize(
+    "more", [{}, GUESTS, MACHINES, SHAPERS, PROBES], ids=["hosts", "guests", "machines", "shapers", "probes"]
+)
 @given(data=st.data())
 @settings(max_examples=300)
 def test_mutated_values_load_or_are_scenario_errors(
@@ -272,7 +297,7 @@ def test_mutated_values_load_or_are_scenario_errors(
 ) -> None:
     scenario = deepcopy(PLAIN | more)
     scenario["clock"] = {"sync": "exchange"}
-    scenario["accept"] = {"control.latency.max": "1ms"}
+    scenario["accept"] = {"control.latency.max": "1ms"} | more.get("accept", {})
     scenario["matrix"]["streams.control.size"] = ["64B", "128B"]
     for _ in range(data.draw(st.integers(1, 4))):
         scenario = _mutate(data, scenario)
@@ -305,6 +330,16 @@ def test_the_scenario_that_is_mutated_is_right_itself(tmp_path: Path, more: dict
     path = tmp_path / "right.yaml"
     path.write_text(yaml.safe_dump(PLAIN | more), encoding="utf-8")
     assert len(cells(load_scenario(path))) == 4
+
+
+def test_the_scenario_with_probes_is_right_itself(tmp_path: Path) -> None:
+    path = tmp_path / "right.yaml"
+    path.write_text(yaml.safe_dump(PLAIN | PROBES), encoding="utf-8")
+    assert [cell.slug for cell in cells(load_scenario(path))] == [
+        "links.0.mtu=1500,probes=rr+nrr,probes.rr.size=64B",
+        "links.0.mtu=1500,probes=rr+nrr,probes.rr.size=9kB",
+        "links.0.mtu=1500,probes=frames+irq",
+    ]
 
 
 def test_a_key_cut_short_is_taken_for_the_beginning_of_the_known_one() -> None:

@@ -207,6 +207,13 @@ def test_a_value_that_spoils_a_cell_is_a_mistake_in_its_line_of_the_matrix(
     )
 
 
+def test_a_mistake_in_a_cell_is_told_with_the_path_that_it_has_without_the_matrix(said: Said) -> None:
+    (mtu,) = said({"matrix": {"links.0.mtu": [1500, 20]}})
+    assert mtu == "matrix.links.0.mtu[1]: in cell links.0.mtu=20: links[0].mtu: 20 is too small; expected 68 or more"
+    (vlan,) = said({"matrix": {"links.0.vlans": [{}, {"4095": {}}]}})
+    assert vlan.endswith(": links[0].vlans.4095: '4095' is no VLAN id; expected 1 to 4094")
+
+
 def test_a_combination_is_judged_as_a_whole(said: Said, with_: With) -> None:
     matrix = {"links.0.mtu": [1500, 9000], "streams.control.size": ["64B", "8000B"]}
     (found,) = said({"matrix": matrix})

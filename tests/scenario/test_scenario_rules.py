@@ -68,7 +68,8 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({C + "size": "1501B", C + "transport": "ethernet"}, "streams.control.size", "expected 1500B or less"),
     ({C + "priority": 16}, "streams.control.priority", "expected 15 or less"),
     ({C + "priority": True}, "streams.control.priority", "true is not a whole number"),
-    ({C + "vlan": 4095}, "streams.control.vlan", "expected 4094 or less"),
+    ({C + "vlan": 4095}, "streams.control.vlan", "4095 is no VLAN id; expected 1 to 4094"),
+    ({C + "vlan": 0}, "streams.control.vlan", "0 is no VLAN id; expected 1 to 4094"),
     ({C + "vlan": 5, C + "transport": "udp"}, "streams.control.vlan", "expected transport: ethernet"),
     ({C + "pcp": 5}, "streams.control.pcp", "expected a vlan beside it"),
     ({C + "port": 80, C + "transport": "ethernet"}, "streams.control.port", "raw frames have no port"),
@@ -98,7 +99,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ),
     ({C + "launch_time": {"batch": 65}}, "streams.control.launch_time.batch", "expected 64 or less"),
     ({C + "launch_time": "yes"}, "streams.control.launch_time", "'yes' is not a mapping"),
-    ({"streams": {}}, "streams", "there are too few; expected 1 or more"),
+    ({"streams": {}}, "streams", "nothing is measured; expected a stream in streams, or a probe in probes"),
     (
         {C + "period": "1us", "streams.fast": SECOND | {"period": "1us"}, "streams.more": SECOND},
         "streams.more.period",

@@ -49,7 +49,7 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         "shapers.sensor: 'sensor' is not host.interface; expected a host and its interface, such as sensor.eth0"
     ]),
     (FOUR | {S: MQPRIO | {"map": {"16": 1}}}, [
-        "shapers.sensor.eth0.map.16: there is no socket priority 16; expected 0 to 15"
+        "shapers.sensor.eth0.map.16: '16' is too large; expected 15 or less"
     ]),
     (FOUR | {S: MQPRIO | {"queues": [1]}}, [
         "shapers.sensor.eth0.queues: 1 classes have queues, and class 1 is named; expected a number for each class"
@@ -97,9 +97,18 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         "shapers.sensor.eth0.txtime_delay: 200us are gone before the etf, 200us ahead, has it; "
         "expected more than its delta, 200us"
     ]),
-    (FOUR | {S: ASSIST | {"delta": "0ns"}}, [
+    (FOUR | {S: ASSIST | {"txtime_delay": "0ns", "delta": "0ns"}}, [
         "shapers.sensor.eth0.txtime_delay: 0ns are gone before the etf, 0ns ahead, has it; "
         "expected more than its delta, 0ns"
+    ]),
+    (FOUR | {S: ASSIST | {"delta": "0ns"}}, [
+        "shapers.sensor.eth0.delta: 0ns leave a packet no time to reach its etf; expected more than 0ns"
+    ]),
+    (FOUR | {S: ASSIST | {"children": dict.fromkeys("01", TAKES_ALL | {"delta": "0ns"})}}, [
+        "shapers.sensor.eth0.children.0.delta: 0ns leave a packet no time to reach its etf; expected more than 0ns"
+    ]),
+    (FOUR | {S: ASSIST | {"children": dict.fromkeys("01", CBS)}}, [
+        f"shapers.sensor.eth0.children.{queue}: {NEEDS_SKIP}" for queue in (0, 1)
     ]),
     (ALONE | {S: TAKES_ALL}, [
         f"streams.control: {NO_LAUNCH}; expected launch_time: true, or another priority",
@@ -211,6 +220,8 @@ FINE: list[dict[str, Any]] = [
     FOUR | {S: ASSIST | {"children": {"1": TAKES_ALL}}},
     FOUR | {S: TAPRIO | {"children": {"1": CBS}}},
     FOUR | {S: ASSIST | {"txtime_delay": "200001ns"}},
+    FOUR | {S: ASSIST | {"delta": "1ns"}},
+    FOUR | {S: ASSIST | {"delta": "0ns", "children": {"1": TAKES_ALL}}},
     FOUR | {S: TAPRIO | {"rest": 2, "gates": [*GATES, {"open": [2], "for": "1us"}]}},
     FOUR | {"shapers/ecu.eth0": TAPRIO | {"rest": 2}} | ALONE,
     {S: TAKES_ALL} | LAUNCHED,

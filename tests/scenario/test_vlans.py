@@ -10,6 +10,7 @@ import pytest
 
 from latlab.scenario import End, Loaded, Scenario, scenario_schema
 from latlab.scenario.shapers import CABLE_BPS, MADE_BPS
+from latlab.scenario.sketch import sketch_of
 
 With = Callable[..., Loaded]
 Said = Callable[[dict[str, Any]], list[str]]
@@ -105,6 +106,16 @@ def test_a_vlan_interface_has_the_shaper_and_the_speed_of_the_interface_it_is_on
     assert scenario(with_, VIA, TWO_LOCAL, {C + "transport": "ethernet"}).speed_at(OUT) == CABLE_BPS
 
 
+def test_a_sketch_and_its_scenario_know_the_same_parents(with_: With) -> None:
+    found = scenario(with_, VIA, {"links.0.vlans": {"5": {}, "6": {}}})
+    usable = sketch_of(found)
+    interfaces = [OUT, End("ecu", "eth0.6"), End("sensor", "eth0"), End("sensor", "eth0.7")]
+    assert [usable.parent_of(end) for end in interfaces] == [found.parent_of(end) for end in interfaces]
+    assert [str(end) for end in map(usable.parent_of, interfaces)] == [
+        *("sensor.eth0", "ecu.eth0", "sensor.eth0", "sensor.eth0.7")
+    ]
+
+
 def test_a_map_can_be_varied(with_: With) -> None:
     matrix = {"matrix": {"links.0.vlans.5.egress": [{}, {"7": 7}]}}
     loaded = with_(VIA | matrix)
@@ -114,9 +125,10 @@ def test_a_map_can_be_varied(with_: With) -> None:
 LONG = "sensor.enp0s31f6np0"
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"links.0.vlans": {"0": {}, "5": {}}}, "links[0].vlans.0: '0' is too small; expected 1 or more"),
-    ({"links.0.vlans": {"4095": {}, "5": {}}}, "links[0].vlans.4095: '4095' is too large; expected 4094 or less"),
-    ({"links.0.vlans": {"five": {}, "5": {}}}, "links[0].vlans.five: 'five' is not a number"),
+    ({"links.0.vlans": {"0": {}, "5": {}}}, "links[0].vlans.0: '0' is no VLAN id; expected 1 to 4094"),
+    ({"links.0.vlans": {"4095": {}, "5": {}}}, "links[0].vlans.4095: '4095' is no VLAN id; expected 1 to 4094"),
+    ({"links.0.vlans": {"4096": {}, "5": {}}}, "links[0].vlans.4096: '4096' is no VLAN id; expected 1 to 4094"),
+    ({"links.0.vlans": {"five": {}, "5": {}}}, "links[0].vlans.five: 'five' is no VLAN id; expected 1 to 4094"),
     ({"links.0.vlans": [5]}, "links[0].vlans: [5] is not a mapping"),
     ({"links.0.vlans": {str(n): {} for n in range(1, 18)}}, "links[0].vlans: there are too many; expected 16 or fewer"),
     ({"links.0.vlans.5.egress": {"16": 1}}, "links[0].vlans.5.egress.16: '16' is too large; expected 15 or less"),

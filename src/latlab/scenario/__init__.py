@@ -1,12 +1,13 @@
 """What is measured: the scenario's models, units, loading and matrix. Imports only latlab's errors."""
 
 from latlab.scenario.findings import Finding
+from latlab.scenario.flows import Flow
 from latlab.scenario.guests import BRIDGES, Guest, Ssh
 from latlab.scenario.hosts import BoardHost, Host, LocalHost, NetnsHost, SshHost
 from latlab.scenario.limits import Limit
 from latlab.scenario.links import Link
 from latlab.scenario.load import Loaded, cells, load_scenario
-from latlab.scenario.loads import Flood, Iperf3, Load, Netperf
+from latlab.scenario.loads import Busy, Flood, Iperf3, Load, LoadBetween, LoadOn, Netperf, StressNg
 from latlab.scenario.matrix import Cell, Run, runs
 from latlab.scenario.models import Clock, Scenario
 from latlab.scenario.network import Route, Segment
@@ -16,6 +17,7 @@ from latlab.scenario.problems import Problem, ScenarioErrors
 from latlab.scenario.schema import SCHEMA_FILE, scenario_schema, schema_text
 from latlab.scenario.shapers import Cbs, Etf, Gate, Mqprio, Shaper, Taprio
 from latlab.scenario.streams import LaunchTime, Stream
+from latlab.scenario.trust import Trust
 from latlab.scenario.tuning import (
     GuestTuning,
     IrqTuning,
@@ -35,11 +37,13 @@ from latlab.scenario.units import (
     parse_size,
 )
 from latlab.scenario.vlans import Vlan
+from latlab.scenario.windows import Window
 
 __all__ = [
     "BRIDGES",
     "SCHEMA_FILE",
     "BoardHost",
+    "Busy",
     "Cbs",
     "Cell",
     "Clock",
@@ -47,6 +51,7 @@ __all__ = [
     "Etf",
     "Finding",
     "Flood",
+    "Flow",
     "Gate",
     "Guest",
     "GuestTuning",
@@ -58,6 +63,8 @@ __all__ = [
     "Link",
     "ListenerTuning",
     "Load",
+    "LoadBetween",
+    "LoadOn",
     "LoadTuning",
     "Loaded",
     "LocalHost",
@@ -76,11 +83,14 @@ __all__ = [
     "Ssh",
     "SshHost",
     "Stream",
+    "StressNg",
     "TalkerTuning",
     "Taprio",
     "Threads",
+    "Trust",
     "Tuning",
     "Vlan",
+    "Window",
     "cells",
     "format_duration",
     "format_rate",

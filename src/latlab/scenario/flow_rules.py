@@ -1,18 +1,61 @@
-"""What each stream and each load must keep: how its values fit together, and onto the links."""
+"""What each stream, probe and load must keep: how its values fit together, and onto the links.
+
+A ping has what a stream has, under the same names, so it keeps the same rules; `asks` and `pings` pick the probes out
+that a rule is of, and `sent` the loads.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from latlab.scenario.findings import Finding, Path, show_path, unknown
 from latlab.scenario.guest_rules import is_placed
-from latlab.scenario.loads import LoadBase
+from latlab.scenario.loads import LoadBetween
 from latlab.scenario.network import routes
+from latlab.scenario.parts import Part
+from latlab.scenario.probes import SECOND_NS, Between, DdsProbe, OnOne, PingProbe, ProbeBase, TimerProbe
 from latlab.scenario.sketch import Sketch
-from latlab.scenario.streams import UDP_OVERHEAD, LaunchTime, Stream, packet_count
+from latlab.scenario.streams import UDP_OVERHEAD, LaunchTime, Stream, launches
+from latlab.scenario.tuning import Tuning
 from latlab.scenario.units import format_duration, format_size
 
 PACKETS_MAX = 2**32 - 1
+
+Judge = Callable[[Sketch, Path, Any], Iterator[Finding]]
+
+
+def asks(judge: Judge) -> Judge:
+    """The same rule of those probes only that ask another host."""
+    return _of(Between, judge)
+
+
+def pings(judge: Judge) -> Judge:
+    """The same rule of pings only."""
+    return _of(PingProbe, judge)
+
+
+def own(judge: Judge) -> Judge:
+    """The same rule of all probes that latlab's own agents ask and answer."""
+    return _of((PingProbe, DdsProbe), judge)
+
+
+def dds(judge: Judge) -> Judge:
+    """The same rule of our own probes over DDS only."""
+    return _of(DdsProbe, judge)
+
+
+def _of(kind: type[Part] | tuple[type[Part], ...], judge: Judge) -> Judge:
+    def rule(sketch: Sketch, path: Path, part: Part) -> Iterator[Finding]:
+        if isinstance(part, kind):
+            yield from judge(sketch, path, part)
+
+    return rule
+
+
+def sent(judge: Judge) -> Judge:
+    """The same rule of those loads only that are sent to another host."""
+    return _of(LoadBetween, judge)
 
 
 def stream_has_a_route(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
@@ -20,7 +63,12 @@ def stream_has_a_route(sketch: Sketch, path: Path, stream: Stream) -> Iterator[F
     yield from _route(sketch, path, stream, (stream.talker, "listener", stream.listener))
 
 
-def load_has_a_route(sketch: Sketch, path: Path, load: LoadBase) -> Iterator[Finding]:
+def probe_has_a_route(sketch: Sketch, path: Path, probe: Between) -> Iterator[Finding]:
+    """Exactly one way carries a probe's questions; its answers go back the same."""
+    yield from _route(sketch, path, probe, (probe.from_, "to", probe.to))
+
+
+def load_has_a_route(sketch: Sketch, path: Path, load: LoadBetween) -> Iterator[Finding]:
     """Exactly one way carries a load."""
     yield from _route(sketch, path, load, (load.from_, "to", load.to))
 
@@ -32,33 +80,44 @@ def stream_leaves_the_host(sketch: Sketch, path: Path, stream: Stream) -> Iterat
         yield from _loopback(sketch, path, (stream.talker, stream.listener), expected)
 
 
-def load_leaves_the_host(sketch: Sketch, path: Path, load: LoadBase) -> Iterator[Finding]:
+def probe_leaves_the_host(sketch: Sketch, path: Path, probe: Between) -> Iterator[Finding]:
+    """The same of probes: all are IP but a ping of raw frames."""
+    if not isinstance(probe, PingProbe):
+        yield from _loopback(sketch, path, (probe.from_, probe.to), "one of them of kind netns")
+    elif probe.transport != "ethernet":
+        expected = "one of them of kind netns, or transport: ethernet"
+        yield from _loopback(sketch, path, (probe.from_, probe.to), expected)
+
+
+def load_leaves_the_host(sketch: Sketch, path: Path, load: LoadBetween) -> Iterator[Finding]:
     """The same of loads, which are all IP."""
     yield from _loopback(sketch, path, (load.from_, load.to), "one of them of kind netns")
 
 
-def tag_goes_with_a_vlan(_: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
+def tag_goes_with_a_vlan(_: Sketch, path: Path, stream: Stream | PingProbe) -> Iterator[Finding]:
     """A priority in a tag needs the tag."""
     if stream.vlan is None and stream.pcp is not None:
         yield Finding((*path, "pcp"), "a pcp stands in a VLAN tag", "a vlan beside it")
 
 
-def vlan_goes_with_frames(_: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
+def vlan_goes_with_frames(_: Sketch, path: Path, stream: Stream | PingProbe) -> Iterator[Finding]:
     """A VLAN tag is in frames that are written whole."""
-    if stream.transport == "udp" and stream.vlan is not None:
-        yield Finding((*path, "vlan"), "a UDP socket writes no VLAN tag", "transport: ethernet")
+    if stream.transport != "ethernet" and stream.vlan is not None:
+        what = f"a {stream.transport.upper()} socket writes no VLAN tag"
+        yield Finding((*path, "vlan"), what, "transport: ethernet")
 
 
-def port_goes_with_udp(_: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
+def port_goes_with_udp(_: Sketch, path: Path, stream: Stream | PingProbe) -> Iterator[Finding]:
     """A port is UDP's."""
     if stream.transport == "ethernet" and stream.port is not None:
         yield Finding((*path, "port"), "raw frames have no port", "transport: udp")
 
 
-def ethertype_goes_with_frames(_: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
+def ethertype_goes_with_frames(_: Sketch, path: Path, stream: Stream | PingProbe) -> Iterator[Finding]:
     """An EtherType can be chosen of frames that are written whole."""
-    if stream.transport == "udp" and "ethertype" in stream.model_fields_set:
-        yield Finding((*path, "ethertype"), "UDP has an EtherType of its own", "transport: ethernet")
+    if stream.transport != "ethernet" and "ethertype" in stream.model_fields_set:
+        what = f"{stream.transport.upper()} has an EtherType of its own"
+        yield Finding((*path, "ethertype"), what, "transport: ethernet")
 
 
 def stream_fits_the_mtu(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
@@ -69,6 +128,95 @@ def stream_fits_the_mtu(sketch: Sketch, path: Path, stream: Stream) -> Iterator[
             size = format_size(stream.size)
             what = f"{size} would be fragmented" if stream.transport == "udp" else f"{size} do not fit into a frame"
             yield Finding((*path, "size"), what, f"{room}B or less (mtu {mtu})")
+
+
+def ping_fits_the_mtu(sketch: Sketch, path: Path, probe: PingProbe) -> Iterator[Finding]:
+    """A raw frame is one frame. What UDP and TCP are given beyond one they part, and the report says into how many."""
+    if probe.transport == "ethernet":
+        for mtu in {route.segment.mtu: "" for route in routes(sketch.segments, *probe.ends)}:
+            if probe.size > mtu:
+                what = f"{format_size(probe.size)} do not fit into a frame"
+                expected = f"{mtu}B or less (mtu {mtu}), or transport: udp, which sends them in several"
+                yield Finding((*path, "size"), what, expected)
+
+
+def offset_has_a_period(_: Sketch, path: Path, probe: PingProbe | DdsProbe) -> Iterator[Finding]:
+    """An offset shifts a schedule by less than its period; a closed loop has none."""
+    if probe.period is None:
+        if probe.offset:
+            yield Finding(
+                (*path, "offset"), "a closed loop has no period to be shifted within", "a period, or no offset"
+            )
+    elif probe.offset >= probe.period:
+        what = f"an offset of {format_duration(probe.offset)} is a period or more"
+        yield Finding((*path, "offset"), what, f"less than {format_duration(probe.period)}")
+
+
+def ping_has_packets(sketch: Sketch, path: Path, probe: PingProbe | DdsProbe) -> Iterator[Finding]:
+    """A ping at a rate has questions, and no more than can be numbered."""
+    if probe.period is not None:
+        yield from _packets(sketch, path, launches(probe.offset, probe.period, sketch.top.duration))
+
+
+def tool_has_a_second(sketch: Sketch, path: Path, probe: Between) -> Iterator[Finding]:
+    """A tool measures for whole seconds, from the end of the warm-up on."""
+    if not probe.is_recorded:
+        yield from _has_a_second(sketch, path, probe)
+
+
+def _has_a_second(sketch: Sketch, path: Path, probe: ProbeBase) -> Iterator[Finding]:
+    if 0 < sketch.top.duration - sketch.top.warmup < SECOND_NS:
+        left = format_duration(sketch.top.duration - sketch.top.warmup)
+        what = f"{probe.kind} measures for whole seconds, and {left} are left after the warm-up"
+        yield Finding(path, what, "a duration of 1s or more beyond the warm-up")
+
+
+def timer_offset_is_within_a_period(_: Sketch, path: Path, probe: ProbeBase) -> Iterator[Finding]:
+    """The offset shifts a timer by less than its period."""
+    if isinstance(probe, TimerProbe) and probe.offset >= probe.period:
+        what = f"an offset of {format_duration(probe.offset)} is a period or more"
+        yield Finding((*path, "offset"), what, f"less than {format_duration(probe.period)}")
+
+
+def timer_has_instants(sketch: Sketch, path: Path, probe: ProbeBase) -> Iterator[Finding]:
+    """A timer of ours has an instant after the warm-up, and no more than its agent can count."""
+    if not isinstance(probe, TimerProbe):
+        return
+    count = launches(probe.offset, probe.period, sketch.top.duration)
+    if count == launches(probe.offset, probe.period, sketch.top.warmup):
+        what = f"none of its instants is after the warm-up, {format_duration(sketch.top.warmup)}"
+        yield Finding((*path, "period"), what, "a shorter period, or a longer duration")
+    elif count > PACKETS_MAX:
+        yield Finding((*path, "period"), f"{count} instants", f"{PACKETS_MAX} or fewer: a longer period")
+
+
+def one_host_tool_has_a_second(sketch: Sketch, path: Path, probe: ProbeBase) -> Iterator[Finding]:
+    """cyclictest and timerlat measure for whole seconds, and their periods are whole microseconds."""
+    if not isinstance(probe, OnOne) or isinstance(probe, TimerProbe):
+        return
+    yield from _has_a_second(sketch, path, probe)
+    if probe.period % 1_000:
+        what = f"{probe.kind} is told its period in whole microseconds"
+        yield Finding((*path, "period"), what, "a period such as 1ms or 250us")
+
+
+def spinning_ping_is_confined(sketch: Sketch, path: Path, probe: PingProbe) -> Iterator[Finding]:
+    """Who asks waits for answers as its host's listener does, at its talker's priority."""
+    tuning = sketch.tuning.get(probe.from_)
+    if tuning and tuning.listener.mode == "spin" and tuning.talker.fifo is not None and tuning.talker.cpus is None:
+        what = f"{probe.from_} would spin for answers at SCHED_FIFO {tuning.talker.fifo} on every CPU"
+        yield Finding(path, what, f"tuning.{probe.from_}.talker.cpus: [n], or its fifo: null")
+
+
+def spinning_dds_is_confined(sketch: Sketch, path: Path, probe: DdsProbe) -> Iterator[Finding]:
+    """Who spins for samples does it as its host's talker, or its listener."""
+    if probe.take != "spin":
+        return
+    asks, answers = (sketch.tuning.get(host, Tuning()) for host in (probe.from_, probe.to))
+    for host, role, runs in ((probe.from_, "talker", asks.talker), (probe.to, "listener", answers.listener)):
+        if runs.fifo is not None and runs.cpus is None:
+            what = f"{host} would spin for samples at SCHED_FIFO {runs.fifo} on every CPU"
+            yield Finding((*path, "take"), what, f"tuning.{host}.{role}.cpus: [n], or its fifo: null")
 
 
 def offset_is_within_a_period(_: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
@@ -97,10 +245,15 @@ def lateness_has_its_settings(_: Sketch, path: Path, stream: Stream) -> Iterator
 
 def stream_has_packets(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
     """A stream has packets, and no more than can be numbered."""
-    count = packet_count(stream, sketch.top.duration)
+    count = launches(stream.offset, stream.period, sketch.top.duration)
+    if count > 0 or stream.offset < stream.period:
+        yield from _packets(sketch, path, count)
+
+
+def _packets(sketch: Sketch, path: Path, count: int) -> Iterator[Finding]:
     if count > PACKETS_MAX:
         yield Finding((*path, "period"), f"{count} packets", f"{PACKETS_MAX} or fewer")
-    elif count < 1 and stream.offset < stream.period:
+    elif count < 1:
         what = f"no packet is launched within {format_duration(sketch.top.duration)}"
         yield Finding(path, what, "an offset less than duration")
 
@@ -112,7 +265,9 @@ def _loopback(sketch: Sketch, path: Path, ends: tuple[str, str], expected: str) 
         yield Finding(path, f"IP from {here} to {there}, both {both}, would go over loopback", expected)
 
 
-def _route(sketch: Sketch, path: Path, flow: Stream | LoadBase, ends: tuple[str, str, str]) -> Iterator[Finding]:
+def _route(
+    sketch: Sketch, path: Path, flow: Stream | Between | LoadBetween, ends: tuple[str, str, str]
+) -> Iterator[Finding]:
     """ends: the sending host, the key that names the receiver, the receiving host."""
     sender, receiver_key, receiver = ends
     if sender == receiver:

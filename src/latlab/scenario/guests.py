@@ -113,3 +113,18 @@ class Guest(Part):
     def image_name(self) -> str:
         """The image's name, of a guest of ours."""
         return self.image or DEFAULT_IMAGE
+
+
+LEAVES_NOTHING = {
+    "vfio": "the card itself becomes the guest's",
+    "ovs-afxdp": "an AF_XDP socket has every frame that comes in there, tagged ones too",
+}
+"""Bridges of whose uplink nobody else gets a packet, and why."""
+
+
+def takes_all(guest: Guest) -> str | None:
+    """Why its bridge leaves nothing of what comes in at its uplink to anybody else; None: it does leave it.
+
+    A guest of VFIO that names a device by its address takes that one, and not its uplink's.
+    """
+    return None if guest.bridge == "vfio" and guest.device else LEAVES_NOTHING.get(guest.bridge)

@@ -11,6 +11,11 @@ from latlab.scenario.units import DURATION, parse_duration
 
 COUNTS = "counts"
 METRICS = ("wakeup", "lateness", "path", "delivery", "latency", "latency_user", "arrival_offset")
+"""Of a stream, and of a leg of a probe."""
+PROBE_METRICS = ("round_trip", "round_trip_sent", "turn")
+"""Of a probe as a whole: of questions and their answers."""
+TIMER_METRICS = ("wakeup", "interrupt", "dispatch")
+"""Of a timer."""
 STATISTICS = ("min", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max", "stddev", "pk_pk")
 COUNTED = (
     "lost",
@@ -32,16 +37,33 @@ COUNTED = (
 SMALLEST_N = {"p50": 6, "p90": 36, "p99": 368, "p99.9": 3_688, "p99.99": 36_887}
 """How many packets a percentile needs to be in a result: see `smallest_n` of analysis/statistics.py."""
 
-GROUPS = {**dict.fromkeys(METRICS, STATISTICS), COUNTS: COUNTED}
+PROBE_COUNTED = ("unanswered", "late")
+"""The counts of a probe as a whole: of a stream there are none such."""
+
+TIMER_COUNTED = ("overdue", "above", "untold")
+"""The counts of a timer: of what is sent there are none such."""
+
+GROUPS = {
+    **dict.fromkeys((*METRICS, *PROBE_METRICS, *TIMER_METRICS), STATISTICS),
+    COUNTS: (*COUNTED, *PROBE_COUNTED, *TIMER_COUNTED),
+}
 """What can be limited: the statistics of each metric, and the counts."""
+
+LEGS = ("up", "down")
+
+_NAME = r"[a-z][a-z0-9-]{0,30}"
+_WHOLE = rf"^{_NAME}\.({'|'.join((*PROBE_METRICS, *TIMER_METRICS))})"
+_ONE_WAY = rf"^{_NAME}(\.({'|'.join(LEGS)}))?\.({'|'.join(METRICS)})"
+_STATISTIC = rf"\.({'|'.join(STATISTICS).replace('.', '[.]')})$"
+_DURATION = {"anyOf": [{"type": "string", "pattern": DURATION.pattern}, {"const": 0}]}
 
 ACCEPT_SCHEMA: dict[str, object] = {
     "type": "object",
     "patternProperties": {
-        rf"^[a-z][a-z0-9-]{{0,30}}\.({'|'.join(METRICS)})\.({'|'.join(STATISTICS).replace('.', '[.]')})$": {
-            "anyOf": [{"type": "string", "pattern": DURATION.pattern}, {"const": 0}]
-        },
-        rf"^[a-z][a-z0-9-]{{0,30}}\.{COUNTS}\.({'|'.join(COUNTED)})$": {"type": "integer", "minimum": 0},
+        _ONE_WAY + _STATISTIC: _DURATION,
+        _WHOLE + _STATISTIC: _DURATION,
+        rf"^{_NAME}(\.({'|'.join(LEGS)}))?\.{COUNTS}\.({'|'.join(COUNTED)})$": {"type": "integer", "minimum": 0},
+        rf"^{_NAME}\.{COUNTS}\.({'|'.join((*PROBE_COUNTED, *TIMER_COUNTED))})$": {"type": "integer", "minimum": 0},
     },
     "additionalProperties": False,
 }
@@ -51,7 +73,8 @@ ACCEPT_SCHEMA: dict[str, object] = {
 class Limit:
     """The largest accepted value of a statistic: nanoseconds for metrics, packets for counts.
 
-    path: as the scenario has it. group: a metric, or `counts`. statistic_key: its key in results (`p99_9`).
+    path: as the scenario has it. stream: a stream, a probe, or a leg of one, `rr.up`. group: a metric, or `counts`.
+    statistic_key: its key in results (`p99_9`).
     """
 
     path: str
@@ -60,11 +83,20 @@ class Limit:
     statistic_key: str
     limit: int
 
+    @property
+    def statistic(self) -> str:
+        """As the scenario has it (`p99.9`)."""
+        return self.path.removeprefix(f"{self.stream}.{self.group}.")
+
 
 def parse_limit(path: str, value: object) -> Limit | Finding:
     """The limit that `stream.metric.statistic: value` sets, or what is wrong; streams are not looked up."""
     where = ("accept", path)
-    parts = path.split(".", 2)
+    name, _, rest = path.partition(".")
+    if rest.partition(".")[0] in LEGS:
+        leg, _, rest = rest.partition(".")
+        name = f"{name}.{leg}"
+    parts = (name, *rest.split(".", 1))
     if len(parts) != 3:
         return Finding(
             where, f"{shown(path)} names no statistic", "stream.metric.statistic, such as control.latency.max"

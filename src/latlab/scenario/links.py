@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, Strict
 from latlab.scenario.findings import shown, wrong
 from latlab.scenario.parts import EndText, Part
 from latlab.scenario.subnets import Subnet
-from latlab.scenario.vlans import VLAN_NETWORK, VLANS_MAX, Vlan, VlanId
+from latlab.scenario.vlans import VLAN_NETWORK, VLANS_MAX, Vlan, VlanIdKey
 
 
 def _pair(value: object) -> object:
@@ -42,7 +42,7 @@ class Link(Part):
         default=None,
         description="its network; ends get .1 and .2, guests .11 and on; 10.78.<index of the link>.0/24 if not given",
     )
-    vlans: Annotated[dict[VlanId, Vlan], Field(max_length=VLANS_MAX)] = Field(
+    vlans: Annotated[dict[VlanIdKey, Vlan], Field(max_length=VLANS_MAX)] = Field(
         default_factory=dict,
         description="VLAN id, 1 to 4094 → the interface of it that each end gets, as eth0.5, and its priority maps",
     )

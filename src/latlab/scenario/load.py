@@ -11,7 +11,7 @@ from typing import Any
 from latlab.scenario.document import Document, Position, read_yaml
 from latlab.scenario.findings import Finding, show_path, shown
 from latlab.scenario.findings import Path as Place
-from latlab.scenario.matrix import LOADS, Cell, expand, path_of
+from latlab.scenario.matrix import CHOSEN, Cell, expand, path_of
 from latlab.scenario.models import Scenario
 from latlab.scenario.parse import parse
 from latlab.scenario.problems import Problem, ScenarioErrors
@@ -38,31 +38,31 @@ class Loaded:
         """`file:line: path` of a place in the scenario; in a cell, of the matrix's value that is put there."""
         for key, value in (cell.label if cell else {}).items():
             parts = path_of(key, self.scenario.shapers)
-            if key != LOADS and tuple(map(str, place))[: len(parts)] == parts:
+            if key not in CHOSEN and tuple(map(str, place))[: len(parts)] == parts:
                 place = ("matrix", key, short_names(self.raw["matrix"][key]).index(value))
         return f"{self.path}:{self.document.position(place)[0]}: {show_path(place)}"
 
 
 def load_scenario(path: Path) -> Loaded:
     """The scenario in the file. Errors: ScenarioErrors, all that is wrong in it and in any of its cells."""
-    text = _read(path)
+    text = read_text(path)
     document = read_yaml(text)
     findings = list(document.findings)
     raw = document.data
     if raw is None and not findings:
-        raise _errors(path, [((1, 1), Finding((), "there is nothing in the file", "a scenario"))])
+        raise scenario_errors(path, [((1, 1), Finding((), "there is nothing in the file", "a scenario"))])
     if raw is not None and not isinstance(raw, dict):
         findings.append(
             ((1, 1), Finding((), f"{shown(raw)} is not a mapping", "a scenario: name, hosts, streams, ..."))
         )
     if not isinstance(raw, dict):
-        raise _errors(path, findings)
+        raise scenario_errors(path, findings)
     parsed = parse(raw)
     findings += _placed(document, parsed.findings)
     combinations, wrong = expand(raw, parsed)
     findings += _placed(document, wrong)
     if findings or parsed.scenario is None:
-        raise _errors(path, findings)
+        raise scenario_errors(path, findings)
     return Loaded(path, text, raw, parsed.scenario, tuple(combinations), document)
 
 
@@ -71,31 +71,32 @@ def cells(loaded: Loaded) -> list[Cell]:
     return list(loaded.combinations)
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
     """The file's text. Errors: ScenarioErrors if it cannot be read, is no UTF-8 or too large."""
     try:
         with path.open("rb") as file:
             data = file.read(BYTES_MAX + 1)
     except FileNotFoundError:
-        raise _errors(path, [((0, 0), Finding((), "there is no such file"))]) from None
+        raise scenario_errors(path, [((0, 0), Finding((), "there is no such file"))]) from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise _errors(path, [((0, 0), Finding((), f"cannot be read: {why}"))]) from None
+        raise scenario_errors(path, [((0, 0), Finding((), f"cannot be read: {why}"))]) from None
     if len(data) > BYTES_MAX:
-        raise _errors(path, [((0, 0), Finding((), "is larger than 1 MiB", "a scenario"))])
+        raise scenario_errors(path, [((0, 0), Finding((), "is larger than 1 MiB", "a scenario"))])
     try:
         return data.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         what = f"byte 0x{data[error.start]:02x} is not UTF-8"
-        raise _errors(path, [((line, 1), Finding((), what, "text in UTF-8"))]) from None
+        raise scenario_errors(path, [((line, 1), Finding((), what, "text in UTF-8"))]) from None
 
 
 def _placed(document: Document, findings: Iterable[Finding]) -> list[tuple[Position, Finding]]:
     return [(document.position(finding.path), finding) for finding in findings]
 
 
-def _errors(path: Path, findings: Iterable[tuple[Position, Finding]]) -> ScenarioErrors:
+def scenario_errors(path: Path, findings: Iterable[tuple[Position, Finding]]) -> ScenarioErrors:
+    """All that is wrong with a file, each once, to be raised."""
     return ScenarioErrors(
         [
             Problem(str(path), line, column, show_path(finding.path), finding.what, finding.expected)

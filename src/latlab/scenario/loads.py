@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from latlab.scenario.findings import wrong
+from latlab.scenario.findings import shown, wrong
 from latlab.scenario.parts import EndText, ItemName, Part, Priority, Reference
 from latlab.scenario.streams import UDP_PAYLOAD_MAX
 from latlab.scenario.units import SIZE, RateOrMax, Size, within
@@ -21,13 +21,26 @@ def _not_reserved(name: str) -> str:
     return name
 
 
+def _absolute(path: str) -> str:
+    if not path.startswith("/") or not path.isprintable():
+        raise wrong(f"{shown(path)} is no absolute path", "a folder such as /var/tmp")
+    return path
+
+
 LoadName = Annotated[ItemName, AfterValidator(_not_reserved)]
 Instances = Annotated[int, Field(ge=1, le=32)]
 Payload = Annotated[Size, within(SIZE, 1, UDP_PAYLOAD_MAX)]
+WorkerSize = Annotated[Size, within(SIZE, 2**20, 2**40)]
+FolderPath = Annotated[str, AfterValidator(_absolute)]
+WORKER_SIZE = 64 * 2**20
+"""Of each worker of stress-ng where none is given; its own defaults, 256 MiB of memory and files of 1 GiB, are more
+than a guest of ours has."""
+FOLDER = "/var/tmp"
+"""Where files lie that are to be on a disk: /tmp may be memory (file-hierarchy(7))."""
 
 
-class LoadBase(Part):
-    """What every load has: where it comes from and where it goes."""
+class LoadBetween(Part):
+    """What every load has that is sent: where it comes from and where it goes."""
 
     from_: Reference = Field(alias="from", description="the host or guest that sends the load")
     to: Reference = Field(description="the host or guest that receives the load")
@@ -36,7 +49,7 @@ class LoadBase(Part):
     )
 
 
-class Flood(LoadBase):
+class Flood(LoadBetween):
     """UDP packets from latlab's own agent."""
 
     kind: Literal["flood"]
@@ -46,7 +59,7 @@ class Flood(LoadBase):
     priority: Priority = Field(default=0, description="socket priority (SO_PRIORITY), 0 to 15")
 
 
-class Iperf3(LoadBase):
+class Iperf3(LoadBetween):
     """iperf3, one client and one server for each instance."""
 
     kind: Literal["iperf3"]
@@ -56,7 +69,7 @@ class Iperf3(LoadBase):
     size: Payload | None = Field(default=None, description="bytes written at once; iperf3's own choice if not given")
 
 
-class Netperf(LoadBase):
+class Netperf(LoadBetween):
     """netperf, always as fast as it goes."""
 
     kind: Literal["netperf"]
@@ -67,4 +80,36 @@ class Netperf(LoadBase):
     )
 
 
-Load = Annotated[Flood | Iperf3 | Netperf, Field(discriminator="kind")]
+class LoadOn(Part):
+    """What every load has that keeps one host or guest busy, and sends nothing."""
+
+    on: Reference = Field(description="the host or guest that it runs on")
+    workers: Instances = Field(default=1, description="how many work at the same time, 1 to 32")
+
+
+class Busy(LoadOn):
+    """latlab's own agent, which asks what is beneath it for something that is quickly done, again and again."""
+
+    kind: Literal["busy"]
+    what: Literal["exits", "calls"] = Field(
+        description="exits: leave a guest for its hypervisor (CPUID, x86 only); calls: call the kernel (getppid)"
+    )
+
+
+class StressNg(LoadOn):
+    """stress-ng, as fast as it goes."""
+
+    kind: Literal["stress-ng"]
+    what: Literal["cpu", "memory", "io"] = Field(
+        description="cpu: compute (--cpu); memory: map, fill and unmap (--vm); io: write and read a file, each write "
+        "on the disk before the next (--hdd, O_DSYNC)"
+    )
+    size: WorkerSize | None = Field(
+        default=None, description="memory, or file, of each worker, 1MiB or more; 64MiB if not given. Not of cpu"
+    )
+    path: FolderPath | None = Field(
+        default=None, description="of io: the folder that its files are in while it runs; /var/tmp if not given"
+    )
+
+
+Load = Annotated[Flood | Iperf3 | Netperf | Busy | StressNg, Field(discriminator="kind")]

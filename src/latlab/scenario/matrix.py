@@ -14,31 +14,39 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from latlab.scenario.findings import Finding, Path, shown, unknown
+from latlab.scenario.findings import Finding, Path, show_path, shown, unknown
 from latlab.scenario.loads import NO_LOADS
 from latlab.scenario.models import Scenario
 from latlab.scenario.parse import Parsed, parse
 from latlab.scenario.parts import Part, UnknownError
+from latlab.scenario.probes import NO_PROBES
 from latlab.scenario.references import MACHINES
 from latlab.scenario.shape import known_keys
 from latlab.scenario.short_names import short_names
-from latlab.scenario.sketch import Sketch
+from latlab.scenario.sketch import PTP_ENDS, Sketch
 from latlab.scenario.tuning import Tuning
 
 LOADS = "loads"
+PROBES = "probes"
+CHOSEN = {LOADS: NO_LOADS, PROBES: NO_PROBES}
+"""Keys whose values say which of a collection's entries a cell has, and the word for none of them."""
 CELLS_MAX = 10_000
 _SLUG_MAX = 120
-_COLLECTIONS = ("hosts", "links", "guests", "streams", "loads", "shapers", "tuning")
-_NOT_VARIED = ("matrix", "name", "description", "repeat", "seed", "accept", "published")
+_COLLECTIONS = ("hosts", "links", "guests", "streams", "probes", "loads", "shapers", "tuning")
+_NOT_VARIED = ("matrix", "name", "description", "repeat", "seed", "accept", "trust", "windows", "published")
 """What belongs to the whole scenario and cannot differ between its cells."""
 
 
 def path_of(key: str, shapers: Iterable[str]) -> tuple[str, ...]:
-    """What a key of the matrix leads through. A shaper is called by its interface, `sensor.eth0`: one name.
+    """What a key of the matrix leads through. Shapers and ports of PTP's are called by their interface, `sensor.eth0`,
+    which is one name.
 
     shapers: the names of those there are, by which an interface with a dot in its name is known.
     """
     parts = key.split(".")
+    if parts[:2] == ["clock", "ptp"] and len(parts) > 4 and parts[2] in PTP_ENDS:
+        # Nothing is below a port.
+        return *parts[:3], ".".join(parts[3:])
     if parts[0] != "shapers" or len(parts) < 3:
         return tuple(parts)
     depths = [name.count(".") + 1 for name in shapers if f"{key}.".startswith(f"shapers.{name}.")]
@@ -50,10 +58,11 @@ def path_of(key: str, shapers: Iterable[str]) -> tuple[str, ...]:
 class Cell:
     """One combination of values.
 
-    label: matrix key → value chosen; for `loads` the list of names, `["none"]` for no load; for a mapping, or a list of
-    them, its short name: what tells it from the other values of the key.
+    label: matrix key → value chosen; for `loads` and `probes` the list of names, `["none"]` for none; for a mapping, or
+    a list of them, its short name: what tells it from the other values of the key. A key that leads into a load or a
+    probe that the cell does not have is not in it.
     slug: the label as a name for files, unique in the scenario.
-    scenario: with the values put in; its `loads` are the active ones only, and it has no matrix.
+    scenario: with the values put in; its `loads` and `probes` are the active ones only, and it has no matrix.
     """
 
     label: dict[str, object]
@@ -117,14 +126,13 @@ def _every_cell(
     cells: list[Cell] = []
     findings: dict[Finding, Finding] = {}
     slugs: set[str] = set()
-    names = {key: short_names(values) for key, values in matrix.items() if key != LOADS}
-    for chosen in product(*(range(len(values)) for values in matrix.values())):
-        picked = dict(zip(matrix, chosen, strict=True))
+    names = {key: short_names(values) for key, values in matrix.items() if key not in CHOSEN}
+    for picked in _combinations(matrix, paths):
         data = rest
         for key, index in picked.items():
             data = _with(data, paths[key], matrix[key][index])
         label = {
-            key: _names(matrix[key][index]) if key == LOADS else names[key][index] for key, index in picked.items()
+            key: _names(matrix[key][index]) if key in CHOSEN else names[key][index] for key, index in picked.items()
         }
         slug = _unique(_slug(label), slugs)
         parsed = parse(data)
@@ -137,10 +145,28 @@ def _every_cell(
     return cells, list(findings.values())
 
 
+def _combinations(matrix: dict[str, list[Any]], paths: Mapping[str, tuple[str, ...]]) -> Iterator[dict[str, int]]:
+    """{key: index of its value} of every cell. Where a cell has not the load or the probe that a key leads into, the
+    key says nothing: it is left out, and what differs in it alone is one cell.
+    """
+    seen: set[frozenset[tuple[str, int]]] = set()
+    for chosen in product(*(range(len(values)) for values in matrix.values())):
+        picked = dict(zip(matrix, chosen, strict=True))
+        active = {key: _names(matrix[key][index]) for key, index in picked.items() if key in CHOSEN}
+        meant = {
+            key: index
+            for key, index in picked.items()
+            if len(paths[key]) < 2 or paths[key][0] not in active or paths[key][1] in active[paths[key][0]]
+        }
+        if frozenset(meant.items()) not in seen:
+            seen.add(frozenset(meant.items()))
+            yield meant
+
+
 def _retold(finding: Finding, path: Path, where: str) -> Finding:
     """The finding as one of the matrix; where: which of its cells has it."""
-    at = ".".join(str(part) for part in finding.path)
-    return Finding(path, ": ".join(filter(None, (where, at, finding.what))), finding.expected)
+    told = (where, show_path(finding.path), finding.what)
+    return Finding(path, ": ".join(filter(None, told)), finding.expected)
 
 
 def _judge(
@@ -152,13 +178,15 @@ def _judge(
     for key, values in matrix.items():
         where = paths[key]
         for other in matrix:
-            if other != key and paths[other][: len(where)] == where:
+            if other != key and key not in CHOSEN and paths[other][: len(where)] == where:
                 what = f"{other} is a part of {key}, which the matrix sets too"
                 findings.append(Finding(("matrix", other), what, "one of them"))
-        if key == LOADS:
-            wrong = list(_loads_findings(values))
-            indices = set(range(len(values))) - {finding.path[2] for finding in wrong}
-            leads = LOADS in sketch.names
+        if key in CHOSEN:
+            wrong = list(_chosen_findings(key, values))
+            there = {CHOSEN[key], *map(str, sketch.names.get(key, ()))}
+            indices = {index for index, value in enumerate(values) if there.issuperset(_names(value))}
+            indices -= {finding.path[2] for finding in wrong}
+            leads = key in sketch.names
         else:
             wrong = list(_path_findings(sketch, key, where))
             indices = set() if wrong else set(range(len(values)))
@@ -230,33 +258,41 @@ def _entry(entries: dict[Any, object], name: Any) -> object:
     return entries[name]
 
 
-def _loads_findings(values: Sequence[object]) -> Iterator[Finding]:
-    """What is wrong with the combinations of loads, the names' existence apart."""
+def _chosen_findings(key: str, values: Sequence[object]) -> Iterator[Finding]:
+    """What is wrong with the combinations of loads, or of probes, the names' existence apart."""
     seen: list[frozenset[str]] = []
+    one, nothing = key.removesuffix("s"), CHOSEN[key]
     for index, value in enumerate(values):
-        where = ("matrix", LOADS, index)
+        where = ("matrix", key, index)
         if not isinstance(value, str) and not (isinstance(value, list) and all(isinstance(n, str) for n in value)):
-            yield Finding(where, f"{shown(value)} names no load", f"a load, a list of loads, or {NO_LOADS}")
+            yield Finding(where, f"{shown(value)} names no {one}", f"a {one}, a list of {key}, or {nothing}")
             continue
         names = _names(value)
-        if not names or (NO_LOADS in names and len(names) > 1):
-            yield Finding(where, f"{shown(value)} is no combination of loads", f"{NO_LOADS} alone, or names of loads")
+        if not names or (nothing in names and len(names) > 1):
+            yield Finding(where, f"{shown(value)} is no combination of {key}", f"{nothing} alone, or names of {key}")
         elif len(set(names)) != len(names) or frozenset(names) in seen:
-            yield Finding(where, f"{shown(value)} is there twice", "each load, and each combination, once")
+            yield Finding(where, f"{shown(value)} is there twice", f"each {one}, and each combination, once")
         seen.append(frozenset(names))
 
 
 def _names(value: object) -> list[str]:
-    return list(value) if isinstance(value, list) else [str(value)]
+    return list(map(str, value)) if isinstance(value, list) else [str(value)]
 
 
 def _with(raw: dict[str, Any], path: tuple[str, ...], value: object) -> dict[str, Any]:
     """The data with the matrix's value in its place."""
-    if path != (LOADS,):
+    if path[0] not in CHOSEN or len(path) > 1:
         put: dict[str, Any] = _put(raw, path, value)
         return put
-    active = _names(value)
-    return {**raw, LOADS: {name: load for name, load in (raw.get(LOADS) or {}).items() if name in active}}
+    key, active = path[0], _names(value)
+    entries = raw.get(key) or {}
+    limits = raw.get("accept")
+    if key == PROBES and isinstance(limits, dict):
+        # What a cell does not measure, it need not keep below a limit; names of nothing are told without the matrix.
+        streams = raw.get("streams")
+        measured = {*(streams if isinstance(streams, dict) else ()), *active}
+        raw = {**raw, "accept": {path: limit for path, limit in limits.items() if path.partition(".")[0] in measured}}
+    return {**raw, key: {name: entry for name, entry in entries.items() if name in active}}
 
 
 def _put(data: Any, path: tuple[str, ...], value: object) -> Any:
@@ -273,7 +309,7 @@ def _put(data: Any, path: tuple[str, ...], value: object) -> Any:
 
 def _cause(finding: Finding, chosen: dict[str, int], paths: Mapping[str, tuple[str, ...]]) -> Path:
     """The matrix value whose path shares most with the finding's; the matrix where several could be."""
-    keys = [key for key in chosen if key != LOADS]
+    keys = [key for key in chosen if key not in CHOSEN]
     at = [str(part) for part in finding.path]
 
     def shared(key: str) -> int:
@@ -296,7 +332,7 @@ def _slug(label: dict[str, object]) -> str:
 
 
 def _word(key: str, value: object) -> str:
-    if key == LOADS:
+    if key in CHOSEN:
         return "+".join(_names(value))
     return value.replace(" + ", "+") if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 

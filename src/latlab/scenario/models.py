@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from functools import cached_property
 from ipaddress import IPv4Interface
 from math import lcm
 from typing import Annotated, Any, Literal
@@ -10,20 +12,23 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from latlab.scenario.findings import shown, wrong
+from latlab.scenario.flows import Flow, all_flows, leg_number
 from latlab.scenario.guests import Guest
 from latlab.scenario.hosts import Host, has_interface, machine_of, machines_of
 from latlab.scenario.limits import ACCEPT_SCHEMA, Limit, parse_limit
 from latlab.scenario.links import Link
-from latlab.scenario.loads import Load, LoadName
-from latlab.scenario.network import Route, Segment, routes, segments
+from latlab.scenario.loads import Load, LoadBetween, LoadName
+from latlab.scenario.network import Route, Segment, routes, segments, vlan_parents
 from latlab.scenario.parts import End, ItemName, Listed, Part, Reference, ScenarioName
+from latlab.scenario.probes import Between, PingProbe, Probe, ProbeName, TimerProbe
 from latlab.scenario.ptp import Ptp, Timestamps
 from latlab.scenario.published import Published
 from latlab.scenario.shapers import ShapedInterface, Shaper, port_speed
-from latlab.scenario.streams import FIRST_PORT, Stream, packet_count
+from latlab.scenario.streams import Stream, launches
+from latlab.scenario.trust import Trust
 from latlab.scenario.tuning import Tuning
 from latlab.scenario.units import DURATION, Duration, within
-from latlab.scenario.vlans import vlan_end
+from latlab.scenario.windows import WINDOWS_MAX, Window
 
 LONGEST_NS = 365 * 24 * 3600 * 10**9
 
@@ -68,7 +73,12 @@ class Scenario(Part):
         default_factory=dict, max_length=64, description="the virtual machines, by name"
     )
     clock: Clock = Field(default=Clock(), description="how the hosts' clocks are related")
-    streams: dict[ItemName, Stream] = Field(min_length=1, max_length=1024, description="what is measured, by name")
+    streams: dict[ItemName, Stream] = Field(
+        default_factory=dict, max_length=1024, description="one-way, periodic packets that are measured, by name"
+    )
+    probes: dict[ProbeName, Probe] = Field(
+        default_factory=dict, max_length=256, description="what is measured in other ways than by streams, by name"
+    )
     loads: dict[LoadName, Load] = Field(default_factory=dict, description="background load, by name")
     shapers: dict[ShapedInterface, Shaper] = Field(
         default_factory=dict, description="host.interface → what shapes the traffic that leaves there"
@@ -86,41 +96,112 @@ class Scenario(Part):
     )
     matrix: dict[str, Values] = Field(
         default_factory=dict,
-        description="path in this file, or `loads` → the values it takes; every combination is a cell",
+        description="path in this file, `loads` or `probes` → the values it takes; every combination is a cell",
     )
     accept: Accept = Field(
         default_factory=dict,
-        description="stream.metric.statistic → largest accepted value; above it `latlab run` exits with 1",
+        description="stream.metric.statistic, or of a probe → largest accepted value; above it `latlab run` exits "
+        "with 1",
     )
-
+    trust: Trust = Field(
+        default=Trust(), description="where trust in a measurement ends: thresholds, and rules that are turned off"
+    )
+    windows: Listed[Window] = Field(
+        default=(),
+        max_length=WINDOWS_MAX,
+        description="stretches of each cell whose figures stand beside those of the whole run",
+    )
     published: Listed[Published] = Field(
         default=(), max_length=256, description="figures that others have published, shown beside the measured ones"
     )
 
+    @cached_property
+    def flows(self) -> Mapping[str, Flow]:
+        """What packets of the measurement flow along, by name: each stream, and both legs of each probe, `rr.up` and
+        `rr.down`. Whatever is done for every way that packets take goes through these.
+        """
+        return {flow.name: flow for flow in all_flows(self.streams, self.probes)}
+
+    @property
+    def recorded(self) -> Mapping[str, Flow]:
+        """Those of which latlab's agents record each packet: a tool's are not."""
+        return {name: flow for name, flow in self.flows.items() if flow.is_recorded}
+
     def stream_number(self, name: str) -> int:
-        """The stream's number in packets and tables: its place in the scenario, from 1."""
-        return list(self.streams).index(name) + 1
+        """The number of a stream or a leg in packets and tables."""
+        return self.flows[name].number
+
+    def probe_number(self, name: str) -> int:
+        """The number of a probe in tables: its first leg's, of what has no legs the one that is kept free for it."""
+        return leg_number(len(self.streams), list(self.probes).index(name), "up")
+
+    def instant_count(self, name: str) -> int:
+        """How many instants of a timer are due before start + duration, warm-up included."""
+        probe = self.probes[name]
+        assert isinstance(probe, TimerProbe), name
+        return launches(probe.offset, probe.period, self.duration)
 
     def port(self, name: str) -> int:
-        """The UDP port its listener receives the stream on."""
-        return self.streams[name].port or FIRST_PORT + self.stream_number(name) - 1
+        """The port on which a stream's packets, or a probe's questions, are received. KeyError: it has none."""
+        port = self.flows[name].port
+        if port is None:
+            raise KeyError(f"{name} has no port")
+        return port
 
-    def packet_count(self, name: str) -> int:
-        """The number of packets of the stream whose launch is before start + duration, warm-up included."""
-        return packet_count(self.streams[name], self.duration)
+    def packet_count(self, name: str) -> int | None:
+        """How many packets of the flow are launched before start + duration, warm-up included; None without a schedule:
+        as many as come about.
+        """
+        flow = self.flows[name]
+        return None if flow.period is None else launches(flow.offset, flow.period, self.duration)
 
     def segments(self) -> list[Segment]:
         """Which interfaces reach each other: a segment for each link, VLAN, and host's unlinked guests."""
         return segments(dict(enumerate(self.links)), self.guests)
 
     def route(self, name: str) -> Route:
-        """The segment the stream takes, with its ends in the stream's direction."""
-        stream = self.streams[name]
-        return self._route(stream.talker, stream.listener, stream.via)
+        """The segment that a flow takes, with its ends in the flow's direction."""
+        flow = self.flows[name]
+        if flow.is_answer:
+            return self.route(f"{flow.probe}.up").back
+        return self._route(flow.sender, flow.receiver, flow.via)
+
+    def probe_hosts(self, name: str) -> tuple[str, ...]:
+        """The hosts and guests that a probe runs on: who asks first."""
+        probe = self.probes[name]
+        return (probe.from_, probe.to) if isinstance(probe, Between) else (probe.on,)
+
+    @property
+    def receivers(self) -> Mapping[str, tuple[str | None, ...]]:
+        """Of each host and guest our agents that receive: None, its listener, then the pings that it answers."""
+        found: dict[str, tuple[str | None, ...]] = {stream.listener: (None,) for stream in self.streams.values()}
+        for name, probe in self.probes.items():
+            if isinstance(probe, PingProbe):
+                found[probe.to] = (*found.get(probe.to, ()), name)
+        return found
+
+    @property
+    def traced(self) -> list[str]:
+        """The hosts and guests whose agents that receive are traced, in the order in which these are started."""
+        return [host for host in self.receivers if self.tuning_of(host).listener.trace]
+
+    @property
+    def entered(self) -> list[str]:
+        """The traced guests of our own, into which interrupts come from a VM host that can be traced as well."""
+        whole = (name for name in self.traced if self.tuning_of(name).listener.trace is True)
+        return [name for name in whole if name in self.guests and self.guests[name].domain is None]
+
+    @property
+    def sent_loads(self) -> Mapping[str, LoadBetween]:
+        """The loads that are sent from one to another, in the scenario's order: not those that keep one busy."""
+        return {name: load for name, load in self.loads.items() if isinstance(load, LoadBetween)}
 
     def load_route(self, name: str) -> Route:
-        """The segment the load takes: talker_end is where it comes from, listener_end where it goes."""
-        load = self.loads[name]
+        """The segment the load takes: talker_end is where it comes from, listener_end where it goes.
+
+        KeyError: it is sent nowhere.
+        """
+        load = self.sent_loads[name]
         return self._route(load.from_, load.to, load.via)
 
     def segment_of(self, end: End) -> Segment:
@@ -173,11 +254,7 @@ class Scenario(Part):
 
     def parent_of(self, end: End) -> End:
         """The end of a link that a VLAN interface is on, by whose queues its packets go; any other end is its own."""
-        for link in self.links:
-            for parent in link.ends:
-                if any(vlan_end(parent, vlan) == end for vlan in link.vlans):
-                    return parent
-        return end
+        return vlan_parents((parent, link) for link in self.links for parent in link.ends).get(end, end)
 
     def shaper_at(self, end: End) -> Shaper | None:
         """What shapes the traffic that leaves an interface: of a VLAN interface, what shapes that of its parent."""
@@ -197,6 +274,11 @@ class Scenario(Part):
         """Who stamps the packets of PTP at an interface: as the scenario says, or its card if it is one."""
         given = self.clock.ptp.timestamps if self.clock.ptp else None
         return given or ("hardware" if has_interface(self.hosts[end.host], end.interface) else "software")
+
+    def ptp_master_of(self, end: End) -> End | None:
+        """The master of PTP's that is started at the other end of a port's link; None: it has another, or none."""
+        ptp = self.clock.ptp
+        return ptp.master_of(end, [link.ends for link in self.links]) if ptp else None
 
     @property
     def cycle(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 
@@ -92,6 +92,11 @@ class Route:
     listener_end: End
 
     @property
+    def back(self) -> Route:
+        """The same way in the other direction."""
+        return Route(self.segment, self.listener_end, self.talker_end)
+
+    @property
     def is_translated(self) -> bool:
         """True where an end is a guest behind user NAT: its packets change their addresses on the way."""
         return any(self._behind_nat(end) for end in (self.talker_end, self.listener_end))
@@ -143,6 +148,11 @@ def vlans_of(link: Link) -> tuple[int, ...]:
         return tuple(link.vlans)
     except UnknownError:
         return ()
+
+
+def vlan_parents(ends: Iterable[tuple[End, Link]]) -> Mapping[End, End]:
+    """Each VLAN interface → the end of a link that it is on, by whose queues its packets go. ends: with their links."""
+    return {vlan_end(end, vlan): end for end, link in ends for vlan in vlans_of(link)}
 
 
 def inner_network(number: int) -> IPv4Network:

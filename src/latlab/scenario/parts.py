@@ -24,7 +24,6 @@ INTERFACE_NAME_MAX = 15
 
 SCENARIO_NAME = "^[a-z0-9][a-z0-9-]{0,31}$"
 ITEM_NAME = "^[a-z][a-z0-9-]{0,30}$"
-NUMBER = "^(0|[1-9][0-9]{0,3})$"
 END = r"^[a-z][a-z0-9-]{0,30}\.[^\s/:%]{1,15}$"
 
 IN_WORDS = {
@@ -107,16 +106,14 @@ Interface = Annotated[str, AfterValidator(checked_interface)]
 def _number(value: object) -> object:
     """A key in YAML is text: the number it is written as."""
     if isinstance(value, str):
-        if not re.fullmatch(NUMBER, value):
+        if not re.fullmatch("0|-?[1-9][0-9]{0,99}", value):
             raise wrong(f"{shown(value)} is not a number", "a whole number such as 0")
         return int(value)
     return value
 
 
-Number = Annotated[
-    int, BeforeValidator(_number), Field(ge=0, le=4095), WithJsonSchema({"type": "string", "pattern": NUMBER})
-]
-"""A small number as the key of a mapping: a queue, a VLAN priority."""
+KeyNumber = Annotated[int, BeforeValidator(_number)]
+"""A whole number as the key of a mapping. What is made of it has the bounds, and the schema's pattern."""
 
 EndText = Annotated[
     End,
@@ -140,3 +137,7 @@ Cpus = Annotated[Listed[Annotated[int, Field(ge=0, le=8191)]], AfterValidator(_d
 
 Priority = Annotated[int, Field(ge=0, le=15)]
 """A socket priority; what a qdisc's priority map is indexed by (TC_PRIO_MAX)."""
+PriorityKey = Annotated[
+    KeyNumber, Field(ge=0, le=15), WithJsonSchema({"type": "string", "pattern": "^([0-9]|1[0-5])$"})
+]
+"""The same as the key of a mapping."""

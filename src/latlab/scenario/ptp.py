@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
-from latlab.scenario.guests import FilePath
-from latlab.scenario.parts import Cpus, Part, Priority
+from latlab.scenario.findings import shown, wrong
+from latlab.scenario.parts import Cpus, End, Part, Priority
 from latlab.scenario.shapers import ShapedInterface
 from latlab.scenario.units import DURATION, Duration, within
 
@@ -18,13 +19,29 @@ SOFTWARE_LIMIT_NS = 100_000
 """What a software timestamp is worth: the stack's own time is in it, at both ends."""
 
 
+SOCKET_PATH_MAX = 107
+"""Bytes of sun_path without its last one, a zero (unix(7))."""
+
+
+def _socket(text: str) -> str:
+    """The path, if it is one that is the same for every program there, whatever folder it was started in."""
+    if not text.startswith("/") or "\0" in text:
+        raise wrong(f"{shown(text)} is no absolute path", "the path of ptp4l's socket from / on, such as /run/ptp4l")
+    if (length := len(text.encode(errors="surrogatepass"))) > SOCKET_PATH_MAX:
+        raise wrong(f"{shown(text)} has {length} bytes", f"a socket's path of {SOCKET_PATH_MAX} or fewer")
+    return text
+
+
+SocketPath = Annotated[str, AfterValidator(_socket), WithJsonSchema({"type": "string", "pattern": "^/"})]
+
+
 class Ptp(Part):
     """linuxptp: started for the run on the ports that have a role, and left alone where it is only observed."""
 
     ports: dict[ShapedInterface, Literal["master", "slave"]] = Field(
         default_factory=dict, description="host.interface → the role of the ptp4l that is started there for the run"
     )
-    observed: dict[ShapedInterface, FilePath] = Field(
+    observed: dict[ShapedInterface, SocketPath] = Field(
         default_factory=dict,
         description="host.interface → the Unix socket of a ptp4l that runs there already, such as /run/ptp4l; it is "
         "asked, and left alone",
@@ -54,10 +71,26 @@ class Ptp(Part):
         default=60 * 10**9, description="how long the lock is waited for before anything is measured"
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _has_ports(cls, value: object) -> object:
+        """PTP is started or observed somewhere. A port that is wrong in itself is one, and is told of as such."""
+        if isinstance(value, dict) and not value.get("ports") and not value.get("observed"):
+            raise wrong("no port", "ports: {host.interface: slave}, or observed: {host.interface: /run/ptp4l}")
+        return value
+
     @property
     def interfaces(self) -> tuple[str, ...]:
         """Every port, as `host.interface`."""
         return tuple(dict.fromkeys((*self.ports, *self.observed)))
+
+    def master_of(self, end: End, links: Iterable[Iterable[End]]) -> End | None:
+        """The port at the other end of its link that is a master; None where none is started there.
+
+        links: the ends of each.
+        """
+        across = (other for ends in links if end in ends for other in ends if other != end)
+        return next((other for other in across if self.ports.get(str(other)) == "master"), None)
 
     def limit_ns(self, timestamps: Timestamps) -> int:
         """The offset within which a slave is locked, ns."""

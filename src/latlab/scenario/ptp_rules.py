@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from latlab.scenario.findings import Finding, Path, unknown
+from latlab.scenario.guests import takes_all
 from latlab.scenario.hosts import has_interface
+from latlab.scenario.network import uplink_of
 from latlab.scenario.parts import End, parse_end
 from latlab.scenario.ptp import Ptp
-from latlab.scenario.shaper_rules import leaf_of
-from latlab.scenario.shapers import Etf, Taprio
-from latlab.scenario.sketch import Sketch
+from latlab.scenario.shaper_rules import gate_opens, is_emulated, packets_need_no_launch_time
+from latlab.scenario.sketch import PTP_ENDS, Sketch, where_known
 
 WHERE: Path = ("clock", "ptp")
-
-
-def ptp_has_ports(sketch: Sketch) -> Iterator[Finding]:
-    """PTP is started or observed somewhere."""
-    ptp = sketch.top.clock.ptp
-    if ptp is not None and not ptp.interfaces:
-        yield Finding(WHERE, "no port", "ports: {host.interface: slave}, or observed: {host.interface: /run/ptp4l}")
 
 
 def ptp_ports_are_there(sketch: Sketch) -> Iterator[Finding]:
@@ -28,6 +22,9 @@ def ptp_ports_are_there(sketch: Sketch) -> Iterator[Finding]:
         hosts = [str(name) for name in sketch.names.get("hosts", ())]
         if hosts and end.host not in hosts:
             yield Finding(path, *unknown("host", end.host, hosts))
+        elif end in sketch.vlan_parents:
+            port = sketch.parent_of(end)
+            yield Finding(path, f"{end} is a VLAN interface, and PTP's packets have no tag", str(port))
         elif "links" in sketch.names and not sketch.loose_links:
             there = [str(other) for other in sketch.ends.values()]
             if str(end) not in there:
@@ -49,59 +46,124 @@ def ptp_ports_stamp(sketch: Sketch) -> Iterator[Finding]:
             yield Finding(path, what, "timestamps: software, or a network card")
 
 
-def ptp_slaves_have_a_master(sketch: Sketch) -> Iterator[Finding]:
-    """Of a link that is made for the run, one end is the master and the other the slave: nobody else is there."""
+def ptp_emulated_cards_stamp_what_comes(sketch: Sketch) -> Iterator[Finding]:
+    """An emulated board's card stamps one type of PTP's messages at a time: with gptp a port waits for three."""
     ptp = sketch.top.clock.ptp
-    for index, link in sketch.links.items() if ptp else ():
-        assert ptp
+    if ptp is None or ptp.profile != "gptp" or ptp.timestamps == "software":
+        return
+    for end in map(parse_end, ptp.ports):
+        if _is_card(sketch, end) and is_emulated(sketch, end):
+            what = f"{end} is an emulated card, which stamps one type of message at a time, and gptp needs three"
+            yield Finding((*WHERE, "profile"), what, "profile: default, or timestamps: software")
+            return
+
+
+def ptp_slaves_have_a_master(sketch: Sketch) -> Iterator[Finding]:
+    """Of a link at whose ends nobody else is, one end is the master and the other the slave.
+
+    That is a link that is made for the run, or a cable between emulated boards. A guest that takes such a card may
+    keep time itself.
+    """
+    ptp = sketch.top.clock.ptp
+    if ptp is None or not _all_are_ends(sketch):
+        return
+    elsewhere = {*map(parse_end, ptp.observed), *_taken(sketch)}
+    for index, link in sketch.links.items():
         roles = [ptp.ports.get(str(end)) for end in link.ends]
-        if sketch.is_cable(link.ends) or roles == [None, None]:
+        real = sketch.is_cable(link.ends) and not all(is_emulated(sketch, end) for end in link.ends)
+        if real or roles == [None, None] or elsewhere & {*link.ends}:
             continue
-        observed = [str(end) in ptp.observed for end in link.ends]
-        if sorted(map(str, roles)) != ["master", "slave"] and not any(observed):
+        if sorted(map(str, roles)) != ["master", "slave"]:
             said = " and ".join(role or "nothing" for role in roles)
             yield Finding((*WHERE, "ports"), f"the ends of links[{index}] are {said}", "a master and a slave")
 
 
 def ptp_has_one_slave_a_clock(sketch: Sketch) -> Iterator[Finding]:
-    """With software timestamps every slave turns its machine's clock, of which there is one."""
+    """With software timestamps every slave that has another machine's time turns its machine's clock.
+
+    There is one. On links that are made for the run master and slave have one clock.
+    """
     ptp = sketch.top.clock.ptp
-    first: dict[str | None, str] = {}
-    for name, role in ptp.ports.items() if ptp else ():
-        assert ptp
-        end = parse_end(name)
-        if role != "slave" or end.host not in sketch.hosts:
-            continue
-        if (ptp.timestamps or "hardware") == "hardware" and has_interface(sketch.hosts[end.host], end.interface):
-            continue
-        machine = sketch.machine_of(end.host)
-        masters = {sketch.machine_of(parse_end(one).host) for one, other in ptp.ports.items() if other == "master"}
-        other = first.setdefault(machine, name)
-        if other != name and machine not in masters:
+    if ptp is None or ptp.timestamps != "software":
+        return
+    first: dict[str | None, End] = {}
+    for end, machine, _ in _turning(sketch, ptp):
+        other = first.setdefault(machine, end)
+        if other != end:
             what = f"{other} turns the same machine's clock"
-            yield Finding((*WHERE, "ports", name), what, "one slave a machine, or timestamps: hardware")
+            where = (*WHERE, "ports", str(end))
+            yield Finding(where, what, "one slave a machine, or timestamps: hardware")
+
+
+def ptp_time_comes_from_somewhere(sketch: Sketch) -> Iterator[Finding]:
+    """No machine hands on time that it has from itself: the masters on a machine have the time of its slaves' masters.
+
+    Of several slaves on a machine the first turns its clock.
+    """
+    ptp = sketch.top.clock.ptp
+    if ptp is None:
+        return
+    leads: dict[str | None, tuple[End, End | None]] = {}
+    for end, machine, master in _turning(sketch, ptp):
+        leads.setdefault(machine, (end, master))
+    told: set[str | None] = set()
+    for machine in leads:
+        way: list[str | None] = []
+        at = machine
+        while at in leads and at not in way:
+            way.append(at)
+            master = leads[at][1]
+            at = sketch.machine_of(master.host) if master else at
+        if at == machine and len(way) > 1 and not told & {*way}:
+            told |= {*way}
+            steps = ", ".join(f"{leads[one][0]} follows {leads[one][1]}" for one in way)
+            where = (*WHERE, "ports", str(leads[machine][0]))
+            yield Finding(where, f"its machine's clock would follow itself: {steps}", "a machine that has no slave")
+
+
+def _turning(sketch: Sketch, ptp: Ptp) -> Iterator[tuple[End, str | None, End | None]]:
+    """The slaves at cards that have another machine's time: where they are, and their master if it is started, too.
+
+    Nothing is started at a card that a guest takes.
+    """
+    taken = _taken(sketch)
+    links = [ends for _, ends in where_known(sketch.links, lambda _, link: link.ends)]
+    for name, role in ptp.ports.items():
+        end = parse_end(name)
+        if role == "slave" and _is_card(sketch, end) and end not in taken:
+            machine, master = sketch.machine_of(end.host), ptp.master_of(end, links)
+            if master is None or sketch.machine_of(master.host) != machine:
+                yield end, machine, master
 
 
 def ptp_passes_the_shapers(sketch: Sketch) -> Iterator[Finding]:
     """PTP's packets have no launch times, which an etf wants, and their gate has to open."""
     ptp = sketch.top.clock.ptp
-    for name in ptp.ports if ptp else ():
+    for end in map(parse_end, ptp.ports if ptp else ()):
         assert ptp
-        shaper = sketch.shapers.get(name)
-        where = (*WHERE, "priority")
-        assisted = isinstance(shaper, Taprio) and shaper.mode == "txtime-assist"
-        if isinstance(leaf_of(shaper, ptp.priority), Etf) and not assisted:
-            what = f"packets without a launch time are dropped by the etf at {name}"
-            yield Finding(where, what, "another priority")
-        if isinstance(shaper, Taprio):
-            traffic_class = shaper.class_of(ptp.priority)
-            if not any(traffic_class in gate.open for gate in shaper.gates):
-                what = f"priority {ptp.priority} is traffic class {traffic_class} at {name}, whose gate never opens"
-                yield Finding(where, what, "a gate for it, or another priority")
+        yield from packets_need_no_launch_time(sketch, (*WHERE, "priority"), end, ptp.priority)
+        yield from gate_opens(sketch, (*WHERE, "priority"), end, ptp.priority)
+
+
+def _taken(sketch: Sketch) -> set[End]:
+    """The ends whose packets all go to a guest."""
+    takers = where_known(sketch.guests, lambda _, guest: uplink_of(guest) if takes_all(guest) else None)
+    return {end for _, end in takers if end}
+
+
+def _is_card(sketch: Sketch, end: End) -> bool:
+    return end.host in sketch.hosts and has_interface(sketch.hosts[end.host], end.interface)
+
+
+def _all_are_ends(sketch: Sketch) -> bool:
+    """Whether every port that is written can be used, and is where it was meant to be, as far as can be told."""
+    kept = {str(end) for _, end in _ports(sketch)}
+    written = {name for key in PTP_ENDS for name in sketch.ptp_names[key]}
+    return written == kept <= {str(end) for end in sketch.ends.values()}
 
 
 def _ports(sketch: Sketch) -> Iterator[tuple[Path, End]]:
     ptp: Ptp | None = sketch.top.clock.ptp
     if ptp:
-        for key, names in (("ports", ptp.ports), ("observed", ptp.observed)):
-            yield from (((*WHERE, key, name), parse_end(name)) for name in names)
+        for key in PTP_ENDS:
+            yield from (((*WHERE, key, name), parse_end(name)) for name in getattr(ptp, key))

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from itertools import pairwise
+from typing import Annotated, Final, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from latlab.scenario.findings import shown, wrong
-from latlab.scenario.limits import METRICS
+from latlab.scenario.limits import METRICS, PROBE_METRICS, TIMER_METRICS
 from latlab.scenario.parts import Part
 from latlab.scenario.units import Duration
 
 
 def _metric(name: str) -> str:
-    if name not in METRICS:
-        raise wrong(f"there is no metric {shown(name)}", f"one of {', '.join(METRICS)}")
+    known = tuple(dict.fromkeys((*METRICS, *PROBE_METRICS, *TIMER_METRICS)))
+    if name not in known:
+        raise wrong(f"there is no metric {shown(name)}", f"one of {', '.join(known)}")
     return name
 
 
 Figure = Duration | None
+_FIGURES: Final = ("min", "mean", "max", "stddev", "pk_pk", "p50", "p99")
+_ASCENDING: Final = (("min", "p50", "p99", "max"), ("min", "mean", "max"))
+"""A mean is between the extremes, and nothing more is certain of it: one outlier may lift it above the 99 of 100."""
 
 
 class Published(Part):
@@ -35,3 +40,19 @@ class Published(Part):
     pk_pk: Figure = Field(default=None, description="largest less smallest")
     p50: Figure = Field(default=None, description="the median")
     p99: Figure = Field(default=None, description="99 of 100 are below it")
+
+    @model_validator(mode="after")
+    def _a_figure_at_least(self) -> Self:
+        if all(getattr(self, name) is None for name in _FIGURES):
+            raise wrong(f"{shown(self.row)} has no figure", f"at least one of {', '.join(_FIGURES)}")
+        return self
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        for names in _ASCENDING:
+            given = [(name, value) for name in names if (value := getattr(self, name)) is not None]
+            for (low, less), (high, more) in pairwise(given):
+                if less > more:
+                    what = f"{shown(self.row)}: {low}, {less} ns, is above {high}, {more} ns"
+                    raise wrong(what, f"{' ≤ '.join(names)}, as they were published")
+        return self

@@ -7,10 +7,11 @@ from typing import Any
 
 from latlab.scenario.findings import Finding, Path, unknown
 from latlab.scenario.loads import NO_LOADS
+from latlab.scenario.probes import NO_PROBES
 
 ANY = "*"
 MACHINES = ("hosts", "guests")
-_MAY_BE_ABSENT = ("loads", "guests")
+_MAY_BE_ABSENT = ("streams", "probes", "loads", "guests")
 
 
 def _whole(text: str) -> str:
@@ -29,17 +30,25 @@ REFERENCES: tuple[tuple[Path, tuple[str, ...], Callable[[str], str | None], tupl
     (("streams", ANY, "talker"), MACHINES, _whole, ()),
     (("streams", ANY, "listener"), MACHINES, _whole, ()),
     (("streams", ANY, "via"), MACHINES, _first, ()),
+    (("probes", ANY, "from"), MACHINES, _whole, ()),
+    (("probes", ANY, "to"), MACHINES, _whole, ()),
+    (("probes", ANY, "via"), MACHINES, _first, ()),
+    (("probes", ANY, "on"), MACHINES, _whole, ()),
     (("loads", ANY, "from"), MACHINES, _whole, ()),
     (("loads", ANY, "to"), MACHINES, _whole, ()),
     (("loads", ANY, "via"), MACHINES, _first, ()),
+    (("loads", ANY, "on"), MACHINES, _whole, ()),
+    (("windows", ANY, "streams", ANY), ("streams",), _whole, ()),
     (("matrix", "loads", ANY), ("loads",), _whole, (NO_LOADS,)),
     (("matrix", "loads", ANY, ANY), ("loads",), _whole, (NO_LOADS,)),
+    (("matrix", "probes", ANY), ("probes",), _whole, (NO_PROBES,)),
+    (("matrix", "probes", ANY, ANY), ("probes",), _whole, (NO_PROBES,)),
 )
 KEYS = (
     # whose keys are names, the collections they name entries of, the name in the key
     ("shapers", ("hosts",), _first),
     ("tuning", MACHINES, _whole),
-    ("accept", ("streams",), _first),
+    ("accept", ("streams", "probes"), _first),
 )
 
 

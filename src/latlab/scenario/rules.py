@@ -9,21 +9,26 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from latlab.scenario import flow_rules as flows
 from latlab.scenario import guest_rules as guests
 from latlab.scenario import host_rules as hosts
+from latlab.scenario import limit_rules as limits
+from latlab.scenario import load_rules as loads
 from latlab.scenario import ptp_rules as ptp
 from latlab.scenario import shaper_rules as shapers
 from latlab.scenario import tuning_rules as tuning
 from latlab.scenario import vlan_rules as vlans
+from latlab.scenario import window_rules as windows
 from latlab.scenario.findings import Finding, Path, show_path
-from latlab.scenario.limits import SMALLEST_N, parse_limit
+from latlab.scenario.flows import given_port, leg_number
 from latlab.scenario.network import routes
 from latlab.scenario.parts import End, UnknownError
+from latlab.scenario.probes import Between, OverDds, PingProbe
 from latlab.scenario.sketch import Sketch, known, where_known
-from latlab.scenario.streams import CLOCK_PORT, FIRST_PORT, Stream, packet_count
+from latlab.scenario.streams import CLOCK_PORT, Stream
 from latlab.scenario.units import format_duration
 
 RATE_MAX = 2_000_000
@@ -71,35 +76,63 @@ def subnets_are_apart(sketch: Sketch) -> Iterator[Finding]:
                 yield Finding(where, f"{network} overlaps {taken} of {show_path(other)}", "networks of their own")
 
 
+def something_is_measured(sketch: Sketch) -> Iterator[Finding]:
+    """A scenario has a stream or a probe."""
+    if not sketch.names.get("streams", ("unknown",)) and not sketch.names.get("probes", ("unknown",)):
+        yield Finding(("streams",), "nothing is measured", "a stream in streams, or a probe in probes")
+
+
+def probes_have_their_name(sketch: Sketch) -> Iterator[Finding]:
+    """Streams and probes are named alike in limits and tables."""
+    for name in sketch.names.get("probes", ()):
+        if name in sketch.names.get("streams", ()):
+            yield Finding(("probes", name), f"{name} is a stream already", "a name of its own")
+
+
 def talkers_keep_up(sketch: Sketch) -> Iterator[Finding]:
-    """The streams of one talker together ask for a packet rate that is possible."""
+    """What one host is to send at a rate, streams, questions and answers together, is possible."""
     rates: dict[str, Fraction] = defaultdict(Fraction)
-    asked = where_known(sketch.streams, lambda _, stream: (stream.talker, Fraction(10**9, stream.period)))
-    for name, (talker, rate) in asked:
-        before = rates[talker]
-        rates[talker] += rate
-        if before <= RATE_MAX < rates[talker]:
-            what = f"{talker} would send {int(rates[talker])} packets/s"
-            yield Finding(("streams", name, "period"), what, f"{RATE_MAX} or fewer, all its streams together")
+    for path, sender, period in _senders(sketch):
+        before = rates[sender]
+        rates[sender] += Fraction(10**9, period)
+        if before <= RATE_MAX < rates[sender]:
+            what = f"{sender} would send {int(rates[sender])} packets/s"
+            yield Finding((*path, "period"), what, f"{RATE_MAX} or fewer, all its streams together")
+
+
+def _senders(sketch: Sketch) -> Iterator[tuple[Path, str, int]]:
+    """(path, who sends, ns between packets) of whatever has a schedule; of a ping also who answers."""
+
+    def asked(_: tuple[str, str], one: Stream | Between) -> tuple[list[str], int | None]:
+        both = [one.talker] if isinstance(one, Stream) else [one.talker, one.listener]
+        return both, getattr(one, "period", None)
+
+    for path, (senders, period) in where_known(sketch.pairs, asked):
+        yield from ((path, sender, period) for sender in senders if period is not None)
 
 
 def ports_are_free(sketch: Sketch) -> Iterator[Finding]:
     """A listener receives one stream on a port; what it sends on to guests behind user NAT, its host listens to."""
-    taken: dict[tuple[str, int], str] = {}
-    index = {str(name): number for number, name in enumerate(sketch.names.get("streams", ()))}
-    udp = where_known(sketch.streams, lambda _, stream: (stream.transport == "udp", stream.listener, stream.port))
-    for name, (is_udp, listener, given) in udp:
-        if is_udp:
-            port = given or FIRST_PORT + index[name]
-            for place in (listener, *map(str, _listening_ends(sketch, sketch.streams[name]))):
-                first = taken.setdefault((place, port), name)
+    taken: dict[tuple[str, str, int], str] = {}
+    for (kind, name), (transport, listener, port, given) in where_known(sketch.pairs, partial(_port, sketch)):
+        if port is not None:
+            for place in (listener, *map(str, _listening_ends(sketch, sketch.pairs[kind, name]))):
+                first = taken.setdefault((transport, place, port), name)
                 if first != name:
-                    path: Path = ("streams", name, "port") if given else ("streams", name)
+                    path: Path = (kind, name, "port") if given else (kind, name)
                     yield Finding(path, f"port {port} of {place} is taken by {first}", "another port")
                     break
 
 
-def _listening_ends(sketch: Sketch, stream: Stream) -> list[End]:
+def _port(sketch: Sketch, key: tuple[str, str], one: Stream | Between) -> tuple[str, str, int | None, bool]:
+    """Transport, who listens, on which port (None: a tool's, which takes a free one), whether the scenario says so."""
+    kind, name = key
+    place = [str(other) for other in sketch.names.get(kind, ())].index(name)
+    number = place + 1 if kind == "streams" else leg_number(len(sketch.names.get("streams", ())), place, "up")
+    return getattr(one, "transport", ""), one.listener, given_port(one, number), bool(getattr(one, "port", None))
+
+
+def _listening_ends(sketch: Sketch, stream: Stream | Between) -> list[End]:
     """The hosts' interfaces at which a stream comes to a program: the listener, or QEMU for a guest behind NAT."""
     try:
         found = routes(sketch.segments, stream.talker, stream.listener, stream.via)
@@ -108,60 +141,49 @@ def _listening_ends(sketch: Sketch, stream: Stream) -> list[End]:
         return []
 
 
+def dds_domains_are_apart(sketch: Sketch) -> Iterator[Finding]:
+    """Each probe over DDS has a domain to itself: ddsperf measures with whomever it finds there."""
+    over = {name: probe for name, probe in sketch.probes.items() if isinstance(probe, OverDds)}
+    taken: dict[int, str] = {}
+    for name, domain in where_known(over, lambda _, probe: probe.domain):
+        if domain is not None and (first := taken.setdefault(domain, name)) != name:
+            yield Finding(("probes", name, "domain"), f"domain {domain} is {first}'s", "another one, or none given")
+
+
 def the_clock_port_is_free(sketch: Sketch) -> Iterator[Finding]:
     """Clock exchanges have their port for themselves."""
     sync = sketch.top.clock.sync
     if sync == "exchange" or (sync == "auto" and _exchange_clocks(sketch)):
-        udp = where_known(sketch.streams, lambda _, stream: stream.transport == "udp" and stream.port == CLOCK_PORT)
-        for name, clashes in udp:
+        with_port = {key: one for key, one in sketch.pairs.items() if isinstance(one, Stream | PingProbe)}
+        for path, clashes in where_known(with_port, lambda _, one: one.transport == "udp" and one.port == CLOCK_PORT):
             if clashes:
-                what = f"port {CLOCK_PORT} is the clock exchange's"
-                yield Finding(("streams", name, "port"), what, "another port")
+                yield Finding((*path, "port"), f"port {CLOCK_PORT} is the clock exchange's", "another port")
 
 
 def _exchange_clocks(sketch: Sketch) -> bool:
-    """True if a stream joins two whose clocks only exchanges compare: on two machines, or one of them a domain."""
+    """True if two are compared whose clocks only exchanges join: on two machines, or one of them a domain."""
     foreign = {name for name, domain in where_known(sketch.guests, lambda _, guest: guest.domain) if domain}
-    pairs = [ends for _, ends in where_known(sketch.streams, lambda _, stream: (stream.talker, stream.listener))]
+    pairs = [ends for _, ends in _compared(sketch)]
     if any(foreign & {*pair} for pair in pairs):
         return True
     places = where_known(dict(enumerate(pairs)), lambda _, pair: {sketch.machine_of(name) for name in pair})
     return any(len(machines) > 1 for _, machines in places)
 
 
+def _compared(sketch: Sketch) -> Iterator[tuple[Path, tuple[str, str]]]:
+    """Whose clocks are compared: of the ends of each stream, and of each probe whose two ways are told apart."""
+    recorded = {key: one for key, one in sketch.pairs.items() if isinstance(one, Stream) or one.is_recorded}
+    yield from where_known(recorded, lambda _, one: (one.talker, one.listener))
+
+
 def exchanges_have_addresses(sketch: Sketch) -> Iterator[Finding]:
     """A cable between two hosts of one network namespace carries no addresses, which a clock exchange needs."""
     if sketch.top.clock.sync == "exchange":
-        pairs = where_known(sketch.streams, lambda _, stream: (stream.talker, stream.listener))
-        for here, there in {tuple(sorted(pair)): pair for _, pair in pairs}.values():
+        for here, there in {tuple(sorted(pair)): pair for _, pair in _compared(sketch)}.values():
             both = sketch.sharing(here, there)
             if both:
                 what = f"{here} and {there} are both {both}: they share a clock, and their cable has no addresses"
                 yield Finding(("clock", "sync"), what, "auto")
-
-
-def limits_are_statistics(sketch: Sketch) -> Iterator[Finding]:
-    """Every accepted limit is one of a statistic that results have."""
-    for path, value in sketch.accept.items():
-        limit = parse_limit(path, value)
-        if isinstance(limit, Finding):
-            yield limit
-
-
-def limits_can_be_measured(sketch: Sketch) -> Iterator[Finding]:
-    """A percentile that is limited has the packets it needs."""
-    packets = dict(
-        where_known(
-            sketch.streams,
-            lambda _, stream: packet_count(stream, sketch.top.duration) - packet_count(stream, sketch.top.warmup),
-        )
-    )
-    for path in sketch.accept:
-        stream, _, statistic = path.split(".", 2) if path.count(".") > 1 else (path, "", "")
-        needed, there = SMALLEST_N.get(statistic, 0), packets.get(stream)
-        if there is not None and 0 <= there < needed:
-            what = f"{stream} has {there} packets after the warm-up, too few for {statistic}"
-            yield Finding(("accept", path), what, f"a duration with {needed} or more, or another statistic")
 
 
 RULES: tuple[Rule, ...] = (
@@ -193,10 +215,17 @@ RULES: tuple[Rule, ...] = (
     guests.guests_have_addresses,
     guests.guest_networks_are_apart,
     guests.bridges_have_their_name,
+    something_is_measured,
+    probes_have_their_name,
     each("streams", flows.stream_has_a_route),
-    each("loads", flows.load_has_a_route),
+    each("probes", flows.asks(flows.probe_has_a_route)),
+    each("loads", flows.sent(flows.load_has_a_route)),
     each("streams", flows.stream_leaves_the_host),
-    each("loads", flows.load_leaves_the_host),
+    each("probes", flows.asks(flows.probe_leaves_the_host)),
+    each("loads", flows.sent(flows.load_leaves_the_host)),
+    each("loads", loads.work_has_its_size),
+    each("loads", loads.files_are_on_a_disk),
+    each("loads", loads.work_is_confined),
     each("streams", flows.tag_goes_with_a_vlan),
     each("streams", flows.vlan_goes_with_frames),
     each("streams", vlans.frames_bear_one_tag),
@@ -206,12 +235,26 @@ RULES: tuple[Rule, ...] = (
     each("streams", flows.offset_is_within_a_period),
     each("streams", flows.lateness_has_its_settings),
     each("streams", flows.stream_has_packets),
+    each("probes", flows.pings(flows.tag_goes_with_a_vlan)),
+    each("probes", flows.pings(flows.vlan_goes_with_frames)),
+    each("probes", flows.pings(vlans.frames_bear_one_tag)),
+    each("probes", flows.pings(flows.port_goes_with_udp)),
+    each("probes", flows.pings(flows.ethertype_goes_with_frames)),
+    each("probes", flows.pings(flows.ping_fits_the_mtu)),
+    each("probes", flows.own(flows.offset_has_a_period)),
+    each("probes", flows.own(flows.ping_has_packets)),
+    each("probes", flows.pings(flows.spinning_ping_is_confined)),
+    each("probes", flows.dds(flows.spinning_dds_is_confined)),
+    each("probes", flows.asks(flows.tool_has_a_second)),
+    each("probes", flows.timer_offset_is_within_a_period),
+    each("probes", flows.timer_has_instants),
+    each("probes", flows.one_host_tool_has_a_second),
     talkers_keep_up,
     ports_are_free,
+    dds_domains_are_apart,
     the_clock_port_is_free,
     exchanges_have_addresses,
     each("shapers", shapers.shaped_interface_is_there),
-    each("shapers", shapers.priorities_are_the_kernels),
     each("shapers", shapers.classes_have_queues),
     each("shapers", shapers.gates_fit_their_cycle),
     each("shapers", shapers.slopes_are_below_the_speed),
@@ -219,11 +262,12 @@ RULES: tuple[Rule, ...] = (
     shapers.nothing_waits_for_ever,
     shapers.launch_times_are_kept,
     shapers.cycles_begin_together,
-    ptp.ptp_has_ports,
     ptp.ptp_ports_are_there,
     ptp.ptp_ports_stamp,
+    ptp.ptp_emulated_cards_stamp_what_comes,
     ptp.ptp_slaves_have_a_master,
     ptp.ptp_has_one_slave_a_clock,
+    ptp.ptp_time_comes_from_somewhere,
     ptp.ptp_passes_the_shapers,
     each("tuning", tuning.spinning_is_confined),
     each("tuning", tuning.polling_has_a_time),
@@ -233,6 +277,9 @@ RULES: tuple[Rule, ...] = (
     each("tuning", tuning.guests_have_the_queues),
     each("tuning", tuning.tuned_interfaces_are_there),
     tuning.halt_poll_is_one,
-    limits_are_statistics,
-    limits_can_be_measured,
+    each("windows", windows.window_is_in_the_run),
+    each("windows", windows.window_has_packets),
+    windows.windows_are_apart,
+    limits.limits_are_statistics,
+    limits.limits_can_be_measured,
 )

@@ -16,6 +16,7 @@ from latlab.scenario.parts import IN_WORDS
 
 _FORMS = {**IN_WORDS, **GUESTS_IN_WORDS}
 
+_KIND = "kind"
 _FOLLOWS = "default_factory_not_called"
 """Pydantic's note that a default was not made because of another error, which it reports."""
 _TOO_SHORT = "too_short"
@@ -41,7 +42,7 @@ def known_keys(path: Path, raw: dict[str, Any]) -> dict[str, str]:
 
 def _path(loc: tuple[int | str, ...], raw: dict[str, Any]) -> Path:
     """Where it stands: pydantic's path without what it adds, the kind where `kind` decides which model an entry is."""
-    loc = loc[:-1] if loc[-1:] == ("[key]",) else loc
+    loc = loc[:-1] if len(loc) > 1 and loc[-1] == "[key]" else loc
     annotation: Any = Scenario
     value: Any = raw
     path: Path = ()
@@ -50,7 +51,7 @@ def _path(loc: tuple[int | str, ...], raw: dict[str, Any]) -> Path:
         part = rest.pop(0)
         path = (*path, part)
         annotation, value = _inner(annotation, part), _child(value, part)
-        if rest and _is_told_by_kind(annotation):
+        if rest and _discriminator(annotation):
             rest.pop(0)
         annotation = _of_kind(annotation, value)
     return path
@@ -101,8 +102,8 @@ _WORDS: dict[str, Callable[[str, dict[str, Any]], tuple[str, str]]] = {
     "model_attributes_type": lambda value, ctx: (f"{value} is not a mapping", "a mapping of keys to values"),
     "dict_type": lambda value, ctx: (f"{value} is not a mapping", "a mapping of names to values"),
     "tuple_type": lambda value, ctx: (f"{value} is not a list", "a list: [a, b]"),
-    "union_tag_not_found": lambda value, ctx: ("kind is missing", "kind: what it is"),
-    "union_tag_invalid": lambda value, ctx: unknown("kind", ctx["tag"], _quoted(ctx["expected_tags"])),
+    "union_tag_not_found": lambda value, ctx: (f"{_named(ctx)} is missing", f"{_named(ctx)}: what it is"),
+    "union_tag_invalid": lambda value, ctx: unknown(_named(ctx), ctx["tag"], _quoted(ctx["expected_tags"])),
 }
 
 
@@ -136,29 +137,36 @@ def _child(value: Any, part: str | int) -> Any:
     return None
 
 
-def _is_told_by_kind(annotation: Any) -> bool:
-    """Whether the value is one of several models, by its `kind`."""
-    is_told = False
+def _discriminator(annotation: Any) -> str | None:
+    """The key, `kind` or `probe`, by which the value is one of several models; None: it is of one."""
+    found = None
     while get_origin(annotation) is Annotated:
-        is_told |= any(getattr(note, "discriminator", None) == "kind" for note in annotation.__metadata__)
+        for note in annotation.__metadata__:
+            found = found or getattr(note, "discriminator", None)
         annotation = get_args(annotation)[0]
-    return is_told
+    return found
+
+
+def _named(context: dict[str, Any]) -> str:
+    """The key by which pydantic told models apart, which it quotes."""
+    return str(context["discriminator"]).strip("'")
 
 
 def _of_kind(annotation: Any, value: Any) -> Any:
     """The annotation without Annotated and None, and of several models the one of the value's kind."""
+    key = _discriminator(annotation) or _KIND
     while get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     choices = [choice for choice in get_args(annotation) if choice is not NoneType]
     if get_origin(annotation) in (dict, tuple, Literal) or not choices:
         return annotation
-    kind = value.get("kind") if isinstance(value, dict) else None
+    kind = value.get(key) if isinstance(value, dict) else None
     for choice in choices:
-        if len(choices) == 1 or kind in _kinds(choice):
+        if len(choices) == 1 or kind in _kinds(choice, key):
             return _of_kind(choice, value)
     return None
 
 
-def _kinds(choice: Any) -> tuple[Any, ...]:
+def _kinds(choice: Any, key: str) -> tuple[Any, ...]:
     fields = getattr(choice, "model_fields", {})
-    return get_args(fields["kind"].annotation) if "kind" in fields else ()
+    return get_args(fields[key].annotation) if key in fields else ()

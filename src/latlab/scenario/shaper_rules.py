@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from math import lcm
 
 from latlab.scenario.findings import Finding, Path, unknown
-from latlab.scenario.loads import LoadBase
+from latlab.scenario.loads import LoadBetween
 from latlab.scenario.network import routes
 from latlab.scenario.parts import End, parse_end
-from latlab.scenario.shapers import PRIORITIES, Cbs, Classes, Etf, Mqprio, Shaper, Taprio, port_speed
+from latlab.scenario.probes import Between
+from latlab.scenario.shapers import Cbs, Classes, Etf, Mqprio, Shaper, Taprio, port_speed
 from latlab.scenario.sketch import Sketch, where_known
 from latlab.scenario.streams import LaunchTime, Stream
 from latlab.scenario.units import format_duration, format_rate
@@ -25,20 +26,11 @@ def shaped_interface_is_there(sketch: Sketch, path: Path, _: Shaper) -> Iterator
     end = parse_end(str(path[1]))
     if "links" in sketch.names and not sketch.loose_links and end.host in sketch.names.get("hosts", ()):
         there = [str(other) for other in sketch.ends.values()]
-        if end in sketch.vlan_ends:
-            port = sketch.port_of(end)
+        if end in sketch.vlan_parents:
+            port = sketch.parent_of(end)
             yield Finding(path, f"{end} is a VLAN interface: its packets go through what shapes {port}", str(port))
         elif str(end) not in there:
             yield Finding(path, *unknown("end of a link", str(end), there))
-
-
-def priorities_are_the_kernels(_: Sketch, path: Path, shaper: Shaper) -> Iterator[Finding]:
-    """A priority map has 16 places."""
-    if isinstance(shaper, Classes):
-        for priority in shaper.map:
-            if priority >= PRIORITIES:
-                where = (*path, "map", str(priority))
-                yield Finding(where, f"there is no socket priority {priority}", f"0 to {PRIORITIES - 1}")
 
 
 def classes_have_queues(sketch: Sketch, path: Path, shaper: Shaper) -> Iterator[Finding]:
@@ -115,22 +107,49 @@ def assistance_has_its_settings(_: Sketch, path: Path, shaper: Shaper) -> Iterat
         if isinstance(child, Cbs) or not child.skip_sock_check:
             what = "txtime-assist gives launch times to packets of sockets that ask for none"
             yield Finding((*path, "children", str(queue)), what, "kind: etf with skip_sock_check: true")
-    below = [shaper.child_of(queue) for queue in range(sum(shaper.queue_counts))]
-    largest = max((child.delta for child in below if isinstance(child, Etf)), default=shaper.delta)
-    if shaper.delay <= largest:
-        what = f"{format_duration(shaper.delay)} are gone before the etf, {format_duration(largest)} ahead, has it"
-        yield Finding((*path, "txtime_delay"), what, f"more than its delta, {format_duration(largest)}")
+    below = {queue: shaper.child_of(queue) for queue in range(sum(shaper.queue_counts))}
+    deltas = {queue: child.delta for queue, child in below.items() if isinstance(child, Etf)}
+    if not deltas or shaper.delay > max(deltas.values()):
+        return
+    if shaper.txtime_delay is not None:
+        ahead = format_duration(max(deltas.values()))
+        what = f"{format_duration(shaper.txtime_delay)} are gone before the etf, {ahead} ahead, has it"
+        yield Finding((*path, "txtime_delay"), what, f"more than its delta, {ahead}")
+    else:  # computed of the deltas, and more than any but 0
+        first = min(deltas)
+        where = ("children", str(first), "delta") if first in shaper.children else ("delta",)
+        what = f"{format_duration(deltas[first])} leave a packet no time to reach its etf"
+        yield Finding((*path, *where), what, "more than 0ns")
 
 
 def nothing_waits_for_ever(sketch: Sketch) -> Iterator[Finding]:
-    """A gate opens for each class that streams and loads are in."""
+    """A gate opens for each class that streams, probes and loads are in."""
     for path, end, priority in _senders(sketch):
-        shaper = sketch.shapers.get(str(end))
-        if isinstance(shaper, Taprio):
-            traffic_class = shaper.class_of(priority)
-            if not any(traffic_class in gate.open for gate in shaper.gates):
-                what = f"priority {priority} is traffic class {traffic_class} at {end}, whose gate never opens"
-                yield Finding(path, what, "a gate for it, or another priority")
+        yield from gate_opens(sketch, path, end, priority)
+
+
+def gate_opens(sketch: Sketch, path: Path, end: End, priority: int) -> Iterator[Finding]:
+    """At a port a gate opens for packets of a priority. path: of who sends them."""
+    shaper = sketch.shapers.get(str(end))
+    if isinstance(shaper, Taprio):
+        traffic_class = shaper.class_of(priority)
+        if not any(traffic_class in gate.open for gate in shaper.gates):
+            what = f"priority {priority} is traffic class {traffic_class} at {end}, whose gate never opens"
+            yield Finding(path, what, "a gate for it, or another priority")
+
+
+def packets_need_no_launch_time(
+    sketch: Sketch, path: Path, end: End, priority: int, expected: str = "another priority"
+) -> Iterator[Finding]:
+    """No etf at a port drops packets of a priority for having no launch time. path: of who sends them.
+
+    Whatever its sockets may ask for: a launch time that nobody gave is 0, and has passed (is_packet_valid in
+    net/sched/sch_etf.c). txtime-assist gives them one.
+    """
+    shaper = sketch.shapers.get(str(end))
+    assisted = isinstance(shaper, Taprio) and shaper.mode == "txtime-assist"
+    if isinstance(leaf_of(shaper, priority), Etf) and not assisted:
+        yield Finding(path, f"packets without a launch time are dropped by the etf at {end}", expected)
 
 
 def launch_times_are_kept(sketch: Sketch) -> Iterator[Finding]:
@@ -147,14 +166,10 @@ def launch_times_are_kept(sketch: Sketch) -> Iterator[Finding]:
         if launch and launch.clock != "tai" and in_tai:
             what = f"clock {launch.clock} is not that of the {in_tai} at {end}, which drops what differs"
             yield Finding((*path, "launch_time"), what, "clock: tai")
-        # Whatever its sockets may ask for: a launch time that nobody gave is 0, and has passed (is_packet_valid).
-        if not isinstance(etf, Etf) or (isinstance(shaper, Taprio) and shaper.mode == "txtime-assist"):
-            continue
         if launch is None:
-            what = f"packets without a launch time are dropped by the etf at {end}"
             expected = "launch_time: true, or another priority" if stream else "another priority"
-            yield Finding(path, what, expected)
-        else:
+            yield from packets_need_no_launch_time(sketch, path, end, priority, expected)
+        elif isinstance(etf, Etf) and not (isinstance(shaper, Taprio) and shaper.mode == "txtime-assist"):
             yield from _alike(path, end, launch, etf)
 
 
@@ -190,7 +205,7 @@ def cycles_begin_together(sketch: Sketch) -> Iterator[Finding]:
 
 
 def _senders(sketch: Sketch) -> Iterator[tuple[Path, End, int]]:
-    """Each stream and load that leaves by a shaped interface: its path, that interface, its socket priority.
+    """Each stream, leg of a probe and load that leaves by a shaped interface: path, that interface, socket priority.
 
     What is sent on a VLAN interface leaves by the one that it is on, with its socket priority (net/8021q/vlan_dev.c).
     """
@@ -198,15 +213,32 @@ def _senders(sketch: Sketch) -> Iterator[tuple[Path, End, int]]:
     def of_stream(name: str, one: Stream) -> tuple[Path, list[End], int]:
         return ("streams", name), _leaves(sketch, one.talker, one.listener, one.via), one.priority
 
-    def of_load(name: str, one: LoadBase) -> tuple[Path, list[End], int]:
+    def of_load(name: str, one: LoadBetween) -> tuple[Path, list[End], int]:
         return ("loads", name), _leaves(sketch, one.from_, one.to, one.via), getattr(one, "priority", 0)
 
-    found = (*where_known(sketch.streams, of_stream), *where_known(sketch.loads, of_load))
+    def of_probe(key: tuple[str, str], one: Between) -> tuple[Path, list[End], int]:
+        # Who answers does so with the same priority, back the same way.
+        there = _leaves(sketch, one.from_, one.to, one.via)
+        return key, [*there, *(_comes_to(sketch, one) if there else [])], getattr(one, "priority", 0)
+
+    asking = {key: one for key, one in sketch.pairs.items() if isinstance(one, Between)}
+    loads = {name: one for name, one in sketch.loads.items() if isinstance(one, LoadBetween)}
+    found = (
+        *where_known(sketch.streams, of_stream),
+        *where_known(asking, of_probe),
+        *where_known(loads, of_load),
+    )
     for _, (path, ends, priority) in found:
         yield from ((path, end, priority) for end in ends if str(end) in sketch.shapers)
+
+
+def _comes_to(sketch: Sketch, probe: Between) -> list[End]:
+    """The port by which a probe's answers leave."""
+    ways = routes(sketch.segments, *probe.ends)
+    return [sketch.parent_of(ways[0].listener_end)] if len(ways) == 1 else []
 
 
 def _leaves(sketch: Sketch, sender: str, receiver: str, via: End | None) -> list[End]:
     """The port a flow leaves by; none where its way is not known, or is not one."""
     ways = routes(sketch.segments, sender, receiver, via)
-    return [sketch.port_of(ways[0].talker_end)] if len(ways) == 1 else []
+    return [sketch.parent_of(ways[0].talker_end)] if len(ways) == 1 else []

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from latlab.scenario.findings import shown, wrong
-from latlab.scenario.parts import END, Listed, Number, Part, parse_end
+from latlab.scenario.parts import END, KeyNumber, Listed, Part, PriorityKey, parse_end
 from latlab.scenario.units import DURATION, RATE, SIZE, Duration, Rate, Size, format_rate, within
 
 CLASSES_MAX = 16
@@ -24,6 +24,10 @@ MADE_BPS = 10**10
 CABLE_BPS = 10**9
 
 TrafficClass = Annotated[int, Field(ge=0, lt=CLASSES_MAX)]
+TransmitQueue = Annotated[
+    KeyNumber, Field(ge=0), WithJsonSchema({"type": "string", "pattern": "^(0|[1-9][0-9]{0,99})$"})
+]
+"""As the key of a mapping. How many there are, the classes say."""
 
 
 def _whole_kbit(rate: int) -> int:
@@ -76,7 +80,9 @@ class Etf(Part):
     offload: bool = Field(default=False, description="the NIC launches it (LaunchTime)")
     deadline: bool = Field(default=False, description="the launch time is a deadline: packets leave at once")
     skip_sock_check: bool = Field(
-        default=False, description="take packets of sockets that ask for no launch times, as txtime-assist needs"
+        default=False,
+        description="the socket's own settings (clock, deadline) are not looked at; a packet without any launch time "
+        "is dropped all the same, unless taprio's txtime-assist gives it one",
     )
 
 
@@ -126,14 +132,14 @@ Child = Annotated[Etf | Cbs, Field(discriminator="kind")]
 class Classes(Part):
     """What sorts packets into traffic classes by their socket priority, and classes into transmit queues."""
 
-    map: dict[Number, TrafficClass] = Field(
+    map: dict[PriorityKey, TrafficClass] = Field(
         default_factory=dict, description="socket priority, 0 to 15 → the traffic class of its packets"
     )
     rest: TrafficClass = Field(default=0, description="the traffic class of every other priority")
     queues: Listed[Annotated[int, Field(ge=1, le=16)]] = Field(
         default=(), description="how many transmit queues each class has, from class 0 on; one each if not given"
     )
-    children: dict[Number, Child] = Field(
+    children: dict[TransmitQueue, Child] = Field(
         default_factory=dict, description="transmit queue → what shapes it beneath: an etf or a cbs"
     )
     speed: Speed = None
@@ -209,11 +215,15 @@ class Taprio(Classes):
 
     @property
     def delay(self) -> int:
-        """txtime-delay, ns: the time a packet has to reach its etf before that would say it has missed its launch."""
+        """txtime-delay, ns: the time a packet has to reach its etf before that would say it has missed its launch.
+
+        Rounded up, so that it is more than any delta above 0.
+        """
         if self.txtime_delay is not None:
             return self.txtime_delay
         children = [self.child_of(queue) for queue in range(sum(self.queue_counts))]
-        return max((child.delta for child in children if isinstance(child, Etf)), default=0) * 3 // 2
+        largest = max((child.delta for child in children if isinstance(child, Etf)), default=0)
+        return -(-largest * 3 // 2)
 
 
 def port_speed(given: int | None, *, made: bool) -> int:

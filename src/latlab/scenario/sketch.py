@@ -19,27 +19,34 @@ from latlab.scenario.hosts import Host, has_interface, is_existing, machine_of, 
 from latlab.scenario.links import Link
 from latlab.scenario.loads import Load
 from latlab.scenario.models import Scenario
-from latlab.scenario.network import Segment, segments, vlans_of
+from latlab.scenario.network import Segment, segments, vlan_parents
 from latlab.scenario.parts import End, Part, UnknownError, parse_end
+from latlab.scenario.probes import Between, ProbeBase
 from latlab.scenario.shape import model_at
 from latlab.scenario.shapers import Shaper
 from latlab.scenario.streams import Stream
 from latlab.scenario.tuning import Tuning
-from latlab.scenario.vlans import vlan_end
+from latlab.scenario.windows import Window
 
 Key = TypeVar("Key")
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 
-_COLLECTIONS = ("hosts", "links", "guests", "streams", "loads", "shapers", "tuning", "matrix", "accept")
+PTP_ENDS = ("ports", "observed")
+"""What of clock.ptp is by `host.interface`."""
+_PARTS = ("hosts", "links", "guests", "streams", "probes", "loads", "shapers", "tuning", "windows")
+_COLLECTIONS = (*_PARTS, "matrix", "accept")
 
 
 @dataclass(frozen=True)
 class Sketch:
-    """What of a scenario is usable: entries by name (links by index), each with those of its values that are right.
+    """What of a scenario is usable: entries by name (links and windows by index), each with those of its values that
+    are right.
 
     Asking a part for a value that is wrong, or is missing, raises UnknownError. names: every entry of each collection
-    that is written, usable or not. top: the scenario without its collections. ends: by link and side.
+    that is written, usable or not. top: the scenario without its collections. ends: by link and side. ptp_names: the
+    ends that are written below `ports` and `observed` of clock.ptp, usable or not. vlans: by link, every one that is
+    written, usable or not.
     """
 
     names: Mapping[str, tuple[str | int, ...]]
@@ -48,11 +55,15 @@ class Sketch:
     links: Mapping[int, Link]
     guests: Mapping[str, Guest]
     streams: Mapping[str, Stream]
+    probes: Mapping[str, ProbeBase]
     loads: Mapping[str, Load]
     shapers: Mapping[str, Shaper]
     tuning: Mapping[str, Tuning]
+    windows: Mapping[int, Window]
     accept: Mapping[str, Any]
     ends: Mapping[tuple[int, int], End]
+    ptp_names: Mapping[str, tuple[str, ...]]
+    vlans: Mapping[int, Collection[str]]
 
     @cached_property
     def segments(self) -> list[Segment]:
@@ -63,16 +74,23 @@ class Sketch:
         return segments({index: self.links[index] for index in links}, {name: self.guests[name] for name in guests})
 
     @cached_property
+    def pairs(self) -> Mapping[tuple[str, str], Stream | Between]:
+        """What packets go along between two: (collection, name) → each stream, and each probe that asks another."""
+        found: dict[tuple[str, str], Stream | Between] = {("streams", name): one for name, one in self.streams.items()}
+        asking = ((name, one) for name, one in self.probes.items() if isinstance(one, Between))
+        return found | {("probes", name): one for name, one in asking}
+
+    @cached_property
     def loose_links(self) -> list[set[str]]:
-        """Of each link without two right ends at hosts there are, or whose VLANs are not known: the hosts of its right
-        ends."""
+        """Of each link without two right ends at hosts there are, or not all of whose VLANs are known: the hosts of
+        its right ends."""
         hosts = self.names.get("hosts", ())
         found = []
         for index in self.names.get("links", ()):
             right = {end: end.host for (link, _), end in self.ends.items() if link == index and end.host in hosts}
             try:
                 link = self.links[int(index)]
-                whole = len(link.ends) == len(right) and isinstance(link.vlans, Mapping)
+                whole = len(link.ends) == len(right) and len(link.vlans) == len(self.vlans[int(index)])
             except (KeyError, UnknownError):
                 whole = False
             if not whole:
@@ -80,22 +98,17 @@ class Sketch:
         return found
 
     @cached_property
-    def vlan_ends(self) -> Mapping[End, End]:
-        """Each VLAN interface → the end of a link that it is on."""
-        return {
-            vlan_end(end, vlan): end
-            for (index, _), end in self.ends.items()
-            if index in self.links
-            for vlan in vlans_of(self.links[index])
-        }
+    def vlan_parents(self) -> Mapping[End, End]:
+        """As network.vlan_parents, of the ends and the VLANs that are right."""
+        return vlan_parents((end, self.links[index]) for (index, _), end in self.ends.items() if index in self.links)
 
-    def port_of(self, end: End) -> End:
-        """The end of a link by which the packets of an interface leave: of a VLAN interface, the one that it is on."""
-        return self.vlan_ends.get(end, end)
+    def parent_of(self, end: End) -> End:
+        """As Scenario.parent_of."""
+        return self.vlan_parents.get(end, end)
 
     def interfaces_of(self, host: str) -> list[str]:
         """The host's interfaces that can be used: ends of links, then VLAN interfaces on them."""
-        return [end.interface for end in (*self.ends.values(), *self.vlan_ends) if end.host == host]
+        return [end.interface for end in (*self.ends.values(), *self.vlan_parents) if end.host == host]
 
     def is_existing(self, host: str) -> bool:
         """True for a host that is known to be there before the run."""
@@ -138,19 +151,24 @@ class Sketch:
 
 def sketch_of(scenario: Scenario) -> Sketch:
     """The sketch of a scenario in which no part is wrong: all of it."""
-    links = dict(enumerate(scenario.links))
+    links, windows = dict(enumerate(scenario.links)), dict(enumerate(scenario.windows))
+    listed = {"links": tuple(links), "windows": tuple(windows)}
     return Sketch(
-        names={name: tuple(links) if name == "links" else tuple(getattr(scenario, name)) for name in _COLLECTIONS},
+        names={name: listed[name] if name in listed else tuple(getattr(scenario, name)) for name in _COLLECTIONS},
         top=scenario,
         hosts=scenario.hosts,
         links=links,
         guests=scenario.guests,
         streams=scenario.streams,
+        probes=scenario.probes,
         loads=scenario.loads,
         shapers=scenario.shapers,
         tuning=scenario.tuning,
+        windows=windows,
         accept=scenario.accept,
         ends={(index, side): end for index, link in links.items() for side, end in enumerate(link.ends)},
+        ptp_names={key: tuple(getattr(scenario.clock.ptp, key, ())) for key in PTP_ENDS},
+        vlans={index: tuple(map(str, link.vlans)) for index, link in links.items()},
     )
 
 
@@ -160,7 +178,7 @@ def sketch(raw: dict[str, Any], broken: Collection[Path]) -> Sketch:
     names = {name: tuple(key for key, _ in found) for name, found in entries.items()}
     top = {key: value for key, value in raw.items() if key not in _COLLECTIONS}
     made: dict[str, dict[Any, Any]] = {name: {} for name in _COLLECTIONS}
-    for name in ("hosts", "links", "guests", "streams", "loads", "shapers", "tuning"):
+    for name in _PARTS:
         for key, entry in entries.get(name, ()):
             part = _part(raw, (name, key), entry, broken)
             if part is not None:
@@ -172,11 +190,15 @@ def sketch(raw: dict[str, Any], broken: Collection[Path]) -> Sketch:
         links=made["links"],
         guests=made["guests"],
         streams=made["streams"],
+        probes=made["probes"],
         loads=made["loads"],
         shapers=made["shapers"],
         tuning=made["tuning"],
+        windows=made["windows"],
         accept={str(key): value for key, value in entries.get("accept", ())},
         ends=dict(_ends(entries.get("links", ()))),
+        ptp_names={key: tuple(str(name) for name, _ in _entries(_below(raw, "clock", "ptp", key))) for key in PTP_ENDS},
+        vlans=dict(_vlans(entries.get("links", ()))),
     )
 
 
@@ -191,6 +213,13 @@ def where_known(items: Mapping[Key, Item], value: Callable[[Key, Item], Value]) 
     for key, item in items.items():
         with suppress(UnknownError):
             yield key, value(key, item)
+
+
+def _below(value: Any, *keys: str) -> Any:
+    """What stands below the keys; None where one is not there, or above it is no mapping."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
 
 
 def _entries(value: Any) -> list[tuple[str | int, Any]]:
@@ -303,3 +332,10 @@ def _ends(links: Iterable[tuple[str | int, Any]]) -> Iterator[tuple[tuple[int, i
         for side, text in enumerate(ends[:2] if isinstance(ends, list) else ()):
             with suppress(PydanticCustomError):
                 yield (int(index), side), parse_end(text)
+
+
+def _vlans(links: Iterable[tuple[str | int, Any]]) -> Iterator[tuple[int, Collection[str]]]:
+    """The VLANs of each link by their ids as they are written, right or wrong."""
+    for index, link in links:
+        vlans = link.get("vlans") if isinstance(link, dict) else None
+        yield int(index), tuple(map(str, vlans)) if isinstance(vlans, dict) else ()

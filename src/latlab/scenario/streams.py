@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer
 
 from latlab.scenario.parts import EndText, Part, Priority, Reference
 from latlab.scenario.units import DURATION, SIZE, Duration, Size, within
+from latlab.scenario.vlans import Pcp, VlanId
 
 PROBE_BYTES = 40
 """The probe's header (docs/formats.md): the smallest probe."""
@@ -60,7 +61,8 @@ def _transport(given: dict[str, Any]) -> Literal["udp", "ethernet"]:
     return "udp" if given.get("vlan") is None else "ethernet"
 
 
-def _pcp(given: dict[str, Any]) -> int | None:
+def default_pcp(given: dict[str, Any]) -> int | None:
+    """The priority in the tag of frames that have one: the socket's, as far as there is room."""
     return None if given.get("vlan") is None else min(given["priority"], 7)
 
 
@@ -80,11 +82,9 @@ class Stream(Part):
         description="bytes of the probe, headers not counted, such as 64B"
     )
     priority: Priority = Field(default=0, description="socket priority (SO_PRIORITY), 0 to 15")
-    vlan: Annotated[int, Field(ge=1, le=4094)] | None = Field(
-        default=None, description="VLAN id, in the frame; ethernet only"
-    )
-    pcp: Annotated[int, Field(ge=0, le=7)] | None = Field(
-        default_factory=_pcp,
+    vlan: VlanId | None = Field(default=None, description="VLAN id, in the frame; ethernet only")
+    pcp: Pcp | None = Field(
+        default_factory=default_pcp,
         description="priority in the VLAN tag; the socket priority, at most 7, if not given",
     )
     transport: Literal["udp", "ethernet"] = Field(
@@ -103,6 +103,16 @@ class Stream(Part):
     )
 
 
+def launches_between(offset: int, period: int, begin: int, end: int) -> int:
+    """How many packets are launched in [begin, end) ns after the start."""
+    return max(0, -((offset - end) // period)) - max(0, -((offset - begin) // period))
+
+
 def packet_count(stream: Stream, duration: int) -> int:
-    """The number of packets launched before start + duration (ns): ceil((duration − offset) / period)."""
-    return max(0, -((stream.offset - duration) // stream.period))
+    """The number of packets launched before start + duration (ns)."""
+    return launches(stream.offset, stream.period, duration)
+
+
+def launches(offset: int, period: int, duration: int) -> int:
+    """How many launches at offset + n × period are before duration: ceil((duration − offset) / period). All ns."""
+    return max(0, -((offset - duration) // period))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from latlab.scenario.findings import wrong
-from latlab.scenario.parts import Cpus, Interface, ItemName, Number, Part
+from latlab.scenario.findings import shown, wrong
+from latlab.scenario.parts import Cpus, Interface, ItemName, KeyNumber, Part
 from latlab.scenario.units import DURATION, Duration, format_duration, within
+from latlab.scenario.vlans import PcpKey
 
 Fifo = Annotated[int, Field(ge=1, le=99)]
 _S32_MAX_US = 2**31 - 1
+QUEUE_MAX = 4095
+"""An interface is made with 4096 queues at most (rtnl_create_link in net/core/rtnetlink.c)."""
 
 
 def _whole_us(ns: int) -> int:
@@ -51,6 +54,12 @@ class TalkerTuning(Realtime):
     busy_wait: Duration = Field(default=0, description="wake this much before the launch and spin until it")
 
 
+def _traced(value: object) -> object:
+    if not isinstance(value, bool) and value != "threads":
+        raise wrong(f"{shown(value)} is not known here", "true, false or threads")
+    return value
+
+
 class ListenerTuning(Realtime):
     """How a host's listener runs."""
 
@@ -59,6 +68,14 @@ class ListenerTuning(Realtime):
     busy_poll: Annotated[Microseconds, within(DURATION, 1_000)] | None = Field(
         default=50_000,
         description="how long the kernel polls the NIC for it (SO_BUSY_POLL); used in mode busy-poll",
+    )
+    trace: Annotated[
+        Literal[False, True, "threads"],
+        BeforeValidator(_traced, json_schema_input_type=bool | Literal["threads"]),
+    ] = Field(
+        default=False,
+        description="record what the kernel's tracepoints tell from the interrupt to its running; threads: its waking "
+        "and running alone",
     )
 
     @property
@@ -89,17 +106,25 @@ class GuestTuning(Part):
     vhost: Threads = Field(default=Threads(), description="the kernel's threads that move the guest's packets")
 
 
+Queue = Annotated[int, Field(ge=0, le=QUEUE_MAX)]
+QueueKey = Annotated[
+    KeyNumber,
+    Field(ge=0, le=QUEUE_MAX),
+    WithJsonSchema({"type": "string", "pattern": "^(0|[1-9][0-9]{0,2}|[1-3][0-9]{3}|40[0-8][0-9]|409[0-5])$"}),
+]
+"""A receive queue, and the same as the key of a mapping."""
+
+
 class IrqTuning(Part):
     """Which CPUs take an interface's interrupts. null leaves them as they are."""
 
     cpus: Cpus | None = Field(default=None, description="of every interrupt of the interface; null: as they are")
-    queues: dict[Number, Cpus] = Field(
+    queues: dict[QueueKey, Cpus] = Field(
         default_factory=dict, description="receive queue → of its interrupt, in place of cpus"
     )
 
 
-VlanPriority = Annotated[Number, Field(le=7), WithJsonSchema({"type": "string", "pattern": "^[0-7]$"})]
-Steering = dict[VlanPriority, Annotated[int, Field(ge=0, le=4095)]]
+Steering = dict[PcpKey, Queue]
 """VLAN priority → receive queue."""
 
 

@@ -87,8 +87,8 @@ def tuned_interfaces_are_there(sketch: Sketch, path: Path, tuning: Tuning) -> It
         for tuned in _given(tuning, key):
             for name in tuned:
                 end = End(machine, name)
-                if end in sketch.vlan_ends:
-                    port = sketch.port_of(end).interface
+                if end in sketch.vlan_parents:
+                    port = sketch.parent_of(end).interface
                     what = f"{name} is a VLAN interface: interrupts and queues are those of {port}"
                     yield Finding((*path, key, name), what, port)
                 elif name not in there:

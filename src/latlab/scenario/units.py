@@ -1,4 +1,4 @@
-"""Durations, sizes and rates: text with a unit to whole numbers, exactly, and back."""
+"""Durations, sizes, rates and shares: text with a unit to whole numbers, exactly, and back."""
 
 from __future__ import annotations
 
@@ -105,6 +105,7 @@ RATE = Quantity(
     printed=("Gbit/s", "Mbit/s", "kbit/s", "bit/s"),
     example="100Mbit/s",
 )
+SHARE = Quantity(name="share", units={"ppm": 1, "%": 10**4}, printed=("%", "ppm"), example="10%")
 
 
 def parse_duration(value: object) -> int:
@@ -120,6 +121,11 @@ def parse_size(value: object) -> int:
 def parse_rate(value: object) -> int:
     """Bits a second: `1Gbit/s` is 10^9. Errors: see `Quantity.parse`."""
     return RATE.parse(value)
+
+
+def parse_share(value: object) -> int:
+    """Millionths: `10%` is 100000. Errors: see `Quantity.parse`."""
+    return SHARE.parse(value)
 
 
 def parse_rate_or_max(value: object) -> int | None:
@@ -149,6 +155,12 @@ def format_size(size: int) -> str:
 def format_rate(bps: int) -> str:
     """Text of a rate in bits a second, exact: 10^8 is `100Mbit/s`."""
     return RATE.format(bps)
+
+
+def format_share(ppm: int) -> str:
+    """Text of a share in millionths, exact: 1000 is `0.1%`, and what is less is in `ppm`."""
+    whole, rest = divmod(ppm, 10**4)
+    return f"{whole}{f'.{rest:04}'.rstrip('0') if rest else ''}%" if ppm >= 10**3 or not ppm else f"{ppm}ppm"
 
 
 def format_rate_or_max(bps: int | None) -> str:
@@ -200,6 +212,14 @@ Rate = Annotated[
     _as_json(format_rate),
 ]
 """int bits a second, written with a unit."""
+
+Share = Annotated[
+    int,
+    PlainValidator(parse_share),
+    WithJsonSchema({"anyOf": [_text(SHARE), {"const": 0}]}),
+    _as_json(format_share),
+]
+"""int millionths, written with a unit."""
 
 RateOrMax = Annotated[
     int | None,

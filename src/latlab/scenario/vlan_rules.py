@@ -7,19 +7,14 @@ from functools import partial
 from ipaddress import IPv4Network
 
 from latlab.scenario.findings import Finding, Path
-from latlab.scenario.guests import Guest
+from latlab.scenario.guests import LEAVES_NOTHING, Guest, takes_all
 from latlab.scenario.links import Link, subnet_of, vlan_subnet_of
 from latlab.scenario.network import routes, uplink_of, vlans_of
 from latlab.scenario.parts import INTERFACE_NAME_MAX, End
+from latlab.scenario.probes import PingProbe
 from latlab.scenario.sketch import Sketch, where_known
 from latlab.scenario.streams import Stream
 from latlab.scenario.vlans import vlan_end
-
-_TAKES_THE_CARD = {
-    "vfio": "the card itself becomes the guest's",
-    "ovs-afxdp": "an AF_XDP socket has every frame that comes in there, tagged ones too",
-}
-"""Bridges that leave nothing of what comes in to a VLAN interface, and cannot be on one."""
 
 
 def names_are_the_kernels(sketch: Sketch) -> Iterator[Finding]:
@@ -47,23 +42,22 @@ def names_are_free(sketch: Sketch) -> Iterator[Finding]:
 def bridge_takes_the_interface(sketch: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
     """A bridge that takes a card leaves nothing to the VLAN interfaces on it, and can be on none."""
     end = uplink_of(guest)
-    why = _TAKES_THE_CARD.get(guest.bridge)
-    on_it = [str(vlan) for vlan, parent in sketch.vlan_ends.items() if parent == end]
-    if why and end in sketch.vlan_ends:
-        what = f"{guest.bridge} takes a network card, and {end} is a VLAN interface on {sketch.port_of(end)}"
+    on_it = [str(vlan) for vlan, parent in sketch.vlan_parents.items() if parent == end]
+    if guest.bridge in LEAVES_NOTHING and end in sketch.vlan_parents:
+        what = f"{guest.bridge} takes a network card, and {end} is a VLAN interface on {sketch.parent_of(end)}"
         yield Finding((*path, "bridge"), what, "another bridge, such as tap")
-    elif why and on_it and not (guest.bridge == "vfio" and guest.device):
+    elif on_it and (why := takes_all(guest)):
         what = f"{guest.bridge} leaves nothing to {', '.join(on_it)}: {why}"
         yield Finding((*path, "bridge"), what, "another bridge, or a link without vlans")
 
 
-def frames_bear_one_tag(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
+def frames_bear_one_tag(sketch: Sketch, path: Path, stream: Stream | PingProbe) -> Iterator[Finding]:
     """What leaves by a VLAN interface gets its tag there."""
     if stream.transport != "ethernet" or stream.vlan is None:
         return
     ways = routes(sketch.segments, stream.talker, stream.listener, stream.via)
     if len(ways) == 1 and ways[0].segment.vlan is not None:
-        port, out = sketch.port_of(ways[0].talker_end), ways[0].talker_end
+        port, out = sketch.parent_of(ways[0].talker_end), ways[0].talker_end
         what = f"{out} tags what leaves there: with a vlan of its own a frame would bear two tags"
         expected = f"no vlan and pcp but transport: ethernet, or via: {port}"
         yield Finding((*path, "vlan"), what, expected if port != out else "no vlan")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import IPv4Network
 from typing import Annotated
 
-from pydantic import Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
-from latlab.scenario.parts import End, Number, Part
+from latlab.scenario.findings import shown, wrong
+from latlab.scenario.parts import End, KeyNumber, Part, Priority, PriorityKey
 from latlab.scenario.subnets import Subnet
 
 VLANS_MAX = 16
@@ -15,15 +18,38 @@ VLANS_MAX = 16
 VLAN_NETWORK = IPv4Network("10.80.0.0/12")
 """Of VLANs without a subnet of their own: room for sixteen of each of 256 links."""
 
-VlanId = Annotated[
-    Number,
-    Field(ge=1, le=4094),
-    WithJsonSchema({"type": "string", "pattern": "^([1-9]|[1-9][0-9]{1,2}|[1-3][0-9]{3}|40[0-8][0-9]|409[0-4])$"}),
+VLAN_ID = "^([1-9]|[1-9][0-9]{1,2}|[1-3][0-9]{3}|40[0-8][0-9]|409[0-4])$"
+
+
+def _no_vlan(value: object) -> PydanticCustomError:
+    return wrong(f"{shown(value)} is no VLAN id", "1 to 4094")
+
+
+def _id(value: int) -> int:
+    if not 1 <= value <= 4094:
+        raise _no_vlan(value)
+    return value
+
+
+def _id_of_key(value: object) -> object:
+    """A key in YAML is text: the id it is written as."""
+    if isinstance(value, str):
+        if not re.fullmatch(VLAN_ID, value):
+            raise _no_vlan(value)
+        return int(value)
+    return value
+
+
+VlanId = Annotated[int, AfterValidator(_id), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": 4094})]
+"""A VLAN id (802.1Q 9.6: 0 is no VLAN, 4095 is reserved)."""
+VlanIdKey = Annotated[
+    int, BeforeValidator(_id_of_key), AfterValidator(_id), WithJsonSchema({"type": "string", "pattern": VLAN_ID})
 ]
-"""A VLAN id as the key of a mapping (802.1Q 9.6: 0 is no VLAN, 4095 is reserved)."""
-SocketPriority = Annotated[Number, Field(le=15), WithJsonSchema({"type": "string", "pattern": "^([0-9]|1[0-5])$"})]
+"""The same as the key of a mapping."""
 Pcp = Annotated[int, Field(ge=0, le=7)]
-PcpKey = Annotated[Number, Field(le=7), WithJsonSchema({"type": "string", "pattern": "^[0-7]$"})]
+"""The priority in a VLAN tag (802.1Q 9.6)."""
+PcpKey = Annotated[KeyNumber, Field(ge=0, le=7), WithJsonSchema({"type": "string", "pattern": "^[0-7]$"})]
+"""The same as the key of a mapping."""
 
 
 def _identity() -> dict[int, int]:
@@ -36,12 +62,12 @@ class Vlan(Part):
     Priorities that a map does not name are 0, as the kernel has it (net/8021q/vlan_dev.c).
     """
 
-    egress: dict[SocketPriority, Pcp] = Field(
+    egress: dict[PriorityKey, Pcp] = Field(
         default_factory=_identity,
         description="socket priority, 0 to 15 → the priority in the tag (PCP) of what leaves; if not given, 0 to 7 are "
         "left as they are",
     )
-    ingress: dict[PcpKey, Annotated[int, Field(ge=0, le=15)]] = Field(
+    ingress: dict[PcpKey, Priority] = Field(
         default_factory=_identity,
         description="the priority in the tag (PCP) → the packet's own of what comes in; if not given, 0 to 7 are left "
         "as they are",

@@ -1,0 +1,112 @@
+"""What the accepted limits must keep: that they are of something the results have, and can be measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from latlab.scenario.findings import Finding
+from latlab.scenario.limits import (
+    COUNTS,
+    METRICS,
+    PROBE_COUNTED,
+    PROBE_METRICS,
+    SMALLEST_N,
+    TIMER_COUNTED,
+    TIMER_METRICS,
+    Limit,
+    parse_limit,
+)
+from latlab.scenario.probes import Between, OnOne, ProbeBase, TimerProbe
+from latlab.scenario.sketch import Sketch, known, where_known
+from latlab.scenario.streams import Stream, launches
+
+
+def limits_are_statistics(sketch: Sketch) -> Iterator[Finding]:
+    """Every accepted limit is one of a statistic that results have of a stream, of a leg, or of a probe."""
+    for path, value in sketch.accept.items():
+        limit = parse_limit(path, value)
+        if isinstance(limit, Finding):
+            yield limit
+        else:
+            yield from known(_limit_fits(sketch, limit))
+
+
+def _limit_fits(sketch: Sketch, limit: Limit) -> Iterator[Finding]:
+    name, _, leg = limit.stream.partition(".")
+    of_timers = limit.group not in METRICS and limit.group in TIMER_METRICS
+    of_timers |= limit.group == COUNTS and limit.statistic in TIMER_COUNTED
+    of_probes = limit.group in PROBE_METRICS or (limit.group == COUNTS and limit.statistic in PROBE_COUNTED)
+    where = ("accept", limit.path)
+    if name in sketch.names.get("streams", ()):
+        if leg:
+            yield Finding(where, f"{name} is a stream: it has no leg {leg}", f"{name}.{limit.group}, or a probe")
+        elif of_probes:
+            what = f"{name} is a stream: nothing answers its packets"
+            yield Finding(where, what, "counts.lost" if limit.group == COUNTS else f"one of {', '.join(METRICS)}")
+        elif of_timers:
+            yield Finding(where, f"{name} is a stream, not a timer", f"one of {', '.join(METRICS)}")
+        return
+    probe = sketch.probes.get(name)
+    if probe is None:
+        return
+    if isinstance(probe, OnOne):
+        yield from _timer_has(probe, name, leg, limit)
+        return
+    if of_timers:
+        yield Finding(where, f"{name} sends packets: it is no timer", f"{name}.round_trip")
+        return
+    if leg and not probe.is_recorded:
+        yield Finding(where, f"{probe.kind} does not tell {leg} from the other way", f"{name}.round_trip")
+    elif not leg and limit.group in METRICS:
+        legs = f"{name}.up.{limit.group} or {name}.down.{limit.group}"
+        what = f"{name} is a probe: {limit.group} is of one of its ways"
+        yield Finding(where, what, legs if probe.is_recorded else f"{name}.round_trip")
+    elif leg and of_probes:
+        yield Finding(where, f"{limit.group} is of the whole probe", limit.path.replace(f".{leg}.", ".", 1))
+
+
+def _timer_has(probe: ProbeBase, name: str, leg: str, limit: Limit) -> Iterator[Finding]:
+    where = ("accept", limit.path)
+    is_own = isinstance(probe, TimerProbe)
+    if leg:
+        yield Finding(where, f"{name} is a timer: it has no leg {leg}", f"{name}.wakeup")
+    elif limit.group == COUNTS and (not is_own or limit.statistic not in TIMER_COUNTED):
+        counted = f"{name}.counts.{' or '.join(TIMER_COUNTED)}" if is_own else f"{name}.wakeup"
+        yield Finding(where, f"{probe.kind} counts no {limit.statistic}", counted)
+    elif limit.group not in (*TIMER_METRICS, COUNTS):
+        yield Finding(where, f"{name} is a timer: it sends nothing", f"one of {', '.join(_told(probe))}")
+    elif limit.group != COUNTS and limit.group not in _told(probe):
+        why = "without a trace a timer" if is_own else probe.kind
+        yield Finding(where, f"{why} tells no {limit.group}", f"one of {', '.join(_told(probe))}")
+
+
+def _told(probe: ProbeBase) -> tuple[str, ...]:
+    """The metrics that a probe of one machine has."""
+    if isinstance(probe, TimerProbe) and probe.trace is False:
+        return ("wakeup",)
+    return {"cyclictest": ("wakeup",), "timerlat": ("wakeup", "interrupt")}.get(probe.kind, TIMER_METRICS)
+
+
+def limits_can_be_measured(sketch: Sketch) -> Iterator[Finding]:
+    """A percentile that is limited has the packets it needs."""
+    pairs = {name: one for (_, name), one in sketch.pairs.items() if getattr(one, "period", None) is not None}
+    timers = {name: probe for name, probe in sketch.probes.items() if isinstance(probe, TimerProbe)}
+    counted: dict[str, Stream | Between | TimerProbe] = {**pairs, **timers}
+    packets = dict(where_known(counted, partial(_counted, sketch)))
+    for path, value in sketch.accept.items():
+        limit = parse_limit(path, value)
+        if isinstance(limit, Finding):
+            continue
+        name = limit.stream.partition(".")[0]
+        needed, there = SMALLEST_N.get(limit.statistic, 0), packets.get(name)
+        if there is not None and 0 <= there < needed:
+            what = f"{name} has {there} packets after the warm-up, too few for {limit.statistic}"
+            yield Finding(("accept", path), what, f"a duration with {needed} or more, or another statistic")
+
+
+def _counted(sketch: Sketch, _: str, one: Any) -> int:
+    """How many packets are launched after the warm-up."""
+    offset = getattr(one, "offset", 0)
+    return launches(offset, one.period, sketch.top.duration) - launches(offset, one.period, sketch.top.warmup)

@@ -1,0 +1,101 @@
+"""A scenario says where trust ends: thresholds, and rules that are turned off with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pydantic_core import PydanticCustomError
+
+from latlab.analysis.trust_rules import RULES
+from latlab.scenario import Loaded, parse
+from latlab.scenario.trust import SUSPECT_RULES, UNTRUSTED_RULES, Trust
+from latlab.scenario.units import format_share, parse_share
+
+With = Callable[..., Loaded]
+Said = Callable[[dict[str, Any]], list[str]]
+RULE = "the kernel is PREEMPT_RT"
+
+
+@pytest.mark.parametrize(
+    ("text", "ppm"), [("10%", 100_000), ("0.1%", 1_000), ("10ppm", 10), ("12.3456 %", 123_456), ("100%", 10**6), (0, 0)]
+)
+def test_a_share_is_whole_millionths(text: object, ppm: int) -> None:
+    assert parse_share(text) == ppm
+    assert parse_share(format_share(ppm)) == ppm
+
+
+def test_a_share_is_written_in_percent_down_to_a_thousandth() -> None:
+    assert [format_share(ppm) for ppm in (10**6, 123_456, 1_000, 999, 0)] == [
+        "100%",
+        "12.3456%",
+        "0.1%",
+        "999ppm",
+        "0%",
+    ]
+
+
+def test_a_bare_number_is_no_share() -> None:
+    with pytest.raises(PydanticCustomError, match=r"0\.1 has no unit; expected a share such as 10%"):
+        parse_share(0.1)
+
+
+def test_thresholds_are_the_defaults_unless_they_are_said(with_: With) -> None:
+    assert with_().scenario.trust == Trust()
+    trust = with_({"trust": {"clock_bound_share": "20%", "clock_step": "50us"}}).scenario.trust
+    assert (trust.clock_bound_share, trust.clock_step, trust.steal_share) == (200_000, 50_000, 10_000)
+    assert trust.model_fields_set == {"clock_bound_share", "clock_step"}
+
+
+def test_a_rule_is_turned_off_with_a_reason(with_: With) -> None:
+    off = {RULE: "bridges are compared"}
+    scenario = with_({"trust": {"off": off}}).scenario
+    assert scenario.trust.off == off
+    assert parse(scenario.model_dump(mode="json", by_alias=True, exclude_unset=True)).scenario == scenario
+
+
+def test_the_rules_that_can_and_cannot_be_turned_off_are_those_there_are() -> None:
+    assert tuple(rule.name for rule in RULES if rule.severity == "suspect") == SUSPECT_RULES
+    assert tuple(rule.name for rule in RULES if rule.severity == "untrusted") == UNTRUSTED_RULES
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    (
+        {"clock_bound_shar": "20%"},
+        "trust.clock_bound_shar: unknown key 'clock_bound_shar'; expected clock_bound_share? (known: clock_step, ",
+    ),
+    ({"clock_bound_share": 0.2}, "trust.clock_bound_share: 0.2 has no unit; expected a share such as 10%"),
+    ({"steal_share": "101%"}, "trust.steal_share: 101% is too large; expected 100% or less"),
+    (
+        {"steal_share": "0.00001%"},
+        "trust.steal_share: '0.00001%' is a fraction of 1ppm; expected a whole",
+    ),
+    ({"clock_step": "0"}, "trust.clock_step: '0' is not a duration; expected a duration such as 1006us (units: "),
+    ({"clock_step": 0}, "trust.clock_step: 0ns is too small; expected 1ns or more"),
+    (
+        {"off": {"the kernel is PREEMT_RT": "why"}},
+        "trust.off.the kernel is PREEMT_RT: unknown rule 'the kernel is PREEMT_RT'; expected the kernel is PREEMPT_RT",
+    ),
+    ({"off": {"xyzzy": "why"}}, "trust.off.xyzzy: unknown rule 'xyzzy'; expected one: docs/how-it-works.md lists"),
+    (
+        {"off": {"recordings are whole": "why"}},
+        "trust.off.recordings are whole: 'recordings are whole' cannot be turned off; expected a rule that",
+    ),
+    ({"off": {RULE: ""}}, f"trust.off.{RULE}: '' is no reason; expected why the rule does not count here"),
+    ({"off": {RULE: None}}, f"trust.off.{RULE}: null is no reason; expected why the rule does not count here"),
+    ({"off": {RULE: "a\nb"}}, f"trust.off.{RULE}: 'a\\nb' is no reason"),
+    ({"off": {RULE: 201 * "a"}}, f"trust.off.{RULE}: a reason of 201 characters; expected 200 or fewer"),
+    ({"off": [RULE]}, f"trust.off: ['{RULE}'] is not a mapping"),
+]
+
+
+@pytest.mark.parametrize(("trust", "line"), WRONG, ids=[line[:60] for _, line in WRONG])
+def test_what_cannot_be_is_refused_where_it_stands(said: Said, trust: dict[str, Any], line: str) -> None:
+    (found,) = said({"trust": trust})
+    assert found.startswith(line)
+
+
+def test_every_cell_is_judged_alike(said: Said) -> None:
+    (found,) = said({"matrix": {"trust.clock_step": ["1ms", "2ms"]}})
+    assert found.startswith("matrix.trust.clock_step: trust is the same in every cell")
