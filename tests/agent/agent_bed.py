@@ -28,7 +28,9 @@ class Bed:
         self._agents: list[Agent] = []
         for name in dict.fromkeys(name for cable in cables for name in cable):
             run("ip", "netns", "add", name)
-            run("ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
+            # No limit on how many ports are said to be unreachable: one is shared by all that happens on a machine.
+            settings = ("net.ipv6.conf.default.disable_ipv6=1", "net.ipv4.icmp_ratemask=0")
+            run("ip", "netns", "exec", name, "sysctl", "-qw", *settings)
             run("ip", "-n", name, "link", "set", "lo", "up")
         for number, (first, second) in enumerate(cables):
             ends = ((first, second, f"10.78.{number}.1"), (second, first, f"10.78.{number}.2"))

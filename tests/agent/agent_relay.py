@@ -68,6 +68,18 @@ def stall(at: int, for_ns: int) -> Rule:
     return rule
 
 
+def one_at_a_time(for_ns: int) -> Rule:
+    """Each packet is under way for this time, and the next one only then."""
+    free = 0
+
+    def rule(packet: bytes, came: int) -> list[Release]:
+        nonlocal free
+        free = max(came, free) + for_ns
+        return [(packet, free)]
+
+    return rule
+
+
 @dataclass
 class Relay:
     """Takes packets from `source` and gives them to the connected socket `sink`, by its rule; use it as a context.

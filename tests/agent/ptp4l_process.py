@@ -61,6 +61,23 @@ class Ptp4l:
         self._process.kill()
         self._process.wait()
 
+    def shown(self, *data_sets: str) -> dict[str, str]:
+        """What linuxptp's pmc shows of these data sets, by the names it gives."""
+        own = self.socket.with_suffix(".pmc")
+        command = [
+            "pmc",
+            "-u",
+            "-b",
+            "0",
+            "-s",
+            str(self.socket),
+            "-i",
+            str(own),
+            *(f"GET {name}" for name in data_sets),
+        ]
+        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return dict(re.findall(r"^\s+(\w+)\s+(\S+)$", told, re.MULTILINE))
+
     def until(self, met: Callable[[Told], bool]) -> Told:
         """What `ptp --once` says of it, as soon as that meets the condition."""
         deadline = time.monotonic() + PATIENCE_S
@@ -78,7 +95,7 @@ def once(socket: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def _read_only_socket(folder: Path, namespace: str) -> Told:
+def _read_only_socket(folder: Path, namespace: str) -> dict[str, Path]:
     """Where linuxptp 4.0 and newer have a second socket, which two on one machine must not share."""
     version = subprocess.run(["ptp4l", "-v"], capture_output=True, text=True, check=True).stdout
     found = re.search(r"(\d+)\.", version)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from agent_bed import Bed
+from agent_refusals import refused
 from agent_streams import ECU, SENSOR, Stream, listen_spec, new_run_id, recording, talk_spec
 
 pytestmark = pytest.mark.real
@@ -68,7 +68,7 @@ def test_a_spec_that_cannot_be_done_is_one_error_that_says_where(
     bed: Bed, tmp_path: Path, verb: str, path: str, value: Any, where: str
 ) -> None:
     spec = with_({"talk": talk, "listen": listen}[verb](tmp_path), path, value)
-    assert_one_error(bed, verb, spec, where)
+    refused(bed, verb, spec, where)
 
 
 LINES: dict[str, bytes] = {
@@ -82,14 +82,14 @@ LINES: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("line", LINES.values(), ids=LINES)
-@pytest.mark.parametrize("verb", ["talk", "listen", "clock", "flood"])
+@pytest.mark.parametrize("verb", ["talk", "listen", "clock", "timer", "flood"])
 def test_what_is_no_spec_at_all_is_one_error_that_names_the_format(bed: Bed, verb: str, line: bytes) -> None:
-    assert_one_error(bed, verb, line, f"spec of {verb}")
+    refused(bed, verb, line, f"spec of {verb}")
 
 
 def test_a_port_in_use_is_told_before_anything_is_received(bed: Bed, tmp_path: Path) -> None:
     taken = bed.udp("ecu", ECU, STREAM.port)
-    error = assert_one_error(bed, "listen", listen(tmp_path), "stream stream1 on sensor")
+    error = refused(bed, "listen", listen(tmp_path), "stream stream1 on sensor")
     assert error["errno"] == 98
     assert "port" in error["remedy"]
     taken.close()
@@ -97,7 +97,7 @@ def test_a_port_in_use_is_told_before_anything_is_received(bed: Bed, tmp_path: P
 
 def test_a_launch_time_s_clock_is_one_that_a_socket_takes(bed: Bed, tmp_path: Path) -> None:
     launch = {"lead_ns": 300_000, "clock": "boottime", "deadline": False}
-    assert_one_error(bed, "talk", with_(talk(tmp_path), "streams.0.launch_time", launch), "spec of talk")
+    refused(bed, "talk", with_(talk(tmp_path), "streams.0.launch_time", launch), "spec of talk")
 
 
 BAD_FLOODS: dict[str, tuple[str, Any, str]] = {
@@ -122,7 +122,7 @@ def test_a_flood_that_cannot_be_is_one_error(bed: Bed, field: str, value: Any, w
         "duration_ns": 1_000_000_000,
         "realtime": {},
     }
-    assert_one_error(bed, "flood", spec | {field: value}, where)
+    refused(bed, "flood", spec | {field: value}, where)
 
 
 def test_a_command_that_is_none_ends_the_run_with_an_error_and_its_recordings_whole(bed: Bed, tmp_path: Path) -> None:
@@ -133,19 +133,3 @@ def test_a_command_that_is_none_ends_the_run_with_an_error_and_its_recordings_wh
     assert [event["event"] for event in agent.events] == ["ready", "error", "done"]
     assert "start_tai_ns" in agent.events[1]["remedy"]
     assert recording(tmp_path, "talker-sensor.sent").complete
-
-
-def assert_one_error(bed: Bed, verb: str, spec: Any, where: str) -> dict[str, Any]:
-    """The error: all the agent said, with every part a person needs; it has ended and sent nothing."""
-    agent = bed.agent("ecu" if verb == "listen" else "sensor", verb, spec)
-    if spec == b"":
-        agent.hang_up()
-    assert agent.ended() == 1, agent.events
-    (error,) = agent.events
-    assert error["event"] == "error"
-    assert set(error) == {"event", "what", "where", "remedy", "errno"}
-    assert error["what"] and error["remedy"]
-    assert where in error["where"], json.dumps(error)
-    assert "panicked" not in agent.stderr()
-    assert bed.sent("sensor", "ecu") == bed.sent("ecu", "sensor") == 0
-    return error

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from agent_bed import Bed
-from agent_relay import Relay, hold
+from agent_relay import Relay, hold, one_at_a_time
 from agent_streams import ECU, MS, SENSOR, new_run_id, recording
 
 pytestmark = pytest.mark.real
@@ -16,6 +16,8 @@ pytestmark = pytest.mark.real
 PORT = 5556
 COUNT = 50
 HOLD_NS = 5 * MS
+UNDER_WAY = 8
+"""Questions under way at most."""
 
 
 def exchange(
@@ -96,6 +98,24 @@ def test_answers_that_take_longer_than_the_period_between_questions_count(relay_
     bound = done["bound"]
     assert bound["lower_ns"] <= -3 * HOLD_NS < 0 < 3 * HOLD_NS <= bound["upper_ns"]
     assert recording(tmp_path, "clock.exchanges").table.height == done["exchanges"]
+
+
+def test_a_peer_that_is_too_slow_is_asked_as_often_as_it_answers(relay_bed: Bed, tmp_path: Path) -> None:
+    near = relay_bed.udp("relay", "10.78.0.2", PORT)
+    far = relay_bed.udp("relay", "10.78.1.1", PORT)
+    near.connect((SENSOR, PORT))
+    far.connect(("10.78.1.2", PORT))
+    there, back = Relay(near, far, one_at_a_time(3 * 10 * MS)), Relay(far, near, hold(0))
+    with near, far, there, back:
+        done = exchange(relay_bed, tmp_path, peer="10.78.0.2", listen="10.78.1.2", source="10.78.1.1", count=200)
+    # Three times as many questions are due as can be answered: most are not asked, and those that are come back.
+    assert done["exchanges"] + done["lost"] == 200
+    assert len(there.came) - UNDER_WAY <= done["exchanges"] <= len(there.came) < 100
+    answered = dict(back.went)
+    for at in there.came.values():
+        under_way = [one for one, came in there.came.items() if came <= at < answered.get(one, at + 1)]
+        assert len(under_way) <= UNDER_WAY
+    assert done["bound"]["lower_ns"] <= 0 <= done["bound"]["upper_ns"]
 
 
 def test_without_a_responder_every_exchange_is_lost_and_nothing_is_bounded(bed: Bed, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ from typing import Any
 import pytest
 from agent_bed import Bed
 from agent_process import Agent, tai_ns
-from agent_streams import MS, ORDINARY, Stream, listen_spec, new_run_id, talk_spec
+from agent_streams import ECU, MS, ORDINARY, SENSOR, Stream, listen_spec, new_run_id, talk_spec
+from ptp4l_process import Ptp4l
+from timer_runs import timer_spec
 
 pytestmark = pytest.mark.real
 
@@ -20,6 +23,19 @@ NO_NICE = ("setpriv", "--bounding-set", "-sys_nice")
 NO_LOCK = ("prlimit", "--memlock=65536:65536", "setpriv", "--bounding-set", "-ipc_lock")
 STREAM = Stream(period_ns=MS, count=3_600_000)
 SAMPLES = 400
+
+
+def clock_spec(folder: Path) -> dict[str, Any]:
+    """Of one that asks, and is not answered."""
+    ends = {"source": f"{SENSOR}:5600", "peer": f"{ECU}:5600", "period_ns": MS, "count": STREAM.count}
+    recording = {"run_id": new_run_id(), "recording": str(folder / "clock")}
+    return {"role": "initiator", **ends, **recording, "realtime": ASKED}
+
+
+def ptp_spec(folder: Path, observed: Path) -> dict[str, Any]:
+    asked = {"socket": str(observed), "domain": 0, "transport_specific": 0, "period_ns": MS, "count": STREAM.count}
+    recording = {"run_id": new_run_id(), "recording": str(folder / "ptp")}
+    return {**asked, "clock": None, **recording, "realtime": ASKED}
 
 
 def spec(verb: str, folder: Path, **realtime: Any) -> dict[str, Any]:
@@ -45,7 +61,32 @@ def error_of(agent: Agent) -> dict[str, Any]:
 def test_what_was_asked_for_is_in_force_on_the_measuring_thread_and_only_there(
     bed: Bed, tmp_path: Path, verb: str, namespace: str
 ) -> None:
-    agent = bed.agent(namespace, verb, spec(verb, tmp_path, **ASKED))
+    runs_as_asked(bed.agent(namespace, verb, spec(verb, tmp_path, **ASKED)))
+
+
+def test_a_clock_is_compared_by_the_measuring_thread_and_recorded_by_another(bed: Bed, tmp_path: Path) -> None:
+    runs_as_asked(bed.agent("sensor", "clock", clock_spec(tmp_path)))
+
+
+def test_a_ptp4l_is_observed_by_the_measuring_thread_and_recorded_by_another(bed: Bed, tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="ptp") as folder:
+        clock = Ptp4l(Path(folder), "ecu", "sensor")
+        try:
+            clock.until(lambda _: True)
+            runs_as_asked(bed.agent("ecu", "ptp", ptp_spec(tmp_path, clock.socket)))
+        finally:
+            clock.kill()
+
+
+@pytest.mark.parametrize("trace", [False, "auto"])
+def test_instants_are_waited_for_by_the_measuring_thread_and_recorded_by_another(
+    bed: Bed, tmp_path: Path, trace: bool | str
+) -> None:
+    runs_as_asked(bed.agent("sensor", "timer", timer_spec(tmp_path, realtime=ASKED, trace=trace)))
+
+
+def runs_as_asked(agent: Agent) -> None:
+    """Nothing; one thread of the agent's runs as ASKED, and each of the others as any thread does."""
     said = agent.until("ready")["realtime"]
     hot = agent.hot_thread()
     assert os.sched_getparam(hot).sched_priority == 42
@@ -53,6 +94,7 @@ def test_what_was_asked_for_is_in_force_on_the_measuring_thread_and_only_there(
     assert int(Path(f"/proc/{hot}/timerslack_ns").read_text()) in (0, 1)  # under SCHED_FIFO the kernel says 0
     assert status(f"/proc/{agent.pid}/status", "VmLck") > 0
     assert said == {
+        "tid": hot,
         "policy": "SCHED_FIFO",
         "priority": 42,
         "cpus": [0],
@@ -61,7 +103,9 @@ def test_what_was_asked_for_is_in_force_on_the_measuring_thread_and_only_there(
         "timer_slack_ns": said["timer_slack_ns"],
         "problems": [],
     }
-    assert {os.sched_getscheduler(tid) for tid in agent.threads() if tid != hot} == {os.SCHED_OTHER}
+    others = [tid for tid in agent.threads() if tid != hot]
+    assert {os.sched_getscheduler(tid) for tid in others} == {os.SCHED_OTHER}
+    assert all(os.sched_getaffinity(tid) == os.sched_getaffinity(0) for tid in others)
 
 
 def test_what_was_not_asked_for_is_left_as_it_is(bed: Bed, tmp_path: Path) -> None:

@@ -46,13 +46,14 @@ def conversation(
     deeds: list[str],
     then: Callable[[Agent, TestBed], Awaitable[Any]],
     listener: Callable[[Event], None] = lambda event: None,
+    verb: str = "talk",
 ) -> Any:
     """What `then` returned of an agent that was ready. Whatever came of it, no process is left, and no journal."""
 
     async def talk() -> Any:
         host = LocalHost("sensor")
         async with TestBed("conversation", {"sensor": host}) as bed:
-            agent = await Agent.start(bed, host, binary, "talk", {"do": deeds}, listener)
+            agent = await Agent.start(bed, host, binary, verb, {"do": deeds}, listener)
             try:
                 return await then(agent, bed)
             finally:
@@ -157,6 +158,13 @@ def test_an_agent_that_does_not_stop_is_killed_and_told_of(binary: str, deeds: l
     error = error_of(binary, deeds, stop)
     assert "did not stop within 1 s" in error.what
     assert error.where == "sensor"
+
+
+@pytest.mark.usefixtures("impatient_at_the_end")
+@pytest.mark.parametrize("verb", ["trace", "timer"])
+def test_a_kernel_is_given_more_time_to_end_its_tracing(binary: str, verb: str) -> None:
+    with pytest.raises(LabError, match=f"`latlab-agent {verb}` did not stop within 3 s"):
+        conversation(binary, ["ready", "hang"], stop, verb=verb)
 
 
 @pytest.mark.usefixtures("impatient_at_the_end")

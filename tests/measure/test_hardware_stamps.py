@@ -7,11 +7,12 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
+from latlab.lab.apply import TestBed
 from latlab.lab.places import Places
 from latlab.lab.step import Step
-from latlab.measure.cell import _Cell
+from latlab.measure.interfaces import look_at_interfaces
 from latlab.measure.specs import Bed
 from latlab.scenario import End, Scenario
 
@@ -39,11 +40,9 @@ def looked_at(small: Scenario, places: Places) -> tuple[Bed, list[str], list[str
     async def apply(more: Sequence[Step]) -> None:
         steps.extend(more)
 
-    cell = object.__new__(_Cell)
-    cell._scenario, cell._places = small, places
-    cell._bed = SimpleNamespace(hosts=hosts, apply=apply)  # type: ignore[assignment]
-    bed = asyncio.run(cell._look_at_interfaces())
-    return bed, hosts["sensor"].asked, [f"{step.host}: {step.title}" for step in steps]
+    bed = cast(TestBed, SimpleNamespace(hosts=hosts, apply=apply))
+    found = asyncio.run(look_at_interfaces(small, bed, places))
+    return found, hosts["sensor"].asked, [f"{step.host}: {step.title}" for step in steps]
 
 
 def test_the_card_below_a_vlan_interface_stamps_and_is_switched_once(scenario: Callable[..., Scenario]) -> None:

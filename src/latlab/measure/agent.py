@@ -13,27 +13,45 @@ from typing import Any, TypeVar
 from latlab.errors import LabError
 from latlab.host import Host, Process, signal_group
 from latlab.lab.apply import TestBed
-from latlab.measure.events import Listener, Packets, ignore
+from latlab.measure.events import Listener, Packets, Window, ignore
 
 T = TypeVar("T")
 
 READY_S = 20.0
 STOP_S = 20.0
+TRACING = ("trace", "timer")
+"""What may make a tracing instance: thousands of files before Linux 6.6, for a guest in emulation 10 s of work."""
+TRACING_PATIENCE = 3.0
 STDERR_LINES = 5
 
 
 class Agent:
-    """`latlab-agent VERB` on a host of a test bed. Every failure is a LabError naming host and verb."""
+    """`latlab-agent VERB` on a host of a test bed. Every failure is a LabError naming host and verb.
 
-    def __init__(self, host: Host, verb: str, process: Process, record: int | None, listener: Listener) -> None:
+    role: what it does for the lab, where that is another word than its verb. probe: whose agent it is, where it is a
+    probe's.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        verb: str,
+        process: Process,
+        record: int | None,
+        listener: Listener,
+        probe: str | None = None,
+        role: str | None = None,
+    ) -> None:
         loop = asyncio.get_running_loop()
         self.host = host
-        self.verb = verb
+        self.verb = role or verb
+        self.probe = probe
         self.ready: asyncio.Future[dict[str, Any]] = loop.create_future()
         self.complete: asyncio.Future[None] = loop.create_future()
         self.done: asyncio.Future[dict[str, Any]] = loop.create_future()
         self.ready_at = 0.0
         """The event loop's time when it was ready."""
+        self._argv = ("", verb)
         self._error: dict[str, Any] | None = None
         self._process = process
         self._listener = listener
@@ -50,9 +68,13 @@ class Agent:
         verb: str,
         spec: Mapping[str, Any],
         listener: Listener = ignore,
+        probe: str | None = None,
+        role: str | None = None,
     ) -> Agent:
         """The agent, ready: everything it needs is set up, and nothing has been sent yet."""
-        agent = cls(host, verb, *await bed.spawn(host, f"agent {verb}", (binary, verb)), listener)
+        title = " ".join(filter(None, ("agent", role or verb, probe)))
+        agent = cls(host, verb, *await bed.spawn(host, title, (binary, verb)), listener, probe, role)
+        agent._argv = binary, verb
         try:
             agent._say(spec)
             await agent._within(agent.ready, READY_S, "was not ready")
@@ -65,6 +87,27 @@ class Agent:
     def tai_ns(self) -> int:
         """Its host's CLOCK_TAI when it was ready."""
         return int(self.ready.result()["tai_ns"])
+
+    @property
+    def version(self) -> str | None:
+        """The agent's own, as it said when it was ready."""
+        ready = _result(self.ready)
+        return str(ready["version"]) if ready and "version" in ready else None
+
+    @property
+    def cyclone(self) -> str | None:
+        """The version of Cyclone DDS that is built into it, as it said when it was ready; None of other verbs."""
+        return (_result(self.ready) or {}).get("cyclone")
+
+    @property
+    def command(self) -> str:
+        """The command as one would type it; its spec goes to its standard input."""
+        return self.host.command_line(self._argv)
+
+    @property
+    def said(self) -> dict[str, Any] | None:
+        """Its `done`; None while it has not said it, or did not come to it."""
+        return _result(self.done)
 
     def begin(self, start_tai_ns: int) -> None:
         """Nothing; the streams start at that instant of its host's CLOCK_TAI."""
@@ -94,20 +137,21 @@ class Agent:
         return {
             "host": self.host.name,
             "verb": self.verb,
+            **({} if self.probe is None else {"probe": self.probe}),
             "ready": _result(self.ready),
             "done": _result(self.done),
             "error": self._error,
         }
 
     async def _within(self, awaited: asyncio.Future[T], seconds: float, fault: str) -> T:
-        seconds *= self.host.patience
+        seconds *= self.host.patience * (TRACING_PATIENCE if self._argv[1] in TRACING else 1)
         try:
             with self.host.waiting():
                 return await asyncio.wait_for(asyncio.shield(awaited), seconds)
         except TimeoutError:
             raise LabError(
-                f"`latlab-agent {self.verb}` {fault} within {seconds:g} s{self._last_words()}",
-                where=self.host.name,
+                f"`latlab-agent {self._argv[1]}` {fault} within {seconds:g} s{self._last_words()}",
+                where=self._where(),
             ) from None
 
     def _say(self, message: Mapping[str, Any]) -> None:
@@ -120,8 +164,8 @@ class Agent:
         await asyncio.gather(self._read_events(), self._read_stderr())
         status = await self._process.wait()
         gone = LabError(
-            f"`latlab-agent {self.verb}` ended unexpectedly with status {status}{self._last_words()}",
-            where=self.host.name,
+            f"`latlab-agent {self._argv[1]}` ended unexpectedly with status {status}{self._last_words()}",
+            where=self._where(),
         )
         self._fail(gone)
 
@@ -150,17 +194,28 @@ class Agent:
                 self.done.set_result(event)
             case "progress":
                 streams = {entry["stream"]: entry["packets"] for entry in event["streams"]}
-                self._listener(Packets(self.host.name, self.verb, streams))
+                self._listener(Packets(self.host.name, self.verb, streams, self.probe))
+            case "window":
+                self._listener(self._window(event))
             case "error":
                 self._error = event
-                where = ": ".join(filter(None, (self.host.name, self.verb, event["where"])))
+                where = ": ".join(filter(None, (self._where(), self.verb, event["where"])))
                 self._fail(LabError(event["what"], where=where, remedy=event["remedy"]))
+
+    def _window(self, event: Mapping[str, Any]) -> Window:
+        told = {key: event[key] for key in ("from_tai_ns", "to_tai_ns", "n", "mean_ns", "stddev_ns")}
+        told |= {key: event[key] for key in ("min_ns", "max_ns", "above", "threshold_ns", "overdue")}
+        timer = (_result(self.ready) or {}).get("timer") or {}
+        return Window(self.host.name, self.probe or "", **told, tick_ns=timer.get("tick_ns"))
 
     def _fail(self, error: LabError) -> None:
         for future in (self.ready, self.complete, self.done):
             if not future.done():
                 future.set_exception(error)
                 future.exception()  # taken here: nobody may be waiting for this one
+
+    def _where(self) -> str:
+        return self.host.name + (f": probes.{self.probe}" if self.probe else "")
 
     def _last_words(self) -> str:
         return f": {'; '.join(self._stderr)}" if self._stderr else ""

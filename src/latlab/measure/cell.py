@@ -6,15 +6,14 @@ import asyncio
 import contextlib
 import hashlib
 import json
-import secrets
+import time
 from collections.abc import Coroutine, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from dataclasses import asdict, replace
 from typing import Any
 
 from latlab.data.packets import build_packets
 from latlab.data.run_folder import CellFolder
-from latlab.errors import LabError, LatlabError, SnapshotError, after_that, system_error
+from latlab.errors import LabError, LatlabError, StartError, after_that, system_error
 from latlab.host import Host
 from latlab.lab import make_hosts, test_bed_steps
 from latlab.lab.apply import TestBed, to_the_end
@@ -24,28 +23,29 @@ from latlab.lab.guests.described import (
     described_guests_running,
 )
 from latlab.lab.guests.start import start_conditions
-from latlab.lab.guests.unavailable import summed_up, unavailable
+from latlab.lab.guests.unavailable import unavailable
 from latlab.lab.loads import plan_loads
+from latlab.lab.loads.kvm_exits import exit_counters
 from latlab.lab.loads.runner import LoadRunner
 from latlab.lab.machines import machine_snapshots, machine_steps, planned_sites, seen_sites
 from latlab.lab.machines.board_qemu import INSTRUCTIONS_PER_NS, virtual_time_by
 from latlab.lab.places import find_places
 from latlab.lab.site import Site
-from latlab.lab.timestamping import hardware_stamps_step, parse_timestamping
 from latlab.measure.agent import Agent
+from latlab.measure.agents import Agents
 from latlab.measure.clocks import ClockWatch
 from latlab.measure.events import Listener, Phase
+from latlab.measure.interfaces import look_at_interfaces
 from latlab.measure.kvm_clock import Facts
+from latlab.measure.outcome import LABEL_VIRTUAL, Outcome
+from latlab.measure.probe_specs import pings, timers
+from latlab.measure.probes import Tools, nobody_answered
 from latlab.measure.ptp import PtpWatch
 from latlab.measure.recordings import Recordings
-from latlab.measure.specs import Bed, listen_spec, listeners, stream_entries, talk_spec, talkers
-from latlab.scenario import End, Run, Scenario
+from latlab.measure.specs import listeners, talkers
+from latlab.scenario import Run, Scenario
 from latlab.scenario.network import INNER
 
-CELL_FORMAT = "latlab.cell/1"
-LABEL = "measured"
-LABEL_EMULATED = "functional only"
-LABEL_VIRTUAL = "virtual time"
 SAME_TAG = "0000"
 """Marks what is made on a board in virtual time, which has it to itself: two runs are to be alike to the last name."""
 EMULATORS = ("TCGTCGTCGTCG",)
@@ -56,76 +56,6 @@ WATCH_S = 0.2
 SECOND_NS = 1_000_000_000
 LOAD_MARGIN_NS = 2 * SECOND_NS
 """A load of fixed length is started before the streams and must not end before them."""
-
-
-@dataclass
-class Outcome:
-    """What is known of a cell so far; becomes cell.json, whatever happens."""
-
-    run: Run
-    order: int
-    run_id: str = field(default_factory=lambda: secrets.token_hex(8))
-    status: str = "running"
-    reason: dict[str, str] | None = None
-    label: str | None = LABEL
-    instructions_per_ns: int | None = None
-    qemu: str | None = None
-    start_tai_ns: int = 0
-    starts_tai_ns: dict[str, int] = field(default_factory=dict)
-    agents: list[Agent] = field(default_factory=list)
-    loads: list[dict[str, Any]] = field(default_factory=list)
-    clocks: list[dict[str, Any]] = field(default_factory=list)
-    ptp: list[dict[str, Any]] = field(default_factory=list)
-    bridges: list[dict[str, Any]] = field(default_factory=list)
-    guests: list[dict[str, Any]] = field(default_factory=list)
-    steps: list[dict[str, Any]] = field(default_factory=list)
-    rechecks: list[dict[str, Any]] = field(default_factory=list)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The cell.json of docs/formats.md."""
-        cell, scenario = self.run.cell, self.run.cell.scenario
-        return {
-            "format": CELL_FORMAT,
-            "cell": cell.label,
-            "slug": cell.slug,
-            "repeat": self.run.repeat,
-            "order": self.order,
-            "status": self.status,
-            "reason": self.reason,
-            "label": self.label,
-            "instructions_per_ns": self.instructions_per_ns,
-            "qemu": self.qemu,
-            "run_id": self.run_id,
-            "start_tai_ns": self.start_tai_ns,
-            "warmup_ns": scenario.warmup,
-            "duration_ns": scenario.duration,
-            "streams": [
-                entry | {"start_tai_ns": self.starts_tai_ns.get(entry["talker"], self.start_tai_ns)}
-                for entry in stream_entries(scenario)
-            ],
-            "agents": [agent.as_dict() for agent in self.agents],
-            "loads": self.loads,
-            "clocks": self.clocks,
-            "ptp": self.ptp,
-            "bridges": self.bridges,
-            "guests": self.guests,
-            "steps": self.steps,
-            "rechecks": self.rechecks,
-        }
-
-    def is_emulated(self) -> None:
-        """Nothing; its figures say nothing about speed: with a clock of its own they say at least what differs."""
-        if self.instructions_per_ns is None:
-            self.label = LABEL_EMULATED
-
-    def refuse(self, reasons: list[LabError]) -> None:
-        """Nothing; the cell cannot be built, for these reasons."""
-        self.status, self.label, self.reason = "unavailable", None, summed_up(reasons).as_dict()
-
-    def fail(self, error: LatlabError) -> None:
-        """Nothing; the cell has failed, and why. The first reason stays."""
-        if self.reason is None:
-            self.status, self.reason = "failed", error.as_dict()
 
 
 async def run_cell(run: Run, order: int, site: Site, folder: CellFolder, listener: Listener) -> dict[str, Any]:
@@ -187,17 +117,17 @@ def _write(outcome: Outcome, folder: CellFolder) -> None:
 async def _on_test_bed(outcome: Outcome, site: Site, folder: CellFolder, listener: Listener) -> None:
     """Nothing; the cell has been measured, and its test bed is down.
 
-    Where a machine does not get ready from its snapshot, that is removed, and all is made once more.
+    Where a machine hangs as it boots, or does not get ready from its snapshot, which is removed, all is made once more.
     """
-    removed: set[Path] = set()
+    known: set[str] = set()
     while True:
         try:
             return await _on_a_test_bed(outcome, site, folder, listener)
-        except SnapshotError as error:
-            if error.path in removed:
+        except StartError as error:
+            if error.which in known:
                 raise
-            removed.add(error.path)
-            listener(Phase(f"starting again without the snapshot {error.path.name}, which did not serve"))
+            known.add(error.which)
+            listener(Phase(error.again))
 
 
 async def _on_a_test_bed(outcome: Outcome, site: Site, folder: CellFolder, listener: Listener) -> None:
@@ -244,12 +174,14 @@ class _Cell:
         self._listener = listener
         self._site = site
         self._places = find_places(self._scenario, site, bed.hosts)
-        self._talking: list[Agent] = []
-        self._listening: list[Agent] = []
         self._recordings = Recordings(bed, folder)
+        self._agents = Agents(outcome, bed, site, self._places, self._recordings, folder, listener)
+        self._talking, self._listening = self._agents.talking, self._agents.listening
         self._clocks = ClockWatch(self._scenario, site, bed.hosts, self._places, self._recordings)
         self._ptp = PtpWatch(self._scenario, site, bed.hosts, self._places, self._recordings)
-        self._loads = LoadRunner(bed, plan_loads(self._scenario, load_duration_ns(self._scenario), self._places))
+        self._tools = Tools(self._scenario, bed, self._places, self._recordings, folder)
+        loads = plan_loads(self._scenario, load_duration_ns(self._scenario), self._places)
+        self._loads = LoadRunner(bed, loads, exit_counters(self._scenario, site))
 
     async def measure(self) -> None:
         """Nothing; everything has run to its end and been stopped. LabError at the first thing that fails.
@@ -268,6 +200,7 @@ class _Cell:
         self._listener(Phase("stopping"))
         await _all_of_these(
             self._stop_agents(self._talking),
+            self._stop_tools(),
             self._stop_loads(),
             self._stop_agents(self._listening),
             self._stop_clocks(),
@@ -277,55 +210,76 @@ class _Cell:
             after=failure,
             bed=self._bed,
         )
+        if silence := nobody_answered(self._outcome.agents):
+            raise silence
 
     async def _start(self) -> None:
         """Listeners first, then talkers, clocks and loads; the streams last, when all else goes on."""
         scenario, outcome = self._scenario, self._outcome
-        at = await self._look_at_interfaces()
+        at = await look_at_interfaces(scenario, self._bed, self._places)
         facts = await self._facts("before")
         for host in listeners(scenario):
-            recording = self._recordings.prefix(self._bed.hosts[host], self._folder.prefix("listen", host))
-            spec = listen_spec(scenario, host, at, outcome.run_id, recording)
-            await self._agent(self._listening, host, "listen", spec)
+            await self._agents.listen(host, at)
+        for name in pings(scenario):
+            await self._agents.pong(name, at)
+        for host in scenario.traced:
+            await self._agents.trace(host)
+        for guest in scenario.entered:
+            await self._agents.trace_entries(guest)
+        await self._tools.start()
         for host in talkers(scenario):
-            recording = self._recordings.prefix(self._bed.hosts[host], self._folder.prefix("talk", host))
-            spec = talk_spec(scenario, host, at, outcome.run_id, recording)
-            await self._agent(self._talking, host, "talk", spec)
-        await self._clocks.start(self._bed, outcome.run_id, self._folder, facts)
-        await self._ptp.start(self._bed, outcome.run_id, self._folder)
-        outcome.agents.extend((*self._clocks.agents, *self._ptp.agents))
+            await self._agents.talk(host, at)
+        for name in pings(scenario):
+            await self._agents.ping(name, at)
+        for name in timers(scenario):
+            await self._agents.timer(name)
+        try:
+            await self._clocks.start(self._bed, outcome.run_id, self._folder, facts)
+            await self._ptp.start(self._bed, outcome.run_id, self._folder)
+        finally:
+            outcome.agents.extend((*self._clocks.agents, *self._ptp.agents))
         if scenario.loads:
             self._listener(Phase("loading"))
         await self._loads.start()
         outcome.starts_tai_ns = {
             agent.host.name: _in_step(_now_tai_ns(agent) + START_LEAD_NS, scenario.cycle) for agent in self._talking
         }
-        outcome.start_tai_ns = outcome.starts_tai_ns[self._talking[0].host.name]
+        outcome.start_tai_ns = self._first_start_ns()
         self._listener(Phase("measuring"))
+        self._tools.begin(START_LEAD_NS + scenario.warmup)
         for agent in self._talking:
             if agent.host.shared_kernel == self._talking[0].host.shared_kernel:
                 outcome.starts_tai_ns[agent.host.name] = outcome.start_tai_ns
             agent.begin(outcome.starts_tai_ns[agent.host.name])
+        self._ptp.begin(self._start_at)
         # The talkers know the start and wait for it: the file is written meanwhile, and a slow disk delays no packet.
         # Should the lab be killed from here on, it says what the recordings are of.
         outcome.clocks, outcome.ptp = self._clocks.known(), self._ptp.known()
         outcome.steps = [asdict(result) for result in self._bed.results]
         self._folder.write_cell(outcome.as_dict())
 
-    async def _agent(self, group: list[Agent], host: str, verb: str, spec: Mapping[str, Any]) -> None:
-        binary = self._places.agent(host)
-        agent = await Agent.start(self._bed, self._bed.hosts[host], binary, verb, spec, self._listener)
-        group.append(agent)
-        self._outcome.agents.append(agent)
-        await self._recordings.follow(self._bed.hosts[host], verb, self._folder.prefix(verb, host))
+    def _first_start_ns(self) -> int:
+        """When the streams start by the clock of who talks first; tools alone start by this machine's."""
+        if not self._talking:
+            return time.clock_gettime_ns(time.CLOCK_TAI) + START_LEAD_NS
+        return self._outcome.starts_tai_ns[self._talking[0].host.name]
+
+    def _start_at(self, agent: Agent) -> int:
+        """When the streams start, by the CLOCK_TAI of an agent's host: as a talker on its kernel has it, or near it."""
+        for talker in self._talking:
+            if talker.host.shared_kernel == agent.host.shared_kernel:
+                return self._outcome.starts_tai_ns[talker.host.name]
+        if not self._talking:
+            return _now_tai_ns(agent) + START_LEAD_NS
+        return _now_tai_ns(agent) + self._outcome.start_tai_ns - _now_tai_ns(self._talking[0])
 
     async def _watch(self) -> None:
-        """Nothing once every talker is done. LabError as soon as an agent or a load fails, or it takes too long."""
-        running = {agent.done for agent in (*self._talking, *self._listening)}
-        talking = {agent.done for agent in self._talking}
+        """Nothing once talkers and tools are done. LabError as soon as anything fails, or it takes too long."""
+        talking: set[asyncio.Future[Any]] = {agent.done for agent in self._talking} | {*self._tools.asking}
+        running = talking | {agent.done for agent in self._listening}
         loop = asyncio.get_running_loop()
-        needed_s = (START_LEAD_NS + self._scenario.duration) / SECOND_NS + SPARE_S
-        deadline = loop.time() + needed_s * max(agent.host.patience for agent in self._talking)
+        patience = max((agent.host.patience for agent in self._talking), default=1.0)
+        deadline = loop.time() + (_needed_ns(self._scenario) / SECOND_NS + SPARE_S) * patience
         while not all(future.done() for future in talking):
             pending = {future for future in running if not future.done()}
             with contextlib.ExitStack() as waiting:
@@ -334,10 +288,10 @@ class _Cell:
                 ended, _ = await asyncio.wait(pending, timeout=WATCH_S, return_when=asyncio.FIRST_COMPLETED)
             for future in ended:
                 future.result()
-            if failure := self._bed.failure() or self._loads.failure():
+            if failure := self._bed.failure() or self._loads.failure() or self._tools.failure():
                 raise failure
             if loop.time() > deadline:
-                late = ", ".join(agent.host.name for agent in self._talking if not agent.done.done())
+                late = ", ".join(agent.host.name for agent in self._talking if not agent.done.done()) or "a tool"
                 raise LabError(
                     f"the talker is not done {SPARE_S:g} s after the last packet was due",
                     where=late,
@@ -349,10 +303,14 @@ class _Cell:
     async def _settle(self) -> None:
         """Nothing; packets that are still on their way have had their time, on the clock of whoever receives them."""
         settle_s = self._scenario.settle / SECOND_NS
-        await self._listening[0].host.pause(settle_s)
+        if self._listening:
+            await self._listening[0].host.pause(settle_s)
 
     async def _stop_agents(self, agents: list[Agent]) -> None:
         await _all_of_these(*(agent.stop(self._bed) for agent in agents), bed=self._bed)
+
+    async def _stop_tools(self) -> None:
+        self._outcome.tools = await self._tools.stop()
 
     async def _stop_loads(self) -> None:
         self._outcome.loads = [load.as_dict() for load in await self._loads.stop()]
@@ -393,43 +351,16 @@ class _Cell:
         on_links = [end.interface for end in ends if end.interface != INNER]
         return list(dict.fromkeys([*on_links, *(self._places.device(end) for end in ends)]))
 
-    async def _look_at_interfaces(self) -> Bed:
-        """What the specs need to know of the interfaces; hardware stamping is turned on where a NIC has it."""
-        macs: dict[str, str] = {}
-        able: dict[End, bool] = {}
-        hardware: set[str] = set()
-        for name in self._scenario.streams:
-            route = self._scenario.route(name)
-            for end in (route.talker_end, route.listener_end):
-                if str(end) not in macs:
-                    device = self._places.device(end)
-                    macs[str(end)] = await _mac(self._bed.hosts[end.host], device)
-                    # What stamps is below a VLAN interface; a bridge that stands for an end has nothing below.
-                    card = End(end.host, self._scenario.parent_of(end).interface if device == end.interface else device)
-                    if card not in able:
-                        able[card] = await self._turn_hardware_stamps_on(card)
-                    if able[card]:
-                        hardware.add(str(end))
-        return Bed(macs, frozenset(hardware), self._places)
-
-    async def _turn_hardware_stamps_on(self, card: End) -> bool:
-        host = self._scenario.hosts.get(card.host)
-        if host and host.kind == "board":
-            # QEMU's cards say that they stamp packets: e1000e never does, and igb only what is a message of PTP.
-            return False
-        said = await self._bed.hosts[card.host].run(("ethtool", "-T", card.interface), check=False)
-        if said.returncode != 0:
-            return False
-        step = hardware_stamps_step(card.host, card.interface, parse_timestamping(said.stdout))
-        if step is None:
-            return False
-        await self._bed.apply([step])
-        return True
-
 
 def load_duration_ns(scenario: Scenario) -> int:
     """How long the loads of a cell are needed: from before the first packet until after the last."""
     return START_LEAD_NS + scenario.duration + scenario.settle + LOAD_MARGIN_NS
+
+
+def _needed_ns(scenario: Scenario) -> int:
+    """How long talkers need at most: the last question of a ping may wait for its answer until its timeout."""
+    patience = (getattr(probe, "timeout", 0) for probe in scenario.probes.values())
+    return START_LEAD_NS + scenario.duration + max(patience, default=0)
 
 
 def is_emulated(facts: Mapping[str, Any]) -> bool:
@@ -452,11 +383,6 @@ def _now_tai_ns(talker: Agent) -> int:
     if talker.host.turns:
         return -(-talker.host.turns.tai_ns // SECOND_NS) * SECOND_NS
     return talker.tai_ns + int((asyncio.get_running_loop().time() - talker.ready_at) * SECOND_NS)
-
-
-async def _mac(host: Host, device: str) -> str:
-    found = json.loads((await host.run(("ip", "-j", "link", "show", "dev", device))).stdout)
-    return str(found[0]["address"])
 
 
 async def _all_of_these(*works: Coroutine[Any, Any, object], bed: TestBed, after: BaseException | None = None) -> None:

@@ -144,7 +144,7 @@ def _nothing_shared(talker: str, listener: str, domains: Sequence[str]) -> LabEr
 def _routes(scenario: Scenario) -> dict[tuple[str, str], Route]:
     """Each two hosts once, whichever of them talks: a bound holds in both directions."""
     pairs: dict[tuple[str, str], Route] = {}
-    for name, stream in scenario.streams.items():
-        if (stream.listener, stream.talker) not in pairs:
-            pairs.setdefault((stream.talker, stream.listener), scenario.route(name))
+    for name, flow in scenario.recorded.items():
+        if (flow.receiver, flow.sender) not in pairs:
+            pairs.setdefault((flow.sender, flow.receiver), scenario.route(name))
     return pairs

@@ -22,7 +22,7 @@ NS = 1e-9
 
 
 class ClockWatch:
-    """The clocks of every pair of hosts between which a stream runs.
+    """The clocks of every pair of hosts between which a stream or a probe runs.
 
     Hosts on one kernel share their clocks, and the offset is 0. A guest that latlab starts and its host compare theirs
     over a page of memory they share; any other reads its host's as KVM shows it, if it has that clock. Two hosts that

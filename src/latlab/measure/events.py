@@ -45,11 +45,39 @@ class Phase:
 
 @dataclass(frozen=True)
 class Packets:
-    """How many packets the agents have counted: {stream number: packets}, verb `talk` or `listen`."""
+    """How many packets an agent has counted, {stream number: packets}; of a timer's how many instants.
+
+    probe: whose agent it is, where it is a probe's.
+    """
 
     host: str
     verb: str
     streams: Mapping[int, int]
+    probe: str | None = None
+
+
+@dataclass(frozen=True)
+class Window:
+    """What a timer's agent said of one stretch of time: of the n instants due in [from_tai_ns, to_tai_ns).
+
+    Lateness in ns: mean and population standard deviation, least, largest, and how many were above threshold_ns.
+    overdue: such among them that had passed when their turn came.
+    tick_ns: the period of the counter that its timers are counted by, None where that is not known.
+    """
+
+    host: str
+    probe: str
+    from_tai_ns: int
+    to_tai_ns: int
+    n: int
+    mean_ns: float
+    stddev_ns: float
+    min_ns: int
+    max_ns: int
+    above: int
+    threshold_ns: int
+    overdue: int = 0
+    tick_ns: float | None = None
 
 
 @dataclass(frozen=True)
@@ -60,7 +88,7 @@ class CellEnded:
     cell: Mapping[str, Any]
 
 
-Event = Cleaned | RunStarted | CellStarted | Phase | Packets | CellEnded
+Event = Cleaned | RunStarted | CellStarted | Phase | Packets | Window | CellEnded
 Listener = Callable[[Event], None]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from latlab.data.run_folder import CellFolder
@@ -10,19 +10,23 @@ from latlab.errors import LabError
 from latlab.host import Host
 from latlab.lab.apply import TestBed
 from latlab.lab.places import Places
-from latlab.lab.ptp import Port, ptp_ports
+from latlab.lab.ptp import Port, absent_ports, ptp_ports
+from latlab.lab.ptp.profiles import longest_sync_interval_ns
 from latlab.lab.site import Site
 from latlab.lab.timestamping import parse_timestamping
 from latlab.measure.agent import Agent
+from latlab.measure.clock_legs import SPARE_NS
 from latlab.measure.clocks import clock_entries
 from latlab.measure.recordings import Recordings
+from latlab.measure.specs import ptp_spec
 from latlab.scenario import Scenario
 from latlab.scenario.parts import parse_end
 
 ASK_PERIOD_NS = 250_000_000
 READ_PERIOD_NS = 100_000_000
-SPARE_NS = 60_000_000_000
 ORDINARY = {"lock_memory": False}
+CARD_TAI_S = 0
+"""A card's clock counts TAI: nothing is added to what it reads."""
 CARD = "card"
 """What such a comparison is named in cell.json: of a card's clock and its host's."""
 
@@ -38,6 +42,7 @@ class PtpWatch:
         self, scenario: Scenario, site: Site, hosts: Mapping[str, Host], places: Places, recordings: Recordings
     ) -> None:
         self._scenario = scenario
+        self._site = site
         self._ports = ptp_ports(scenario, site)
         self._hosts = hosts
         self._places = places
@@ -45,6 +50,7 @@ class PtpWatch:
         self._asking: dict[str, Agent] = {}
         self._reading: dict[str, Agent] = {}
         self._cards: dict[str, str] = {}
+        self._starts: dict[str, int] = {}
 
     @property
     def agents(self) -> list[Agent]:
@@ -58,12 +64,14 @@ class PtpWatch:
             if port.in_hardware:
                 self._cards[name] = await _card_clock(host, port.end.interface)
             prefix = folder.prefix("ptp", name)
-            spec = self._asked(port, run_id, self._recordings.prefix(host, prefix))
+            spec = self._inquiry_spec(port, run_id, self._recordings.prefix(host, prefix))
             self._asking[name] = await Agent.start(bed, host, self._places.agent(port.end.host), "ptp", spec)
             await self._recordings.follow(host, "ptp", prefix)
             if name in self._cards:
                 prefix = folder.clock_prefix(name, port.end.host)
-                spec = self._read(self._cards[name], run_id, self._recordings.prefix(host, prefix))
+                recording, device = self._recordings.prefix(host, prefix), self._cards[name]
+                count = self._count(READ_PERIOD_NS)
+                spec = ptp_spec(run_id, recording, count, CARD_TAI_S, device=device, period_ns=READ_PERIOD_NS)
                 self._reading[name] = await Agent.start(bed, host, self._places.agent(port.end.host), "clock", spec)
                 await self._recordings.follow(host, "clock", prefix)
 
@@ -85,57 +93,50 @@ class PtpWatch:
             clocks += clock_entries(name, parse_end(name).host, CARD, said)
         return clocks, failure
 
+    def begin(self, starts_tai_ns: Callable[[Agent], int]) -> None:
+        """Nothing; the streams start. starts_tai_ns: when, by the TAI of the agent's host."""
+        self._starts = {name: starts_tai_ns(agent) for name, agent in self._asking.items()}
+
     def known(self) -> list[dict[str, Any]]:
-        """The `ptp` of cell.json."""
-        return [
-            {
-                "port": str(port.end),
-                "role": port.role or "observed",
-                "profile": port.ptp.profile if port.role else None,
-                "timestamps": port.timestamps,
-                "clock": self._cards.get(str(port.end)),
-                "free_running": port.free_running,
-                "limit_ns": port.limit_ns,
-                "master": self._master_of(port),
-            }
-            for port in self._ports
+        """The `ptp` of cell.json: of each port of the scenario, those at which nothing is started last."""
+        return [self._entry(port) for port in self._ports] + [
+            self._entry(port, why) for port, why in absent_ports(self._scenario, self._site)
         ]
 
-    def _master_of(self, port: Port) -> str | None:
-        """The port that is started as the master at the other end of its link."""
-        for link in self._scenario.links:
-            for end in link.ends:
-                roles = {str(one.end): one.role for one in self._ports}
-                if port.end in link.ends and end != port.end and roles.get(str(end)) == "master":
-                    return str(end)
-        return None
+    def _entry(self, port: Port, absent: str | None = None) -> dict[str, Any]:
+        started = {port.end for port in self._ports if port.role}
+        master = self._scenario.ptp_master_of(port.end)
+        return {
+            "port": str(port.end),
+            "role": port.role or "observed",
+            "absent": absent,
+            "profile": port.ptp.profile if port.role else None,
+            "timestamps": port.timestamps,
+            "clock": self._cards.get(str(port.end)),
+            "free_running": port.free_running,
+            "limit_ns": port.limit_ns,
+            "sync_interval_ns": longest_sync_interval_ns(port.ptp.profile) if port.role else None,
+            "master": str(master) if master in started else None,
+            "start_tai_ns": self._starts.get(str(port.end)),
+        }
 
-    def _asked(self, port: Port, run_id: str, recording: str) -> dict[str, Any]:
-        steered = self._cards.get(str(port.end), "realtime")
+    def _inquiry_spec(self, port: Port, run_id: str, recording: str) -> dict[str, Any]:
+        """What the agent is told that asks the port's ptp4l."""
         return {
             "run_id": run_id,
             "socket": port.socket,
             "domain": port.ptp.domain,
             "transport_specific": port.transport_specific,
             "period_ns": ASK_PERIOD_NS,
-            "count": (self._scenario.duration + SPARE_NS) // ASK_PERIOD_NS,
-            "clock": steered,
+            "count": self._count(ASK_PERIOD_NS),
+            "clock": self._cards.get(str(port.end), "realtime"),
             "recording": recording,
             "realtime": ORDINARY,
         }
 
-    def _read(self, device: str, run_id: str, recording: str) -> dict[str, Any]:
-        """A card's clock counts TAI: nothing is added to what it reads."""
-        return {
-            "role": "ptp",
-            "run_id": run_id,
-            "device": device,
-            "host_tai_offset_s": 0,
-            "period_ns": READ_PERIOD_NS,
-            "count": (self._scenario.duration + SPARE_NS) // READ_PERIOD_NS,
-            "recording": recording,
-            "realtime": ORDINARY,
-        }
+    def _count(self, period_ns: int) -> int:
+        """More than are needed: the agents are stopped."""
+        return (self._scenario.duration + SPARE_NS) // period_ns
 
 
 async def _card_clock(host: Host, interface: str) -> str:

@@ -16,6 +16,11 @@ from latlab.lab.apply import TestBed
 TABLES = {
     "talk": ("sent", "stamps", "clocks"),
     "listen": ("received", "clocks"),
+    "ping": ("sent", "stamps", "received", "clocks"),
+    "pong": ("sent", "stamps", "received", "clocks"),
+    "timer": ("timer", "clocks"),
+    "trace": ("trace", "tasks", "clocks"),
+    "entry": ("trace", "tasks", "clocks"),
     "clock": ("exchanges",),
     "ptp": ("ptp",),
 }

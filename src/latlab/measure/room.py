@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from latlab.errors import LabError
-from latlab.scenario import Cell, Scenario
+from latlab.measure.probe_specs import timers
+from latlab.scenario import Cell, Flow, Scenario
 
 DISK_BYTES = 200
 """Of a packet in recordings and packet table together, about."""
 MEMORY_BYTES = 170
 """Of a packet while a cell's recordings are joined, about."""
+SHORTEST_LOOP_NS = 20_000
+"""A closed loop's round trip is hardly shorter."""
 _MEMINFO = Path("/proc/meminfo")
 
 
@@ -44,7 +47,14 @@ def available_memory(meminfo: str) -> int | None:
 
 
 def _packets(scenario: Scenario) -> int:
-    return sum(scenario.packet_count(name) for name in scenario.streams)
+    """How many there will be; of what has no schedule of its own as many as there may be."""
+    instants = sum(scenario.instant_count(name) for name in timers(scenario))
+    return instants + sum(_packets_of(scenario, flow) for flow in scenario.recorded.values())
+
+
+def _packets_of(scenario: Scenario, flow: Flow) -> int:
+    asked = scenario.packet_count(f"{flow.probe}.up" if flow.is_answer else flow.name)
+    return scenario.duration // SHORTEST_LOOP_NS if asked is None else asked
 
 
 def _bytes(count: int) -> str:

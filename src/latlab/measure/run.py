@@ -19,20 +19,24 @@ from latlab.lab import make_hosts
 from latlab.lab.bridges.joints import mac_of
 from latlab.lab.guests.origin import images_by_name
 from latlab.lab.guests.planned import TAG, planned_site
+from latlab.lab.guests.qemu import acceleration
 from latlab.lab.guests.unavailable import unavailable
 from latlab.lab.journal import Journal
 from latlab.lab.loads import plan_loads
 from latlab.lab.places import find_places
 from latlab.lab.plan import Command, PlannedCell, plan_text
 from latlab.lab.preflight import find_agent, image_problems, preflight_cells, raise_problems
+from latlab.lab.probes import plan_probes
 from latlab.lab.site import Site
 from latlab.lab.undo import clean_stale
 from latlab.measure.cell import load_duration_ns, run_cell
 from latlab.measure.clock_legs import leg_specs, needed_legs
 from latlab.measure.events import CellEnded, CellStarted, Cleaned, Listener, RunStarted, ignore
 from latlab.measure.kvm_clock import planned_with_kvm_clock
+from latlab.measure.probe_specs import ping_spec, pings, pong_spec, timer_spec, timers, verb_of
 from latlab.measure.room import check_room
 from latlab.measure.specs import Bed, listen_spec, listeners, talk_spec, talkers
+from latlab.measure.trace_specs import entry_spec, trace_spec
 from latlab.scenario import Cell, Loaded, Run, cells, runs
 
 RUN_FORMAT = "latlab.run/1"
@@ -84,6 +88,7 @@ async def run(loaded: Loaded, root: Path, listener: Listener = ignore, *, check_
             "name": loaded.scenario.name,
             "description": loaded.scenario.description,
             "seed": seed,
+            "trust": loaded.scenario.trust.model_dump(mode="json", exclude_unset=True),
             "check_repeat": check_repeat,
             "order": [{"slug": one.cell.slug, "repeat": one.repeat} for one in order],
             "versions": {"latlab": latlab.__version__, "python": platform.python_version()},
@@ -158,9 +163,58 @@ def _planned(cell: Cell) -> PlannedCell:
         for host, spec in listening.items()
     ]
     agents += [
+        Command(
+            host,
+            (places.agent(host), "trace"),
+            "traces what receives, whose thread is `tid` of its `ready`",
+            trace_spec(scenario, host, ["TID"] * len(scenario.receivers[host]), ANY_RUN, f"trace-{host}"),
+            seconds=seconds,
+        )
+        for host in scenario.traced
+    ]
+    agents += [
+        Command(
+            scenario.guests[name].host,
+            (places.agent(scenario.guests[name].host), "trace"),
+            f"traces how interrupts come into {name}, in whose QEMU the threads of the vCPUs are TID",
+            entry_spec(["TID"], ANY_RUN, f"entry-{name}"),
+            seconds=seconds,
+        )
+        for name in scenario.entered
+        if acceleration(scenario.guests[name], site.on(scenario.machine_of(name)).machine) == "kvm"
+    ]
+    agents += [
         Command(host, (places.agent(host), "talk"), "talks", spec, started=True, seconds=seconds)
         for host, spec in talking.items()
     ]
+    for name in pings(scenario):
+        asks, answers = scenario.probe_hosts(name)
+        pong, ping = (
+            pong_spec(scenario, name, at, ANY_RUN, f"pong-{name}"),
+            ping_spec(scenario, name, at, ANY_RUN, f"ping-{name}"),
+        )
+        agents += [
+            Command(
+                answers,
+                (places.agent(answers), verb_of(scenario, name, "pong")),
+                f"answers {name}",
+                pong,
+                seconds=seconds,
+            ),
+            Command(
+                asks,
+                (places.agent(asks), verb_of(scenario, name, "ping")),
+                f"asks {name}",
+                ping,
+                started=True,
+                seconds=seconds,
+            ),
+        ]
+    for name in timers(scenario):
+        (host,) = scenario.probe_hosts(name)
+        timer = timer_spec(scenario, name, ANY_RUN, f"timer-{name}")
+        argv = (places.agent(host), "timer")
+        agents.append(Command(host, argv, f"waits for {name}", timer, started=True, seconds=seconds))
     for leg in needed_legs(scenario, hosts, planned_with_kvm_clock(scenario, site.machine, hosts)):
         if leg.source != "one kernel":
             recording = f"clock-{leg.here}-{leg.there}"
@@ -170,7 +224,8 @@ def _planned(cell: Cell) -> PlannedCell:
                 for host, spec in told
             ]
     reasons = tuple(str(reason) for reason in unavailable(scenario, site))
-    return PlannedCell(cell.slug, scenario, site, plan_loads(scenario, needed_ns, places), agents, reasons)
+    loads, tools = plan_loads(scenario, needed_ns, places), plan_probes(scenario, places)
+    return PlannedCell(cell.slug, scenario, site, loads, agents, reasons, tools)
 
 
 def _now() -> str:

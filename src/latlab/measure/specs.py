@@ -54,7 +54,7 @@ def talk_spec(scenario: Scenario, host: str, bed: Bed, run_id: str, recording: P
     return {
         "run_id": run_id,
         "recording": str(recording),
-        "realtime": _realtime(tuning),
+        "realtime": realtime_spec(tuning),
         "busy_wait_ns": tuning.busy_wait,
         "stamps": {
             "sched": True,
@@ -74,7 +74,7 @@ def listen_spec(scenario: Scenario, host: str, bed: Bed, run_id: str, recording:
     return {
         "run_id": run_id,
         "recording": str(recording),
-        "realtime": _realtime(tuning),
+        "realtime": realtime_spec(tuning),
         "mode": tuning.mode,
         "busy_poll_us": tuning.busy_poll_us,
         "hardware_stamps": any(str(end) in bed.hardware for end in ends),
@@ -134,17 +134,26 @@ def page_specs(page: str, address: str, run_id: str, recording: Path | str, coun
     return writer, reader
 
 
-def ptp_spec(run_id: str, recording: Path | str, count: int, host_tai_offset_s: int | str) -> Spec:
-    """The spec of `latlab-agent clock` in a guest that reads its host's clock as KVM shows it.
+def ptp_spec(
+    run_id: str,
+    recording: Path | str,
+    count: int,
+    tai_offset_s: int | str,
+    *,
+    device: str = "auto",
+    period_ns: int = PTP_PERIOD_NS,
+) -> Spec:
+    """The spec of `latlab-agent clock` that reads a PTP clock beside the system's: in a guest its host's, as KVM shows
+    it, which is what `auto` means; else a card's.
 
-    host_tai_offset_s: TAI − UTC on the host, as KVM shows UTC.
+    tai_offset_s: what is added to the clock for TAI: where KVM shows UTC, TAI − UTC on the host; a card counts TAI.
     """
     return {
         "role": "ptp",
         "run_id": run_id,
-        "device": "auto",
-        "host_tai_offset_s": host_tai_offset_s,
-        "period_ns": PTP_PERIOD_NS,
+        "device": device,
+        "host_tai_offset_s": tai_offset_s,
+        "period_ns": period_ns,
         "count": count,
         "recording": str(recording),
         "realtime": {"lock_memory": False},
@@ -152,7 +161,7 @@ def ptp_spec(run_id: str, recording: Path | str, count: int, host_tai_offset_s: 
 
 
 def stream_entries(scenario: Scenario) -> list[dict[str, Any]]:
-    """The `streams` of cell.json."""
+    """The `streams` of cell.json, without the legs of probes."""
     entries = []
     for name, stream in scenario.streams.items():
         launch, route = stream.launch_time, scenario.route(name)
@@ -177,7 +186,8 @@ def stream_entries(scenario: Scenario) -> list[dict[str, Any]]:
     return entries
 
 
-def _realtime(tuning: Realtime) -> Spec:
+def realtime_spec(tuning: Realtime) -> Spec:
+    """How a measuring thread is to run, as every spec has it."""
     return {
         "fifo": tuning.fifo,
         "cpus": list(tuning.cpus) if tuning.cpus else None,

@@ -1,0 +1,65 @@
+"""What the agents are told that trace how packets come from the interrupt to who receives them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from latlab.measure.specs import Spec
+from latlab.scenario import Scenario
+
+THREADS: Final = ("sched:sched_waking", "sched:sched_switch")
+"""What it takes to tell when a thread is woken and runs."""
+
+EVENTS: Final = (
+    "irq:irq_handler_entry",
+    "irq:irq_handler_exit",
+    "irq:softirq_raise",
+    "irq:softirq_entry",
+    "irq:softirq_exit",
+    *THREADS,
+)
+"""And from the interrupt on (docs/where-the-time-went.md)."""
+
+ENTRIES: Final = (
+    "kvm:kvm_msi_set_irq",
+    "kvm:kvm_set_irq",
+    "kvm:kvm_apic_accept_irq",
+    "kvm:kvm_inj_virq",
+    "kvm:kvm_entry",
+    "kvm:kvm_exit",
+)
+"""What it takes to tell on a VM host how an interrupt came into a guest (analysis/entry.py), and what it came to
+(analysis/guest_state.py)."""
+
+NET_RX: Final = 3
+"""The softirq that receives (include/linux/interrupt.h)."""
+
+
+def trace_spec(scenario: Scenario, host: str, threads: Sequence[int | str], run_id: str, recording: Path | str) -> Spec:
+    """The spec of `latlab-agent trace` beside what receives on a host; threads: their numbers, as `ready` says."""
+    whole = scenario.tuning_of(host).listener.trace is True
+    return {
+        "run_id": run_id,
+        "recording": str(recording),
+        "realtime": {"lock_memory": False},
+        "events": list(EVENTS if whole else THREADS),
+        "threads": list(threads),
+        **({"softirqs": [NET_RX]} if whole else {}),
+    }
+
+
+def entry_spec(threads: Sequence[int | str], run_id: str, recording: Path | str) -> Spec:
+    """The spec of `latlab-agent trace` on the VM host of a guest that KVM runs; threads: its vCPUs'.
+
+    KVM of another architecture has other tracepoints: those that are not there are left out.
+    """
+    return {
+        "run_id": run_id,
+        "recording": str(recording),
+        "realtime": {"lock_memory": False},
+        "events": list(ENTRIES),
+        "threads": list(threads),
+        "absent": "skip",
+    }
