@@ -43,7 +43,8 @@ class Elements(HTMLParser):
 
 def opened(page: Path, fragment: str = "", *flags: str) -> str:
     """The document after Chromium has opened the page and its scripts have come to rest."""
-    with tempfile.TemporaryDirectory() as profile:
+    # Children of Chromium's may still write there when it has ended.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         finished = subprocess.run(
             [
                 "chromium",

@@ -171,7 +171,28 @@ def test_the_document_has_all_of_it_as_json(tmp_path: Path) -> None:
     assert (stream["name"], stream["earliest_ns"], stream["latest_ns"], stream["guard_ns"]) == ("control", 0, 0, 95)
     assert stream["windows"] == [{"from_ns": 0, "to_ns": 101_000, "phases": 1}]
     assert stream["interference"]["blocking_ns"] == stream["interference"]["total_ns"] > 0
-    assert document["loads"] == [{"name": "netperf", "traffic_class": 3, "frame_bytes": 1518}]
+    assert document["loads"] == [{"name": "netperf", "traffic_class": 3, "frame_bytes": 1518, "endless": True}]
+
+
+PTP = {"sensor.eth0": "master", "ecu.eth0": "slave"}
+
+
+def test_ptps_own_packets_are_in_the_class_of_their_priority_and_told_from_a_load(tmp_path: Path) -> None:
+    ((_, (one,)),) = shown(tmp_path, clock={"ptp": {"ports": PTP, "priority": 5}}, loads={"netperf": NETPERF})
+    document = json.loads(json.dumps(as_document(one)))
+    assert document["loads"] == [
+        {"name": "PTP", "traffic_class": 1, "frame_bytes": 94, "endless": False},
+        {"name": "netperf", "traffic_class": 3, "frame_bytes": 1518, "endless": True},
+    ]
+    # Class 1 is open all the time: one of PTP's may be in front of a packet, and no more.
+    (stream,) = document["streams"]
+    assert stream["interference"]["unbounded"] == []
+    assert stream["interference"]["other_classes_ns"] == -(-(94 + 20) * 8 // 10)
+
+
+def test_a_ptp4l_that_is_only_observed_sends_what_nobody_here_knows(tmp_path: Path) -> None:
+    ((_, (one,)),) = shown(tmp_path, clock={"ptp": {"observed": {"sensor.eth0": "/run/ptp4l"}}})
+    assert one.port.loads == ()
 
 
 ASSISTED = TAPRIO | {"mode": "txtime-assist", "delta": "50us", "shift": "7us", "speed": "100Mbit/s"}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import latlab.report
 from latlab.report.legend import Looks
 from latlab.report.palette import COLOURS, DASHES, LOST_COLOUR, MARKERS
 from latlab.scenario import BRIDGES
@@ -124,5 +127,28 @@ def lab(colour: str, sight: str) -> NDArray[np.float64]:
 @pytest.mark.parametrize("sight", SIGHTS)
 def test_no_two_colours_are_taken_for_each_other_by_the_colour_blind(sight: str) -> None:
     seen = {colour: lab(colour, sight) for colour in (*COLOURS, LOST_COLOUR)}
+    for (one, here), (other, there) in itertools.combinations(seen.items(), 2):
+        assert np.linalg.norm(here - there) > APART, (one, other)
+
+
+STYLE = (Path(latlab.report.__file__).parent / "assets" / "report.css").read_text(encoding="utf-8")
+NAMES = (*(f"--cell-{number}" for number in range(len(COLOURS))), "--lost")
+
+
+def on_the_page(*, dark: bool) -> list[str]:
+    """The page's colours of lines, and of lost packets."""
+    light, _, darker = STYLE.partition("@media (prefers-color-scheme: dark)")
+    found = (re.search(rf"{name}: (#[0-9a-f]{{6}})", darker if dark else light) for name in NAMES)
+    return [one[1] for one in found if one]
+
+
+def test_the_page_has_the_pictures_colours() -> None:
+    assert on_the_page(dark=False) == [colour.lower() for colour in (*COLOURS, LOST_COLOUR)]
+
+
+@pytest.mark.parametrize("sight", SIGHTS)
+def test_in_the_dark_no_two_are_taken_for_each_other_either(sight: str) -> None:
+    seen = {colour: lab(colour, sight) for colour in on_the_page(dark=True)}
+    assert len(seen) == len(NAMES)
     for (one, here), (other, there) in itertools.combinations(seen.items(), 2):
         assert np.linalg.norm(here - there) > APART, (one, other)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import json
+import math
 import re
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
+import numpy as np
 import polars as pl
 import pytest
 from browser import Elements, acted, body, charts, opened
 
+from latlab.analysis.metrics import METRICS_BY_NAME, metric_values
+from latlab.analysis.series import binned
 from latlab.data.run_folder import RunFolder
 from latlab.report.build import write_report
+from latlab.report.payload import GOOD_BINS, MOST_BINS, PAGE_BYTES, bins_of
 
 CELLS = ("loads=none/r1", "loads=none/r2", "loads=flood1/r1", "loads=flood1/r2")
 EVIL = "</script><script>document.body.dataset.hacked=1</script><img src=x onerror=alert(1)>\"'&"
@@ -107,10 +115,9 @@ def test_above_the_budget_the_page_holds_bins_of_all_packets_and_says_so(
     new_run: Callable[..., Path],
 ) -> None:
     run = new_run()
-    page = write_report(run, formats=(), sample_budget=5_000)
+    page = write_report(run, formats=(), budget=0)
     held = {(v["stream"], v["metric"]): [set(t) & {"samples", "bins"} for t in v["traces"]] for v in data(page)}
     assert held["control", "latency"] == [{"bins"}] * 4
-    assert held["status", "latency"] == [{"samples"}] * 4
     dom = opened(page)
     drawn = {
         c["data-cell"]: int(c["data-points"])
@@ -119,6 +126,72 @@ def test_above_the_budget_the_page_holds_bins_of_all_packets_and_says_so(
     }
     assert drawn == {cell: received(run, cell, 1)[0] for cell in CELLS}
     assert "min, max and count in fixed bins" in dom
+
+
+def test_the_first_metrics_come_packet_by_packet_as_far_as_there_is_room(new_run: Callable[..., Path]) -> None:
+    run = new_run()
+    whole = {(v["stream"], v["metric"]): v for v in data(write_report(run, formats=()))}
+    needed = sum(len(t["samples"]["value"]["data"]) for t in whole["control", "latency"]["traces"])
+    traces = 7 * 2 * 4
+    heads = sum(len(json.dumps({**v, "traces": [{**t, "samples": {}} for t in v["traces"]]})) for v in whole.values())
+    # 7 metrics of 2 streams of 4 cells have their bins' room, 6 bytes each, before any has samples; and their names.
+    page = write_report(run, formats=(), budget=heads + needed + traces * (GOOD_BINS * 6 + 220))
+    held = {(v["stream"], v["metric"]): {*v["traces"][0]} & {"samples", "bins"} for v in data(page)}
+    assert held["control", "latency"] == {"samples"}
+    assert held["control", "delivery"] == {"bins"}
+
+
+def test_neighbouring_bins_taken_together_keep_the_least_the_greatest_and_every_packet() -> None:
+    rng = np.random.default_rng(5)
+    at = np.sort(rng.choice(900_000, 700, replace=False)).astype(np.int64)
+    at = at[(at < 300_000) | (at > 500_000)]  # parts without any packet
+    value = rng.integers(-50, 9_000, len(at))
+    span = (0, 899_999)
+    found = bins_of(span, binned(at, value, MOST_BINS, span_tai_ns=span), 9)
+    edges = math.ceil(MOST_BINS / 9) * 900_000 // MOST_BINS
+    part = at // edges
+    filled = np.unique(part)
+    assert unpacked(found["count"]) == [int((part == one).sum()) for one in filled]
+    assert unpacked(found["min"]) == [int(value[part == one].min()) for one in filled]
+    assert unpacked(found["max"]) == [int(value[part == one].max()) for one in filled]
+    assert unpacked(found["begin"]) == [int(one * edges) for one in filled]
+    assert found["length"] == edges
+
+
+def unpacked(packed: dict[str, Any]) -> list[int]:
+    """What the page's own decoder makes of them."""
+    planes = np.frombuffer(zlib.decompress(base64.b64decode(packed["data"]), -15), np.uint8)
+    stored = planes.reshape(packed["bytes"], -1).T.copy().view(f"<i{packed['bytes']}").ravel().astype(np.int64)
+    found: list[int] = (np.cumsum(stored) if packed["delta"] else stored).tolist()
+    return found
+
+
+@pytest.mark.parametrize("less", [0, 100_000])
+def test_the_data_has_what_the_rest_of_the_page_leaves_it(new_run: Callable[..., Path], less: int) -> None:
+    run = new_run()
+    (run / "plan.txt").write_text("a command\n" * ((PAGE_BYTES - 700_000 + less) // 10))
+    page = write_report(run, formats=())
+    assert PAGE_BYTES - 400_000 < page.stat().st_size <= PAGE_BYTES
+
+
+def test_what_other_metrics_add_up_to_is_held_once_and_drawn_to_the_nanosecond(reported_run: Path) -> None:
+    held = {(v["stream"], v["metric"]): v["traces"] for v in data(reported_run / "report.html")}
+    for metric in ("latency_user", "arrival_offset", "path"):
+        assert all("sum" in trace["samples"] for trace in held["control", metric]), metric
+    script = """const view = views.find((one) => one.stream === "control" && one.metric === "METRIC");
+      const found = await Promise.all(view.traces.map((trace) => samplesOf("control", trace)));
+      const sum = (values) => values.reduce((total, one) => total + one, 0);
+      document.body.dataset.found = JSON.stringify(found.map(({ sequence, value }) =>
+        [value.length, sum(value), sum(value.map((ns, at) => ns * (sequence[at] % 7)))]));"""
+    for metric in ("latency_user", "arrival_offset", "path"):
+        page = acted(reported_run / "report.html", script.replace("METRIC", metric))
+        found = json.loads(html.unescape(body(page)["data-found"]))
+        for cell, sums in zip(CELLS, found, strict=True):
+            packets = pl.read_parquet(reported_run / "cells" / cell / "packets.parquet").filter(pl.col("stream") == 1)
+            values = metric_values(packets, METRICS_BY_NAME[metric], 1_006_000)
+            assert values
+            weighted = values.value_ns * (values.sequence.astype(int) % 7)
+            assert sums == [len(values.value_ns), int(values.value_ns.sum()), int(weighted.sum())]
 
 
 def data(page: Path) -> list[dict[str, Any]]:
@@ -137,7 +210,9 @@ def test_the_page_asks_nothing_of_the_network(reported_run: Path) -> None:
         for name, value in element.items()
         if name in ("src", "href", "srcset", "action", "data", "poster")
     ]
-    assert all(value.startswith(("#", "data:")) for _, _, value in addresses), addresses
+    files = {element["href"] for element in Elements(page).found if "download" in element}
+    assert all((reported_run / unquote(name)).is_file() for name in files)
+    assert all(value.startswith(("#", "data:")) for _, _, value in addresses if value not in files), addresses
     style = "".join(re.findall(r"<style>(.*?)</style>", page, re.DOTALL))
     assert "url(" not in style
     assert "@import" not in style
@@ -159,12 +234,12 @@ def test_what_the_run_says_cannot_become_markup_or_script(new_run: Callable[...,
     result["reasons"][0]["actual"] = EVIL
     folder.write_result(result)
     page = write_report(folder, formats=())
-    assert page.read_text().count("<script") == 7
+    assert page.read_text().count("<script") == 9
     dom = opened(page)
     assert body(dom)["data-ready"] == "true"
     assert "data-hacked" not in body(dom)
     assert [element for element in Elements(dom).found if element.tag == "img"] == []
-    assert len([element for element in Elements(dom).found if element.tag == "script"]) == 7
+    assert len([element for element in Elements(dom).found if element.tag == "script"]) == 9
 
 
 def only(result: dict[str, Any], stream: str, metric: str) -> dict[str, Any]:
@@ -207,7 +282,11 @@ def test_the_page_explains_itself(dom: str) -> None:
 def test_the_same_run_gives_the_same_bytes(new_run: Callable[..., Path]) -> None:
     run = new_run()
     folder = RunFolder(run)
-    folder.write_result(only(folder.result(), "status", "latency"))
+    kept = only(folder.result(), "status", "latency")
+    for compared in kept["comparisons"]:
+        compared["comparisons"] = [one for one in compared["comparisons"] if one["stream"] == "status"]
+    kept["comparisons"] = [compared for compared in kept["comparisons"] if compared["metric"] == "latency"]
+    folder.write_result(kept)
 
     def files() -> dict[str, bytes]:
         write_report(run, formats=("png", "svg"))
@@ -217,10 +296,18 @@ def test_the_same_run_gives_the_same_bytes(new_run: Callable[..., Path]) -> None
     first = files()
     assert set(first) == {
         "report.html",
+        "status-latency-chain.png",
+        "status-latency-chain.svg",
+        "status-latency-together.png",
+        "status-latency-together.svg",
         "status-latency.png",
         "status-latency.svg",
         "status-latency-ccdf.png",
         "status-latency-ccdf.svg",
+        "status-latency-comparison.png",
+        "status-latency-comparison.svg",
+        "status-latency-repeats.png",
+        "status-latency-repeats.svg",
     }
     assert files() == first
 

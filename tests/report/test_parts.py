@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from latlab.analysis.axis import common_axis
+from latlab.report.embedded import embedded
 from latlab.report.facts import compare_facts, flatten
-from latlab.report.html import embedded
 from latlab.report.payload import packed
 from latlab.report.places import cell_title, short_headings
 from latlab.report.text import limit, microseconds, plain, rate, short_count
@@ -103,11 +103,12 @@ def test_a_cell_s_title_uses_the_short_names_that_are_unambiguous() -> None:
 
 
 def test_numbers_are_written_for_people_and_nothing_stays_blank() -> None:
-    assert (microseconds(31_249), microseconds(None), microseconds(-50)) == ("31.2", "", "-0.1")
+    assert (microseconds(31_249), microseconds(None), microseconds(-50)) == ("31.2", "", "−0.1")
+    assert microseconds(-49) == "0.0", "nothing is no less than nothing"
     assert (rate(812e6, "bit/s"), rate(72_500, "/s"), rate(None, "/s")) == ("812 Mbit/s", "72.5 k/s", "")
     assert [short_count(10**power) for power in (0, 3, 4, 6)] == ["1", "1000", "10k", "1M"]
     ticks = (0.0, 0.05, 1, 12.5, 100_000.0, 1e6, -1e6, 0.1 + 0.2, 2e7)
     assert [plain(tick) for tick in ticks] == [
-        *("0", "0.05", "1", "12.5", "100000", "1000000", "-1000000", "0.3", "20000000"),
+        *("0", "0.05", "1", "12.5", "100000", "1000000", "−1000000", "0.3", "20000000"),
     ]
     assert (limit("control.latency.max", 500_000), limit("control.counts.lost", 3)) == ("500 µs", "3")

@@ -109,12 +109,24 @@ def test_ticks_are_written_alike_whatever_their_size(shared_run: Path, kind: Lit
     (axes,) = ccdf_figure(replace(shown(shared_run), axis=axis), "caption").axes
     values = axes.xaxis.get_major_formatter().format_ticks(axes.get_xticks())
     assert "1000000" in values
-    assert all(re.fullmatch(r"-?\d+", value) for value in values), values
+    assert all(re.fullmatch(r"−?\d+", value) for value in values), values
     share_of = axes.yaxis.get_major_formatter()
     assert [share_of(10.0**-power) for power in range(7)] == [
         *("1", "p90   1/10", "p99   1/100", "p99.9   1/1000"),
         *("p99.99   1/10k", "p99.999   1/100k", "p99.9999   1/1M"),
     ]
+
+
+def test_an_axis_with_both_signs_has_round_ticks_all_over_and_says_from_where_on_it_is_logarithmic(
+    shared_run: Path,
+) -> None:
+    axis = Axis("asinh", -60_000, 7_000_000, 112_000)
+    seen = replace(shown(shared_run), axis=axis)
+    (ccdf,) = ccdf_figure(seen, "caption").axes
+    assert list(ccdf.get_xticks()) == [0, 100, 500, 1000, 2000, 5000]
+    assert "log beyond ± 112 µs" in ccdf.get_xlabel()
+    said = {text.get_text() for text in series_figure(seen, "caption").texts}
+    assert any(text.endswith("axis log beyond ± 112 µs") for text in said)
 
 
 def test_files_are_named_by_stream_and_metric(shared_run: Path, tmp_path: Path) -> None:

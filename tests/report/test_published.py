@@ -44,7 +44,7 @@ def test_a_metric_with_published_figures_is_shown_without_being_asked_for(result
 def test_they_come_from_the_scenario_and_stand_on_the_page(new_run: Callable[..., Path]) -> None:
     path = new_run()
     folder = RunFolder.open(str(path))
-    assert MARK not in render(folder, [], {})
+    assert MARK not in render(folder, {}).before
     folder.scenario_path.write_text(
         "name: first\nhosts: {sensor: {kind: netns}, ecu: {kind: netns}}\nlinks: [{ends: [sensor.eth0, ecu.eth0]}]\n"
         "streams: {control: {talker: sensor, listener: ecu, period: 1ms, size: 64B}}\nduration: 8s\n"
@@ -52,5 +52,5 @@ def test_they_come_from_the_scenario_and_stand_on_the_page(new_run: Callable[...
     )
     (one,) = make_result(folder)["published"]
     assert one == NONE | {"source": "theirs", "row": "of theirs", "metric": "latency", "max": 40_000}
-    page = render(folder, [], {})
+    page = render(folder, {}).before
     assert f"latency, {MARK}, µs · theirs" in page and "of theirs" in page

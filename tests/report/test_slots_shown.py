@@ -82,8 +82,8 @@ def test_the_terminal_has_a_table_of_them(result: dict[str, Any]) -> None:
 
 def test_the_page_has_a_table_of_them(new_run: Callable[..., Path]) -> None:
     folder = RunFolder.open(str(new_run()))
-    assert TITLE not in render(folder, [], {})
+    assert TITLE not in render(folder, {}).before
     folder.write_result(with_gates(folder.result(), GATES))
-    page = render(folder, [], {})
+    page = render(folder, {}).before
     assert TITLE in page
     assert re.search(r'<td class="bad">22 of 987, 1 to 10 windows late, packets 1 to 935</td>', page)

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from latlab.report.result import judged_result
+from latlab.report.rows import counted_title, summaries
 from latlab.report.terminal import accept_tables, load_tables, print_result, summary_tables
 
 
@@ -274,3 +275,15 @@ def test_packets_that_nothing_bounds_are_marked_in_their_row(matrix: dict[str, A
     rows = [line.strip().split("  ")[-1] for line in printed_tables(matrix, "latency")[3:12]]
     functional = "suspect, functional only"
     assert rows[:4] == [functional, "untrusted, 35 unbounded, functional only", "suspect, measured", functional]
+
+
+def test_what_was_imported_has_no_warm_up(result: dict[str, Any]) -> None:
+    for cell in result["cells"]:
+        cell["label"], cell["imported"] = "imported", {}
+    (table, *_) = summaries(result, "latency")
+    assert table.of_what.startswith("all that was imported") and "warm-up" not in table.of_what
+    assert counted_title(result) == "Counted"
+    result["cells"][0]["label"] = "measured"
+    del result["cells"][0]["imported"]
+    assert summaries(result, "latency")[0].of_what.startswith("after warm-up; of what was imported all")
+    assert counted_title(result) == "Counted, warm-up included"

@@ -2,48 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from latlab.data.run_folder import RunFolder, publishing
+from latlab.report.files import FIGURES, figures_csv
+from latlab.report.frame_rooms import FrameRooms
 from latlab.report.html import render
-from latlab.report.payload import SAMPLE_BUDGET, view_payload
+from latlab.report.own_pictures import remove_own_pictures
+from latlab.report.payload import PAGE_BYTES, Payloads, payload_order
+from latlab.report.picture_process import PictureProcess
 from latlab.report.repeats import Strips, drawn
-from latlab.report.testbed import label_text
-from latlab.report.view import METRIC_ORDER, view, views
+from latlab.report.schedules import run_schedules
+from latlab.report.sweeps import sweeps
+from latlab.report.view import view, views
+
+if TYPE_CHECKING:
+    from latlab.report.picture_files import PictureFiles
 
 
 def write_report(
-    run: RunFolder | Path, *, formats: Sequence[str] = ("png",), sample_budget: int = SAMPLE_BUDGET
+    run: RunFolder | Path,
+    *,
+    formats: Sequence[str] = ("png",),
+    pictured: Collection[str] | None = None,
+    budget: int | None = None,
+    beside: PictureProcess | None = None,
 ) -> Path:
-    """report.html of a run folder, written with its pictures; the same run gives the same bytes.
+    """report.html of a run folder, written with its pictures and figures.csv; the same run gives the same bytes.
 
-    formats: of the pictures: png, svg, pdf; none draws none. sample_budget: how many samples the page may
-    hold one by one; metrics are taken in METRIC_ORDER, and those beyond it come in bins. UsageError,
-    LabError: no such run, or it has no result.
+    formats: of the pictures: png, svg, pdf; none draws none. Those of an earlier report go. pictured: the metrics to
+    draw, beside traces; None: all. budget: how many bytes the page's data may take, None: what is left of PAGE_BYTES;
+    what does not fit packet by packet comes in bins. beside: a process that draws meanwhile, the same pictures.
+    UsageError, LabError: no such run, or it has no result.
     """
-    if formats:
-        # matplotlib takes a while to import: only who wants pictures pays for it.
-        from latlab.report.pictures import write_pictures
-
     folder = run if isinstance(run, RunFolder) else RunFolder.open(run)
     result = folder.result()
-    label, verdict = label_text(result), f"verdict: {result['verdict']}"
-    caption = " · ".join((label, verdict, result["scenario"], result["run"]))
-    payloads: dict[tuple[str, str], dict[str, Any]] = {}
     strips: dict[tuple[str, str], Strips] = {}
     wanted = views(result)
-    for stream, metric in sorted(wanted, key=lambda one: METRIC_ORDER.index(one[1])):
+    swept = sweeps(result, FrameRooms(folder).of)
+    scheduled = run_schedules(folder)
+    # What an earlier analysis drew would stand beside what this one finds.
+    remove_own_pictures(folder.pictures_path, result, [one.heading for one in swept])
+    if beside and formats:
+        beside.begin(formats, pictured)
+    pictures = _pictures(folder, result, formats, pictured) if formats and not beside else None
+    payloads = Payloads()
+    for stream, metric in sorted(wanted, key=lambda one: payload_order(one[1])):
         shown = view(folder, result, stream, metric)
-        samples = sum(len(trace.value_ns) for trace in shown.traces)
-        raw = samples <= sample_budget
-        sample_budget -= samples if raw else 0
-        payloads[stream, metric] = view_payload(shown, raw=raw)
+        payloads.add(shown)
         strips[stream, metric] = drawn(shown)
-        if formats:
-            write_pictures(shown, folder.pictures_path, caption=caption, formats=formats)
-    page = render(folder, [payloads[one] for one in wanted], strips)
+        if pictures:
+            pictures.of_packets(shown)
+    if pictures:
+        pictures.of_figures()
+    with publishing(folder.path / FIGURES) as temporary:
+        temporary.write_text(figures_csv(result), encoding="utf-8", newline="")
+    page = render(folder, strips, swept, scheduled)
+    room = PAGE_BYTES - page.size if budget is None else budget
+    whole = page.with_data(payloads.fitting(room, wanted))
+    if beside and formats:
+        beside.finish(lambda: _pictures(folder, result, formats, pictured).drawings())
     with publishing(folder.report_path) as temporary:
-        temporary.write_text(page, encoding="utf-8")
+        temporary.write_text(whole, encoding="utf-8")
     return folder.report_path
+
+
+def _pictures(
+    folder: RunFolder, result: Mapping[str, Any], formats: Sequence[str], metrics: Collection[str] | None
+) -> PictureFiles:
+    # It takes a while to import; only who wants pictures, and draws some here, pays for it.
+    from latlab.report.picture_files import PictureFiles
+
+    return PictureFiles.of_run(folder, result, formats, metrics)

@@ -12,6 +12,14 @@ TIMESTAMPS: tuple[tuple[str, str], ...] = (
     ("rx_hard", "the receiving network card's own clock"),
     ("rx_soft", "the receiving kernel: it came out of the driver"),
     ("rx_user", "the listening application had it"),
+    (
+        "irq, softirq, backlog, waking, run",
+        "the listener's kernel, where it was traced: the interrupt's handler began; the softirq began that took the "
+        "packet out of the card, or out of a CPU's backlog; the thread was woken, and began to run",
+    ),
+    ("sent", "of imported packets: just after the send call"),
+    ("answered", "of imported packets: the talker's application had the answer"),
+    ("first_point, second_point", "of imported packets: when two captures saw them"),
 )
 
 STATISTICS: tuple[tuple[str, str], ...] = (
@@ -36,7 +44,8 @@ STATISTICS: tuple[tuple[str, str], ...] = (
     ),
     (
         "±",
-        "how far a figure may be off because two hosts' clocks are not one clock; in brackets what compares them",
+        "how far a figure may be off because two hosts' clocks are not one clock; in brackets what compares them. Of "
+        "imported figures also: because only bins are left of the values, or few digits",
     ),
     (
         "unbounded",
@@ -55,6 +64,12 @@ STATISTICS: tuple[tuple[str, str], ...] = (
 LABELS: tuple[tuple[str, str], ...] = (
     ("measured", "on real hardware or KVM"),
     ("functional only", "on plain emulation: shows that it works, never how fast"),
+    (
+        "imported",
+        "measured by another program: its own definition of what it measured stands beside it, and it is compared with "
+        "nothing that latlab measured",
+    ),
+    ("synthetic", "made from a description, not measured: to try the analysis on; says nothing about any machine"),
     (
         "virtual time",
         "the clock counts instructions: reproducible, compares configurations, says nothing about this machine's speed",

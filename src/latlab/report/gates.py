@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -13,8 +13,10 @@ from latlab.analysis.gates import Entry, Schedule
 from latlab.analysis.promise import Flow, Handover, Launch, LaunchQueue, Promise
 from latlab.analysis.words import duration
 from latlab.errors import UsageError
-from latlab.scenario import Cell, End, Etf, Route, Scenario, Stream, Taprio
-from latlab.scenario.loads import Flood, LoadBase
+from latlab.report.text import exact
+from latlab.scenario import Cell, End, Etf, Route, Scenario, Taprio, format_rate
+from latlab.scenario import Flow as ScenarioFlow
+from latlab.scenario.loads import Flood, LoadBetween
 from latlab.scenario.shapers import PRIORITIES
 
 PTP_FRAME = Frame(14 + 44 + 32)
@@ -71,6 +73,43 @@ def schedules(cells: Sequence[Cell]) -> list[Group]:
     return kept
 
 
+Scheduled = Sequence[tuple[Sequence[str], Sequence[Promised]]]
+"""Groups of cells, by their slugs, and their ports."""
+ENTRY_HEADINGS = ("from [µs]", "to [µs]", "length [µs]", "open classes, and who is in them")
+KEPT_BY = {
+    "software": "the kernel keeps the gates",
+    "txtime-assist": "an etf beneath keeps the gates, by launch times the kernel computes",
+    "offload": "the NIC keeps the gates",
+}
+
+
+def promised_groups(cells: Sequence[Cell]) -> Scheduled:
+    """The cells' schedules, those of a group with what they promise. UsageError: no cell has one."""
+    return [(group.cells, [Promised.of(port) for port in group.ports]) for group in schedules(cells)]
+
+
+def port_title(port: Port) -> str:
+    """The port, its cycle, its speed, and who keeps its gates, in a line."""
+    schedule = port.schedule
+    shift = f" + {exact(schedule.shift_ns)} µs" if schedule.shift_ns else ""
+    return (
+        f"{port.interface}: cycle of {exact(schedule.cycle_ns)} µs from its multiples in TAI{shift} on, "
+        f"{format_rate(port.speed_bps)}; {port.mode}: {KEPT_BY[port.mode]}"
+    )
+
+
+def entry_rows(port: Port) -> Iterator[tuple[str, str, str, str]]:
+    """A row of ENTRY_HEADINGS for each entry of the schedule."""
+    for start, entry in zip(port.schedule.starts_ns, port.schedule.entries, strict=True):
+        opened = " · ".join(_class_with_names(port, one) for one in entry.open) or "none"
+        yield exact(start), exact(start + entry.length_ns), exact(entry.length_ns), opened
+
+
+def _class_with_names(port: Port, traffic_class: int) -> str:
+    names = [*streams_of(port, traffic_class), *load_titles(port, traffic_class)]
+    return f"{traffic_class} ({', '.join(names)})" if names else str(traffic_class)
+
+
 def scenario_ports(scenario: Scenario) -> tuple[Port, ...]:
     """The ports of a scenario that have a gate schedule, with the streams and loads that leave there."""
     return tuple(
@@ -109,7 +148,12 @@ def as_document(one: Promised) -> dict[str, Any]:
             _promise(port, promised, meets) for promised, meets in zip(one.promises, one.interference, strict=True)
         ],
         "loads": [
-            {"name": load.name, "traffic_class": load.traffic_class, "frame_bytes": load.frame.size}
+            {
+                "name": load.name,
+                "traffic_class": load.traffic_class,
+                "frame_bytes": load.frame.size,
+                "endless": load.endless,
+            }
             for load in port.loads
         ],
         "warnings": [warned.as_dict() for warned in one.warnings],
@@ -141,7 +185,7 @@ def departs(promised: Promise) -> str:
 
 def short(ns: int) -> str:
     """A duration for people; 0 needs no unit."""
-    return duration(ns).replace("-", "−") if ns else "0"
+    return duration(ns) if ns else "0"
 
 
 def _promise(port: Port, promised: Promise, meets: Interference) -> dict[str, Any]:
@@ -183,15 +227,15 @@ def _port(scenario: Scenario, end: End, shaper: Taprio) -> Port:
     largest = Frame.largest(mtu, vlan=True)
     beneath = {number: queue for number in range(shaper.class_count) if (queue := _beneath(shaper, number)) is not None}
     # What is sent on a VLAN interface leaves by the port that it is on.
-    ways = ((name, one, scenario.route(name)) for name, one in scenario.streams.items())
-    leaving = [way for way in ways if scenario.parent_of(way[2].talker_end) == end]
+    ways = ((flow, scenario.route(name)) for name, flow in scenario.flows.items())
+    leaving = [(flow, way) for flow, way in ways if scenario.parent_of(way.talker_end) == end]
     ptp = scenario.clock.ptp
     others = (
         (GateLoad("PTP", shaper.class_of(ptp.priority), PTP_FRAME, endless=False),)
         if ptp and str(end) in ptp.ports
         else ()
     )
-    load_ways = ((name, one, scenario.load_route(name)) for name, one in scenario.loads.items())
+    load_ways = ((name, one, scenario.load_route(name)) for name, one in scenario.sent_loads.items())
     loads = [way for way in load_ways if scenario.parent_of(way[2].talker_end) == end]
     return Port(
         interface=str(end),
@@ -199,9 +243,24 @@ def _port(scenario: Scenario, end: End, shaper: Taprio) -> Port:
         schedule=Schedule(tuple(Entry(gate.open, gate.for_) for gate in shaper.gates), shaper.shift),
         speed_bps=scenario.speed_at(end),
         largest=largest,
-        flows=tuple(_flow(name, one, shaper, beneath, is_tagged=_is_tagged(way)) for name, one, way in leaving),
+        flows=tuple(
+            _flow(flow, shaper, beneath, mtu, is_tagged=_is_tagged(way))
+            for flow, way in leaving
+            if flow.period is not None
+        ),
         loads=(
             *others,
+            # What has no schedule of its own comes one at a time: questions of closed loops, answers, tools' messages.
+            *(
+                GateLoad(
+                    flow.name,
+                    shaper.class_of(flow.priority),
+                    _flow_frame(flow, mtu, is_tagged=_is_tagged(way)),
+                    endless=False,
+                )
+                for flow, way in leaving
+                if flow.period is None
+            ),
             *(
                 GateLoad(name, _load_class(one, shaper), _load_frame(one, mtu, is_tagged=_is_tagged(way)))
                 for name, one, way in loads
@@ -214,7 +273,7 @@ def _port(scenario: Scenario, end: End, shaper: Taprio) -> Port:
             if any(
                 shaper.class_of(one) == number
                 for one in range(PRIORITIES)
-                if one not in {stream.priority for _, stream, _ in leaving}
+                if one not in {flow.priority for flow, _ in leaving}
             )
         ),
         beneath=beneath,
@@ -226,18 +285,32 @@ def _is_tagged(way: Route) -> bool:
     return way.segment.vlan is not None
 
 
-def _flow(name: str, stream: Stream, shaper: Taprio, beneath: dict[int, LaunchQueue], *, is_tagged: bool) -> Flow:
-    traffic_class = shaper.class_of(stream.priority)
-    asked = stream.launch_time
+def _flow(flow: ScenarioFlow, shaper: Taprio, beneath: dict[int, LaunchQueue], mtu: int, *, is_tagged: bool) -> Flow:
+    traffic_class = shaper.class_of(flow.priority)
+    asked = flow.launch_time
     launch = Launch(asked.lead, asked.deadline) if asked else None
+    assert flow.period is not None, flow.name
     return Flow(
-        name=name,
+        name=flow.name,
         traffic_class=traffic_class,
-        offset_ns=stream.offset,
-        period_ns=stream.period,
-        frame=Frame.of(stream.size, stream.transport, vlan=stream.vlan is not None, beside=is_tagged),
+        offset_ns=flow.offset,
+        period_ns=flow.period,
+        frame=_flow_frame(flow, mtu, is_tagged=is_tagged),
         handover=Handover.of(shaper.mode, shaper.delay, beneath.get(traffic_class), launch),
     )
+
+
+def _flow_frame(flow: ScenarioFlow, mtu: int, *, is_tagged: bool) -> Frame:
+    """The largest frame of a flow: what does not fit into one is sent in several, the first as large as can be."""
+    largest = Frame.largest(mtu, beside=is_tagged)
+    if flow.transport == "tcp" or flow.transport == "dds" or flow.size is None:
+        return largest
+    own = Frame.of(flow.size, flow.transport, vlan=flow.vlan is not None, beside=is_tagged)
+    return own if flow.path[0] == "streams" or flow.transport == "ethernet" else min(own, largest, key=_handed_over)
+
+
+def _handed_over(frame: Frame) -> int:
+    return frame.handed_over
 
 
 def _beneath(shaper: Taprio, traffic_class: int) -> LaunchQueue | None:
@@ -246,13 +319,13 @@ def _beneath(shaper: Taprio, traffic_class: int) -> LaunchQueue | None:
     return LaunchQueue(child.delta, child.offload, child.deadline) if isinstance(child, Etf) else None
 
 
-def _load_class(load: LoadBase, shaper: Taprio) -> int:
+def _load_class(load: LoadBetween, shaper: Taprio) -> int:
     return shaper.class_of(getattr(load, "priority", ANY_PRIORITY))
 
 
-def _load_frame(load: LoadBase, mtu: int, *, is_tagged: bool) -> Frame:
+def _load_frame(load: LoadBetween, mtu: int, *, is_tagged: bool) -> Frame:
     """A load's largest frame: of a flood its packets', of others, which cut what they write, the link's."""
     largest = Frame.largest(mtu, beside=is_tagged)
     if not isinstance(load, Flood):
         return largest
-    return min(Frame.of(load.size, "udp", beside=is_tagged), largest, key=lambda one: one.handed_over)
+    return min(Frame.of(load.size, "udp", beside=is_tagged), largest, key=_handed_over)

@@ -19,9 +19,9 @@ from latlab.analysis.gate_port import GateLoad, Port
 from latlab.analysis.gates import Int64, Openings
 from latlab.analysis.promise import Flow, Promise, accepted_launches, lattice_of, openings_of, survive
 from latlab.errors import UsageError
-from latlab.report.gates import Promised, departs, short
+from latlab.report.gates import Promised, Scheduled, departs, short
 from latlab.report.palette import COLOURS, LOST_COLOUR
-from latlab.report.style import INK, METADATA, QUIET, STYLE, text_in
+from latlab.report.style import INK, METADATA, QUIET, STYLE, legend_below, save, save_all, text_in
 from latlab.report.text import exact, plain
 from latlab.scenario import format_rate
 
@@ -57,7 +57,7 @@ class _Row:
     who: Flow | GateLoad | None
 
 
-def write_gates_picture(name: str, found: Sequence[tuple[Sequence[str], Sequence[Promised]]], path: Path) -> None:
+def write_gates_picture(name: str, found: Scheduled, path: Path) -> None:
     """Nothing; the schedules are drawn into the file. name: of the scenario. found: the cells' slugs, and their ports.
 
     UsageError: the file's ending is none of those that can be drawn.
@@ -68,10 +68,16 @@ def write_gates_picture(name: str, found: Sequence[tuple[Sequence[str], Sequence
             f"{path.name} does not say what to draw", where="--picture", remedy="end it in .png, .svg or .pdf"
         )
     with mpl.rc_context(cast(Any, STYLE)):
-        gates_figure(name, found).savefig(path, format=kind, metadata=METADATA[kind])
+        save(gates_figure(name, found), path, kind)
 
 
-def gates_figure(name: str, found: Sequence[tuple[Sequence[str], Sequence[Promised]]]) -> Figure:
+def write_schedules(found: Scheduled, folder: Path, *, caption: str, formats: Sequence[str]) -> list[Path]:
+    """The files written: gates.KIND in the folder. formats: png, svg, pdf."""
+    with mpl.rc_context(cast(Any, STYLE)):
+        return save_all(gates_figure(caption, found), folder, "gates", formats)
+
+
+def gates_figure(name: str, found: Scheduled) -> Figure:
     """A figure with a panel for each port of each group of cells, below each other."""
     panels = [(cells, one) for cells, ports in found for one in ports]
     several = len([cells for cells, ports in found if ports]) > 1
@@ -110,18 +116,7 @@ def gates_figure(name: str, found: Sequence[tuple[Sequence[str], Sequence[Promis
         )
         _panel(axes, one, _WIDTH_IN - left_in - right_in, names_in)
         below_in += panel_in
-    figure.legend(
-        handles=[one for column in range(_LEGEND_COLUMNS) for one in legend[column::_LEGEND_COLUMNS]],
-        loc="lower left",
-        bbox_to_anchor=(_SIDE_IN / _WIDTH_IN, 0.08 / height),
-        ncol=_LEGEND_COLUMNS,
-        frameon=False,
-        borderpad=0,
-        borderaxespad=0,
-        fontsize=_TEXT_PT,
-        columnspacing=1.6,
-        handletextpad=0.6,
-    )
+    legend_below(figure, legend, _LEGEND_COLUMNS, _SIDE_IN, _TEXT_PT)
     return figure
 
 

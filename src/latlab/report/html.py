@@ -4,35 +4,91 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from latlab.analysis.metrics import METRICS, METRICS_BY_NAME
+from latlab.analysis.metrics import METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
+from latlab.analysis.reception import RECEPTION
 from latlab.data.run_folder import CellFolder, RunFolder
-from latlab.report import definitions, ptp, repeats, rows, slots, testbed, text, unmeasured
+from latlab.report import (
+    anomalies,
+    definitions,
+    files,
+    intervals,
+    late_limits,
+    loads,
+    ptp,
+    repeats,
+    rows,
+    schedules,
+    slots,
+    testbed,
+    text,
+    timers,
+    together,
+    traces,
+    unmeasured,
+    variation,
+)
+from latlab.report.chain_page import ChainDrawing, chain_drawing
+from latlab.report.chains import chain_views
+from latlab.report.clock_series import clock_charts
+from latlab.report.comparison import page
+from latlab.report.embedded import embedded
 from latlab.report.facts import compare_facts, flatten
+from latlab.report.gates import ENTRY_HEADINGS, Scheduled
+from latlab.report.marks import page_marks
 from latlab.report.places import cell_key, cell_title
 from latlab.report.published import published_tables
 from latlab.report.reasons import grouped_reasons
 from latlab.report.repeats import Strips
+from latlab.report.sweep import Sweep
+from latlab.report.sweep_page import sweep_drawings
+from latlab.report.tail_page import TailDrawing, tail_drawing
+from latlab.report.tail_view import tail_views
+from latlab.report.thresholds import stated, threshold_lines
 from latlab.report.view import METRIC_ORDER
 
 _HERE = Path(__file__).parent
-_STYLES = ("uPlot.min.css", "report.css")
-_SCRIPTS = ("uPlot.iife.min.js", "decode.js", "axes.js", "series.js", "distribution.js", "report.js")
+_STYLES = ("uPlot.min.css", "report.css", "tail.css", "gates.css")
+_SCRIPTS = ("uPlot.iife.min.js", "decode.js", "axes.js", "marks.js", "series.js", "distribution.js", "report.js")
 _USUAL_COUNTS = ("scheduled", "sent", "received", "lost")
 """The columns of the counts' table that stand there whatever was counted; the others only where they are not 0."""
+_DATA = '<script type="application/json" id="data">'
+"""The beginning of the data's element: the page has it once, since what comes from a run is escaped."""
 _VERDICT_MARKS = {"trusted": "✓", "suspect": "!", "untrusted": "✗"}
 
 
-def render(folder: RunFolder, payloads: Sequence[Mapping[str, Any]], strips: Mapping[tuple[str, str], Strips]) -> str:
-    """The page of this run. payloads: what `payload.view_payload` gives for each (stream, metric); strips: (stream,
-    metric) → what `repeats.drawn` gives.
+@dataclass(frozen=True)
+class Page:
+    """A page without the data of its charts: what stands before it, and behind it."""
+
+    before: str
+    after: str
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return len(self.before.encode()) + len(self.after.encode())
+
+    def with_data(self, data: Markup) -> str:
+        """The page whole. data: what `Payloads.fitting` gives."""
+        return f"{self.before}{data}{self.after}"
+
+
+def render(
+    folder: RunFolder,
+    strips: Mapping[tuple[str, str], Strips],
+    sweeps: Sequence[Sweep] = (),
+    scheduled: Scheduled = (),
+) -> Page:
+    """The page of this run. strips: (stream, metric) → what `repeats.drawn` gives; sweeps: what `sweeps.sweeps` gives;
+    scheduled: what `schedules.run_schedules` gives.
 
     Nothing from the run reaches the page unescaped, and the page's own policy lets no script run but ours.
     """
@@ -51,30 +107,54 @@ def render(folder: RunFolder, payloads: Sequence[Mapping[str, Any]], strips: Map
     )
     style = "\n".join(_asset(name) for name in _STYLES)
     scripts = [_asset(name) for name in _SCRIPTS]
-    return environment.get_template("report.html.j2").render(
+    rendered = environment.get_template("report.html.j2").render(
         **_summary(result, strips),
         **_cells(folder, result),
         **_run(folder),
+        files=files.links(folder, result),
+        clock_charts=list(clock_charts(folder, result)),
+        chains=_chains(result),
+        sweeps=sweep_drawings(result, sweeps),
+        tails=_tails(result),
+        schedule_title=schedules.TITLE,
+        entry_headings=ENTRY_HEADINGS,
+        schedules=list(schedules.schedule_drawings(result, scheduled)),
+        anomaly_title=anomalies.TITLE,
+        anomaly_headings=anomalies.HEADINGS,
+        anomalies=list(anomalies.anomaly_rows(result)),
+        late_title=late_limits.TITLE,
+        late_note=late_limits.late_note(result),
+        late_headings=late_limits.HEADINGS,
+        late_limits=list(late_limits.late_rows(result)),
+        window_title=anomalies.WINDOW_TITLE,
+        window_headings=anomalies.WINDOW_HEADINGS,
+        window_numbers=anomalies.WINDOW_NUMBERS,
+        uncut=anomalies.uncut_text(result),
+        windows=list(anomalies.window_rows(result)),
+        interval_title=intervals.TITLE,
+        variation=variation,
+        together_headings=together.HEADINGS,
+        together_bins=together.BINS,
+        together_height=together.HEIGHT,
+        comparison_title=page.TITLE,
+        compared=page.compared_metrics(result),
+        chosen_title=anomalies.CHOSEN_TITLE,
+        chosen_headings=anomalies.CHOSEN_HEADINGS,
+        chosen=list(anomalies.chosen_rows(result)),
         result=result,
+        has_warmup=not all("imported" in cell for cell in result["cells"]),
         columns=rows.COLUMNS,
         definitions=_DEFINITIONS,
-        all_metrics=METRICS,
+        all_metrics=(*METRICS, *PROBE_METRICS, *TIMER_METRICS),
         policy=_policy(style, scripts),
         # The style and the scripts are this package's own files; the data is escaped in `embedded`.
         style=Markup(style),
         scripts=[Markup(script) for script in scripts],
-        data=embedded(payloads),
+        marks=embedded(page_marks(folder, result)),
         chart_licence=_asset("uPlot.LICENSE"),
     )
-
-
-def embedded(document: object) -> Markup:
-    """A document as JSON that can stand inside a script element, whatever its texts contain.
-
-    "<" is written as an escape, so no text can end the element or open a comment in it (HTML standard,
-    "Restrictions for contents of script elements").
-    """
-    return Markup(json.dumps(document, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c"))
+    before, found, after = rendered.partition(_DATA)
+    return Page(f"{before}{found}", after)
 
 
 _DEFINITIONS = (
@@ -94,6 +174,8 @@ def _summary(result: Mapping[str, Any], strips: Mapping[tuple[str, str], Strips]
         "verdict_meaning": _sentence(dict(definitions.VERDICTS).get(result["verdict"], "")),
         "label_meaning": dict(definitions.LABELS).get(result["label"] or "", ""),
         "label_reasons": [f"{reason}." for reason in testbed.label_reasons(result)],
+        "stated": [_sentence(line) for line in stated(result)],
+        "thresholds": threshold_lines(result),
         "label": testbed.label_text(result),
         "metrics": [METRICS_BY_NAME[name] for name in names],
         "tables": [_tables(result, name, strips) for name in names],
@@ -106,16 +188,47 @@ def _summary(result: Mapping[str, Any], strips: Mapping[tuple[str, str], Strips]
 def _tables(result: Mapping[str, Any], metric: str, strips: Mapping[tuple[str, str], Strips]) -> dict[str, Any]:
     """One metric's tables, its repetitions beside each other, and where its slowest packets lost their time."""
     tables = rows.summaries(result, metric)
+    spread = [(table, found) for table in tables if (found := repeats.spreads(table))]
+    drawn = {stream: one for (stream, name), one in strips.items() if name == metric}
     return {
         "metric": metric,
         "tables": tables,
         "published": list(published_tables(result, metric)),
         "labels_differ": len({row.label for table in tables for row in table.rows}) > 1,
-        "repeats": [(table, found) for table in tables if (found := repeats.spreads(table))],
-        "strips": {stream: drawn for (stream, name), drawn in strips.items() if name == metric},
+        "repeats": spread,
+        "strips": drawn,
+        "together": list(_together(spread, drawn)),
+        "intervals": intervals.intervals(result, metric),
+        "variation": variation.variation_rows(result, metric),
         "worst": rows.worst_lines(result, metric),
         "worst_of_streams": rows.worst_of_streams(result, metric),
     }
+
+
+def _together(
+    spread: Sequence[tuple[rows.Summary, Sequence[repeats.Spread]]], drawn: Mapping[str, Strips]
+) -> Iterator[tuple[rows.Summary, list[together.Together], Strips | None]]:
+    """(table, its cells' repetitions together, what they are drawn on) of each table that has any."""
+    for table, spreads in spread:
+        strips = None if table.shows_stream else drawn.get(table.rows[0].stream)
+        if found := together.together(spreads, strips):
+            yield table, found, strips
+
+
+def _chains(result: Mapping[str, Any]) -> dict[str, list[tuple[str | None, ChainDrawing]]]:
+    """{stream: [(metric, where its time went), …]}; None in the place of a metric: to be seen beside every one."""
+    found: dict[str, list[tuple[str | None, ChainDrawing]]] = {}
+    for (stream, metric), shown in chain_views(result).items():
+        found.setdefault(stream, []).append((None if metric == RECEPTION else metric, chain_drawing(shown)))
+    return found
+
+
+def _tails(result: Mapping[str, Any]) -> dict[str, list[tuple[str, TailDrawing]]]:
+    """{stream: [(metric, its tails), …]}."""
+    found: dict[str, list[tuple[str, TailDrawing]]] = {}
+    for (stream, metric), shown in tail_views(result).items():
+        found.setdefault(stream, []).append((metric, tail_drawing(shown)))
+    return found
 
 
 def _cells(folder: RunFolder, result: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,6 +254,10 @@ def _cells(folder: RunFolder, result: Mapping[str, Any]) -> dict[str, Any]:
         "bad_counts": frozenset(rows.UNUSUAL_COUNTS),
         "refused": refused,
         "refused_names": _columns([row["counts"] for row in refused]),
+        "timer_title": timers.TITLE,
+        "timer_headings": timers.HEADINGS,
+        "timers": list(timers.timer_rows(result)),
+        "trace_tables": traces.trace_tables(result),
         "slot_title": slots.TITLE,
         "slot_headings": slots.HEADINGS,
         "slots": list(slots.slot_rows(result)),
@@ -148,7 +265,13 @@ def _cells(folder: RunFolder, result: Mapping[str, Any]) -> dict[str, Any]:
         "ptp_headings": ptp.HEADINGS,
         "ptp": list(ptp.ptp_rows(result)),
         "loads": [
-            {"cell": cell_title(cell), "repeat": cell["repeat"], "load": load}
+            {
+                "cell": cell_title(cell),
+                "repeat": cell["repeat"],
+                "load": load,
+                "ends": loads.ends(load),
+                "work": loads.work(load),
+            }
             for cell in outcomes
             for load in cell["loads"]
         ],
@@ -211,10 +334,19 @@ def _steps_and_agents(outcome: Mapping[str, Any], document: Mapping[str, Any]) -
 def _described(documents: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> dict[str, str]:
     """Each stream in one line, from the first cell that has it."""
     streams = {stream["name"]: stream for _, document in reversed(documents) for stream in document.get("streams", [])}
-    return {name: _stream_line(stream) for name, stream in streams.items()}
+    lines = {name: _stream_line(stream) for name, stream in streams.items() if not stream.get("probe")}
+    for outcome, _ in reversed(documents):
+        for name, block in outcome["streams"].items():
+            if probe := block.get("probe"):
+                way = {"up": "questions of ", "down": "answers of "}.get(probe["leg"], "")
+                ends = dict.fromkeys((probe["from"], probe["to"]))
+                lines[name] = f"{way}{' ⇄ '.join(ends)} · {probe['told']}"
+    return lines
 
 
 def _stream_line(stream: Mapping[str, Any]) -> str:
+    if told := stream.get("described"):
+        return str(told)
     parts = [
         f"{stream['talker']} → {stream['listener']}",
         f"every {stream['period_ns'] / 1000:g} µs",

@@ -10,6 +10,11 @@ from dataclasses import dataclass
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#1A1A1A", "#882255")
 LOST_COLOUR = "#D55E00"
+WAY_COLOURS = (*(COLOURS[one] for one in (1, 4, 2, 3, 5, 0, 6)), LOST_COLOUR, "#767676")
+"""Of the intervals of a packet's way, in its order: wake-up, prepare, socket, qdisc, sending NIC, path, receiving NIC,
+delivery; and of a guest's way to its interrupt's handler. Neighbours stay apart for the colour-blind, and a line of
+paper is between them.
+"""
 DASHES: tuple[tuple[int, ...], ...] = ((), (6, 2), (2, 2), (8, 2, 2, 2), (12, 2, 2, 2, 2, 2))
 MARKERS = ("", "o", "s", "^", "D", "v")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +19,11 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from latlab.analysis.histogram import ccdf, histogram
 from latlab.analysis.series import binned
+from latlab.report import mark_pictures
 from latlab.report.legend import Entry, Key
 from latlab.report.palette import COLOURS, LOST_COLOUR
 from latlab.report.rows import unbounded
-from latlab.report.style import INK, METADATA, QUIET, STYLE, text_in
+from latlab.report.style import INK, QUIET, STYLE, save_all, text_in
 from latlab.report.text import plain, short_count
 from latlab.report.view import Trace, View
 
@@ -34,6 +34,7 @@ _TITLE_LINE_IN = 0.16  # and as much for a line of their own
 _TITLE_PT = 9.0
 _FIGURES_PT = 8.2
 _HEAD_IN = 0.92
+_KEY_IN = 0.79  # from where on the head says what marks mean
 _FOOT_IN = 0.5
 _LEFT_IN = 0.98  # the axis title, and seven digits beside it
 _LEGEND_LINE_IN = 0.21
@@ -54,15 +55,10 @@ def write_pictures(shown: View, folder: Path, *, caption: str, formats: Sequence
 
     caption: stands under each title, what figures may be off by below it. formats: of png, svg, pdf.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    stem = re.sub(r"[^\w.-]", "_", f"{shown.stream}-{shown.metric}")
     written = []
     with mpl.rc_context(cast(Any, STYLE)):
         for suffix, draw in (("", series_figure), ("-ccdf", ccdf_figure)):
-            figure = draw(shown, caption)
-            for kind in formats:
-                written.append(folder / f"{stem}{suffix}.{kind}")
-                figure.savefig(written[-1], format=kind, metadata=METADATA[kind])
+            written += save_all(draw(shown, caption), folder, f"{shown.stream}-{shown.metric}{suffix}", formats)
     return written
 
 
@@ -70,13 +66,16 @@ def series_figure(shown: View, caption: str) -> Figure:
     """A figure with a row a cell: its series on the left, its histogram on the right, on the same value axis.
 
     Where there are more packets than columns of ink, each column spans the smallest to the largest value
-    in it, so that no extreme is lost. Triangles at the upper edge are lost packets.
+    in it, so that no extreme is lost. Triangles at the upper edge are lost packets, letters anomalies, a few of them.
     """
     count = max(len(shown.traces), 1)
     apart = _LEFT_IN + 0.18 + 0.2
     beside = all(_name_in(trace) + _figures_in(trace) <= _WIDTH_IN - apart for trace in shown.traces)
     title_in = _TITLE_IN + (0 if beside else _TITLE_LINE_IN)
-    height = _HEAD_IN + _FOOT_IN + count * (_PANEL_IN + title_in)
+    marked = [mark_pictures.placed(trace.marks, shown.span_ns) for trace in shown.traces]
+    key = mark_pictures.key_lines(shown, marked, _WIDTH_IN - 0.32)
+    head = _HEAD_IN + mark_pictures.LINE_IN * len(key)
+    height = head + _FOOT_IN + count * (_PANEL_IN + title_in)
     figure = Figure(figsize=(_WIDTH_IN, height))
     grid = figure.add_gridspec(
         count,
@@ -84,18 +83,20 @@ def series_figure(shown: View, caption: str) -> Figure:
         width_ratios=(3.6, 1),
         left=_LEFT_IN / _WIDTH_IN,
         right=1 - 0.18 / _WIDTH_IN,
-        top=1 - (_HEAD_IN + title_in) / height,
+        top=1 - (head + title_in) / height,
         bottom=_FOOT_IN / height,
         hspace=title_in / _PANEL_IN,
         wspace=0.05,
     )
     _head(figure, shown, caption, height)
+    mark_pictures.draw_key(figure, key, 0.16 / _WIDTH_IN, _KEY_IN, height)
     counts = [histogram(trace.value_ns, shown.edges_ns).count for trace in shown.traces]
     largest = max((int(count.max()) for count in counts), default=1)
     for number, trace in enumerate(shown.traces):
         left = figure.add_subplot(grid[number, 0])
         right = figure.add_subplot(grid[number, 1])
         _series(left, shown, trace)
+        mark_pictures.draw(left, trace.marks, marked[number])
         _histogram(right, shown, trace, largest)
         above_pt = 0 if beside else _TITLE_LINE_IN * 72
         left.set_title(
@@ -107,12 +108,14 @@ def series_figure(shown: View, caption: str) -> Figure:
         left.tick_params(labelbottom=last)
         right.tick_params(labelbottom=last, labelleft=False)
         if last:
-            left.set_xlabel("launch time after the cell's start [s]")
-            right.set_xlabel("packets per bin (log)")
-    middle = (_FOOT_IN + height - _HEAD_IN - title_in) / 2 / height
+            left.set_xlabel(f"{'due' if shown.thing == 'instant' else 'launch time'} after the cell's start [s]")
+            right.set_xlabel(f"{shown.thing}s per bin (log)")
+    middle = (_FOOT_IN + height - head - title_in) / 2 / height
     figure.text(0.1 / _WIDTH_IN, middle, f"{shown.label} [µs]", rotation=90, va="center", ha="left", color=INK)
     if any(len(trace.lost_sequence) for trace in shown.traces):
-        lost = Line2D([], [], linestyle="none", marker="v", markersize=5, color=LOST_COLOUR, label="lost packet")
+        lost = Line2D(
+            [], [], linestyle="none", marker="v", markersize=5, color=LOST_COLOUR, label=f"lost {shown.thing}"
+        )
         figure.legend(
             handles=[lost],
             loc="upper right",
@@ -154,8 +157,8 @@ def ccdf_figure(shown: View, caption: str) -> Figure:
     axes.yaxis.set_major_locator(LogLocator(numticks=20))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(_share_text))
-    axes.set_xlabel(f"{shown.label} [µs]")
-    axes.set_ylabel("share of packets at or above")
+    axes.set_xlabel(f"{shown.label} [{', '.join(filter(None, ('µs', shown.axis.told())))}]")
+    axes.set_ylabel(f"share of {shown.thing}s at or above")
     _draw_legend(figure, legend, below)
     return figure
 
@@ -164,7 +167,7 @@ def _series(axes: Axes, shown: View, trace: Trace) -> None:
     colour = COLOURS[trace.look.colour]
     at = trace.at_ns(trace.sequence)
     if len(at) > _COLUMNS:
-        filled = binned(at, trace.value_ns, _COLUMNS, span_tai_ns=shown.span_ns).drop_nulls()
+        filled = binned(at, trace.value_ns, _COLUMNS, span_tai_ns=shown.span_ns)
         middle = (shown.span_ns[1] - shown.span_ns[0]) / _COLUMNS / 2
         ends = np.empty((2 * len(filled), 2))
         ends[:, 0] = np.repeat((filled["at_tai_ns"].to_numpy() + middle) / 1e9, 2)
@@ -236,8 +239,7 @@ def _value_axis(axes: Axes, shown: View, which: str) -> None:
     elif shown.axis.kind == "asinh":
         linear = shown.axis.linear_ns / 1000
         scale("asinh", linear_width=linear)
-        powers = 10.0 ** np.arange(np.ceil(np.log10(linear)), np.ceil(np.log10(max(-low, high, linear))) + 1)
-        side.set_major_locator(FixedLocator([*-powers[::-1], 0.0, *powers]))
+        side.set_major_locator(FixedLocator([value / 1000 for value in shown.axis.round_values_ns()]))
         side.set_minor_locator(NullLocator())
     else:
         side.set_major_locator(MaxNLocator(5))
@@ -263,11 +265,12 @@ def _head(figure: Figure, shown: View, caption: str, height: float) -> None:
 def _accuracy(shown: View) -> str:
     """What figures may be off by, of how many packets they are, and how many more are in none."""
     counts = sorted({len(trace.value_ns) for trace in shown.traces})
-    packets = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1]))) if counts else "no"
+    many = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1]))) if counts else "no"
     clocks = f", ± {shown.uncertainty}" if shown.uncertainty else ""
     most = max((unbounded(trace.statistics) for trace in shown.traces), default=0)
     lacking = f", up to {most} more whose clocks nothing bounds" if most else ""
-    return f"figures in µs{clocks} · {packets} packets in each cell{lacking}"
+    axis = f" · axis {told}" if (told := shown.axis.told()) else ""
+    return f"figures in µs{clocks} · {many} {shown.thing}s in each cell{lacking}{axis}"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from latlab.analysis.words import duration
+from latlab.analysis.words import duration, minus
 from latlab.report import rows
 from latlab.report.places import cell_title
 
@@ -27,51 +27,60 @@ HEADINGS = (
 
 @dataclass(frozen=True)
 class PtpRow:
-    """One port of one cell, in words. unlocked: empty where it always was locked. apart: whether readings differ."""
+    """One port of one cell, in words. locked: it was all the time. apart: whether readings differ."""
 
     cell: str
     repeat: int
     port: str
     state: str
-    grandmaster: str
-    offset: str
-    path_delay: str
-    frequency: str
-    unlocked: str
-    checked: str
-    apart: bool
+    grandmaster: str = ""
+    offset: str = ""
+    path_delay: str = ""
+    frequency: str = ""
+    unlocked: str = ""
+    checked: str = ""
+    locked: bool = True
+    apart: bool = False
 
     @property
     def texts(self) -> Sequence[str]:
         """In the order of HEADINGS."""
         said = self.state, self.grandmaster, self.offset, self.path_delay, self.frequency
-        return (self.cell, str(self.repeat), self.port, *said, self.unlocked or "never", self.checked)
+        return (self.cell, str(self.repeat), self.port, *said, self.unlocked, self.checked)
 
     @property
     def bad(self) -> Sequence[str]:
         """Those of its texts that tell of something wrong."""
-        return [text for text, wrong in ((self.unlocked, self.unlocked), (self.checked, self.apart)) if wrong]
+        return [text for text, wrong in ((self.unlocked, not self.locked), (self.checked, self.apart)) if wrong]
 
 
 def ptp_rows(result: Mapping[str, Any]) -> Iterator[PtpRow]:
     """A row for each port of PTP's, in the order of the summary."""
     for cell in rows.ordered_cells(result):
         for port in cell.get("ptp", []):
-            yield PtpRow(
-                cell=cell_title(cell),
-                repeat=cell["repeat"],
-                port=f"{port['port']}, {port['role']}, {port['timestamps']} timestamps",
-                state=", ".join(port["states"]),
-                grandmaster=", ".join(port["grandmasters"]) or "not announced",
-                offset=_spread(port["offset_ns"]),
-                path_delay=duration(port["path_delay_ns"]["p50"]) if port["path_delay_ns"] else "",
-                frequency="not turned"
-                if port["free_running"] and port["timestamps"] == "software"
-                else _frequency(port["frequency_ppb"]),
-                unlocked="; ".join(map(_spell, port["unlocked"])),
-                checked=_checked(port["checked"]),
-                apart=bool(port["checked"] and port["checked"]["apart"]),
-            )
+            yield _row(cell, port)
+
+
+def _row(cell: Mapping[str, Any], port: Mapping[str, Any]) -> PtpRow:
+    role = port["role"]
+    if role == "observed" and port.get("acts_as"):
+        role = f"observed {port['acts_as']}"
+    named = cell_title(cell), cell["repeat"], f"{port['port']}, {role}, {port['timestamps']} timestamps"
+    if port.get("absent"):
+        return PtpRow(*named, f"not started: {port['absent']}")
+    turned = not port["free_running"] or port["timestamps"] == "hardware"
+    return PtpRow(
+        *named,
+        ", ".join(port["states"]),
+        grandmaster=", ".join(port["grandmasters"]) or "not announced",
+        offset=_spread(port["offset_ns"]),
+        path_delay=duration(port["path_delay_ns"]["p50"]) if port["path_delay_ns"] else "",
+        frequency=_frequency(port["frequency_ppb"]) if turned else "not turned",
+        unlocked="; ".join(map(_spell, port["unlocked"])) or "never",
+        checked=_checked(port["checked"]),
+        locked=not port["unlocked"],
+        apart=bool(port["checked"] and port["checked"]["apart"]),
+    )
 
 
 def _spread(offset: Mapping[str, Any] | None) -> str:
@@ -81,7 +90,7 @@ def _spread(offset: Mapping[str, Any] | None) -> str:
 
 
 def _frequency(found: Mapping[str, Any] | None) -> str:
-    return f"{found['min']:+.0f} to {found['max']:+.0f} ppb" if found else ""
+    return " to ".join(minus(f"{found[end]:+.0f}") for end in ("min", "max")) + " ppb" if found else ""
 
 
 def _spell(spell: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from latlab.analysis.pooled import Pooled, pooled
 from latlab.report.palette import Look
 from latlab.report.rows import Row, Summary
 from latlab.report.text import microseconds
@@ -28,6 +29,7 @@ class Spread:
 
     figures: of each of FIGURES, ns, the repetitions' values in ascending order; empty where one has no such value.
     within_ns: the median of the repetitions' standard deviations. between_ns: the standard deviation of their means.
+    together: all their packets as one sample; None where nothing of the kind was kept.
     """
 
     labels: tuple[str, ...]
@@ -36,6 +38,7 @@ class Spread:
     figures: Mapping[str, tuple[int, ...]]
     within_ns: float
     between_ns: float
+    together: Pooled | None
 
     def text(self, figure: str) -> str:
         """The least, the middle and the greatest: "812.0 … 845.0 … 901.0", µs; of two both; blank where one has none.
@@ -84,11 +87,14 @@ def spreads(table: Summary) -> tuple[Spread, ...]:
 
 @dataclass(frozen=True)
 class Strips:
-    """One metric of one stream drawn: what the axis begins and ends with, in µs, and slug → its repetitions' strips."""
+    """One metric of one stream drawn: what the axis begins and ends with, in µs, its histogram's edges, and slug → its
+    repetitions' strips.
+    """
 
     low: str
     high: str
     kind: str
+    edges_ns: NDArray[np.int64]
     of: Mapping[str, tuple[Strip, ...]]
 
 
@@ -99,7 +105,8 @@ def drawn(shown: View) -> Strips:
         if len(trace.value_ns):
             found.setdefault(trace.slug, []).append(_strip(shown, trace))
     low, high = microseconds(int(shown.edges_ns[0])), microseconds(int(shown.edges_ns[-1]))
-    return Strips(low, high, shown.axis.kind, {slug: tuple(strips) for slug, strips in found.items()})
+    strips_of = {slug: tuple(strips) for slug, strips in found.items()}
+    return Strips(low, high, shown.axis.kind, shown.edges_ns, strips_of)
 
 
 def _spread(table: Summary, rows: Sequence[Row]) -> Spread:
@@ -113,6 +120,7 @@ def _spread(table: Summary, rows: Sequence[Row]) -> Spread:
         figures={name: () if None in values else tuple(sorted(values)) for name, values in figures.items()},
         within_ns=median(one["stddev"] for one in found),
         between_ns=pstdev([one["mean"] for one in found], fmean(one["mean"] for one in found)),
+        together=pooled(found),
     )
 
 

@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from latlab.analysis.accept import evaluate
 from latlab.analysis.alike import largest_difference
+from latlab.analysis.cell_anomalies import Beside, cell_anomalies
+from latlab.analysis.chosen_windows import Chosen
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.ptp import ptp_document
 from latlab.analysis.summary import result_document, summarise_cell, with_reasons
-from latlab.analysis.trust import judge
-from latlab.data.packets import build_packets, is_joined, read_findings
+from latlab.analysis.trust import judge, without_waived
+from latlab.data.packets import is_joined, read_findings, whole_packets
 from latlab.data.ptp_series import read_ptp
 from latlab.data.run_folder import CellFolder, RunFolder
-from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, LatlabError, UsageError
+from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, LabError, LatlabError, UsageError
+from latlab.report.beside import beside
+from latlab.report.classes import classes_table, write_classes
+from latlab.report.comparison.cells import comparisons_document
 from latlab.report.gates import scenario_ports
+from latlab.report.imported import imported_result
+from latlab.report.probes import with_tools
+from latlab.report.synthetic import made_not_measured
 from latlab.report.testbed import with_test_bed
+from latlab.report.thresholds import gathered_waived, thresholds_document, thresholds_of, turned_off
+from latlab.report.traces import with_traces
 from latlab.report.unmeasured import UNAVAILABLE
-from latlab.scenario import Loaded, Scenario, cells, load_scenario
+from latlab.report.windows import chosen_in, refuse_wrong
+from latlab.scenario import Loaded, Scenario, Trust, cells, load_scenario
+from latlab.scenario.document import read_yaml
+from latlab.scenario.load import read_text
 
 _FAILED = frozenset({"failed", "interrupted", "not run"})
 _WHAT_ENDED_IT = {
@@ -29,11 +44,12 @@ _WHAT_ENDED_IT = {
 }
 
 
-def make_result(folder: RunFolder) -> dict[str, Any]:
+def make_result(folder: RunFolder, later: Sequence[Chosen] = ()) -> dict[str, Any]:
     """The result document, which has been written to result.json.
 
     Cells that were cut short are summarised as far as their recordings go; those without any, and those the run
-    never came to, are listed with their reason. UsageError: the run is still being measured.
+    never came to, are listed with their reason. later: windows that are chosen beside the scenario's. UsageError: the
+    run is still being measured, or has nothing in such a window.
     """
     if folder.is_live():
         raise UsageError(
@@ -41,17 +57,22 @@ def make_result(folder: RunFolder) -> dict[str, Any]:
             where=folder.id,
             remedy="wait for its end, or end it: it reports what it has measured",
         )
-    loaded = _scenario(folder.scenario_path)
+    refuse_wrong(later, [cell.cell() for cell in folder.cells()])
+    loaded = read_scenario(folder.scenario_path)
     limits = {limit.path: limit.limit for limit in loaded.scenario.limits()} if loaded else {}
     # Rows in the scenario's order, whatever the order they ran in.
     labels = {cell.slug: cell.label for cell in cells(loaded)} if loaded else {}
     slugs = list(labels)
     scenarios = {cell.slug: cell.scenario for cell in cells(loaded)} if loaded else {}
-    documents = [cell_result(cell, scenarios.get(cell.slug)) for cell in folder.cells()] + _not_run(folder, labels)
+    trust = loaded.scenario.trust if loaded else _noted_trust(folder.run())
+    documents = [cell_result(cell, scenarios.get(cell.slug), trust, later) for cell in folder.cells()]
+    documents += _not_run(folder, labels)
     documents.sort(
         key=lambda document: (slugs.index(document["slug"]) if document["slug"] in slugs else -1, document["repeat"])
     )
-    result = judged_result(folder.run(), documents, limits)
+    result = judged_result(folder.run(), documents, limits, _absent(loaded, scenarios))
+    result["thresholds"] = thresholds_document(trust)
+    result["turned_off"] = turned_off(trust, result["waived"])
     result["published"] = [one.model_dump() for one in loaded.scenario.published] if loaded else []
     if folder.run().get("check_repeat"):
         result["repeats"] = list(_differences(folder))
@@ -73,35 +94,78 @@ def _differences(folder: RunFolder) -> Iterator[dict[str, Any]]:
             yield {"slug": slug, "repetitions": len(repetitions)} | found
 
 
+def _absent(loaded: Loaded | None, scenarios: Mapping[str, Scenario]) -> dict[str, set[str]]:
+    """{cell's slug: the probes of the scenario that it does not run}."""
+    every = set(loaded.scenario.probes) if loaded else set()
+    return {slug: every - set(scenario.probes) for slug, scenario in scenarios.items()}
+
+
 def judged_result(
-    run: Mapping[str, Any], documents: Sequence[Mapping[str, Any]], limits: Mapping[str, int]
+    run: Mapping[str, Any],
+    documents: Sequence[Mapping[str, Any]],
+    limits: Mapping[str, int],
+    absent: Mapping[str, Collection[str]] | None = None,
 ) -> dict[str, Any]:
-    """The result document of these cells' documents. What this machine cannot build breaks no limit."""
+    """The result document of these cells' documents. What this machine cannot build breaks no limit.
+
+    absent: {cell's slug: probes that it does not run, of which limits say nothing there}.
+    """
     built = [document for document in documents if document["status"] != UNAVAILABLE]
-    return result_document(run, documents) | {"accept": evaluate(limits, built)}
+    kept = [{key: value for key, value in document.items() if key != "waived"} for document in documents]
+    result = result_document(run, kept)
+    compared = {"comparisons": comparisons_document(result)}
+    return result | {"accept": evaluate(limits, built, absent), "waived": gathered_waived(documents)} | compared
 
 
-def cell_result(folder: CellFolder, scenario: Scenario | None = None) -> dict[str, Any]:
-    """One cell's part of the result document, its packet table built if it was not yet.
+def cell_result(
+    folder: CellFolder,
+    scenario: Scenario | None = None,
+    trust: Trust | None = None,
+    later: Sequence[Chosen] = (),
+) -> dict[str, Any]:
+    """One cell's part of the result document, its packet table built if it was not yet, and its classes.parquet.
 
-    scenario: the cell's own; without it nothing is said of gates.
+    scenario: the cell's own; without it nothing is said of gates, and it names no windows. trust: where the lines are
+    drawn, and what does not count; without it the defaults. later: windows that are chosen after the fact. `waived` is
+    what rules that are turned off found.
     """
     cell = folder.cell()
-    measured = bool(cell["start_tai_ns"])
-    if measured and not is_joined(folder):
-        build_packets(folder)
-    ports = scenario_ports(scenario) if scenario else ()
-    document = with_test_bed(summarise_cell(cell, folder.packets() if measured else None, ports), cell)
-    document["ptp"] = [ptp_document(series.port, series.rows) for series in read_ptp(folder, cell)]
+    if "imported" in cell:
+        return imported_result(folder, cell)
+    ptp, before, after = list(read_ptp(folder, cell)), folder.facts("before"), folder.facts("after")
+    known = beside(cell, ptp, before, after) if cell["start_tai_ns"] else {}
+    document = with_test_bed(_summarised(folder, cell, scenario, known, later), cell)
+    document["ptp"] = [ptp_document(one.port, one.rows, one.window_ns) for one in ptp]
     evidence = Evidence(
         cell=cell,
         document=document,
         findings=read_findings(folder),
         clocks=folder.clocks(),
-        facts_before=folder.facts("before"),
-        facts_after=folder.facts("after"),
+        facts_before=before,
+        facts_after=after,
+        thresholds=thresholds_of(trust),
     )
-    return with_reasons(document, judge(evidence))
+    counts, waived = without_waived(judge(evidence), trust.off if trust else {})
+    counts = [*made_not_measured(cell), *counts]
+    return with_reasons(document, counts) | {"waived": [one.as_dict() for one in waived]}
+
+
+def _summarised(
+    folder: CellFolder,
+    cell: Mapping[str, Any],
+    scenario: Scenario | None,
+    known: Mapping[str, Beside],
+    later: Sequence[Chosen],
+) -> dict[str, Any]:
+    """The cell's document without what it was measured on and how far it is trusted; its files are written."""
+    if not cell["start_tai_ns"]:
+        return with_tools(summarise_cell(cell, None), cell, None)
+    packets = whole_packets(folder)
+    ports = scenario_ports(scenario) if scenario else ()
+    found = cell_anomalies(cell, packets, ports, known)
+    write_classes(folder, classes_table(cell, packets, found))
+    document = summarise_cell(cell, packets, ports, found, [*chosen_in(scenario), *later])
+    return with_traces(with_tools(document, cell, packets), folder, cell)
 
 
 def _not_run(folder: RunFolder, labels: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -148,12 +212,52 @@ def exit_code(result: Mapping[str, Any], *, strict: bool = False) -> int:
     return EXIT_OK
 
 
-def _scenario(path: Path) -> Loaded | None:
+def _noted_trust(run: Mapping[str, Any]) -> Trust | None:
+    """The scenario's `trust` as run.json has noted it; None where a later version of latlab reads that differently."""
+    try:
+        return Trust.model_validate(run.get("trust") or {})
+    except ValidationError:
+        return None
+
+
+def read_scenario(path: Path) -> Loaded | None:
     """The scenario as it was run; None where a later version of latlab reads it differently.
 
-    The measurement is shown all the same: its order is lost then, and its limits are not evaluated.
+    The measurement is shown all the same: its order is lost then, and its limits are not evaluated (`unread_limits`).
+    LabError: it is there, and no scenario of any version: whoever had limits would be told that none was exceeded.
     """
     try:
         return load_scenario(path)
+    except LatlabError as error:
+        if path.exists() and not isinstance(_plain(path), dict):
+            raise LabError(
+                f"the run's scenario is damaged, and with it the limits that were set: {_first_line(error)}",
+                where=str(path),
+                remedy="put a whole copy of it back; or remove it, and no limit is evaluated",
+            ) from error
+        return None
+
+
+def unread_limits(path: Path) -> str:
+    """What there is to say of a scenario with `accept` that this version does not read; empty of any other."""
+    try:
+        load_scenario(path)
+    except LatlabError as error:
+        found = _plain(path)
+        if isinstance(found, dict) and found.get("accept"):
+            return f"no limit of `accept` was evaluated: this latlab does not read the scenario: {_first_line(error)}"
+    return ""
+
+
+def _plain(path: Path) -> Any:
+    """The plain data of a YAML file; None where it has none, or cannot be read."""
+    try:
+        return read_yaml(read_text(path)).data
     except LatlabError:
         return None
+
+
+def _first_line(error: LatlabError) -> str:
+    """The first of the mistakes: below the line that counts them."""
+    lines = str(error).splitlines()
+    return lines[min(1, len(lines) - 1)]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
-from latlab.analysis.counts import counted
-from latlab.analysis.metrics import METRICS_BY_NAME
+from latlab.analysis.counts import counted, nothing_arrived
+from latlab.analysis.metrics import METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
+from latlab.analysis.way import interval_name
 from latlab.report.places import cell_name, dimension_keys, dimension_text, short_headings
+from latlab.report.probes import notes
 from latlab.report.testbed import ONE_CLOCK, label_text
 from latlab.report.text import bound, microseconds, whole
 
@@ -22,8 +24,13 @@ class Column:
     is_time: bool
 
     def text(self, statistics: Mapping[str, Any]) -> str:
-        """The value as written in a table: µs with one decimal, or digits; blank where it is null."""
+        """The value as written in a table: µs with one decimal, or digits; blank where it is null.
+
+        What is known only of each stretch of time by itself is the least and the greatest of these, as "98.6…100.8".
+        """
         value = statistics.get(self.key)
+        if value is None and (each := (statistics.get("intervals") or {}).get(self.key)):
+            return "…".join(dict.fromkeys(map(microseconds, each)))
         return microseconds(value) if self.is_time else whole(value)
 
 
@@ -44,6 +51,9 @@ COUNTS = (Column("n", "n", False), Column("lost", "lost", False))
 COLUMNS = MOMENTS + PERCENTILES + COUNTS
 
 
+IMPORTED = "imported"
+"""The label of what another program measured."""
+
 UNUSUAL_COUNTS = (
     "unsent",
     "send_errors",
@@ -57,15 +67,21 @@ UNUSUAL_COUNTS = (
     "launch_moved",
     "launch_silent",
     "unsent_late",
+    "unanswered",
 )
 """The counts of a stream that are 0 where every packet was sent and received once."""
+
+
+NOTHING_ARRIVED: Final = "nothing arrived"
+NO_TIMESTAMPS: Final = "no such timestamps"
 
 
 @dataclass(frozen=True)
 class Row:
     """One cell's repeat and stream. `statistics` is None where it has no such timestamps.
 
-    clock: where the figures' ± is known from, as in the result: one clock where both timestamps are one host's.
+    clock: where the figures' ± is known from, as in the result: one clock where both timestamps are one host's; for
+    imported figures what it is of, as `bins and digits`.
     """
 
     dimensions: tuple[str, ...]
@@ -81,19 +97,36 @@ class Row:
     @property
     def uncertainty(self) -> str:
         """By how many µs, ±, the clocks may make it wrong; "unknown" without a bound."""
-        return bound(self.statistics["uncertainty_ns"]) if self.statistics else ""
+        return bound(self.measured["uncertainty_ns"]) if self.measured else ""
 
     @property
     def crosses_clocks(self) -> bool:
         """Whether its figures are between two clocks: those of one clock, or one kernel, are off by nothing."""
-        return self.statistics is not None and self.statistics["uncertainty_ns"] != 0
+        return self.measured is not None and self.measured["uncertainty_ns"] != 0
+
+    @property
+    def measured(self) -> Mapping[str, Any] | None:
+        """Its statistics; None also where no packet arrived, which no two clocks can make wrong."""
+        return None if self.statistics is None or nothing_arrived(self.statistics) else self.statistics
+
+    @property
+    def remark(self) -> str:
+        """What is to be known beside the figures: the verdict, or why there are none."""
+        if self.status != "ok":
+            return self.status
+        if self.statistics is None:
+            return NO_TIMESTAMPS
+        if not nothing_arrived(self.statistics):
+            return self.verdict
+        return ", ".join(filter(None, (self.verdict, f"{NOTHING_ARRIVED}: {self.statistics['lost']} lost")))
 
 
 @dataclass(frozen=True)
 class Summary:
     """One metric's table. `headings` names the leading columns whose values `labels(row)` gives.
 
-    stream: the one it is of, with its ends; empty where rows are of several, and name theirs.
+    stream: the one it is of, with its ends; empty where rows are of several, and name theirs. notes: what has to be
+    known of probes to read their figures, a line each.
     """
 
     metric: str
@@ -102,11 +135,14 @@ class Summary:
     rows: tuple[Row, ...]
     shows_stream: bool
     shows_repeat: bool
+    notes: tuple[str, ...] = ()
 
     @property
     def between(self) -> str:
         """The timestamps subtracted, as "rx_soft − launch"; blank where rows differ."""
-        found = {(row.statistics["to"], row.statistics["from"]) for row in self.rows if row.statistics}
+        arrived = [row.measured for row in self.rows if row.measured]
+        told = arrived or [row.statistics for row in self.rows if row.statistics]
+        found = {(one["to"], one["from"]) for one in told}
         return difference(*found.pop()) if len(found) == 1 else ""
 
     @property
@@ -117,8 +153,12 @@ class Summary:
 
     @property
     def of_what(self) -> str:
-        """Which packets its figures are of."""
-        return "after warm-up" + (" · each repetition by itself" if self.shows_repeat else "")
+        """Which packets its figures are of. What another program measured has no warm-up that is known of."""
+        labels = {row.label for row in self.rows if row.statistics}
+        which = "all that was imported" if labels == {IMPORTED} else "after warm-up"
+        if IMPORTED in labels and len(labels) > 1:
+            which += "; of what was imported all"
+        return which + (" · each repetition by itself" if self.shows_repeat else "")
 
     @property
     def uncertainty(self) -> str:
@@ -150,24 +190,86 @@ class Summary:
 def summaries(result: Mapping[str, Any], metric: str) -> tuple[Summary, ...]:
     """The metric's tables: cells in the order of the matrix, then repeats.
 
-    Where there are several cells and streams, each stream has a table to itself, whose rows compare; else there is
-    one. Cells of which nothing was measured are in none.
+    Where cells have several streams, each stream has a table to itself, whose rows compare. Else there is one: of a
+    single cell, or of cells with a stream each, as one probe beside another. Cells of which nothing was measured are
+    in none.
     """
-    names = stream_names(result)
+    names = tuple(name for name in stream_names(result) if _may_have(result, name, metric))
     keys = dimension_keys(result)
     several = any(cell["repeat"] > 1 for cell in result["cells"])
     repeat = ("repeat",) if several else ()
-    if len(names) > 1 and len({cell["slug"] for cell in result["cells"] if cell["streams"]}) > 1:
-        headings = (*short_headings(keys), *repeat)
-        tables = [
-            Summary(metric, stream_title(result, name), headings, stream_rows(result, name, metric), False, several)
-            for name in names
-        ]
+    together = [sum(name in names for name in cell["streams"]) for cell in result["cells"] if cell["streams"]]
+    if len(names) > 1 and max(together) > 1 and len({cell["slug"] for cell in result["cells"] if cell["streams"]}) > 1:
+        tables = []
+        for name in names:
+            headings, rows = _told_apart(keys, stream_rows(result, name, metric))
+            tables.append(_summary(result, metric, stream_title(result, name), (*headings, *repeat), rows, several))
     else:
-        headings = (*short_headings(keys), *(("stream",) if len(names) > 1 else ()), *repeat)
-        rows = tuple(row for name in names for row in stream_rows(result, name, metric))
-        tables = [Summary(metric, "", headings, rows, len(names) > 1, several)]
+        by_name = {name: stream_rows(result, name, metric) for name in names}
+        order = [cell["slug"] for cell in ordered_cells(result)]
+        every = sorted((row for found in by_name.values() for row in found), key=lambda row: order.index(row.slug))
+        headings, rows = _told_apart(keys, every)
+        shows_stream = len(names) > 1 and any(row.stream not in row.dimensions for row in rows)
+        headings = (*headings, *(("stream",) if shows_stream else ()), *repeat)
+        tables = [_summary(result, metric, "", headings, rows, several, shows_stream=shows_stream)]
     return tuple(table for table in tables if any(row.statistics for row in table.rows))
+
+
+def _told_apart(keys: Sequence[str], rows: Sequence[Row]) -> tuple[tuple[str, ...], tuple[Row, ...]]:
+    """The headings of those of the matrix's keys that any of the rows has, and the rows with these dimensions only.
+
+    Keys of one thing of different streams or probes, of which no row has two, are one column: `probes.a.size` and
+    `probes.b.size` are the size of each row's own.
+    """
+    columns: dict[tuple[str, ...], list[int]] = {}
+    for place, key in enumerate(keys):
+        if any(row.dimensions[place] for row in rows):
+            kind, *rest = key.split(".")
+            of_each = kind in ("streams", "probes") and len(rest) > 1
+            columns.setdefault((kind, *rest[1:]) if of_each else (key,), []).append(place)
+    kept: list[tuple[str, list[int]]] = []
+    for places in columns.values():
+        if all(sum(row.dimensions[place] != "" for place in places) <= 1 for row in rows):
+            kept.append((keys[places[0]], places))
+        else:
+            kept += [(keys[place], [place]) for place in places]
+    values = (tuple("".join(row.dimensions[place] for place in places) for _, places in kept) for row in rows)
+    return short_headings([key for key, _ in kept]), tuple(
+        replace(row, dimensions=own) for row, own in zip(rows, values, strict=True)
+    )
+
+
+def _may_have(result: Mapping[str, Any], name: str, metric: str) -> bool:
+    """Whether a stream could have the metric: a probe as a whole has round trips, and its legs have latencies."""
+    blocks = [cell["streams"][name] for cell in result["cells"] if name in cell["streams"]]
+    if any(metric in block["metrics"] for block in blocks):
+        return True
+    if metric in {one.name for one in TIMER_METRICS} or any("timer" in block for block in blocks):
+        return False  # a timer whose interrupts are not told of has no parts
+    is_whole = any(block.get("probe") and block["probe"]["leg"] is None for block in blocks)
+    of_wholes = metric in {one.name for one in PROBE_METRICS}
+    return is_whole == of_wholes
+
+
+def _summary(
+    result: Mapping[str, Any],
+    metric: str,
+    stream: str,
+    headings: tuple[str, ...],
+    rows: tuple[Row, ...],
+    shows_repeat: bool,
+    *,
+    shows_stream: bool = False,
+) -> Summary:
+    """One table, with what is to be said of the probes that have figures in it."""
+    measured = {(row.slug, row.repeat, row.stream) for row in rows if row.statistics}
+    blocks = (
+        (name, block)
+        for cell in ordered_cells(result)
+        for name, block in cell["streams"].items()
+        if (cell["slug"], cell["repeat"], name) in measured
+    )
+    return Summary(metric, stream, headings, rows, shows_stream, shows_repeat, notes(blocks))
 
 
 def stream_rows(result: Mapping[str, Any], stream: str, metric: str) -> tuple[Row, ...]:
@@ -183,7 +285,7 @@ def largest_uncertainty(rows: Sequence[Row]) -> str:
 
 def _uncertainty(rows: Sequence[Row], told: Callable[[Sequence[int]], str]) -> str:
     """The bounds that are known, in ns, as `told` writes them, with where they are from and whether some are not."""
-    bounds = [row.statistics["uncertainty_ns"] for row in rows if row.statistics]
+    bounds = [row.measured["uncertainty_ns"] for row in rows if row.measured]
     known = [ns for ns in bounds if ns is not None]
     if not known:
         return bound(None) if bounds else ""
@@ -197,14 +299,19 @@ def _ends(known: Sequence[int]) -> str:
 
 
 def _clocks(rows: Sequence[Row]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(row.clock for row in rows if row.statistics and row.clock))
+    return tuple(dict.fromkeys(row.clock for row in rows if row.measured and row.clock))
 
 
 def stream_title(result: Mapping[str, Any], name: str) -> str:
-    """A stream's name with its ends: "down, sensor → vm1"."""
+    """A stream's name with its ends: "down, sensor → vm1"; a probe's "rr, sensor ⇄ vm1"; a timer's "irq, vm1"."""
     found = (cell["streams"][name] for cell in result["cells"] if name in cell["streams"])
-    ends = next(((block["talker"], block["listener"]) for block in found if block.get("talker")), None)
-    return f"{name}, {ends[0]} → {ends[1]}" if ends else name
+    block = next((block for block in found if block.get("talker")), None)
+    if block is None:
+        return name
+    if block["talker"] == block["listener"]:
+        return f"{name}, {block['talker']}"
+    way = "⇄" if block.get("probe") and block["probe"]["leg"] is None else "→"
+    return f"{name}, {block['talker']} {way} {block['listener']}"
 
 
 def sourced(figure: str, source: str | None) -> str:
@@ -248,11 +355,17 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
             words = counted({kind: count for kind, count in found.items() if kind != "empty_wakeups"})
             said += [f"listener {host}: {words}"] if words else []
         for stream, block in cell["streams"].items():
-            counts = {kind: block["counts"].get(kind, 0) for kind in UNUSUAL_COUNTS}
-            said += [f"stream {stream}: {words}"] if (words := counted(counts)) else []
+            counts = {kind: block["counts"].get(kind, 0) for kind in (*UNUSUAL_COUNTS, "late")}
+            whose = "probe" if block.get("probe") and block["probe"]["leg"] is None else "stream"
+            said += [f"{whose} {stream}: {words}"] if (words := counted(counts)) else []
         if said:
             lines.append(f"{cell_name(result, cell)}: {'; '.join(said)}")
     return lines
+
+
+def counted_title(result: Mapping[str, Any]) -> str:
+    """What stands over `remarks`: imports have no warm-up."""
+    return "Counted" if all("imported" in cell for cell in result["cells"]) else "Counted, warm-up included"
 
 
 def worst_lines(result: Mapping[str, Any], metric: str) -> list[str]:
@@ -276,39 +389,34 @@ def _worst(result: Mapping[str, Any], metric: str) -> Iterator[tuple[str, int, s
         for stream, block in cell["streams"].items():
             figures = block["metrics"].get(metric, {})
             if worst := figures.get("worst"):
-                intervals = " + ".join(f"{_interval_name(one)} {microseconds(one['ns'])}" for one in worst["intervals"])
+                intervals = " + ".join(
+                    f"{interval_name(one['from'], one['to'])} {microseconds(one['ns'])}" for one in worst["intervals"]
+                )
                 name = cell_name(result, cell) + (f", {stream}" if several else "")
-                line = f"{name}: max {microseconds(figures['max'])} is packet {worst['sequence']}: {intervals}"
+                line = f"{name}: max {microseconds(figures['max'])} is {thing(block)} {worst['sequence']}: {intervals}"
                 yield stream, figures["max"], line
 
 
-_INTERVAL_NAMES = {
-    ("launch", "wake"): "wake-up",
-    ("wake", "submit"): "prepare",
-    ("submit", "tx_sched"): "socket",
-    ("tx_sched", "tx_soft"): "qdisc",
-    ("tx_soft", "tx_hard"): "sending NIC",
-    ("tx_soft", "rx_soft"): "path",
-    ("tx_hard", "rx_hard"): "path",
-    ("rx_soft", "rx_user"): "delivery",
-    ("rx_hard", "rx_user"): "delivery",
-}
-
-
-def _interval_name(interval: Mapping[str, Any]) -> str:
-    """What happens between two timestamps in a word; their names where one between them is missing."""
-    between = (interval["from"], interval["to"])
-    return _INTERVAL_NAMES.get(between) or f"{between[0]} → {between[1]}"
+def thing(block: Mapping[str, Any]) -> str:
+    """What one value of a stream's figures is of: "packet", or a timer's "instant"."""
+    return "instant" if "timer" in block else "packet"
 
 
 def difference(end: str, begin: str) -> str:
-    """Two timestamps subtracted, as "rx_soft − launch", in brackets what is a formula itself."""
+    """Two timestamps subtracted, as "rx_soft − launch", in brackets what is a formula itself.
+
+    Without a `begin` the `end` is a formula, and stands as it is.
+    """
+    if not begin:
+        return end
     return f"{end} − ({begin})" if " " in begin else f"{end} − {begin}"
 
 
 def _row(cell: Mapping[str, Any], stream: str, metric: str, keys: Sequence[str]) -> Row:
     block = cell["streams"][stream]
     known = METRICS_BY_NAME.get(metric)
+    statistics = block["metrics"].get(metric)
+    clock = block.get("clock") if known is None or known.crosses_hosts else ONE_CLOCK
     return Row(
         tuple(dimension_text(cell["cell"][key]) if key in cell["cell"] else "" for key in keys),
         cell["slug"],
@@ -317,6 +425,6 @@ def _row(cell: Mapping[str, Any], stream: str, metric: str, keys: Sequence[str])
         cell["status"],
         cell.get("verdict") or "",
         label_text(cell),
-        block.get("clock") if known is None or known.crosses_hosts else ONE_CLOCK,
-        block["metrics"].get(metric),
+        (statistics or {}).get("uncertainty_of", clock),
+        statistics,
     )

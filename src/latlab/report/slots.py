@@ -33,6 +33,11 @@ class SlotRow:
         numbers = str(self.repeat), self.stream, str(self.traffic_class)
         return (self.cell, *numbers, self.promised, self.left, self.missed or "none", self.in_slot)
 
+    @property
+    def bad(self) -> Sequence[str]:
+        """Those of its texts that tell of something wrong."""
+        return [self.missed] if self.missed else []
+
 
 def slot_rows(result: Mapping[str, Any]) -> Iterator[SlotRow]:
     """A row for each stream that has gates, in the order of the summary."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -13,12 +13,28 @@ from rich.text import Text
 
 from latlab.analysis.accept import EXCEEDED
 from latlab.analysis.counts import counted
-from latlab.report import ptp, repeats, rows, slots, text, unmeasured
+from latlab.analysis.metrics import TIMER_METRICS
+from latlab.report import (
+    anomalies,
+    intervals,
+    loads,
+    ptp,
+    repeats,
+    rows,
+    slots,
+    text,
+    timers,
+    traces,
+    unmeasured,
+    where,
+)
+from latlab.report.comparison.page import ComparedMetric, compared_metrics
 from latlab.report.places import cell_title
 from latlab.report.published import PublishedTable, published_tables
 from latlab.report.reasons import Reason, grouped_reasons
 from latlab.report.rows import Column, Summary
 from latlab.report.testbed import label_reasons, label_text
+from latlab.report.thresholds import stated
 
 DEFAULT_METRICS = ("latency", "latency_user")
 _VERDICT_STYLE = {"trusted": "bold green", "suspect": "bold yellow", "untrusted": "bold red"}
@@ -26,25 +42,46 @@ _NARROW = (rows.MOMENTS + rows.COUNTS, rows.PERCENTILES)
 _WORST_LINES = 8
 """How many lines about slowest packets one metric may have: with more, each stream has one."""
 
+_DIFFERENCES = 8
+"""How many differences between cells one metric may tell of."""
+
 _FOUND_LINES = 4
 """How many lines one reason may have for what differs from place to place; all of them are on the page."""
+
+
+_WAITED = ("wakeup", *(metric.name for metric in TIMER_METRICS))
+"""Of timers: the whole, and its parts."""
 
 
 def default_metrics(result: Mapping[str, Any]) -> tuple[str, ...]:
     """The metrics that are shown unless others are asked for: those with published figures beside them, too."""
     published = (one["metric"] for one in result.get("published", []))
-    return tuple(dict.fromkeys((*DEFAULT_METRICS, *published)))
+    first = ("round_trip",) if any("probe" in block and not timers.waits(block) for block in _blocks(result)) else ()
+    waited = _WAITED if timers.any_waits(result) else ()
+    return tuple(dict.fromkeys((*first, *DEFAULT_METRICS, *waited, *published)))
 
 
-def print_result(result: Mapping[str, Any], console: Console, metrics: Sequence[str] = DEFAULT_METRICS) -> None:
+def _blocks(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    return (block for cell in result["cells"] for block in cell["streams"].values())
+
+
+def print_result(
+    result: Mapping[str, Any], console: Console, metrics: Sequence[str] = DEFAULT_METRICS, *, where: bool = False
+) -> None:
     """Nothing; the whole result is printed: summaries, what has none, remarks, loads, limits, and last the verdict.
 
-    A console without a terminal gets plain text: rich leaves out every colour code there.
+    where: tell where the time went of every cell, not only of few. A console without a terminal gets plain text: rich
+    leaves out every colour code there.
     """
     for part in (
         *summary_tables(result, metrics),
+        *comparison_lines(result),
+        *where_tables(result, every=where),
         *unmeasured_tables(result),
         *remark_lines(result),
+        *anomaly_tables(result),
+        *timer_tables(result),
+        *trace_tables(result),
         *gate_tables(result),
         *ptp_tables(result),
         *load_tables(result),
@@ -57,8 +94,8 @@ def print_result(result: Mapping[str, Any], console: Console, metrics: Sequence[
 
 
 def summary_tables(result: Mapping[str, Any], metrics: Sequence[str] = DEFAULT_METRICS) -> list[RenderableType]:
-    """Each metric's tables, in µs: cells × repeats down, statistics across, blank where null; then how far repetitions
-    differ, and where the slowest packets lost their time.
+    """Each metric's tables, in µs: cells × repeats down, statistics across, blank where null; then what others
+    published, their intervals, how far repetitions differ, and where the slowest packets lost their time.
 
     A metric that no stream has gets no table. Where the terminal is too narrow for all columns, the
     percentiles stand in a second table below.
@@ -70,10 +107,28 @@ def summary_tables(result: Mapping[str, Any], metrics: Sequence[str] = DEFAULT_M
             continue
         tables = rows.summaries(result, name)
         parts += [_Summary(result, table) for table in tables]
+        parts += [_published(table) for table in published_tables(result, name)]
+        parts += _intervals(result, name)
         parts += [_Spreads(result, table) for table in tables if repeats.spreads(table)]
         parts += _worst(result, name)
-        parts += [_published(table) for table in published_tables(result, name)]
     return parts
+
+
+def _intervals(result: Mapping[str, Any], metric: str) -> list[RenderableType]:
+    """A table of the 95 % intervals that n supports, and why it does not support others; none without any."""
+    found = intervals.intervals(result, metric)
+    if found is None:
+        return []
+    headings, shown = found.filled()
+    if len(headings) == intervals.NAMES + 1:
+        return [Text(f"{metric}: {line}") for line in found.notes()]
+    table = _table()
+    for number, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if number < intervals.NAMES else "right", overflow="fold")
+    for row in shown:
+        table.add_row(*_texts(*row))
+    notes = (Text(f"  {line}") for line in found.notes())
+    return [Group(Text(f"{metric}: {intervals.TITLE}", style="bold"), table, *notes)]
 
 
 def _published(found: PublishedTable) -> Group:
@@ -86,16 +141,42 @@ def _published(found: PublishedTable) -> Group:
     return Group(Text(found.title, style="bold"), table)
 
 
+def comparison_lines(result: Mapping[str, Any]) -> list[RenderableType]:
+    """How many differences between cells are shown of each metric, and the first of them; all are on the page."""
+    return [Text("\n".join(_compared(one))) for one in compared_metrics(result)]
+
+
+def _compared(one: ComparedMetric) -> Iterator[str]:
+    yield f"Cells compared, {one.metric}: {one.summary}"
+    shown = one.differences
+    yield from (f"  {line}" for line in shown[:_DIFFERENCES])
+    if len(shown) > _DIFFERENCES:
+        yield f"  and {len(shown) - _DIFFERENCES} more, in the report"
+
+
+def where_tables(result: Mapping[str, Any], *, every: bool = False) -> list[RenderableType]:
+    """Where the time went, a table a cell and stream; without `every` only where they are few."""
+    tables = where.where_tables(result)
+    if not every and not where.is_short(tables):
+        return [Text(f"Where the time went: {len(tables)} tables, with latlab report --where")]
+    return [Group(Text(one.title, style="bold"), _where(one), Text(f"  {one.note}")) for one in tables]
+
+
+def _where(found: where.Where) -> Table:
+    table = _table()
+    for number, heading in enumerate(where.HEADINGS):
+        table.add_column(heading, justify="right" if number else "left", overflow="fold")
+    for row in found.rows:
+        table.add_row(*_texts(*row))
+    return table
+
+
 def unmeasured_tables(result: Mapping[str, Any]) -> list[RenderableType]:
     """The cells that this machine cannot build, with what it lacks, and those that did not run to their end."""
     parts: list[RenderableType] = []
-    if lacking := unmeasured.unavailable(result):
-        table = _table("Not available on this machine")
-        for heading in ("cells", "what is lacking", "where", "how to get it"):
-            table.add_column(heading, overflow="fold")
-        for one in lacking:
-            table.add_row(*_texts("; ".join(one.cells), one.what, one.where, one.remedy))
-        parts.append(table)
+    lacking = (("; ".join(one.cells), one.what, one.where, one.remedy) for one in unmeasured.unavailable(result))
+    headings = ("cells", "what is lacking", "where", "how to get it")
+    parts += _texts_table("Not available on this machine", headings, lacking)
     if broken := unmeasured.unfinished(result):
         lines = ("Not run to the end:", *(f"  {one.text}" for one in broken))
         parts.append(Text("\n".join(lines)))
@@ -105,27 +186,52 @@ def unmeasured_tables(result: Mapping[str, Any]) -> list[RenderableType]:
 def remark_lines(result: Mapping[str, Any]) -> list[RenderableType]:
     """What was refused, lost, duplicated and so on, a line a cell; nothing where all went as it should."""
     found = rows.remarks(result)
-    return [Text("\n".join(("Counted, warm-up included:", *(f"  {line}" for line in found))))] if found else []
+    return [Text("\n".join((f"{rows.counted_title(result)}:", *(f"  {line}" for line in found))))] if found else []
+
+
+def anomaly_tables(result: Mapping[str, Any]) -> list[RenderableType]:
+    """Tables of the anomalies' classes, of what clean windows leave out, and of windows chosen by hand; each if any."""
+    label = label_text(result)
+    classes = (row.texts for row in anomalies.anomaly_rows(result))
+    return [
+        *_texts_table(f"{anomalies.TITLE} · {label}", anomalies.HEADINGS, classes),
+        *_texts_table(
+            f"{anomalies.WINDOW_TITLE} · {label}",
+            anomalies.WINDOW_HEADINGS[:-1],
+            (row.texts[:-1] for row in anomalies.window_rows(result)),
+        ),
+        *map(Text, anomalies.cut_lines(result)),
+        *([Text(f"{uncut}.")] if (uncut := anomalies.uncut_text(result)) else []),
+        *_texts_table(f"{anomalies.CHOSEN_TITLE} · {label}", anomalies.CHOSEN_HEADINGS, anomalies.chosen_rows(result)),
+    ]
 
 
 def gate_tables(result: Mapping[str, Any]) -> list[RenderableType]:
     """One table of the streams that have gates: promised, measured, missed; none where no stream has any."""
-    table = _table(f"{slots.TITLE} · {label_text(result)}")
-    for heading in slots.HEADINGS:
-        table.add_column(heading, overflow="fold")
-    for row in slots.slot_rows(result):
-        table.add_row(*_texts(*row.texts))
-    return [table] if table.row_count else []
+    title = f"{slots.TITLE} · {label_text(result)}"
+    return _texts_table(title, slots.HEADINGS, (row.texts for row in slots.slot_rows(result)))
+
+
+def timer_tables(result: Mapping[str, Any]) -> list[RenderableType]:
+    """One table of the timers: above their thresholds, worst window, told interrupts; none where there is no timer."""
+    title = f"{timers.TITLE} · {label_text(result)}"
+    return _texts_table(title, timers.HEADINGS, (row.texts for row in timers.timer_rows(result)))
+
+
+def trace_tables(result: Mapping[str, Any]) -> list[RenderableType]:
+    """Of listeners that were traced: how their packets woke them, and the intervals on the way; none without any."""
+    label = label_text(result)
+    return [
+        part
+        for table in traces.trace_tables(result)
+        for part in _texts_table(f"{table.title} · {label}", table.headings, table.rows)
+    ]
 
 
 def ptp_tables(result: Mapping[str, Any]) -> list[RenderableType]:
     """One table of PTP's ports; none where there is none."""
-    table = _table(f"{ptp.TITLE} · {label_text(result)}")
-    for heading in ptp.HEADINGS:
-        table.add_column(heading, overflow="fold")
-    for row in ptp.ptp_rows(result):
-        table.add_row(*_texts(*row.texts))
-    return [table] if table.row_count else []
+    title = f"{ptp.TITLE} · {label_text(result)}"
+    return _texts_table(title, ptp.HEADINGS, (row.texts for row in ptp.ptp_rows(result)))
 
 
 def load_tables(result: Mapping[str, Any]) -> list[RenderableType]:
@@ -135,6 +241,7 @@ def load_tables(result: Mapping[str, Any]) -> list[RenderableType]:
         table.add_column(heading, overflow="fold")
     for heading in ("sent", "received", "packets"):
         table.add_column(heading, justify="right")
+    table.add_column("work", overflow="fold")
     for cell in rows.ordered_cells(result):
         for load in cell["loads"]:
             version = f" {load['version']}" if load.get("version") else ""
@@ -143,11 +250,11 @@ def load_tables(result: Mapping[str, Any]) -> list[RenderableType]:
                     cell_title(cell),
                     str(cell["repeat"]),
                     f"{load['name']} ({load['kind']}{version})",
-                    load["from"],
-                    load["to"],
+                    *loads.ends(load),
                     text.rate(load["sent_bps"], "bit/s"),
                     text.rate(load["received_bps"], "bit/s"),
                     text.rate(load["sent_pps"], "/s"),
+                    loads.work(load),
                 )
             )
     return [table] if table.row_count else []
@@ -194,7 +301,8 @@ def verdict(result: Mapping[str, Any]) -> RenderableType:
         f" · {label_text(result)} · {result['scenario']} ({result['run']})",
     )
     labels = (Text(f"  {sentence}") for sentence in label_reasons(result))
-    return Group(head, *labels, *map(_reason, grouped_reasons(result)))
+    judged = (Text(f"  {sentence}") for sentence in stated(result))
+    return Group(head, *labels, *judged, *map(_reason, grouped_reasons(result)))
 
 
 def _reason(reason: Reason) -> Text:
@@ -224,6 +332,7 @@ class _Summary:
     def __rich_console__(self, console: Console, options: Any) -> Iterator[RenderableType]:
         wide = _figures(self._summary, rows.COLUMNS, clocks=True)
         yield Text(self._title, style="bold")
+        yield from map(Text, self._summary.notes)
         if _fits(wide, console, options):
             yield wide
         else:
@@ -273,9 +382,8 @@ def _figures(summary: Summary, columns: Sequence[Column], *, clocks: bool) -> Ta
     for row in summary.rows:
         figures = [column.text(row.statistics) if row.statistics else "" for column in columns]
         figures += [row.uncertainty] if clocks else []
-        remark = row.status if row.status != "ok" else row.verdict if row.statistics else "no such timestamps"
         lacking = counted({"unbounded": rows.unbounded(row.statistics or {})})
-        remarks = filter(None, (remark, lacking, row.label if labels_differ else ""))
+        remarks = filter(None, (row.remark, lacking, row.label if labels_differ else ""))
         table.add_row(*_texts(*summary.labels(row), *figures, ", ".join(remarks)))
     return table
 
@@ -285,7 +393,7 @@ def _worst(result: Mapping[str, Any], metric: str) -> list[RenderableType]:
     if len(lines) > _WORST_LINES:
         lines = [
             *rows.worst_of_streams(result, metric),
-            "(of all cells; each cell's own slowest packet is in the report)",
+            "(of all cells; each cell's own slowest is in the report)",
         ]
     return [Text("\n".join(lines))] if lines else []
 
@@ -306,6 +414,16 @@ def _table(title: str | None = None) -> Table:
         pad_edge=False,
         show_edge=False,
     )
+
+
+def _texts_table(title: str, headings: Iterable[str], rows_of_texts: Iterable[Iterable[str]]) -> list[RenderableType]:
+    """A table of words, or none where it would have no row."""
+    table = _table(title)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows_of_texts:
+        table.add_row(*_texts(*row))
+    return [table] if table.row_count else []
 
 
 def _texts(*values: str) -> list[Text]:

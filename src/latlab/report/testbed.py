@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from latlab.data.clock_offset import find_chain
 from latlab.report.places import Places
+from latlab.report.probes import probe_told
 
 FUNCTIONAL: Final = "functional only"
 EXACT_QEMU: Final = 10
 """The oldest QEMU of which whole runs in virtual time have been seen to repeat without any difference."""
 ONE_CLOCK: Final = "one clock"
-_SHARED: Final = "one kernel"
+ONE_KERNEL: Final = "one kernel"
 ACCELERATIONS: Final = {"kvm": "KVM", "tcg": "software emulation (TCG)"}
 
 
@@ -28,10 +29,13 @@ class Part:
 def with_test_bed(document: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[str, Any]:
     """The cell's part of the result document with what it was measured on, from cell.json.
 
-    Added are `bridges` and `guests`, and to each stream `talker`, `listener` and `clock`. A cell of which nothing was
-    measured has no label: there is nothing that it would be the label of.
+    Added are `bridges` and `guests`, and to each stream `talker`, `listener`, `clock`, and when its schedule began, TAI
+    on the talker's clock, as `start_tai_ns`; `probe` to what is of one. A cell of which nothing was measured has no
+    label: there is nothing that it would be the label of.
     """
     streams = {stream["name"]: stream for stream in cell["streams"]}
+    probes = {one["name"]: {"talker": one["from"], "listener": one["to"]} for one in cell.get("probes", [])}
+    streams |= probes
     return {
         **document,
         "label": document["label"] if document["streams"] else None,
@@ -41,7 +45,12 @@ def with_test_bed(document: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[
             name: {
                 "talker": streams[name]["talker"],
                 "listener": streams[name]["listener"],
-                "clock": clock_source(cell.get("clocks", []), streams[name]["talker"], streams[name]["listener"]),
+                # A probe as a whole has the clock of who asks.
+                "clock": ONE_CLOCK
+                if name in probes
+                else clock_source(cell.get("clocks", []), streams[name]["talker"], streams[name]["listener"]),
+                "start_tai_ns": streams[name].get("start_tai_ns") or cell.get("start_tai_ns"),
+                **probe_told(cell, name),
                 **block,
             }
             for name, block in document["streams"].items()
@@ -63,7 +72,7 @@ def clock_source(clocks: Sequence[Mapping[str, Any]], talker: str, listener: str
     found = dict.fromkeys(
         entry["source"] for edge in chain for entry in clocks if {entry["from"], entry["to"]} == {edge.from_, edge.to}
     )
-    return " + ".join(source for source in found if source != _SHARED) or _SHARED
+    return " + ".join(source for source in found if source != ONE_KERNEL) or ONE_KERNEL
 
 
 def label_text(outcome: Mapping[str, Any]) -> str:
@@ -72,8 +81,8 @@ def label_text(outcome: Mapping[str, Any]) -> str:
 
 
 def label_reasons(result: Mapping[str, Any]) -> list[str]:
-    """Why figures say nothing about speed, a sentence for each label that says so; none where all were measured."""
-    return [*_virtual(result), *_functional(result)]
+    """What a label other than `measured` means here, a sentence for each thing; none where all were measured."""
+    return [*_virtual(result), *_functional(result), *_imported(result)]
 
 
 def _virtual(result: Mapping[str, Any]) -> list[str]:
@@ -178,6 +187,19 @@ def _parts(result: Mapping[str, Any], found: Iterator[tuple[Mapping[str, Any], t
 
 def _document(documents: Mapping[str, Mapping[str, Any]], cell: Mapping[str, Any]) -> Mapping[str, Any]:
     return documents.get(f"{cell['slug']}/r{cell['repeat']}", {})
+
+
+def _imported(result: Mapping[str, Any]) -> Iterator[str]:
+    """What is to be known of imported cells, a sentence each; what holds for several cells once."""
+    said: dict[str, None] = {}
+    for cell in result["cells"]:
+        if found := cell.get("imported"):
+            said[f"imported: measured by {found['tool']}, {found['version']}; its latency: {found['latency']}"] = None
+            if found["clock_bound_ns"] is not None:
+                said[f"told at the import: its clocks differ by {found['clock_bound_ns']} ns at most"] = None
+            said |= dict.fromkeys(f"to know: {note}" for note in found["notes"])
+            said |= dict.fromkeys(f"left out: {one['count']} {one['what']}: {one['why']}" for one in found["left_out"])
+    yield from said
 
 
 def _and(names: Sequence[str]) -> str:

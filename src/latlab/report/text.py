@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from math import ceil
 
-from latlab.analysis.words import duration
+from latlab.analysis.words import duration, minus
 
 _RATE_STEPS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -14,12 +14,13 @@ def microseconds(ns: float | None) -> str:
     """A duration in ns as microseconds with one decimal; blank where there is none."""
     if ns is None:
         return ""
-    return f"{ns / 1000:.1f}"
+    text = f"{ns / 1000:.1f}"
+    return "0.0" if text == "-0.0" else minus(text)
 
 
 def exact(ns: int) -> str:
     """A duration in ns as microseconds, exact and as short as can be: 101000 is "101", 67 is "0.067"."""
-    return f"{Decimal(ns).scaleb(-3).normalize():f}"
+    return minus(f"{Decimal(ns).scaleb(-3).normalize():f}")
 
 
 def bound(ns: int | None) -> str:
@@ -34,7 +35,7 @@ def whole(value: float | None) -> str:
 
 def plain(value: float) -> str:
     """A number of up to six significant digits as on an axis, never as a power of ten: 0.05, 100000, 1000000."""
-    return f"{Decimal(f'{value:.6g}'):f}"
+    return minus(f"{Decimal(f'{value:.6g}'):f}")
 
 
 def short_count(count: float) -> str:
@@ -58,5 +59,5 @@ def limit(path: str, value: float | None) -> str:
     """A limit or what was found, as one would write it: "500 µs", or digits where the path counts packets."""
     if value is None:
         return ""
-    counts = path.split(".")[1] == "counts"
+    counts = "counts" in path.split(".")[1:3]  # of a leg of a probe it is the third part
     return f"{value:.0f}" if counts else duration(value, digits=6)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,25 +11,33 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis.axis import Axis, common_axis
-from latlab.analysis.counts import counted
+from latlab.analysis.counts import counted, nothing_arrived
 from latlab.analysis.losses import lost_sequences
-from latlab.analysis.metrics import METRICS, METRICS_BY_NAME, metric_values
+from latlab.analysis.metrics import METRICS_BY_NAME, PROBE_METRICS, metric_values
+from latlab.analysis.round_trip import filled_launches, round_trips
+from latlab.data.legs import has_schedule
 from latlab.data.run_folder import CellFolder, RunFolder
 from latlab.report import rows
 from latlab.report.legend import Key, Looks
+from latlab.report.marks import Marks, marks_of
 from latlab.report.palette import Look
 from latlab.report.places import cell_name
 from latlab.report.text import bound
 
 _BINS = 80
-_FIRST_METRICS = ("latency", "latency_user")
-METRIC_ORDER = (*_FIRST_METRICS, *(metric.name for metric in METRICS if metric.name not in _FIRST_METRICS))
-"""The metrics in the order a reader wants them: the article's latency first, then the breakdown."""
+_FIRST_METRICS = (*(metric.name for metric in PROBE_METRICS), "latency", "latency_user")
+METRIC_ORDER = (*_FIRST_METRICS, *(name for name in METRICS_BY_NAME if name not in _FIRST_METRICS))
+"""The metrics in the order a reader wants them: round trips, the article's latency, then the breakdown."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """One cell's values of one metric, warm-up left out, by sequence. A lost packet has no value."""
+    """One cell's values of one metric, warm-up left out, by sequence. A lost packet has no value.
+
+    launch_ns: of what has no schedule, int64 by sequence, ns after the cell's start; None: offset + sequence × period.
+    launched: the first and the last sequence after the warm-up, int64 [2], values or none; empty where there is none.
+    marks: what is marked in its series: of what happened on the metric's part of the way.
+    """
 
     name: str
     slug: str
@@ -41,9 +49,14 @@ class Trace:
     lost_sequence: NDArray[np.int64]
     period_ns: int
     offset_ns: int
+    marks: Marks
+    launch_ns: NDArray[np.int64] | None = None
+    launched: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
     def at_ns(self, sequence: NDArray[np.int64]) -> NDArray[np.int64]:
         """The launch times of these sequences in ns after the cell's start."""
+        if self.launch_ns is not None:
+            return self.launch_ns[sequence]
         return self.offset_ns + sequence * self.period_ns
 
     @property
@@ -66,10 +79,12 @@ class View:
     """One metric of one stream. `span_ns`, `axis` and `edges_ns` are common: cells compare by eye.
 
     uncertainty: the largest ± of any cell in µs, with where it is known from. legend: what the cells' looks say.
+    thing: what each value is of, "packet" or a timer's "instant".
     """
 
     stream: str
     metric: str
+    thing: str
     title: str
     label: str
     uncertainty: str
@@ -99,21 +114,20 @@ def view(folder: RunFolder, result: Mapping[str, Any], stream: str, metric: str)
         for cell in cells
     )
     axis = common_axis([trace.value_ns for trace in traces])
-    ends = [trace.at_ns(trace.sequence[[0, -1]]) for trace in traces if len(trace.sequence)]
-    span = (int(min(first for first, _ in ends)), int(max(last for _, last in ends))) if ends else (0, 1)
     label = " or ".join(
         dict.fromkeys(rows.difference(trace.statistics["to"], trace.statistics["from"]) for trace in traces)
     )
     return View(
         stream=stream,
         metric=metric,
+        thing=rows.thing(cells[0]["streams"][stream]),
         title=METRICS_BY_NAME[metric].title,
         label=f"{metric} = {label}",
         uncertainty=rows.largest_uncertainty(rows.stream_rows(result, stream, metric)),
         legend=looks.legend(cells),
         traces=traces,
         axis=axis,
-        span_ns=span,
+        span_ns=_span_ns(traces),
         edges_ns=axis.edges(_BINS),
     )
 
@@ -122,13 +136,26 @@ _HEADLINE = frozenset({"min", "mean", "p50", "p99", "p99_9", "max", "n", "lost"}
 
 
 def _cells_with(result: Mapping[str, Any], stream: str, metric: str) -> list[Mapping[str, Any]]:
-    return [cell for cell in rows.ordered_cells(result) if metric in cell["streams"].get(stream, {}).get("metrics", {})]
+    """The cells whose packets have the metric. Imported figures of which no packet is known have nothing to draw, nor
+    has a stream of which nothing arrived.
+    """
+    figures = [(cell, cell["streams"].get(stream, {}).get("metrics", {})) for cell in rows.ordered_cells(result)]
+    return [cell for cell, metrics in figures if metric in metrics and _is_drawn(metrics[metric])]
+
+
+def _is_drawn(figures: Mapping[str, Any]) -> bool:
+    return "kept" not in figures and not nothing_arrived(figures)
+
+
+def _span_ns(traces: tuple[Trace, ...]) -> tuple[int, int]:
+    """The time axis: the launches of all values; where no packet has one, of all packets, as marks stand at them."""
+    valued = [trace.at_ns(trace.sequence[[0, -1]]) for trace in traces if len(trace.sequence)]
+    ends = valued or [trace.at_ns(trace.launched) for trace in traces if len(trace.launched)]
+    return (int(min(first for first, _ in ends)), int(max(last for _, last in ends))) if ends else (0, 1)
 
 
 def _trace(folder: CellFolder, stream: str, metric: str, outcome: Mapping[str, Any], look: Look, name: str) -> Trace:
-    described = next(one for one in folder.cell()["streams"] if one["name"] == stream)
-    of_stream = pl.col("stream") == described["stream"]
-    packets = pl.scan_parquet(folder.packets_path).filter(of_stream).collect()
+    described, packets = _packets(folder, stream)
     values = metric_values(packets, METRICS_BY_NAME[metric], described["period_ns"])
     return Trace(
         name=name,
@@ -139,6 +166,35 @@ def _trace(folder: CellFolder, stream: str, metric: str, outcome: Mapping[str, A
         sequence=np.empty(0, np.int64) if values is None else values.sequence.astype(np.int64),
         value_ns=np.empty(0, np.int64) if values is None else values.value_ns,
         lost_sequence=lost_sequences(packets),
-        period_ns=described["period_ns"],
+        period_ns=described["period_ns"] or 0,
         offset_ns=described["offset_ns"],
+        marks=marks_of(outcome["streams"][stream], described, folder.cell()).seen_in(metric),
+        launch_ns=None if has_schedule(described) else _launches(described, packets),
+        launched=_ends(packets["sequence"].slice(int(packets["warmup"].sum()))),  # warm-up comes first
     )
+
+
+def _ends(sequence: pl.Series) -> NDArray[np.int64]:
+    return sequence[[0, -1]].to_numpy().astype(np.int64) if len(sequence) else np.empty(0, np.int64)
+
+
+def _packets(folder: CellFolder, stream: str) -> tuple[Mapping[str, Any], pl.DataFrame]:
+    """A stream of cell.json and its rows of the packet table; of a probe its questions', with their answers."""
+    streams = {one["name"]: one for one in folder.cell()["streams"]}
+    if stream in streams:
+        return streams[stream], folder.packets(streams[stream]["stream"])
+    up, down = (streams[f"{stream}.{leg}"] for leg in ("up", "down"))
+    return up, round_trips(folder.packets(up["stream"]), folder.packets(down["stream"]))
+
+
+def _launches(described: Mapping[str, Any], packets: pl.DataFrame) -> NDArray[np.int64]:
+    """When the packets were launched, ns after the start, never going back; of a tool's, after its first."""
+    own = packets["launch_tai_ns"]
+    start = described.get("start_tai_ns", 0)
+    if own.null_count() == len(own):
+        own = packets["submit_tai_ns"]
+        start = own.min() or 0
+    if own.null_count() == len(own):
+        return np.zeros(len(own), np.int64)
+    found: NDArray[np.int64] = np.maximum.accumulate(filled_launches(own) - int(start))
+    return found

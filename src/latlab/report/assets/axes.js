@@ -4,7 +4,9 @@
 const narrow = () => window.innerWidth < 700;
 const cssColour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const cellColour = (trace) => cssColour(`--cell-${trace.colour}`);
-const shortNumber = (value) => String(Number(value.toPrecision(6)));
+const minus = (text) => text.replace("-", "−");
+const shortNumber = (value) => minus(String(Number(value.toPrecision(6))));
+const fixed = (value, digits) => minus(value.toFixed(digits));
 
 /** Round numbers between low and high, about as many as asked for. */
 function linearTicks(low, high, wanted) {
@@ -30,11 +32,9 @@ function logTicks(low, high, wanted) {
   }
 }
 
-function asinhTicks(low, high, linear) {
-  const ticks = [0];
-  for (let power = Math.ceil(Math.log10(linear)); power <= Math.log10(Math.max(-low, high, linear)); power++)
-    ticks.push(-(10 ** power), 10 ** power);
-  const inside = ticks.filter((tick) => tick >= low && tick <= high).sort((one, other) => one - other);
+/** Those that were chosen for the whole axis, as long as a few of them are visible. */
+function asinhTicks(low, high, whole) {
+  const inside = whole.filter((tick) => tick >= low && tick <= high);
   return inside.length < 3 ? linearTicks(low, high, 4) : inside;
 }
 
@@ -47,9 +47,9 @@ function valueScale(group) {
 
 function valueTicks(group, wanted) {
   return (u, _, low, high) => {
-    const { kind, linear } = group.axis;
+    const { kind, ticks } = group.axis;
     if (kind === "log") return logTicks(low, high, wanted);
-    return kind === "asinh" ? asinhTicks(low, high, linear) : linearTicks(low, high, wanted);
+    return kind === "asinh" ? asinhTicks(low, high, ticks) : linearTicks(low, high, wanted);
   };
 }
 
@@ -73,7 +73,7 @@ const common = (width, height) => ({
   width,
   height,
   legend: { show: false },
-  padding: [8, 8, 0, 0],
+  padding: [8, 14, 0, 0],
 });
 
 /** Sets what a chart has really drawn, for people who check and for tests. */
@@ -83,9 +83,10 @@ const told = (element, points) => element.setAttribute("data-points", String(poi
 function mounted(element, options, data, height) {
   const plot = element.querySelector(".plot");
   const chart = new uPlot(options(Math.max(plot.clientWidth, 120)), data, plot);
-  new ResizeObserver(() => {
+  chart.fit = () => {
     const width = Math.max(plot.clientWidth, 120);
     if (width !== chart.width) chart.setSize({ width, height: height() });
-  }).observe(plot);
+  };
+  new ResizeObserver(chart.fit).observe(plot);
   return chart;
 }

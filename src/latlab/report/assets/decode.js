@@ -29,20 +29,53 @@ async function unpacked({ n, bytes, delta, data }) {
 
 const inMicroseconds = (ns) => ns.map((value) => value / 1000);
 
+const samples = new Map();
+
+/** Sequence numbers and values (ns) of a trace that has every packet, decoded once. */
+function samplesOf(stream, trace) {
+  if (!samples.has(trace)) samples.set(trace, trace.samples.sum ? added(stream, trace) : ownSamples(trace.samples));
+  return samples.get(trace);
+}
+
+const ownSamples = async ({ sequence, value }) => ({ sequence: await unpacked(sequence), value: await unpacked(value) });
+
+/** The same where they are sums of other metrics' values of the same packets, and a constant. */
+async function added(stream, { cell, samples: { sum, plus, sequence } }) {
+  const traceOf = (metric) =>
+    views.find((one) => one.stream === stream && one.metric === metric).traces.find((one) => one.cell === cell);
+  const parts = await Promise.all(sum.map(([metric]) => samplesOf(stream, traceOf(metric))));
+  const numbers = sequence ? await unpacked(sequence) : parts[0].sequence;
+  const value = new Float64Array(numbers.length).fill(plus);
+  parts.forEach((part, which) => {
+    const sign = sum[which][1];
+    let at = 0;
+    numbers.forEach((number, row) => {
+      while (part.sequence[at] < number) at++;
+      value[row] += sign * part.value[at];
+    });
+  });
+  return { sequence: numbers, value };
+}
+
 /** A trace ready to draw: times in s, values in µs. `count` and `binLength` (s) are there where it comes in bins. */
-async function decodedTrace(trace) {
-  const launched = (sequence) => sequence.map((number) => (trace.offset + number * trace.period) / 1e9);
+async function decodedTrace(stream, trace) {
+  // What has no schedule brings its launch times along.
+  const launched = async (sequence, times) =>
+    times
+      ? (await unpacked(times)).map((at) => at / 1e9)
+      : sequence.map((number) => (trace.offset + number * trace.period) / 1e9);
   const shared = {
     ...trace,
-    lostAt: launched(await unpacked(trace.lost)),
+    lostAt: await launched(await unpacked(trace.lost), trace.lostTime),
     counts: await unpacked(trace.histogram),
     ccdfValue: inMicroseconds(await unpacked(trace.ccdf.value)),
     ccdfCount: await unpacked(trace.ccdf.count),
   };
   if (trace.samples) {
-    const sequence = await unpacked(trace.samples.sequence);
-    const value = inMicroseconds(await unpacked(trace.samples.value));
-    return { ...shared, sequence, time: launched(sequence), low: value, high: value, count: null, binLength: 0 };
+    const { sequence, value: ns } = await samplesOf(stream, trace);
+    const value = inMicroseconds(ns);
+    const time = await launched(sequence, trace.samples.time);
+    return { ...shared, sequence, time, low: value, high: value, count: null, binLength: 0 };
   }
   const { length, begin, min, max, count } = trace.bins;
   return {

@@ -42,7 +42,7 @@ function histogramChart(element, group, trace, isLast) {
         size: 24,
         splits: (u, _, low, high) => logTicks(1, high, 1),
         values: (u, ticks) => ticks.map(shortCount),
-        label: isLast ? "packets per bin" : null,
+        label: isLast ? `${group.thing}s per bin` : null,
       }),
     ],
     series: [{}, { scale: "count", paths, fill: () => cellColour(trace), points: { show: false } }],
@@ -125,7 +125,7 @@ function ccdfChart(element, group, traces, hidden) {
           element.querySelector("output").textContent =
             left == null || left < 0
               ? ""
-              : `${u.posToVal(left, "x").toFixed(1)} µs, share ${u.posToVal(top, "y").toPrecision(2)}`;
+              : `${fixed(u.posToVal(left, "x"), 1)} µs, share ${u.posToVal(top, "y").toPrecision(2)}`;
         },
       ],
       setSelect: [

@@ -4,8 +4,9 @@
 const MARK_PX = 5;
 
 /** A trace over time. Dense: a bar a pixel from min to max, so that no extreme is lost; sparse: every packet a dot. */
-function seriesChart(element, group, trace, isLast) {
-  const height = () => (narrow() ? 170 : 150) + (isLast ? 18 : 0);
+function seriesChart(element, group, trace, marks, isLast) {
+  const lane = marks ? LANE_PX : 0;
+  const height = () => (narrow() ? 170 : 150) + (isLast ? 18 : 0) + lane;
   const columns = { count: null, low: null, high: null };
 
   const paths = (u, index, first, last) => {
@@ -72,29 +73,32 @@ function seriesChart(element, group, trace, isLast) {
   };
 
   const readout = element.querySelector("output");
+  const tip = markTip(element);
   const read = (u) => {
     const { left } = u.cursor;
+    tip(u, toldAt(u, marks, group.hidden, left));
     if (left == null || left < 0) return void (readout.textContent = "");
     if (columns.count) {
       const column = Math.floor(left * devicePixelRatio);
       const time = `${shortNumber(u.posToVal(left, "x"))} s`;
       readout.textContent = columns.count[column]
-        ? `${time}: ${columns.low[column].toFixed(1)} to ${columns.high[column].toFixed(1)} µs, n ${columns.count[column]}`
-        : `${time}: no packet`;
+        ? `${time}: ${fixed(columns.low[column], 1)} to ${fixed(columns.high[column], 1)} µs, n ${columns.count[column]}`
+        : `${time}: no ${group.thing}`;
     } else if (u.cursor.idx != null) {
       const at = u.cursor.idx;
-      readout.textContent = `${trace.time[at].toFixed(6)} s: ${trace.low[at].toFixed(3)} µs, sequence ${trace.sequence[at]}`;
+      readout.textContent = `${trace.time[at].toFixed(6)} s: ${fixed(trace.low[at], 3)} µs, sequence ${trace.sequence[at]}`;
     }
   };
 
   const options = (width) => ({
     ...common(width, height()),
+    padding: [8 + lane, 8, 0, 0],
     scales: { x: { time: false, auto: false, range: () => group.time }, y: valueScale(group) },
     axes: [
       axis({
         splits: (u, _, low, high) => linearTicks(low, high, Math.max(4, u.width / 110)),
         size: 24,
-        label: isLast ? "launch time after the cell's start, s" : null,
+        label: isLast ? `${group.thing === "instant" ? "due" : "launch time"} after the cell's start, s` : null,
       }),
       axis({ splits: valueTicks(group, 6), size: 54 }),
     ],
@@ -106,7 +110,8 @@ function seriesChart(element, group, trace, isLast) {
       bind: { dblclick: () => () => group.reset() },
     },
     hooks: {
-      draw: [drawLost],
+      drawAxes: [(u) => drawStretches(u, element, marks)],
+      draw: [drawLost, (u) => drawMarks(u, element, marks, group.hidden)],
       setCursor: [read],
       setSelect: [
         (u) => {

@@ -1,0 +1,248 @@
+"""What happened to packets beside noise, and the clean windows beside the whole run, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from latlab.analysis.counts import nothing_arrived
+from latlab.analysis.words import cause_in, duration
+from latlab.report import rows
+from latlab.report.intervals import NO_CLOCKS, NONE_LEFT
+from latlab.report.late_limits import late_text, reach_text
+from latlab.report.places import cell_title
+from latlab.report.text import microseconds, whole
+from latlab.scenario import format_duration
+
+TITLE: Final = "Anomalies: what happened to packets beside noise"
+HEADINGS: Final = ("cell", "repeat", "stream", "class", "packets", "episodes", "the worst")
+WINDOW_TITLE: Final = (
+    "Whole run and clean windows side by side: latency, µs, in brackets 95 % intervals; what was cut, and why"
+)
+_FIGURES: Final = (
+    *(("min", "min"), ("mean", "avg"), ("p50", "p50"), ("p99", "p99"), ("p99_9", "p99.9"), ("max", "max")),
+    ("stddev", "stddev"),
+)
+WINDOW_HEADINGS: Final = ("cell", "repeat", "stream", "of", "n", *(heading for _, heading in _FIGURES), "cut for")
+CHOSEN_TITLE: Final = "Windows chosen by hand, beside the whole run and the clean windows: latency, µs"
+CHOSEN_HEADINGS: Final = (*WINDOW_HEADINGS[:-1], "why")
+WINDOW_NUMBERS: Final = range(4, 5 + len(_FIGURES))
+"""The columns of figures, of these two tables."""
+NONE_FOUND: Final = "none found"
+NOT_LOOKED_FOR: Final = "not looked for"
+NOT_TOLD: Final = "late: not told"
+_NO_SCHEDULE: Final = "nothing says when its packets were due"
+_CLOSED_LOOP: Final = "a closed loop: each answer starts the next question, and what delays one delays all that follow"
+_TIMER: Final = "instants of a timer are no packets: their lateness stands in the tables of timers"
+_NOT_KEPT: Final = "the single values were not kept"
+_NOT_JUDGED: Final = "no packet after the warm-up has the timestamps that are held against the schedule"
+_CUTS_TOLD: Final = 4
+_METRICS: Final = ("latency", "latency_user")
+
+
+@dataclass(frozen=True)
+class AnomalyRow:
+    """One class of one stream, or that it has none. texts: as many as HEADINGS.
+
+    episodes: a sentence for each that is told, by time.
+    """
+
+    texts: tuple[str, ...]
+    episodes: tuple[str, ...]
+
+
+def anomaly_rows(result: Mapping[str, Any]) -> Iterator[AnomalyRow]:
+    """A row a cell, repetition, stream and class that occurs, in the order of the summary.
+
+    A stream of which nothing was found has one that says so, and from when on a packet would have been late; one of
+    which something was has one that says so if that is beyond all its packets. A probe as a whole has none: its legs
+    have. At the end a row a stream in which nothing was looked for, and why, for all cells together.
+    """
+    not_looked_for: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
+    for whose, block, start_ns in _streams(result):
+        if block.get("anomalies") is None:
+            not_looked_for.setdefault((whose[-1], _why_not(block)), []).append(whose)
+            continue
+        if not block["anomalies"]:
+            yield AnomalyRow((*whose, NONE_FOUND, "0", "0", late_text(block) or _NOT_JUDGED), ())
+        for found in block["anomalies"].values():
+            shown = found["shown"]
+            counts = (str(found["packets"]), str(found["episodes"]))
+            told = tuple(f"{_after(one['from_tai_ns'], start_ns)}: {one['text']}" for one in shown)
+            yield AnomalyRow((*whose, found["title"], *counts, found["worst"]), told)
+        if block["anomalies"] and (beyond := reach_text(block)):
+            yield AnomalyRow((*whose, NOT_TOLD, "", "", beyond), ())
+    for (stream, why), cells in not_looked_for.items():
+        cell, repeat, _ = cells[0] if len(cells) == 1 else (f"all {len(cells)} that have it", "", stream)
+        yield AnomalyRow((cell, repeat, stream, NOT_LOOKED_FOR, "", "", why), ())
+
+
+def found_any(result: Mapping[str, Any]) -> bool:
+    """Whether any stream has an anomaly."""
+    return any(block.get("anomalies") for _, block, _ in _streams(result))
+
+
+def _why_not(block: Mapping[str, Any]) -> str:
+    """Why nothing was looked for in a stream."""
+    if block["metrics"] and all("kept" in figures for figures in block["metrics"].values()):
+        return _NOT_KEPT
+    probe = block.get("probe") or {}
+    if block.get("timer"):
+        return _TIMER
+    return _CLOSED_LOOP if probe and probe["period_ns"] is None else _NO_SCHEDULE
+
+
+@dataclass(frozen=True)
+class WindowRow:
+    """A stream as a whole, or its clean windows. texts: as many as WINDOW_HEADINGS. cuts: a sentence for each cut, by
+    time, of the clean windows.
+    """
+
+    texts: tuple[str, ...]
+    cuts: tuple[str, ...] = ()
+
+
+def window_rows(result: Mapping[str, Any]) -> Iterator[WindowRow]:
+    """Two rows a cell, repetition and stream of which something was cut: the whole run, then its clean windows. Of one
+    without any latency only the second, which says why and what was cut.
+    """
+    for whose, block, start_ns in _streams(result):
+        found = block.get("windows") or {}
+        if not found.get("cuts"):
+            continue
+        metric = _metric(found)
+        sides = found["metrics"].get(metric, {})
+        whole_intervals = block["metrics"].get(metric, {}).get("confidence")
+        clean_intervals = (sides.get("clean") or {}).get("confidence")
+        packets = found["packets"]
+        told = f"{packets['cut']} of {packets['whole']} packets are cut: {_cuts_told(found, start_ns)}"
+        if not any((one or {}).get("n") for one in sides.values()):
+            # What was cut is told all the same, once.
+            told = "; ".join(filter(None, (_no_figures(block), told)))
+            yield WindowRow((*whose, "clean windows", *_figures(None), told), tuple(_cuts(found, start_ns)))
+            continue
+        yield WindowRow((*whose, "whole run", *_figures(sides.get("whole"), whole_intervals), ""))
+        clean = _figures(sides.get("clean"), clean_intervals)
+        yield WindowRow((*whose, "clean windows", *clean, told), tuple(_cuts(found, start_ns)))
+
+
+def _no_figures(block: Mapping[str, Any]) -> str:
+    """Why a stream has no latencies; empty where that is not known."""
+    found = [block["metrics"][name] for name in _METRICS if name in block["metrics"]]
+    if any(map(nothing_arrived, found)):
+        return NONE_LEFT
+    return NO_CLOCKS if any(map(rows.unbounded, found)) else ""
+
+
+def cut_lines(result: Mapping[str, Any]) -> list[str]:
+    """What was cut of each stream and why, a line each, for where a table's column would be too narrow."""
+    told = (row.texts for row in window_rows(result))
+    return [
+        f"{', '.join(filter(None, (cell, f'repeat {repeat}', stream)))}: {why}"
+        for cell, repeat, stream, *_, why in told
+        if why
+    ]
+
+
+def uncut_text(result: Mapping[str, Any]) -> str:
+    """Of how many streams nothing is cut, in words; empty where no stream was looked at, or all are cut."""
+    found = [block["windows"] for _, block, _ in _streams(result) if block.get("windows")]
+    uncut = sum(not one["cuts"] for one in found)
+    if not uncut:
+        return ""
+    all_of_them = uncut == len(found)
+    where = "Nothing is cut from any stream" if all_of_them else f"Nothing is cut from {uncut} of {len(found)} streams"
+    return f"{where}: the figures of the whole run are those of its clean windows"
+
+
+def chosen_rows(result: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Rows of each cell, repetition and stream that somebody named windows of, as many texts as CHOSEN_HEADINGS: the
+    whole run, the clean windows, then each window, and all of them together.
+    """
+    for whose, block, start_ns in _streams(result):
+        found = block.get("windows") or {}
+        if not found.get("chosen"):
+            continue
+        metric = _metric(found)
+        sides = found["metrics"].get(metric, {})
+        cut = f"cut: {_cuts_told(found, start_ns)}" if found["cuts"] else "nothing is cut"
+        yield (*whose, "whole run", *_figures(sides.get("whole")), "")
+        yield (*whose, "clean windows", *_figures(sides.get("clean")), cut)
+        for one in found["chosen"]:
+            yield from ((*whose, *texts) for texts in _chosen(one, metric))
+
+
+def _chosen(found: Mapping[str, Any], metric: str) -> Iterator[tuple[str, ...]]:
+    """What stands in the rows of windows that were named together, behind the stream."""
+    how = "by hand, after the fact" if found["after_the_fact"] else "by hand"
+    passed = "; ".join(dict.fromkeys(one["text"] for one in found["passed_over"]))
+    besides = f"not cut there: {passed}" if passed else ""
+    single = len(found["kept"]) == 1
+    for one in found["kept"]:
+        span = f"{format_duration(one['from_ns'])} to {format_duration(one['to_ns'])}, {how}"
+        why = "; ".join(filter(None, (one["why"] or "no reason given", besides if single else "")))
+        yield span, *_figures(one["metrics"].get(metric)), why
+    if not single:
+        yield f"all of these, {how}", *_figures(found["metrics"].get(metric)), besides
+
+
+def _metric(found: Mapping[str, Any]) -> str:
+    """The metric whose figures are shown of windows; empty without any."""
+    return next((name for name in _METRICS if name in found["metrics"]), "")
+
+
+def _cuts(found: Mapping[str, Any], start_ns: int | None) -> Iterator[str]:
+    return (f"{_after(cut['from_tai_ns'], start_ns)}: {cut['text']}" for cut in found["cuts"])
+
+
+def _cuts_told(found: Mapping[str, Any], start_ns: int | None) -> str:
+    """The first of the cuts, and how many more there are; what several have in common is said once."""
+    alike: dict[str, list[str]] = {}
+    texts: dict[str, str] = {}
+    for cut in found["cuts"]:
+        cause = cause_in(cut["text"])
+        texts.setdefault(cause, cut["text"])
+        alike.setdefault(cause, []).append(_after(cut["from_tai_ns"], start_ns))
+    more = sum(len(times) for times in list(alike.values())[_CUTS_TOLD:])
+    told = (f"{_times(times)}: {texts[cause]}" for cause, times in list(alike.items())[:_CUTS_TOLD])
+    return "; ".join(told) + (f"; and {more} more" if more else "")
+
+
+def _times(times: Sequence[str]) -> str:
+    """The first of these instants, and how many more there are."""
+    more = len(times) - _CUTS_TOLD
+    shown = [times[0], *(time.removeprefix("at ") for time in times[1:_CUTS_TOLD])]
+    return ", ".join(shown) + (f" and {more} more times" if more > 0 else "")
+
+
+def _figures(statistics: Mapping[str, Any] | None, confidence: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+    """n and _FIGURES, blank where there are none, each with its interval where there is one."""
+    known = statistics or {}
+    return whole(known.get("n")), *(_figure(known, confidence or {}, name) for name, _ in _FIGURES)
+
+
+def _figure(known: Mapping[str, Any], confidence: Mapping[str, Any], name: str) -> str:
+    found = confidence.get(name) or {}
+    text = microseconds(known.get(name))
+    if not text or found.get("low") is None:
+        return text
+    return f"{text} ({microseconds(found['low'])} … {microseconds(found['high'])})"
+
+
+def _streams(result: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, str], Mapping[str, Any], int | None]]:
+    for cell in rows.ordered_cells(result):
+        for stream, block in cell["streams"].items():
+            if f"{stream}.up" not in cell["streams"]:  # a probe as a whole: its legs have what happened
+                yield (cell_title(cell), str(cell["repeat"]), stream), block, _start(cell, block)
+
+
+def _start(cell: Mapping[str, Any], block: Mapping[str, Any]) -> int | None:
+    """When a stream began: two talkers' clocks may be seconds apart, and its packets carry its own talker's."""
+    own: int | None = block.get("start_tai_ns") or cell.get("start_tai_ns")
+    return own
+
+
+def _after(at_tai_ns: int, start_tai_ns: int | None) -> str:
+    """When that was, counted from the stream's start."""
+    return f"at {duration(at_tai_ns - start_tai_ns)}" if start_tai_ns else f"at TAI {at_tai_ns} ns"

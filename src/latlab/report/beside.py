@@ -1,0 +1,162 @@
+"""What a cell's folder has on record beside a stream's packets: PTP's offset, the clocks' comparison, the facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from latlab.analysis.anomalies.host_records import host_records
+from latlab.analysis.cell_anomalies import Beside, Series
+from latlab.analysis.ptp import SLAVE, UNCALIBRATED
+from latlab.data.clock_offset import offset_between
+from latlab.data.ptp_series import PtpSeries
+from latlab.report.testbed import ONE_CLOCK, ONE_KERNEL, clock_source
+
+_EVERY_NS: Final = 250_000_000
+"""How often the comparison of two clocks is looked up: the comparisons themselves are hardly closer together."""
+_LOOKS_MOST: Final = 20_000
+
+Cell = Mapping[str, Any]
+Stream = Mapping[str, Any]
+
+
+def beside(
+    cell: Cell, ports: Sequence[PtpSeries], facts_before: Mapping[str, Any], facts_after: Mapping[str, Any]
+) -> dict[str, Beside]:
+    """{stream: what is on record beside its packets}. cell: cell.json; ports: PTP's; facts: {host: facts}."""
+    return {
+        stream["name"]: Beside(
+            ptp=ptp_offset(cell, stream, ports),
+            systems=_systems(cell, stream),
+            cards=_cards(cell, stream),
+            hosts=host_records(cell, stream, facts_before, facts_after),
+        )
+        for stream in cell["streams"]
+    }
+
+
+def ptp_offset(cell: Cell, stream: Stream, ports: Sequence[PtpSeries]) -> Series | None:
+    """What PTP says that the listener's clock is ahead of the talker's, by the talker's TAI; None: it says nothing.
+
+    A slave's offset is from its master. Where the other end is that master, or has no port that follows anybody, it is
+    all there is; where both follow the same grandmaster, it is the difference.
+    """
+    listener, talker = (_slave(cell, host, ports) for host in (stream["listener"], stream["talker"]))
+    if listener and talker:
+        if _master(listener) in _alike(cell, stream["talker"]):
+            talker = None
+        elif _master(talker) in _alike(cell, stream["listener"]):
+            listener = None
+        elif listener is talker or _grandmasters(listener) != _grandmasters(talker):
+            return None
+    if listener and talker:
+        return Series(_less(_rows(cell, stream, listener), _rows(cell, stream, talker)), _names(listener, talker))
+    if listener:
+        return Series(_rows(cell, stream, listener), _names(listener))
+    if talker:
+        turned = _rows(cell, stream, talker).with_columns(-pl.col("offset_ns"))
+        return Series(turned, f"{_names(talker)}, with its sign turned")
+    return None
+
+
+def _slave(cell: Cell, host: str, ports: Sequence[PtpSeries]) -> PtpSeries | None:
+    """The port that turns the host's clock by another's: its own, else one of a host on the same kernel."""
+    for names in ({host}, _alike(cell, host)):
+        found = [one for one in ports if _host(one.port["port"]) in names and _follows(one)]
+        if found:
+            return min(found, key=lambda one: bool(one.port["free_running"]))
+    return None
+
+
+def _follows(one: PtpSeries) -> bool:
+    followed = one.rows["state"].is_in([SLAVE, UNCALIBRATED])
+    return one.port["role"] != "master" and bool((followed & one.rows["offset_ns"].is_not_null()).any())
+
+
+def _master(one: PtpSeries) -> str | None:
+    """The host of the port that it follows, where that is known."""
+    master = one.port.get("master")
+    return _host(master) if master else None
+
+
+def _grandmasters(one: PtpSeries) -> frozenset[int]:
+    return frozenset(one.rows["grandmaster"].drop_nulls().unique().to_list())
+
+
+def _alike(cell: Cell, host: str) -> frozenset[str]:
+    """The hosts on the same kernel, itself included."""
+    found = {host}
+    edges = [{one["from"], one["to"]} for one in cell.get("clocks") or [] if one.get("source") == ONE_KERNEL]
+    while more := [edge for edge in edges if edge & found and not edge <= found]:
+        found |= set().union(*more)
+    return frozenset(found)
+
+
+def _host(port: str) -> str:
+    return port.partition(".")[0]
+
+
+def _names(*ports: PtpSeries) -> str:
+    return " less that at ".join(str(one.port["port"]) for one in ports)
+
+
+def _rows(cell: Cell, stream: Stream, one: PtpSeries) -> pl.DataFrame:
+    """tai_ns, offset_ns, state of a port; the streams' start by its host's TAI is where it is by the talker's."""
+    theirs = int(one.port.get("start_tai_ns") or cell["start_tai_ns"])
+    return one.rows.select(pl.col("tai_ns") + (_start_ns(cell, stream) - theirs), "offset_ns", "state").sort("tai_ns")
+
+
+def _less(rows: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
+    """One offset less another, which is taken from between its readings; null where that has none around."""
+    known = other.filter(pl.col("offset_ns").is_not_null())
+    at, first, last = rows["tai_ns"].to_numpy(), known["tai_ns"][0], known["tai_ns"][-1]
+    between = np.rint(np.interp(at, known["tai_ns"].to_numpy(), known["offset_ns"].to_numpy())).astype(np.int64)
+    inside = pl.col("tai_ns").is_between(first, last)
+    return rows.with_columns(pl.when(inside).then(pl.col("offset_ns") - pl.Series(between)).alias("offset_ns"))
+
+
+def _systems(cell: Cell, stream: Stream) -> Series | None:
+    """The comparison of the two hosts' own clocks; None where they are one."""
+    talker, listener = stream["talker"], stream["listener"]
+    source = clock_source(cell.get("clocks") or [], talker, listener)
+    if source is None or source in (ONE_CLOCK, ONE_KERNEL):
+        return None
+    return _compared(cell, stream, talker, listener, source)
+
+
+def _cards(cell: Cell, stream: Stream) -> Series | None:
+    """The comparison of the two network cards' clocks, where `clocks` has one of each end."""
+    edges = cell.get("clocks") or []
+    named = {name for edge in edges for name in (edge["from"], edge["to"]) if "." in name}
+    talker = [f"{stream['talker']}.{stream['port']}"] if stream.get("port") else []
+    listener = [name for name in sorted(named) if _host(name) == stream["listener"]]
+    if len(listener) != 1 or not set(talker) & named:
+        return None
+    source = clock_source(edges, talker[0], listener[0])
+    return None if source is None else _compared(cell, stream, talker[0], listener[0], source)
+
+
+def _compared(cell: Cell, stream: Stream, talker: str, listener: str, source: str) -> Series | None:
+    """at_tai_ns, lower_ns, upper_ns: of the listener's clock − the talker's, by the talker's, where it is known."""
+    at = _looks(cell, stream)
+    offset = offset_between(cell["clocks"], talker, listener, at)
+    if offset is None or not offset.known.any():
+        return None
+    known = offset.known
+    ahead, half = -offset.estimate_ns[known], offset.half_ns[known]
+    rows = pl.DataFrame({"at_tai_ns": at[known], "lower_ns": ahead - half, "upper_ns": ahead + half})
+    return Series(rows, source)
+
+
+def _looks(cell: Cell, stream: Stream) -> NDArray[np.int64]:
+    first, length = _start_ns(cell, stream), int(cell["duration_ns"])
+    return np.arange(first, first + length + 1, max(_EVERY_NS, length // _LOOKS_MOST), dtype=np.int64)
+
+
+def _start_ns(cell: Cell, stream: Stream) -> int:
+    """When the streams started, by the talker's TAI."""
+    return int(stream.get("start_tai_ns") or cell["start_tai_ns"])

@@ -1,0 +1,289 @@
+"""What the picture, the page and the table of `where the time went` show: bars of intervals, all cells on one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any, Final
+
+from latlab.analysis.interrupt_way import ENTRY_WAY, GUEST_WAY, interval_name
+from latlab.analysis.metrics import METRICS_BY_NAME
+from latlab.analysis.reception import RECEPTION
+from latlab.analysis.way import HARDWARE_WAY, NIC, ROUND_TRIP_WAY, WAKEUP_WAY
+from latlab.report.text import microseconds
+
+GROUPS: Final = {"typical": "typical", "p99": "mean p99–p99.9", "p99_9": "mean ≥ p99.9"}
+ALL_ABOVE_P99: Final = "mean ≥ p99"
+"""What the slowest group is called where n supports no p99.9."""
+WORST: Final = "worst"
+_TYPICAL_TOLD: Final = f"{GROUPS['typical']}: mean of p40 to p60"
+_TOLD: Final = {
+    GROUPS["p99"]: f"{GROUPS['p99']}: from p99 on, below p99.9",
+    ALL_ABOVE_P99: f"{ALL_ABOVE_P99}: of all from p99 on",
+    GROUPS["p99_9"]: f"{GROUPS['p99_9']}: of all from p99.9 on",
+    WORST: f"{WORST}: one packet",
+}
+
+_CLOSER: Final = 4
+"""From so many times the typical bars' length on, they are shown once more at a scale of their own."""
+
+# As WAY_COLOURS has them: by the timestamp at the interval's end, and of one of the two that rx_soft ends.
+_COLOURS: Final = {
+    "wake": 0, "submit": 1, "tx_sched": 2, "tx_soft": 3, "tx_hard": 4, "rx_hard": 5, "rx_soft": 5, "rx_user": 7,
+    # Of an answer as of its question; the turn between them as a wake-up: it is what the answerer takes.
+    "answer_submit": 0, "answer_tx_sched": 2, "answer_tx_soft": 3, "answer_rx_soft": 5, "answered": 7,
+    # A timer's interrupt; its thread is one that wakes as any other.
+    "irq": 5,
+    # What a traced listener's packets pass beside the kernel's stamp.
+    "softirq": 4, "backlog": 2, "waking": 3, "run": 0,
+    # And before that on the VM host of a guest.
+    "accepted": 6, "injected": 1, "entered": 2,
+}  # fmt: skip
+_RECEPTION_TITLE: Final = "from the interrupt to the application"
+_RECEIVING_NIC: Final = ("rx_hard", "rx_soft")
+_RECEIVING_NIC_COLOUR: Final = 6
+_GUESTS_ENTRY_COLOUR: Final = 8
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What happens between two timestamps: its name, and its colour as an index into WAY_COLOURS."""
+
+    from_: str
+    to: str
+
+    @property
+    def name(self) -> str:
+        return interval_name(self.from_, self.to)
+
+    @property
+    def colour(self) -> int:
+        """Where a timestamp between is missing, that of what came last."""
+        if self.to == "irq" and self.from_ in ENTRY_WAY:
+            return _GUESTS_ENTRY_COLOUR
+        return _RECEIVING_NIC_COLOUR if (self.from_, self.to) == _RECEIVING_NIC else _COLOURS[self.to]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One interval of a bar, in ns after the bar's start; it ends before it begins where it is below zero.
+
+    free_ns: from where on an interval behind it is drawn over it; its end where none is.
+    """
+
+    interval: Interval
+    from_ns: int
+    to_ns: int
+    free_ns: int
+
+    @property
+    def ns(self) -> int:
+        return self.to_ns - self.from_ns
+
+    @property
+    def text(self) -> str:
+        return f"{self.interval.name} {microseconds(self.ns)}"
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One group's mean or one packet: intervals one behind the other, which end at its value.
+
+    packets: of how many it is the mean; 1 for a packet. of: of how many these are, as far as they have the timestamps.
+    """
+
+    what: str
+    packets: int
+    of: int
+    segments: tuple[Segment, ...]
+
+    @property
+    def value_ns(self) -> int:
+        return self.segments[-1].to_ns
+
+    @property
+    def ends_ns(self) -> tuple[int, int]:
+        """The least and the largest instant of it; it begins at 0."""
+        at = [0, *(one.to_ns for one in self.segments)]
+        return min(at), max(at)
+
+    @property
+    def told(self) -> str:
+        """In words: "typical: wake-up 1.2 + path 97.0 = 98.2 µs"."""
+        return f"{self.what}: {' + '.join(one.text for one in self.segments)} = {microseconds(self.value_ns)} µs"
+
+
+@dataclass(frozen=True)
+class CellBars:
+    """One cell's bars, the typical one first, and lines on what the picture cannot show."""
+
+    name: str
+    bars: tuple[Bar, ...]
+    grew: str
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A stretch of ns after the start that is drawn; bars go beyond it where not `whole`."""
+
+    low_ns: int
+    high_ns: int
+    whole: bool
+
+
+@dataclass(frozen=True)
+class ChainView:
+    """One metric of one stream. intervals: in the order of the way, all that any bar has. scales: the same of all
+    cells, one, or two where the typical bars would be too short to read: these closer first, then everything.
+    """
+
+    stream: str
+    metric: str
+    title: str
+    start: str
+    cells: tuple[CellBars, ...]
+    intervals: tuple[Interval, ...]
+    scales: tuple[Scale, ...]
+
+    @property
+    def note(self) -> str:
+        """What the bars are, in words."""
+        shown = {bar.what for cell in self.cells for bar in cell.bars}
+        return "; ".join((_TYPICAL_TOLD, *(told for what, told in _TOLD.items() if what in shown)))
+
+    @property
+    def below_zero(self) -> bool:
+        """Whether any bar has an interval below zero."""
+        return any(one.ns < 0 for cell in self.cells for bar in cell.bars for one in bar.segments)
+
+
+def chain_view(stream: str, metric: str, found: Sequence[tuple[str, Mapping[str, Any]]]) -> ChainView:
+    """What to show of (cell's name, `analysis.chain.chain_document`) pairs; ValueError without any."""
+    cells = tuple(CellBars(name, _bars(one), _grew(one), _remarks(one)) for name, one in found)
+    segments = [segment for cell in cells for bar in cell.bars for segment in bar.segments]
+    starts = dict.fromkeys(document["from"] for _, document in found)
+    return ChainView(
+        stream=stream,
+        metric=metric,
+        title=_RECEPTION_TITLE if metric == RECEPTION else METRICS_BY_NAME[metric].title,
+        start=" or ".join("the planned wake-up" if name == "wake_due" else name for name in starts),
+        cells=cells,
+        intervals=tuple(sorted({one.interval for one in segments}, key=_place)),
+        scales=_scales([bar for cell in cells for bar in cell.bars]),
+    )
+
+
+def _place(interval: Interval) -> tuple[int, int]:
+    if interval.to.startswith("answer"):
+        # Behind all of the question's own.
+        return len(HARDWARE_WAY) + ROUND_TRIP_WAY.index(interval.to), ROUND_TRIP_WAY.index(interval.from_)
+    ends = {interval.from_, interval.to}
+    ways: tuple[tuple[str, ...], ...] = (HARDWARE_WAY, WAKEUP_WAY, GUEST_WAY)
+    way = next(one for one in ways if ends.issubset(one))
+    return way.index(interval.to), way.index(interval.from_)
+
+
+def _bars(document: Mapping[str, Any]) -> tuple[Bar, ...]:
+    """The groups that have a mean, and the worst packet."""
+    stops = document["stops"]
+    names = {one["name"] for one in document["groups"]}
+    what = GROUPS if "p99_9" in names else {**GROUPS, "p99": ALL_ABOVE_P99}
+    bars = [
+        Bar(what[one["name"]], one["split"], one["packets"], _segments(stops, one["ns"]))
+        for one in document["groups"]
+        if one["ns"] is not None
+    ]
+    bars += [Bar(WORST, 1, 1, _segments(one.get("stops", stops), one["ns"])) for one in document["worst"]["each"][:1]]
+    return tuple(bars)
+
+
+def _segments(stops: Sequence[str], ns: Sequence[int]) -> tuple[Segment, ...]:
+    at_ns = list(accumulate(ns, initial=0))
+    # The least instant from each stop on: what comes after one that goes back begins there.
+    least_ns = list(accumulate(reversed(at_ns), min))[::-1]
+    return tuple(
+        Segment(Interval(*ends), at_ns[number], at_ns[number + 1], least_ns[number + 1])
+        for number, ends in enumerate(pairwise(stops))
+    )
+
+
+def _grew(document: Mapping[str, Any]) -> str:
+    """Where the worst packets were made late: "of the worst 100 packets 87 grew most in path, 13 in delivery; …"; empty
+    where there is nothing to choose between.
+    """
+    worst = document["worst"]
+    if not worst["late"] or len(document["stops"]) < 3:
+        return ""
+    first, *others = (one for one in worst["grew"] if one["packets"])
+    counts = ", ".join(
+        (f"{first['packets']} grew most in {_name(first)}", *(f"{one['packets']} in {_name(one)}" for one in others))
+    )
+    most = max(worst["grew"], key=lambda one: float(one["share"]))
+    return (
+        f"of the worst {worst['late']} {_things(document)} {counts}; "
+        f"{_name(most)} has {percent(most['share'])} of their lateness"
+    )
+
+
+def _things(document: Mapping[str, Any]) -> str:
+    """What its values are of: only a timer has an interrupt."""
+    stops = document["stops"]
+    return "instants" if "irq" in stops and stops[-1] in WAKEUP_WAY else "packets"
+
+
+def _name(ends: Mapping[str, Any]) -> str:
+    return interval_name(ends["from"], ends["to"])
+
+
+def percent(share: float) -> str:
+    """A share in whole per cent, 100 only where it is all."""
+    return f"{100 if share == 1 else min(round(100 * share), 99)} %"
+
+
+def _remarks(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """What of the bars has to be told: packets that are in no mean, and intervals below zero."""
+    lines = []
+    if document["split"] < document["packets"]:
+        lacking = document["packets"] - document["split"]
+        lines.append(f"{lacking} of {document['packets']} {_things(document)} have other timestamps and are in no mean")
+    for ends, clocks, count in zip(
+        pairwise(document["stops"]), document["clocks"], document["below_zero"], strict=True
+    ):
+        if count:
+            why = (
+                ": woken ahead of the launch"
+                if ends == ("launch", "wake")
+                else ": a NIC's clock"
+                if clocks == NIC
+                else ""
+            )
+            many = f"all {count}" if count == document["split"] else f"{count} of {document['split']}"
+            lines.append(f"{interval_name(*ends)} is below zero in {many} {_things(document)}{why}")
+    return tuple(lines)
+
+
+def _scales(bars: Sequence[Bar]) -> tuple[Scale, ...]:
+    low, high = _extent(bars)
+    whole = Scale(low, high, True)
+    typical = [bar for bar in bars if bar.what != WORST]
+    usual = [bar for bar in typical if bar.what == GROUPS["typical"]]
+    if not usual or high - low <= _CLOSER * _length(usual):
+        return (whole,)
+    for group in (typical, [bar for bar in typical if bar.what != GROUPS["p99_9"]]):
+        if _length(group) <= _CLOSER * _length(usual):
+            return (Scale(*_extent(group), False), whole)
+    low, high = _extent(usual)
+    return Scale(low, high + (high - low) // 2, False), whole
+
+
+def _extent(bars: Sequence[Bar]) -> tuple[int, int]:
+    """The least and the largest instant of bars, never the same one."""
+    low, high = min(bar.ends_ns[0] for bar in bars), max(bar.ends_ns[1] for bar in bars)
+    return low, max(high, low + 1)
+
+
+def _length(bars: Sequence[Bar]) -> int:
+    low, high = _extent(bars)
+    return high - low

@@ -1,0 +1,45 @@
+"""Where the time went, of the cells of a result: what the terminal, the page, pictures and Markdown show of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from latlab.analysis.reception import RECEPTION
+from latlab.analysis.worst import CHAINS_SHOWN
+from latlab.report import rows
+from latlab.report.chain_view import ChainView, chain_view
+from latlab.report.places import cell_name
+
+
+def chain_views(result: Mapping[str, Any]) -> dict[tuple[str, str], ChainView]:
+    """{(stream, metric): its chains, cells in the order of the summary}, of the metrics that go all the way.
+
+    Those that are a part of it, as `path`, have their chains in the result document. Behind them, as RECEPTION, that of
+    a listener that was traced.
+    """
+    return {
+        (stream, metric): chain_view(stream, metric, found)
+        for stream in rows.stream_names(result)
+        for metric in (*CHAINS_SHOWN, RECEPTION)
+        if (found := _documents(result, stream, metric))
+    }
+
+
+def chain_of(block: Mapping[str, Any], metric: str) -> Mapping[str, Any] | None:
+    """A metric's chain in a stream's block of the result, or RECEPTION's; None where it has none."""
+    holder = block.get("trace") if metric == RECEPTION else block.get("metrics", {}).get(metric)
+    return (holder or {}).get("chain")
+
+
+def has_parts(metric: str, chain: Mapping[str, Any]) -> bool:
+    """Whether a chain is worth showing: a wake-up of one interval, a stream's, is not."""
+    return metric != "wakeup" or len(chain["stops"]) > 2
+
+
+def _documents(result: Mapping[str, Any], stream: str, metric: str) -> list[tuple[str, Mapping[str, Any]]]:
+    return [
+        (cell_name(result, cell), chain)
+        for cell in rows.ordered_cells(result)
+        if (chain := chain_of(cell["streams"].get(stream, {}), metric)) and has_parts(metric, chain)
+    ]

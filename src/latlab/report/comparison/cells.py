@@ -1,0 +1,90 @@
+"""How the cells of one run differ, for its own report: each held against the first that shares the rest with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from latlab.analysis.comparison.compare import ONE_REPETITION, STATISTICS, Comparison, compared
+from latlab.analysis.comparison.configuration import against_first, configurations
+from latlab.analysis.comparison.effect import ALPHA
+from latlab.report.comparison.entry import entry, names_of
+from latlab.report.comparison.notes import notes, reach
+from latlab.report.places import dimension_keys
+from latlab.report.rows import metric_names
+from latlab.report.sweeps import is_swept
+from latlab.report.timers import any_waits
+from latlab.report.view import METRIC_ORDER
+
+COMPARED: Final = ("latency", "latency_user", "round_trip", "half_round_trip")
+"""The metrics that are compared: those that go all the way. What they are made of, `latlab compare` compares."""
+WAKEUP: Final = "wakeup"
+"""So does a timer's."""
+
+_REPEAT: Final = (3, 5, 10)
+
+
+def comparisons_document(
+    result: Mapping[str, Any], metrics: Sequence[str] = COMPARED, statistics: Sequence[str] = STATISTICS
+) -> list[dict[str, Any]]:
+    """An entry for each of these metrics that cells of the run can be compared by; where none has any, for the first
+    metric there is. Empty for a run of one cell.
+
+    {"metric", "alpha", "family": how many comparisons were judged together, those of all metrics; "comparisons": as
+    in a comparison document, each with the matrix's `key` that the two cells differ in; "notes"}.
+    Cells of different labels are in none, neither is a figure that nobody has, nor are cells that differ in a size or
+    a duration that a line is drawn over: nobody asks whether larger packets take longer.
+    """
+    found = configurations(result)
+    apart = [key for key in dimension_keys(result) if not is_swept(result, key)]
+    keys = {(a.slug, b.slug): key for key in apart for a, b in against_first(found, key)}
+    pairs = [(a, b) for a in found for b in found if (a.slug, b.slug) in keys and len({*a.labels, *b.labels}) == 1]
+    chosen = compared_by(result, metrics)
+    # All that the page judges is one answer, and so one family: as in `latlab compare`.
+    figures = [(metric, name) for metric in chosen for name in statistics]
+    family = [one for one in compared(pairs, figures) if not one.blank]
+    documents = (_document(name, family, keys, statistics) for name in chosen)
+    return [one for one in documents if one["comparisons"]]
+
+
+def compared_by(result: Mapping[str, Any], metrics: Sequence[str] = COMPARED) -> list[str]:
+    """The metrics that cells of this result are compared by unless others are asked for: those of these that it has,
+    and its timers' `wakeup`; where it has none, the first that there is.
+    """
+    there = metric_names(result, METRIC_ORDER)
+    of_timers = (WAKEUP,) if any_waits(result) else ()
+    return [name for name in (*metrics, *of_timers) if name in there] or list(there[:1])
+
+
+def _document(
+    metric: str, family: Sequence[Comparison], keys: Mapping[tuple[str, str], str], statistics: Sequence[str]
+) -> dict[str, Any]:
+    """The metric's entry. family: all comparisons of the page."""
+    found = [one for name in statistics for one in family if (one.metric, one.statistic) == (metric, name)]
+    entries = [{"key": keys[one.a.slug, one.b.slug]} | entry(one, names_of(one.a, one.b, {})) for one in found]
+    return {
+        "metric": metric,
+        "alpha": ALPHA,
+        "family": max((one.family for one in family), default=0),
+        "comparisons": entries,
+        "notes": [*_of_one_repetition(found, family), *notes(found, runs=1, family=family)],
+    }
+
+
+def _of_one_repetition(found: Sequence[Comparison], family: Sequence[Comparison]) -> Iterator[str]:
+    """What is lacking where cells were deployed once, and what can be said all the same."""
+    alone = [one for one in found if one.why_not == ONE_REPETITION]
+    if not alone:
+        return
+    which = "every cell" if len(alone) == len(found) else "some cells"
+    yield (
+        f"{which} was deployed once: how far another deployment would lie from it is unknown, so no difference can be "
+        "shown. What stands here is how these deployments differed; an interval, where there is one, is by their "
+        "packets alone, and the next deployments may differ the other way round"
+    )
+    level = ALPHA / len(family)
+    enough = ", ".join(f"{reach(n, level)} with repeat: {n}" for n in _REPEAT)
+    yield (
+        f"repetitions tell: of {len(family)} comparisons in all one is shown from so many standard deviations of a "
+        f"repetition on: {enough}"
+    )

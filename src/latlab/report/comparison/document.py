@@ -1,0 +1,300 @@
+"""The comparison document: runs, cells of runs, or the values of a matrix key, held against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from latlab.analysis.comparison.compare import Pair, compared
+from latlab.analysis.comparison.configuration import Configuration, by_key, matched
+from latlab.analysis.comparison.effect import ALPHA
+from latlab.analysis.comparison.regression import judged
+from latlab.data.run_folder import RunFolder
+from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, UsageError
+from latlab.report.comparison.cells import compared_by
+from latlab.report.comparison.differs import (
+    Group,
+    differing_facts,
+    differing_scenarios,
+    differing_streams,
+    differing_versions,
+)
+from latlab.report.comparison.entry import entry, names_of, regression_entry
+from latlab.report.comparison.losses import loss_entries
+from latlab.report.comparison.notes import notes
+from latlab.report.comparison.sides import Side, open_sides
+from latlab.report.comparison.together import together_entries
+from latlab.report.comparison.wanted import Wanted, check_streams
+from latlab.report.places import cell_title, dimension_keys, dimension_text, short_headings
+from latlab.report.unmeasured import UNAVAILABLE
+
+FORMAT: Final = "latlab.comparison/1"
+IMPORTED: Final = "imported"
+"""The label of what another program measured."""
+_MOST: Final = 4
+"""So many cells without a pair are named in an error."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is compared with what. groups: whose circumstances are held against each other. explained: what is to
+    differ. unmatched: cells that only one side has.
+    """
+
+    question: str
+    sides: Sequence[Side]
+    pairs: Sequence[Pair]
+    groups: Sequence[Group]
+    explained: Collection[str] = ()
+    unmatched: Sequence[str] = ()
+
+    @property
+    def runs(self) -> dict[str, RunFolder]:
+        """{side's name: run}, each run once."""
+        found = {str(side.result["run"]): side for side in reversed(self.sides)}
+        return {side.name: side.folder for side in reversed(found.values())}
+
+    @property
+    def names(self) -> dict[str, str]:
+        """{run: side's name}."""
+        return {str(side.result["run"]): side.name for side in reversed(self.sides)}
+
+
+def compare(
+    texts: Sequence[str], root: Path, wanted: Wanted, *, baseline: str | None = None, by: str | None = None
+) -> dict[str, Any]:
+    """The comparison document of what a command line names: A B…, RUN by a key, or a baseline and NEW.
+
+    root: where runs are looked for by name. UsageError: too few or too many are named; and as below.
+    """
+    if baseline is not None:
+        if len(texts) != 1 or by is not None:
+            raise UsageError(
+                "one run is held against a baseline", where="--baseline", remedy="latlab compare --baseline RUN NEW"
+            )
+        old, new = open_sides((baseline, *texts), root, ("baseline", "new"))
+        return compare_baseline(old, new, wanted)
+    if wanted.thresholds:
+        raise UsageError(
+            "a threshold needs a baseline", where="--threshold", remedy="latlab compare --baseline RUN NEW"
+        )
+    sides = open_sides(texts, root)
+    if by is not None:
+        if len(sides) != 1 or sides[0].slug is not None:
+            raise UsageError("the cells of one whole run are compared by a key", where="--by", remedy="name one RUN")
+        return compare_key(sides[0], by, wanted)
+    if len(sides) < 2:
+        keys = ", ".join(key for side in sides for key in dimension_keys(side.result))
+        raise UsageError(
+            "there is nothing to compare it with",
+            where=" ".join(texts) or "A B…",
+            remedy=f"name another RUN or RUN:CELL{f', or compare its cells: --by KEY, one of {keys}' if keys else ''}",
+        )
+    return compare_sides(sides, wanted)
+
+
+def compare_sides(sides: Sequence[Side], wanted: Wanted) -> dict[str, Any]:
+    """The document of each side held against the first: cells, or whole runs cell by cell.
+
+    UsageError: nothing to compare, or labels that may not be.
+    """
+    return _document(_held_against_first("sides", sides), wanted)
+
+
+def compare_baseline(baseline: Side, new: Side, wanted: Wanted) -> dict[str, Any]:
+    """The document of a new run held against a baseline: each comparison has a `regression`, and the document `lost`.
+
+    UsageError: as for others.
+    """
+    return _document(_held_against_first("baseline", (baseline, new)), wanted)
+
+
+def compare_key(side: Side, key: str, wanted: Wanted) -> dict[str, Any]:
+    """The document of every two cells of a run that differ in this matrix key alone. UsageError: there are none.
+
+    What does not name metrics asks of those that the run's own page compares: the same figures, judged alike.
+    """
+    wanted = wanted if wanted.metrics else replace(wanted, metrics=tuple(compared_by(side.result)))
+    keys = dimension_keys(side.result)
+    # As tables head it: `bridge` of guests.vm1.bridge, where no other ends alike.
+    key = dict(zip(short_headings(keys), keys, strict=True)).get(key, key)
+    pairs = by_key(side.found, key)
+    if not pairs:
+        what = "no two measured cells differ in this key alone" if key in keys else f"the matrix has no key {key!r}"
+        raise UsageError(what, where=f"--by {key}", remedy=f"one of {', '.join(keys) or 'none: it has one cell'}")
+    values: dict[str, list[Configuration]] = {}
+    for one in side.found:
+        values.setdefault(dimension_text(one.cell[key]), []).append(one)
+    groups = [_group(value, side, having) for value, having in values.items()]
+    return _document(_Asked("key", [side], pairs, groups, explained=(key,)), wanted)
+
+
+def coarse(document: Mapping[str, Any]) -> int:
+    """How many comparisons with a threshold had no power to see it exceeded."""
+    return sum(bool(one["regression"] and one["regression"]["coarse"]) for one in document["comparisons"])
+
+
+def exit_code(document: Mapping[str, Any], *, strict: bool = False, need_power: bool = False) -> int:
+    """The exit code that a comparison deserves, the first that applies.
+
+    Against a baseline: a cell of the new run failed or never ran (3); untrusted, or something could not be judged (4);
+    a regression (1). Without one: untrusted (4). strict takes `suspect` for untrusted; need_power takes what is too
+    coarse for its threshold for what could not be judged.
+    """
+    distrusted = {"untrusted", "suspect"} if strict else {"untrusted"}
+    found = document["comparisons"]
+    outcomes = {one["regression"]["outcome"] for one in found if one["regression"]}
+    if document["lost"]:
+        return EXIT_LAB
+    if distrusted & {one[side]["verdict"] for one in found for side in ("a", "b")} or "not judged" in outcomes:
+        return EXIT_UNTRUSTED
+    if need_power and coarse(document):
+        return EXIT_UNTRUSTED
+    worse = "regression" in outcomes or any(one["regression"] for one in document.get("losses", ()))
+    return EXIT_ACCEPT if worse else EXIT_OK
+
+
+def _held_against_first(question: str, sides: Sequence[Side]) -> _Asked:
+    first, *others = sides
+    if first.slug is not None:
+        groups = [_group(side.name, side, side.found) for side in sides]
+        return _Asked(question, sides, [(first.found[0], other.found[0]) for other in others], groups)
+    for other in others:
+        _refuse_other_labels(first, other)
+    pairs: list[Pair] = []
+    lacking: list[str] = []
+    for other in others:
+        found, unmatched = matched(first.found, other.found)
+        pairs += found
+        lacking += [f"{(first if one in first.found else other).name} only: {_title(one)}" for one in unmatched]
+    if not pairs:
+        raise UsageError(
+            "no cell of these runs has the same matrix values",
+            where=" and ".join(side.folder.id for side in sides),
+            remedy=f"name the cells to compare as RUN:CELL; {_few(lacking)}",
+        )
+    met = {(one.run, one.slug) for pair in pairs for one in pair}
+    groups = [_group(side.name, side, [one for one in side.found if (one.run, one.slug) in met]) for side in sides]
+    return _Asked(question, sides, pairs, groups, unmatched=tuple(dict.fromkeys(lacking)))
+
+
+def _document(asked: _Asked, wanted: Wanted) -> dict[str, Any]:
+    members = [one for pair in asked.pairs for one in pair]
+    check_streams(wanted, members)
+    _refuse_labels(asked)
+    found = compared(asked.pairs, wanted.figures(members), wanted.streams)
+    if all(one.effect is None for one in found):
+        why = next((one.why_not or "" for one in found), "") or _nothing_in_both(asked)
+        raise UsageError(
+            f"nothing of these can be compared: {why}",
+            where=" and ".join(dict.fromkeys(side.folder.id for side in asked.sides)),
+            remedy="choose with --stream, --metric and --statistic what both have",
+        )
+    names = [names_of(one.a, one.b, asked.names) for one in found]
+    entries = [entry(one, called) for one, called in zip(found, names, strict=True)]
+    for one, called, written in zip(found, names, entries, strict=True):
+        baseline = asked.question == "baseline"
+        written["regression"] = regression_entry(judged(one, wanted.thresholds, called)) if baseline else None
+    return {
+        "format": FORMAT,
+        "question": asked.question,
+        "alpha": ALPHA,
+        "family": max(one.family for one in found),
+        "sides": [_side_document(side) for side in asked.sides],
+        "comparisons": entries,
+        "together": together_entries(found, asked.names),
+        "unmatched": list(asked.unmatched),
+        "losses": list(loss_entries(asked.pairs, wanted.streams, asked.names, judged=asked.question == "baseline")),
+        "left_out": list(_left_out(asked)),
+        "lost": list(_lost(asked)) if asked.question == "baseline" else [],
+        "differs": [asdict(one) for one in _differing(asked)],
+        "notes": notes(found, runs=len(asked.runs)),
+    }
+
+
+def _few(lines: Sequence[str]) -> str:
+    more = f"; and {len(lines) - _MOST} more" if len(lines) > _MOST else ""
+    return "; ".join(lines[:_MOST]) + more
+
+
+def _differing(asked: _Asked) -> Iterator[Any]:
+    yield from differing_streams(asked.groups, asked.explained)
+    if len(asked.runs) > 1:
+        yield from differing_versions(asked.runs)
+        yield from differing_scenarios(asked.runs)
+    yield from differing_facts(asked.groups)
+
+
+def _left_out(asked: _Asked) -> Iterator[str]:
+    """The repetitions that are in no figure, a line each."""
+    for one in {(one.run, one.slug): one for pair in asked.pairs for one in pair}.values():
+        for repeat, status in one.left_out.items():
+            run = f"{asked.names[one.run]}: " if len(asked.runs) > 1 else ""
+            yield f"{run}{_title(one)}, repeat {repeat}: {status}"
+
+
+def _lost(asked: _Asked) -> Iterator[str]:
+    """The new run's cells that failed or never ran."""
+    new = asked.sides[-1]
+    for cell in new.result["cells"]:
+        if new.slug in (None, cell["slug"]) and cell["status"] not in ("ok", UNAVAILABLE):
+            yield f"{cell_title(cell)}, repeat {cell['repeat']}: {cell['status']}"
+
+
+def _nothing_in_both(asked: _Asked) -> str:
+    """Why there is no comparison at all: the two have no stream in common, or no such metric."""
+    for a, b in asked.pairs:
+        if not set(a.streams) & set(b.streams):
+            had = (f"{_title(one)} of {one.run} has {', '.join(one.streams)}" for one in (a, b))
+            return f"no stream is in both: {'; '.join(had)}"
+    return "no figure is in both"
+
+
+def _refuse_labels(asked: _Asked) -> None:
+    """Nothing. UsageError: figures of different labels would be compared."""
+    for a, b in asked.pairs:
+        _refuse(a.labels, b.labels, (_title(a), _title(b)), (a.run, b.run))
+
+
+def _refuse_other_labels(a: Side, b: Side) -> None:
+    """Nothing. UsageError: two runs have no label in common, whatever their cells are called."""
+    of_a, of_b = (tuple(dict.fromkeys(label for one in side.found for label in one.labels)) for side in (a, b))
+    if not set(of_a) & set(of_b):
+        _refuse(of_a, of_b, (a.name, b.name), (a.folder.id, b.folder.id))
+
+
+def _refuse(of_a: Sequence[str], of_b: Sequence[str], names: Sequence[str], runs: Sequence[str]) -> None:
+    labels = tuple(dict.fromkeys((*of_a, *of_b)))
+    if len(labels) < 2:
+        return
+    same = "measured by the same program" if IMPORTED in labels else "measured on the same kind of machine"
+    raise UsageError(
+        f"figures that are {' and '.join(labels)} cannot be compared: {names[0]} is {', '.join(of_a)}, "
+        f"{names[1]} is {', '.join(of_b)}",
+        where=" and ".join(dict.fromkeys(runs)),
+        remedy=f"compare cells of one label: name them as RUN:CELL, or take two that were {same}",
+    )
+
+
+def _side_document(side: Side) -> dict[str, Any]:
+    labels = dict.fromkeys(label for one in side.found for label in one.labels)
+    return {
+        "name": side.name,
+        "run": side.result["run"],
+        "scenario": side.result["scenario"],
+        "cell": None if side.slug is None else _title(side.found[0]),
+        "slug": side.slug,
+        "label": ", ".join(labels),
+        "verdict": side.result["verdict"] if side.slug is None else side.found[0].verdict,
+    }
+
+
+def _group(name: str, side: Side, found: Sequence[Configuration]) -> Group:
+    folders = (side.folder.cell(one.slug, repeat) for one in found for repeat in one.repetitions)
+    return Group(name, tuple(folders))
+
+
+def _title(one: Configuration) -> str:
+    return cell_title({"cell": one.cell})

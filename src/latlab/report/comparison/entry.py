@@ -1,0 +1,79 @@
+"""One comparison as it stands in the comparison document (docs/compare.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from latlab.analysis.comparison.compare import Comparison
+from latlab.analysis.comparison.configuration import Configuration
+from latlab.analysis.comparison.regression import Judged
+from latlab.analysis.comparison.words import Names, sentence
+from latlab.report.places import cell_title, dimension_text, short_headings
+
+
+def entry(one: Comparison, names: Names) -> dict[str, Any]:
+    """The comparison, JSON-ready. Durations are in ns; what there is none of is null."""
+    effect = one.effect
+    shared = {key: value for key, value in one.a.cell.items() if one.b.cell.get(key) == value}
+    low, high = (effect.interval if effect else None) or (None, None)
+    from_, to = (*one.a.ends(one.stream, one.metric), *one.b.ends(one.stream, one.metric))[0]
+    return {
+        "cell": cell_title({"cell": shared}) if shared else "",
+        "a": _side(one.a, names.a),
+        "b": _side(one.b, names.b),
+        "label": ", ".join(dict.fromkeys((*one.a.labels, *one.b.labels))),
+        "stream": one.stream,
+        "metric": one.metric,
+        "statistic": one.statistic,
+        "from": from_,
+        "to": to,
+        "paired": one.paired,
+        "repeats_a": {str(repeat): value for repeat, value in one.of_a.items()},
+        "repeats_b": {str(repeat): value for repeat, value in one.of_b.items()},
+        "a_ns": effect.a if effect else None,
+        "b_ns": effect.b if effect else None,
+        "difference_ns": effect.difference if effect else None,
+        "half_ns": effect.half() if effect else None,
+        "low_ns": low,
+        "high_ns": high,
+        "within_ns": None if one.within_ns is None else list(one.within_ns),
+        "clocks_ns": effect.clocks if effect else None,
+        "p": effect.p if effect else None,
+        "p_adjusted": one.p_adjusted,
+        "shown": one.shown,
+        "smallest_ns": one.smallest_ns,
+        "why_not": one.why_not,
+        "sentence": sentence(one, names),
+    }
+
+
+def regression_entry(found: Judged) -> dict[str, Any]:
+    """What stands as `regression` of a comparison with a baseline."""
+    return {
+        "outcome": found.outcome,
+        "threshold": found.threshold.text,
+        "threshold_ns": found.threshold_ns,
+        "coarse": found.coarse,
+        "sentence": found.sentence,
+    }
+
+
+def names_of(a: Configuration, b: Configuration, sides: Mapping[str, str]) -> Names:
+    """What the two are called: cells of one run by the matrix values they differ in, else by their run's side.
+
+    sides: {run: the side's name}.
+    """
+    if a.run != b.run:
+        return Names(sides.get(a.run, a.run), sides.get(b.run, b.run))
+    keys = [key for key in {**a.cell, **b.cell} if a.cell.get(key) != b.cell.get(key)]
+    headings = dict(zip(a.cell, short_headings(tuple(a.cell)), strict=True))
+
+    def called(one: Configuration) -> str:
+        return ", ".join(f"{headings.get(key, key)} {dimension_text(one.cell.get(key))}" for key in keys) or one.slug
+
+    return Names(called(a), called(b))
+
+
+def _side(one: Configuration, name: str) -> dict[str, Any]:
+    return {"name": name, "run": one.run, "slug": one.slug, "verdict": one.verdict}

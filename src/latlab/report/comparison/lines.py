@@ -1,0 +1,216 @@
+"""A comparison document as people read it: who is compared, the rows of its tables, and what is said beside them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from latlab.analysis.comparison.effect import ALPHA
+from latlab.analysis.comparison.words import at, at_least, signed, unsigned
+from latlab.report.comparison.together import together_lines
+from latlab.report.rows import COLUMNS, difference
+
+_HEADINGS: Final = {column.key: column.heading for column in COLUMNS} | {"mean": "mean", "pk_pk": "pk-pk"}
+_ONE_DIGIT: Final = 10_000
+"""± ns with which a difference has one digit: those of which nobody knows the ± have it."""
+
+Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Block:
+    """One stream's metric of two configurations: a table of its own."""
+
+    where: str
+    title: str
+    a: str
+    b: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """Of the columns that `rows` gives."""
+        return ("µs", self.a, self.b, "difference", "± 95 %", "shown from", "p, adjusted")
+
+    @property
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """A row for each statistic that either side has."""
+        for one in self.entries:
+            if not is_blank(one):
+                yield figures(one)
+
+    @property
+    def lines(self) -> Iterator[str]:
+        """What is shown, what would be by itself, and what cannot be judged, a sentence each; in one, all else."""
+        quiet = []
+        for one in self.entries:
+            if is_blank(one):
+                continue
+            if one["p_adjusted"] is None or one["shown"] or one["low_ns"] == one["high_ns"] or one["p"] <= ALPHA:
+                yield told(one)
+            else:
+                quiet.append(f"{at(one['statistic'])} (± {at_least(one['half_ns'])} µs)")
+        if quiet:
+            yield f"no difference shown at 95 %: {_listed(quiet)}"
+
+
+def figures(one: Entry) -> tuple[str, ...]:
+    """One comparison's row: statistic, a, b, b − a, ±, what would be shown, adjusted p; blank where there is none."""
+    half = one["half_ns"]
+    worth = _ONE_DIGIT if half is None else half
+    return (
+        _HEADINGS[one["statistic"]],
+        *("" if one[side] is None else unsigned(one[side], worth) for side in ("a_ns", "b_ns")),
+        "" if one["difference_ns"] is None else signed(one["difference_ns"], worth),
+        "" if one["p_adjusted"] is None else at_least(half),
+        "" if one["smallest_ns"] is None else at_least(one["smallest_ns"]),
+        probability(one["p_adjusted"]),
+    )
+
+
+def heading(statistic: str) -> str:
+    """A statistic as tables head it: "p99.9"."""
+    return _HEADINGS[statistic]
+
+
+def is_blank(one: Entry) -> bool:
+    """Whether neither side has the figure."""
+    return not (one["repeats_a"] or one["repeats_b"])
+
+
+def told(one: Entry) -> str:
+    """The sentence of one comparison: with a baseline, whether it is a regression."""
+    regression = one.get("regression")
+    sentence: str = (regression or one)["sentence"]
+    return sentence
+
+
+def blocks(document: Mapping[str, Any]) -> list[Block]:
+    """The document's comparisons, those of the same two configurations, stream and metric together."""
+    groups: dict[tuple[str, ...], list[Entry]] = {}
+    for one in document["comparisons"]:
+        pair = (one["a"]["run"], one["a"]["slug"], one["b"]["run"], one["b"]["slug"])
+        groups.setdefault((*pair, one["stream"], one["metric"]), []).append(one)
+    return [_block(entries) for entries in groups.values()]
+
+
+def legend(document: Mapping[str, Any]) -> list[str]:
+    """Who is compared: a line for each run, or cell of one, with its label and verdict."""
+    sides = document["sides"]
+    named = len(sides) > 1 and len({side["run"] for side in sides}) > 1
+    return [
+        (f"{side['name']}: " if named else "")
+        + f"{side['scenario']} ({side['run']})"
+        + (f", {side['cell']}" if side["cell"] and named else "")
+        + f" · {side['label']} · {side['verdict']}"
+        for side in (sides if named else sides[:1])
+    ]
+
+
+def summary(document: Mapping[str, Any]) -> str:
+    """How many differences are shown, of how many comparisons, and how they were corrected."""
+    found = [one for one in document["comparisons"] if one["p_adjusted"] is not None]
+    if not found:
+        return "Nothing can be shown: no comparison has two repetitions on both sides"
+    shown = sum(one["shown"] for one in found)
+    one, family = len(found) == 1, document["family"]
+    what = f"The one comparison shows {'a' if shown else 'no'} difference"
+    what = what if one else f"{shown} of {len(found)} comparisons show a difference"
+    if family == 1:
+        return what
+    # Earlier versions judged the statistics of a run's own cells each by itself.
+    among = f"all {family} of all metrics" if family > len(found) else f"the {family} of one statistic"
+    together = "all" if family == len(found) else among
+    return f"{what} (Holm: {100 * document['alpha']:.0f} % for {together} together)"
+
+
+def powerless(document: Mapping[str, Any]) -> str:
+    """How many thresholds could not have been seen exceeded, in words; empty without any."""
+    against = [one["regression"] for one in document["comparisons"] if one["regression"]]
+    judged = [one for one in against if one["threshold_ns"]]
+    count = sum(one["coarse"] for one in judged)
+    if not count:
+        return ""
+    which = "The one threshold" if len(judged) == 1 else f"{count} of {len(judged)} thresholds"
+    return f"{which} could not have been seen exceeded: too coarse (--need-power makes that exit with 4)"
+
+
+def remarks(document: Mapping[str, Any], most: int | None = None) -> list[tuple[str, list[str]]]:
+    """(heading, lines) of what else is to be known. most: how many lines of one kind are told, if not all."""
+    streams = [_differing(one) for one in document["differs"] if one["kind"] == "stream"]
+    against = [one for one in document["comparisons"] if one["regression"]]
+    others = [_differing(one) for one in document["differs"] if one["kind"] != "stream"]
+    listed = (
+        (
+            "Regressions:",
+            [f"{_place(one)}: {told(one)}" for one in against if one["regression"]["outcome"] == "regression"],
+        ),
+        ("Too coarse to see what is allowed:", [_coarse(one) for one in against if one["regression"]["coarse"]]),
+        (
+            "Lost packets, so that figures are of those that arrived:",
+            [one["sentence"] for one in document.get("losses", ())],
+        ),
+        ("Failed or not run:", document["lost"]),
+        ("Left out:", document["left_out"]),
+        ("All repetitions of each together, exact to 0.8 %, µs:", list(together_lines(document))),
+        ("Not compared:", [*document["unmatched"], *_blank(document)]),
+        ("Other things were measured:", streams),
+        ("What else differs:", others),
+        ("To be known:", document["notes"]),
+    )
+    return [(heading, _few(lines, most)) for heading, lines in listed if lines]
+
+
+def _block(entries: Sequence[Entry]) -> Block:
+    one = entries[0]
+    verdicts = " | ".join(dict.fromkeys((one["a"]["verdict"], one["b"]["verdict"])))
+    formula = f"{one['metric']} = {difference(one['to'], one['from'])}"
+    title = f"{one['stream']}: {formula} · {one['label']} · {verdicts}"
+    return Block(one["cell"], title, one["a"]["name"], one["b"]["name"], tuple(entries))
+
+
+def _blank(document: Mapping[str, Any]) -> list[str]:
+    """The figures that neither side has, a line each."""
+    found = Counter(
+        (f"{one['stream']}: {one['metric']} {_HEADINGS[one['statistic']]}", one["why_not"])
+        for one in document["comparisons"]
+        if is_blank(one)
+    )
+    return [f"{what}, of {count} pair{'s' if count > 1 else ''}: {why}" for (what, why), count in found.items()]
+
+
+def _place(one: Entry) -> str:
+    """Which comparison it is: "loads none, control latency"."""
+    return ", ".join(filter(None, (one["cell"], f"{one['stream']} {one['metric']}")))
+
+
+def _coarse(one: Entry) -> str:
+    would = f"{at_least(one['smallest_ns'])} µs would have been shown, {one['regression']['threshold']} allowed"
+    return f"{_place(one)} {_HEADINGS[one['statistic']]}: {would}"
+
+
+def _differing(one: Mapping[str, Any]) -> str:
+    return f"{one['what']}: {', '.join(f'{name} {value}' for name, value in one['values'].items())}"
+
+
+def _few(lines: Sequence[str], most: int | None) -> list[str]:
+    if most is None or len(lines) <= most:
+        return list(lines)
+    return [*lines[:most], f"and {len(lines) - most} more, with --json"]
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def probability(p: float | None) -> str:
+    """A p-value in three digits, more where fewer would put it on the other side of `ALPHA`; "" of none."""
+    if p is None:
+        return ""
+    if p < 0.001:
+        return "< 0.001"
+    # What is above the line in all its digits is so as printed: no 0.050 beside "no difference shown".
+    told = (f"{p:.{digits}f}" for digits in range(3, 6))
+    return next((text for text in told if (float(text) <= ALPHA) == (p <= ALPHA)), f"> {ALPHA:g}")

@@ -1,0 +1,157 @@
+"""An imported cell's part of the result, and what is said of it beside its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import polars as pl
+
+from latlab.analysis.counts import stream_rows
+from latlab.analysis.evidence import Evidence
+from latlab.analysis.imported import (
+    before_they_left,
+    launch_gap_ns,
+    no_counts,
+    packet_anomalies,
+    packet_figures,
+    summed_up,
+    unbounded,
+)
+from latlab.analysis.summary import summarise_cell, with_reasons
+from latlab.analysis.tally import Tally
+from latlab.analysis.trust import Reason, judge
+from latlab.analysis.words import duration
+from latlab.data.run_folder import CellFolder
+from latlab.report.rows import metric_names
+from latlab.report.testbed import with_test_bed
+from latlab.report.view import METRIC_ORDER
+
+_BOUNDED: Final = "the clocks' offset is bounded"
+_EARLY: Final = "no packet arrived before it left"
+_TOLD: Final = ("format", "tool", "version", "files", "latency", "clock_bound_ns", "notes", "left_out", "facts")
+
+
+def imported_result(folder: CellFolder, cell: Mapping[str, Any]) -> dict[str, Any]:
+    """The cell's document: what is common to all cells, and `imported` as cell.json has it, its figures left out.
+
+    Its verdict is `suspect` at best, since nobody looked at the machines, and `untrusted` where figures are between two
+    clocks of which nothing is told.
+    """
+    imported = cell["imported"]
+    streams = {**_of_packets(folder, cell), **_summed_up(folder, cell)}
+    document = summarise_cell(cell, None) | {"streams": streams}
+    told = {name: imported[name] for name in _TOLD} | {"notes": [*imported["notes"], *_looked_for(folder, cell)]}
+    document = with_test_bed(document, cell) | {"ptp": [], "imported": told}
+    recorded = {name: block for name, block in document["streams"].items() if _has_packets(cell, name)}
+    found = judge(Evidence(cell=_only(cell, recorded), document=document | {"streams": recorded}))
+    reasons = [*(one for one in found if one.check not in (_BOUNDED, _EARLY)), *_reasons(imported, streams)]
+    return with_reasons(document, sorted(reasons, key=lambda reason: reason.severity != "untrusted"))
+
+
+def shown_metrics(result: Mapping[str, Any]) -> tuple[str, ...]:
+    """The metrics of which tables are printed of a result with imported cells: all that it has."""
+    return metric_names(result, METRIC_ORDER)
+
+
+def is_imported(result: Mapping[str, Any]) -> bool:
+    """Whether any cell of the result was imported."""
+    return any("imported" in cell for cell in result["cells"])
+
+
+def _has_packets(cell: Mapping[str, Any], name: str) -> bool:
+    return any(stream["name"] == name and stream["stream"] for stream in cell["streams"])
+
+
+def _only(cell: Mapping[str, Any], recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """The cell with those of its streams whose packets are known: the checks are of packets."""
+    return {**cell, "streams": [stream for stream in cell["streams"] if stream["name"] in recorded]}
+
+
+def _of_packets(folder: CellFolder, cell: Mapping[str, Any]) -> dict[str, Any]:
+    recorded = [stream for stream in cell["streams"] if stream["stream"]]
+    packets = folder.packets() if recorded else pl.DataFrame()
+    bound = cell["imported"]["clock_bound_ns"]
+    return {
+        stream["name"]: {
+            "silent": None,
+            "gates": None,
+            **packet_anomalies(stream, packets),
+            **packet_figures(stream, packets, bound),
+        }
+        for stream in recorded
+    }
+
+
+def _looked_for(folder: CellFolder, cell: Mapping[str, Any]) -> Iterator[str]:
+    """Against what each stream's packets are held in the search for anomalies: none where they have no launch times."""
+    for stream in cell["streams"]:
+        if stream["stream"] and (gap := launch_gap_ns(stream_rows(folder.packets(), stream["stream"]))) is not None:
+            yield (
+                f"anomalies of {stream['name']}: against its launch times, {duration(gap)} apart (the median of their "
+                "differences)"
+            )
+
+
+def _summed_up(folder: CellFolder, cell: Mapping[str, Any]) -> dict[str, Any]:
+    imported = cell["imported"]
+    bins, intervals = folder.histogram(), folder.intervals()
+    streams: dict[str, Any] = {}
+    for place, figures in enumerate(imported["figures"]):
+        own = None if intervals is None else intervals.filter(pl.col("figure") == place)
+        entry = summed_up(
+            figures,
+            _tally(bins, place, figures),
+            own if own is not None and own.height else None,
+            imported["clock_bound_ns"],
+        )
+        block = streams.setdefault(
+            figures["stream"], {"counts": no_counts(), "silent": None, "gates": None, "metrics": {}}
+        )
+        block["metrics"][figures["metric"]] = entry
+    return streams
+
+
+def _tally(bins: pl.DataFrame | None, place: int, figures: Mapping[str, Any]) -> Tally | None:
+    if figures["kept"] != "histogram":
+        return None
+    rows = pl.DataFrame(schema={"from_ns": pl.Int64, "to_ns": pl.Int64, "count": pl.Int64}) if bins is None else bins
+    rows = rows.filter(pl.col("figure") == place) if "figure" in rows.columns else rows
+    from_ns, to_ns, count = (rows[name].to_numpy() for name in ("from_ns", "to_ns", "count"))
+    return Tally(from_ns, to_ns, count, below=figures["below"], above=figures["above"])
+
+
+def _reasons(imported: Mapping[str, Any], streams: Mapping[str, Any]) -> Iterator[Reason]:
+    """What the import found, and what holds of every import."""
+    for problem in imported["problems"]:
+        yield Reason(**problem)
+    if unknown := unbounded(streams):
+        yield Reason(
+            _BOUNDED,
+            "nothing bounds the offset between the two clocks",
+            "untrusted",
+            ", ".join(unknown),
+            "a bound of the offset between the two clocks",
+            "the files have none",
+            "if you know by how much they differ at most, as from ptp4l's log: latlab import --clock-bound 1us; else "
+            "compare differences between such files only",
+        )
+    for where, least, bound in before_they_left(streams):
+        yield Reason(
+            _EARLY,
+            "packets arrived before they left",
+            "untrusted",
+            where,
+            f"{duration(-bound)} or more",
+            duration(least),
+            "the clocks differ by more than was told: find out by how much, or compare differences only",
+        )
+    yield Reason(
+        "latlab measured it itself",
+        "another program measured it",
+        "suspect",
+        "",
+        "clocks, priorities, CPUs and interrupts looked at before, during and after",
+        "the files have no record of them",
+        "compare it with what the same program measured; what matters measure with latlab",
+    )

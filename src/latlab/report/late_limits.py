@@ -1,0 +1,115 @@
+"""From when on packets counted as late: of each stream the limits that were drawn from its own noise, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from latlab.analysis.words import duration, percent
+from latlab.report import rows
+from latlab.report.places import cell_title
+from latlab.report.text import microseconds
+
+TITLE: Final = "From when on a packet was late: limits of each stream by itself, least … greatest over the run, µs"
+HEADINGS: Final = (
+    *("cell", "repeat", "stream", "packets judged", "latency up to", "usual", "late beyond usual by", "late from"),
+    *("late sender: before submit more than", "wake-up suspect beyond", "in bursts"),
+)
+NUMBERS: Final = range(5, 10)
+"""The columns of figures."""
+UNKNOWN: Final = "what is usual is not known: nothing bounds the clocks"
+NOTE: Final = (
+    "Usual is the median of the packets around; what is beyond it by more than noise makes it is late, and only then "
+    "looked into. A late packet is a late sender where {share} of its lateness, and more than the limit here, came "
+    "about before it was submitted. The last column is a rule of the verdict's: no wake-up later than a period."
+)
+
+
+def late_text(block: Mapping[str, Any]) -> str:
+    """From when on packets of a stream were late, in words; empty where that is not known. block: it in the result."""
+    limits = block.get("late_limits")
+    if not limits:
+        return ""
+    known = level_known(block)
+    begins, usual = limits["from_ns" if known else "above_ns"], limits["usual_ns"]["middle"] if known else 0
+    ends = dict.fromkeys(duration(begins[key]) for key in ("least", "greatest"))
+    moves = f", {' to '.join(ends)} over the run" if len(ends) > 1 else ""
+    way = f"from launch to {limits['until']}"
+    level = f"usual is {duration(usual)}" if known else UNKNOWN
+    heavy = ""
+    if limits["heavy"]:
+        heavy = f"; with an exponential tail, not this heavy one, at {duration(usual + limits['exponential_ns'])}"
+    beyond = "" if known else "beyond the packets around "
+    late = f"late begins at {duration(begins['middle'])} {beyond}{way} (median{moves}; {level}{heavy})"
+    return "; ".join(filter(None, (late, reach_text(block), bursts_text(limits))))
+
+
+def level_known(block: Mapping[str, Any]) -> bool:
+    """Whether latencies from launch to where lateness is told are differences of clocks that something bounds."""
+    until = block["late_limits"]["until"]
+    spans = [one for one in block["metrics"].values() if (one["from"], one["to"]) == ("launch", until)]
+    return all(one["uncertainty_ns"] is not None for one in spans)
+
+
+def reach_text(block: Mapping[str, Any]) -> str:
+    """That the limit is farther out than any packet was, where a heavy tail puts it there; else empty."""
+    limits = block.get("late_limits") or {}
+    if not limits.get("out_of_reach"):
+        return ""
+    usual_ns = 0 if level_known(block) else limits["usual_ns"]["middle"]
+    more = f"{duration(limits['largest_ns'] - usual_ns)}{' more than usual' if usual_ns else ''}"
+    least = f"{duration(limits['from_ns']['middle'] - usual_ns)}{' beyond usual' if usual_ns else ''}"
+    return (
+        f"single late packets cannot be told here below {least} from launch to {limits['until']}: the tail is heavy up "
+        f"to there, and the latest packet took {more}"
+    )
+
+
+def bursts_text(limits: Mapping[str, Any]) -> str:
+    """How packets came in bursts, where many did; else empty. limits: `late_limits` of a stream in the result."""
+    found = limits.get("bursts")
+    if not found:
+        return ""
+    interval = duration(found["every_ns"])
+    every = f"every {interval}" if found["regular"] else f"at irregular intervals, {interval} in the median"
+    usual = ", which is how they always come: none of that is called a stall" if found["usual"] else ""
+    return (
+        f"{found['packets']} of {found['of']} packets ({percent(found['share'])}) came in {found['times']} bursts, "
+        f"of {found['size']} in the median, {every}{usual}"
+    )
+
+
+def late_rows(result: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """A row a cell, repetition and stream that was looked at, as many texts as HEADINGS, times in µs."""
+    for cell in rows.ordered_cells(result):
+        for stream, block in cell["streams"].items():
+            if limits := block.get("late_limits"):
+                whose = (cell_title(cell), str(cell["repeat"]), stream)
+                unknown = () if level_known(block) else ("usual_ns", "from_ns")
+                keys = ("usual_ns", "above_ns", "from_ns", "sender_ns")
+                spans = ("not known" if key in unknown else _span(limits[key]) for key in keys)
+                yield (
+                    *whose,
+                    str(limits["packets"]),
+                    limits["until"],
+                    *spans,
+                    _wake_up(block, limits),
+                    bursts_text(limits),
+                )
+
+
+def late_note(result: Mapping[str, Any]) -> str:
+    """What is to be known to read the rows; empty without any."""
+    found = (block.get("late_limits") for cell in result["cells"] for block in cell["streams"].values())
+    shares = {percent(limits["sender_share"]) for limits in found if limits}
+    return NOTE.format(share=" or ".join(sorted(shares))) if shares else ""
+
+
+def _span(limit: Mapping[str, Any] | None) -> str:
+    if limit is None:
+        return ""
+    return " … ".join(dict.fromkeys(microseconds(limit[key]) for key in ("least", "greatest")))
+
+
+def _wake_up(block: Mapping[str, Any], limits: Mapping[str, Any]) -> str:
+    return microseconds(limits["period_ns"]) if "wakeup" in block["metrics"] else ""

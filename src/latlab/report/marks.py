@@ -1,0 +1,251 @@
+"""What is marked in series over time: anomalies by class, what clean windows cut, what somebody chose to look at.
+
+A class is told by a letter in a shape, never by a colour: squares are what happened to packets on their way, circles
+what single late packets were, diamonds what moved all of them, hexagons what is the measurement's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from latlab.analysis.anomalies import CLASSES
+from latlab.analysis.anomalies.stages import APPLICATION, DRIVER, KERNEL, PATH, QDISC, SOCKET, TALKER
+from latlab.data.run_folder import RunFolder
+from latlab.report import rows
+from latlab.report.places import cell_key
+from latlab.scenario import format_duration
+
+SQUARE, CIRCLE, DIAMOND, HEXAGON = "square", "circle", "diamond", "hexagon"
+
+GLYPHS: Final[Mapping[str, tuple[str, str]]] = {
+    "loss_burst": ("L", SQUARE),
+    "throttled": ("T", HEXAGON),
+    "stall": ("S", SQUARE),
+    "missed_slot": ("M", SQUARE),
+    "reorder": ("R", SQUARE),
+    "warm_up": ("W", HEXAGON),
+    "late_sender": ("A", CIRCLE),
+    "periodic": ("P", CIRCLE),
+    "unexplained": ("?", CIRCLE),
+    "clock_step": ("J", DIAMOND),
+    "clock_swing": ("C", DIAMOND),
+    "path_change": ("H", DIAMOND),
+}
+"""{class: its letter and shape}. Duplicates are at no instant that is known."""
+
+PLACES_OF: Final[Mapping[str, frozenset[str]]] = {
+    "wakeup": frozenset({TALKER}),
+    "lateness": frozenset({TALKER, SOCKET, QDISC, DRIVER}),
+    "path": frozenset({PATH}),
+    "delivery": frozenset({KERNEL, APPLICATION}),
+    "latency": frozenset({TALKER, SOCKET, QDISC, DRIVER, PATH, KERNEL}),
+}
+"""{metric: the places that a packet passes in it}; the others go all the way."""
+_HAPPENS: Final[Mapping[str, frozenset[str]]] = {
+    "late_sender": frozenset({TALKER}),
+    "missed_slot": frozenset({SOCKET, QDISC, DRIVER}),
+    "clock_step": frozenset({PATH}),
+    "clock_swing": frozenset({PATH}),
+    "path_change": frozenset({PATH}),
+}
+"""{class: where it happens}, of those whose episodes do not say it; what is lost or overtaken is so in every metric."""
+
+CUT_LABEL: Final = "cut from the clean windows"
+CHOSEN_LABEL: Final = "window chosen by hand"
+MARKED_MOST: Final = 400
+"""So many episodes of a class are marked in one series of the page; which ones: those that are told, then evenly."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """An episode in a series. from_ns, to_ns: of launch times, after the cell's start. text: empty where none is kept.
+
+    severity: the larger, the worse, within a class; 0 where it is not kept. where: the place it happened at; empty
+    where that is not known.
+    """
+
+    class_: str
+    number: int
+    from_ns: int
+    to_ns: int
+    severity: float = 0.0
+    text: str = ""
+    where: str = ""
+
+    def is_seen_in(self, metric: str) -> bool:
+        """Whether its packets are late in the metric, as far as is known where they were held."""
+        passed = PLACES_OF.get(metric)
+        places = frozenset({self.where}) if self.where else _HAPPENS.get(self.class_)
+        return passed is None or places is None or bool(passed & places)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A part of a series, [from, to) ns after the cell's start, and what there is to say of it."""
+
+    from_ns: int
+    to_ns: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Marks:
+    """All that is marked in one series. episodes: {class: how many there are}, of those that can be marked.
+
+    told: the episodes that the result has one by one. cuts: what clean windows leave out; chosen: windows by hand.
+    """
+
+    episodes: Mapping[str, int]
+    told: tuple[Mark, ...]
+    cuts: tuple[Stretch, ...]
+    chosen: tuple[Stretch, ...]
+
+    def seen_in(self, metric: str) -> Marks:
+        """Those that are seen in the series of one metric: a late sender is none of the path's."""
+        told = tuple(one for one in self.told if one.is_seen_in(metric))
+        elsewhere = [one.class_ for one in self.told if not one.is_seen_in(metric)]
+        episodes = {
+            name: 0 if not Mark(name, 0, 0, 0).is_seen_in(metric) else count - elsewhere.count(name)
+            for name, count in self.episodes.items()
+        }
+        return replace(self, episodes={name: count for name, count in episodes.items() if count}, told=told)
+
+
+NO_MARKS: Final = Marks({}, (), (), ())
+
+
+def marks_of(block: Mapping[str, Any], stream: Mapping[str, Any], cell: Mapping[str, Any]) -> Marks:
+    """The marks of one stream of one cell. block: its part of the result; stream, cell: its entry of cell.json, which.
+
+    Empty where the result has no anomalies, as of imported cells.
+    """
+    start = int(stream.get("start_tai_ns") or cell.get("start_tai_ns") or 0)
+    found = block.get("anomalies") or {}
+    told = tuple(
+        Mark(
+            name,
+            one["number"],
+            one["from_tai_ns"] - start,
+            one["to_tai_ns"] - start,
+            float(one["severity"]),
+            one["text"],
+            str(one["evidence"].get("where", "")),
+        )
+        for name, of_class in found.items()
+        if name in GLYPHS
+        for one in of_class["shown"]
+    )
+    windows = block.get("windows") or {}
+    cuts = tuple(
+        Stretch(one["from_tai_ns"] - start, one["to_tai_ns"] - start, one["text"]) for one in windows.get("cuts", ())
+    )
+    episodes = {name: of_class["episodes"] for name, of_class in found.items() if name in GLYPHS}
+    return Marks(episodes, told, cuts, tuple(_chosen(windows.get("chosen", ()))))
+
+
+def _chosen(sets: Any) -> Iterator[Stretch]:
+    for one in sets:
+        for kept in one["kept"]:
+            span = f"{format_duration(kept['from_ns'])} to {format_duration(kept['to_ns'])}"
+            later = ", after the fact" if one["after_the_fact"] else ""
+            why = f": {kept['why']}" if kept["why"] else ""
+            yield Stretch(kept["from_ns"], kept["to_ns"], f"{span}, chosen by hand{later}{why}")
+
+
+def page_marks(folder: RunFolder, result: Mapping[str, Any]) -> dict[str, Any]:
+    """What the page's script draws, ready for JSON.
+
+    {"classes": {class: {"letter", "shape", "title", "meaning"}}, "places": {metric: the places a packet passes in it},
+    "streams": {stream: {`SLUG/rN`: {"episodes": {class: {"of", "number", "from", "length", "text": {number: …},
+    "where": {number: …}}}, "cuts": [{"from", "to", "text"}], "chosen": […]}}}}; all times in ns after the cell's start.
+    A class whose episodes are all at some places has these as `places`.
+    """
+    streams: dict[str, dict[str, Any]] = {}
+    for outcome in rows.ordered_cells(result):
+        if not outcome["streams"]:
+            continue
+        cell_folder = folder.cell(outcome["slug"], outcome["repeat"])
+        cell = cell_folder.cell()
+        path = cell_folder.classes_path
+        classes = pl.scan_parquet(path) if path.exists() else None
+        for stream in cell["streams"]:
+            block = outcome["streams"].get(stream["name"])
+            if block is None:
+                continue
+            marks = marks_of(block, stream, cell)
+            if marks != NO_MARKS:
+                of_stream = None if classes is None else classes.filter(pl.col("stream") == stream["stream"])
+                streams.setdefault(stream["name"], {})[cell_key(outcome)] = _payload(marks, of_stream, stream)
+    places = {metric: sorted(passed) for metric, passed in PLACES_OF.items()}
+    return {"classes": _classes(), "places": places, "streams": streams}
+
+
+def _classes() -> dict[str, dict[str, Any]]:
+    return {
+        one.name: {"letter": letter, "shape": shape, "title": one.title, "meaning": one.meaning}
+        | ({"places": sorted(_HAPPENS[one.name])} if one.name in _HAPPENS else {})
+        for one in CLASSES
+        if one.name in GLYPHS
+        for letter, shape in [GLYPHS[one.name]]
+    }
+
+
+def _payload(marks: Marks, classes: pl.LazyFrame | None, stream: Mapping[str, Any]) -> dict[str, Any]:
+    every = every_mark(marks, classes, int(stream.get("offset_ns") or 0), int(stream["period_ns"]))
+    episodes = {}
+    for name, count in marks.episodes.items():
+        shown = [one for one in every if one.class_ == name]
+        episodes[name] = {
+            "of": count,
+            "number": [one.number for one in shown],
+            "from": [one.from_ns for one in shown],
+            "length": [one.to_ns - one.from_ns for one in shown],
+            "text": {str(one.number): one.text for one in shown if one.text},
+            "where": {str(one.number): one.where for one in shown if one.where},
+        }
+    return {
+        "episodes": episodes,
+        "cuts": [{"from": one.from_ns, "to": one.to_ns, "text": one.text} for one in marks.cuts],
+        "chosen": [{"from": one.from_ns, "to": one.to_ns, "text": one.text} for one in marks.chosen],
+    }
+
+
+def every_mark(marks: Marks, classes: pl.LazyFrame | None, offset_ns: int, period_ns: int) -> list[Mark]:
+    """The marks of all episodes, by time, of each class MARKED_MOST at most.
+
+    classes: the stream's rows of classes.parquet, which has those that the result does not tell of; None: there is no
+    such file.
+    """
+    found = {one.number: one for one in marks.told}
+    if classes is not None:
+        spans = (
+            classes.filter(pl.col("episode").is_not_null())
+            .group_by("episode")
+            .agg(
+                pl.col("class").first().cast(pl.String),
+                pl.col("sequence").min().alias("first"),
+                pl.col("sequence").max().alias("last"),
+            )
+            .sort("first")
+            .collect()
+        )
+        for number, name, first, last in spans.iter_rows():
+            if name in GLYPHS and number not in found:
+                begin = offset_ns + first * period_ns
+                found[number] = Mark(name, number, begin, offset_ns + (last + 1) * period_ns)
+    kept = [one for name in GLYPHS for one in _few([mark for mark in found.values() if mark.class_ == name])]
+    return sorted(kept, key=lambda one: (one.from_ns, one.number))
+
+
+def _few(marks: list[Mark]) -> list[Mark]:
+    """MARKED_MOST of them at most: those that are told, and of the others as many as there is room for, evenly."""
+    told, others = [one for one in marks if one.text], [one for one in marks if not one.text]
+    room = max(0, MARKED_MOST - len(told))
+    if len(others) > room:
+        others = [others[at] for at in np.linspace(0, len(others) - 1, room).astype(int)] if room else []
+    return told + others

@@ -1,0 +1,38 @@
+"""Which files of a run's pictures are the report's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from latlab.analysis.metrics import METRICS_BY_NAME
+from latlab.report import rows
+
+KINDS: Final = ("png", "svg", "pdf")
+_OF_A_METRIC: Final = ("", "-ccdf", "-repeats", "-together", "-chain", "-tail", "-comparison")
+_OF_THE_RUN: Final = r"(clocks|gates)(-\d+)?"
+
+
+def file_stem(text: str) -> str:
+    """The text as a picture's name: what a file's name cannot have is "_"."""
+    return re.sub(r"[^\w.-]", "_", text)
+
+
+def remove_own_pictures(folder: Path, result: Mapping[str, Any], headings: Iterable[str]) -> None:
+    """Nothing; no picture that an earlier report wrote is left in the folder, and every other file is.
+
+    headings: of the sweeps, as their pictures have them in their names.
+    """
+    suffixes = (*_OF_A_METRIC, *(f"-by-{heading}" for heading in headings))
+    stems = {
+        file_stem(f"{stream}-{metric}{suffix}")
+        for stream in rows.stream_names(result)
+        for metric in METRICS_BY_NAME
+        for suffix in suffixes
+    }
+    for path in folder.glob("*"):
+        own = path.stem in stems or re.fullmatch(_OF_THE_RUN, path.stem)
+        if own and path.suffix.removeprefix(".") in KINDS and path.is_file():
+            path.unlink()

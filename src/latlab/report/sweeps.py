@@ -1,0 +1,229 @@
+"""What of a result is shown over a size or a duration of its matrix: which keys, which cells, which figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median_low
+from typing import Any, Final
+
+from pydantic_core import PydanticCustomError
+
+from latlab.analysis.axis import log_axis
+from latlab.analysis.metrics import METRICS_BY_NAME
+from latlab.report import rows
+from latlab.report.palette import COLOURS, DASHES, Look
+from latlab.report.places import Cell, cell_key, dimension_text, short_headings
+from latlab.report.sweep import FIGURES, Line, Panel, Point, Reach, Sweep, on_common_axes
+from latlab.report.testbed import label_text
+from latlab.report.view import METRIC_ORDER
+from latlab.scenario.one_frame import Room
+from latlab.scenario.units import DURATION, SIZE, Quantity
+
+FEWEST: Final = 3
+"""Values of a key from which on its lines say more than a table."""
+BESIDE: Final = 3
+"""Lines' worth of cells in one panel: with more of them nobody tells which maximum is whose median's."""
+_VERDICTS: Final = ("trusted", "suspect", "untrusted")
+
+Rooms = Callable[[str, str], Room | None]
+"""(cell's slug, stream) → what of it goes in one frame."""
+
+
+def sweeps(result: Mapping[str, Any], rooms: Rooms) -> list[Sweep]:
+    """One for each stream, metric and key of sizes or durations with FEWEST values or more, in the tables' order."""
+    found = [
+        one
+        for metric in rows.metric_names(result, METRIC_ORDER)
+        if metric in METRICS_BY_NAME
+        for stream in rows.stream_names(result)
+        for one in _of_stream(result, stream, metric, rooms)
+    ]
+    return [on_common_axes(one, found) for one in found]
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A cell of one stream and metric that ran to its end, with the metric's figures."""
+
+    cell: Cell
+    figures: Mapping[str, Any]
+
+
+def numbers(values: Sequence[object]) -> tuple[Quantity, list[int]] | None:
+    """What these are if all of them are sizes, or all durations: in bytes, or in ns; None of anything else."""
+    for quantity in (SIZE, DURATION):
+        try:
+            return quantity, [quantity.parse(value) for value in values]
+        except PydanticCustomError:
+            continue
+    return None
+
+
+def is_swept(result: Mapping[str, Any], key: str) -> bool:
+    """Whether a key of the matrix has so many sizes, or durations, that figures are drawn over it."""
+    values = {dimension_text(cell["cell"][key]): cell["cell"][key] for cell in result["cells"] if key in cell["cell"]}
+    return len(values) >= FEWEST and numbers(list(values.values())) is not None
+
+
+def belongs(key: str, stream: str) -> bool:
+    """Whether a key of the matrix says something of a stream, a probe or a leg: another's own keys do not."""
+    kind, _, rest = key.partition(".")
+    return kind not in ("streams", "probes") or rest.split(".")[0] in (stream, stream.rsplit(".", 1)[0])
+
+
+def _of_stream(result: Mapping[str, Any], stream: str, metric: str, rooms: Rooms) -> Iterator[Sweep]:
+    every = [
+        _Measured(cell, figures)
+        for cell in rows.ordered_cells(result)
+        if (figures := cell["streams"].get(stream, {}).get("metrics", {}).get(metric))
+        and any(_reach(name, [figures]) for name in FIGURES)
+    ]
+    ended = [one for one in every if one.cell["status"] == "ok"]
+    for key in dict.fromkeys(key for one in ended for key in one.cell["cell"]):
+        having = [one for one in ended if key in one.cell["cell"]]
+        known = numbers([one.cell["cell"][key] for one in having]) if belongs(key, stream) else None
+        if known and len(set(known[1])) >= FEWEST:
+            yield _sweep(result, (stream, metric, key), having, known, rooms, len(every) - len(ended))
+
+
+def _sweep(
+    result: Mapping[str, Any],
+    what: tuple[str, str, str],
+    having: Sequence[_Measured],
+    known: tuple[Quantity, Sequence[int]],
+    rooms: Rooms,
+    left_out: int,
+) -> Sweep:
+    """That of (stream, metric, key), on axes of its own. left_out: repetitions that did not run to their end."""
+    stream, metric, key = what
+    is_own = key.startswith(("streams.", "probes."))
+    has_packets_of_it = is_own and key.endswith(".size") and known[0] is SIZE
+    lines_are, panels = _panels(
+        key,
+        list(zip(known[1], having, strict=True)),
+        lambda slug: rooms(slug, stream) if has_packets_of_it else None,
+    )
+    ends = dict.fromkeys(rows.difference(one.figures["to"], one.figures["from"]) for one in having)
+    return Sweep(
+        stream=stream,
+        metric=metric,
+        title=METRICS_BY_NAME[metric].title,
+        label=f"{metric} = {' or '.join(ends)}",
+        key=key,
+        heading=key.split(".", 2)[2] if is_own else key,
+        uncertainty=rows.largest_uncertainty(rows.stream_rows(result, stream, metric)),
+        lines_are=lines_are,
+        panels=panels,
+        x_axis=log_axis(known[1]),
+        y_axis=log_axis([ns for panel in panels for line in panel.lines for ns in _reached(line)]),
+        notes=tuple(_notes(panels, left_out)),
+    )
+
+
+def _panels(
+    key: str, found: Sequence[tuple[int, _Measured]], room: Callable[[str], Room | None]
+) -> tuple[str, tuple[Panel, ...]]:
+    """What the lines of a panel differ in, empty where each has one only; and the panels of (key's value, cell) pairs.
+
+    The last key with at most BESIDE values tells lines apart, so that what is tuned lies beside what is not; the others
+    tell panels apart. room: cell's slug → what of it goes in one frame.
+    """
+    others = tuple(dict.fromkeys(other for _, one in found for other in one.cell["cell"] if other != key))
+    values = {other: list(dict.fromkeys(_text(one.cell, other) for _, one in found)) for other in others}
+    varying = [other for other in others if len(values[other]) > 1]
+    inside = next((other for other in reversed(varying) if len(values[other]) <= BESIDE), "")
+    headings = dict(zip(others, short_headings(others), strict=True))
+    grouped: dict[str, dict[str, list[tuple[int, _Measured]]]] = {}
+    for at, one in found:
+        title = ", ".join(f"{headings[other]} {_text(one.cell, other)}" for other in varying if other != inside)
+        grouped.setdefault(title, {}).setdefault(_text(one.cell, inside), []).append((at, one))
+    panels = (
+        Panel(
+            title,
+            tuple(_line(name, values[inside].index(name) if inside else 0, key, its) for name, its in lines.items()),
+            _distinct(room(one.cell["slug"]) for its in lines.values() for _, one in its),
+        )
+        for title, lines in grouped.items()
+    )
+    return headings.get(inside, ""), tuple(panels)
+
+
+def _text(cell: Cell, key: str) -> str:
+    return dimension_text(cell["cell"][key]) if key in cell["cell"] else ""
+
+
+def _line(name: str, number: int, key: str, found: Sequence[tuple[int, _Measured]]) -> Line:
+    at_each: dict[int, list[_Measured]] = {}
+    for at, one in found:
+        at_each.setdefault(at, []).append(one)
+    points = (_point(at, key, at_each[at]) for at in sorted(at_each))
+    return Line(name, Look(number % len(COLOURS), DASHES[number % len(DASHES)], ""), tuple(points))
+
+
+def _point(at: int, key: str, found: Sequence[_Measured]) -> Point:
+    counts = [one.figures["n"] for one in found]
+    reaches = ((name, _reach(name, [one.figures for one in found])) for name in FIGURES)
+    return Point(
+        at=at,
+        text=_text(found[0].cell, key),
+        repeats=len({cell_key(one.cell) for one in found}),
+        n=(min(counts), max(counts)),
+        verdict=max((one.cell.get("verdict") or "" for one in found), key=lambda one: (*_VERDICTS, one).index(one)),
+        label=", ".join(sorted({label_text(one.cell) for one in found})),
+        reaches={name: reach for name, reach in reaches if reach is not None},
+    )
+
+
+def _reach(name: str, found: Sequence[Mapping[str, Any]]) -> Reach | None:
+    """None where n does not support it in every repetition."""
+    values = [one[name] for one in found if one.get(name) is not None]
+    if len(values) == len(found):
+        through = {"min": min, "max": max}.get(name, median_low)
+        return Reach(min(values), max(values), through(values))
+    each = [ends for one in found if (ends := (one.get("intervals") or {}).get(name))]
+    if len(each) < len(found):
+        return None
+    return Reach(min(low for low, _ in each), max(high for _, high in each), None)
+
+
+def _reached(line: Line) -> Iterator[int]:
+    for point in line.points:
+        for reach in point.reaches.values():
+            yield from (reach.low_ns, reach.high_ns)
+
+
+def _distinct(rooms: Iterator[Room | None]) -> tuple[Room, ...]:
+    known = {one for one in rooms if one is not None}
+    return tuple(sorted(known, key=lambda one: one.largest))
+
+
+def _notes(panels: Sequence[Panel], left_out: int) -> Iterator[str]:
+    points = [point for panel in panels for line in panel.lines for point in line.points]
+    most = max(point.repeats for point in points)
+    if most > 1:
+        yield (
+            f"a line goes through the middle of {most} repetitions, of min through the least and of max through the "
+            "greatest; a bar is from the least to the greatest"
+        )
+    if any(name not in point.reaches for point in points for name in FIGURES):
+        yield "what n does not support in every repetition, or a tool does not tell, is not drawn"
+    if any(reach.line_ns is None for point in points for reach in point.reaches.values()):
+        yield "a bar without a line is of figures of each stretch of time, from the least to the greatest"
+    if rooms := tuple(dict.fromkeys(room for panel in panels for room in panel.rooms)):
+        yield _of_rooms(rooms)
+    if len({point.label for point in points}) > 1:
+        yield "points of different labels, which the table names, do not compare"
+    if left_out:
+        yield f"{left_out} that did not run to their end are left out"
+    untrusted = sum(point.verdict == "untrusted" for point in points)
+    if untrusted:
+        yield f"{untrusted} of {len(points)} points are untrusted"
+
+
+def _of_rooms(rooms: Sequence[Room]) -> str:
+    sizes = ", ".join(f"{room.largest} B at MTU {room.mtu}" for room in rooms)
+    line = f"what is larger than {sizes} goes in several frames"
+    if all(room.is_exact for room in rooms):
+        return line
+    return f"{line}; over DDS somewhat smaller sizes may, by what is sent with them"

@@ -1,0 +1,25 @@
+"""What is said of a cell that nobody measured, so that nobody takes its figures for a machine's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from latlab.analysis.trust import Reason
+
+SYNTHETIC: Final = "synthetic"
+"""The label of cells that were made."""
+
+
+def made_not_measured(cell: Mapping[str, Any]) -> Iterator[Reason]:
+    """The reason why figures of cell.json's cell are not to be trusted if they were made; nothing of any other."""
+    if cell.get("label") == SYNTHETIC:
+        yield Reason(
+            "latlab measured it itself",
+            "it was made from a description: nobody measured it",
+            "untrusted",
+            "",
+            "packets that were sent and received",
+            "packets that a program has made up",
+            "hold what was found against truth.json beside its packets; of machines it says nothing",
+        )

@@ -1,0 +1,342 @@
+"""Whether a tail's fit is stable, laid out: what page and pictures draw of each cell.
+
+Shapes, exceedances and shares are on the same axes in every cell. The value axis is each cell's own: a tail is held
+against its fit, not against another cell's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, exp, floor, inf, log, log10
+from typing import Any, Final
+
+import numpy as np
+from matplotlib.ticker import MaxNLocator
+
+from latlab.analysis.axis import Axis, common_axis
+from latlab.analysis.pareto import LEAST_SHAPE, quantile
+from latlab.analysis.tail import LARGEST_SHAPE
+from latlab.analysis.words import duration
+from latlab.analysis.worst import EXPLAINED
+from latlab.report import rows
+from latlab.report.places import cell_name
+from latlab.report.text import plain, short_count
+
+CHOSEN: Final = "chosen"
+FITS: Final = "fits"
+UNFIT: Final = "unfit"
+"""A threshold: the one that the tail is told by, one above it, one that the goodness of fit refuses."""
+
+WARNING: Final = "Extrapolated by a model from what one run showed: never a bound."
+"""Stands with every drawing."""
+
+SHAPES: Final = (-1.0, LEAST_SHAPE, 0.0, LARGEST_SHAPE, 1.0)
+"""Of the shape axis: its ends, and where from a tail is refused. No fit by L-moments has a shape of 1 or more."""
+
+_LEAST_SHAPES: Final = (-2.0, -3.0)
+"""Where the axis begins instead, where a threshold that fits has a shape below its end: further down all are alike."""
+
+_MOST_TICKS: Final = 6
+_MARGIN: Final = 1.15
+_CURVE: Final = 16
+_EXPONENTIAL: Final = 1e-9
+"""A shape next to 0 is that of an exponential distribution."""
+_VALUE_TICKS: Final = 4
+_DECADES: Final = 4
+"""Of shares: with more of them each second one has its figure, or each third."""
+
+Tail = Mapping[str, Any]
+Ticks = tuple[tuple[float, str], ...]
+Curve = tuple[tuple[float, float], ...]
+"""Places (right, up), 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A figure with its interval; at, value, low and high are places, 0 to 1, what is beyond an axis at its end.
+
+    kind: CHOSEN, FITS or UNFIT. Without an interval low and high are the value's. cut_low, cut_high: the interval, or
+    the value, goes on beyond the axis' end; beyond: the value does, and is not where it is drawn.
+    """
+
+    at: float
+    value: float
+    low: float
+    high: float
+    kind: str
+    cut_low: bool = False
+    cut_high: bool = False
+    beyond: bool = False
+
+
+@dataclass(frozen=True)
+class TailCell:
+    """One cell's three panels: shape and level against the values that thresholds leave above, and the tail itself.
+
+    told: by what the tail is told, or why it is not. measured: peaks and the share of packets whose episode reaches
+    them; fitted: the line within what was measured, beyond: further out; levels: what is told, value and interval on
+    the value axis, `at` on the share axis. values: ticks of the value axis, µs, which is the second panel's y and the
+    third's x; axis: what these alone do not say.
+    """
+
+    name: str
+    told: str
+    refused: bool
+    shape: tuple[Mark, ...]
+    level: tuple[Mark, ...]
+    measured: Curve
+    fitted: Curve
+    beyond: Curve
+    levels: tuple[Mark, ...]
+    values: Ticks
+    axis: str
+
+
+@dataclass(frozen=True)
+class TailView:
+    """One metric of one stream. without: cells in which no threshold has a fit, with the reason. level: whose level the
+    second panel has. limits: on the shape axis, where from a tail is refused.
+    """
+
+    stream: str
+    metric: str
+    level: str
+    cells: tuple[TailCell, ...]
+    without: tuple[str, ...]
+    exceedances: Ticks
+    shapes: Ticks
+    limits: tuple[float, ...]
+    shares: Ticks
+
+
+def tail_views(result: Mapping[str, Any]) -> dict[tuple[str, str], TailView]:
+    """{(stream, metric): its tails, cells in the order of the summary}, where any cell has a fit at some threshold."""
+    every = {
+        (stream, metric): list(_documents(result, stream, metric))
+        for stream in rows.stream_names(result)
+        for metric in EXPLAINED
+    }
+    return {key: tail_view(*key, found) for key, found in every.items() if any(tail["fit"] for _, tail in found)}
+
+
+def _documents(result: Mapping[str, Any], stream: str, metric: str) -> Iterator[tuple[str, Tail]]:
+    """(cell's name, its tail); those of a result that was made before there were peaks are as if they had no tail."""
+    for cell in rows.ordered_cells(result):
+        tail = cell["streams"].get(stream, {}).get("metrics", {}).get(metric, {}).get("tail")
+        if tail and "peaks" in tail:
+            yield cell_name(result, cell), tail
+
+
+def tail_view(stream: str, metric: str, found: Sequence[tuple[str, Tail]]) -> TailView:
+    """The view of these cells' tails (name, document), of which at least one has a fit."""
+    fitted = [(name, tail) for name, tail in found if tail["fit"]]
+    tails = [tail for _, tail in fitted]
+    shares, exceedances, shapes = _Shares(tails), _Exceedances(tails), _Shapes(tails)
+    packets = sorted({tail["level_packets"] for tail in tails})
+    ends = " to ".join(f"{one:,}" for one in dict.fromkeys((packets[0], packets[-1])))
+    return TailView(
+        stream=stream,
+        metric=metric,
+        level=f"one episode in {ends} packets",
+        cells=tuple(_cell(name, tail, exceedances, shapes, shares) for name, tail in fitted),
+        without=tuple(f"{name}: {tail['why']}" for name, tail in found if not tail["fit"]),
+        exceedances=exceedances.ticks(),
+        shapes=shapes.ticks(),
+        limits=tuple(shapes.place(one) for one in (LEAST_SHAPE, LARGEST_SHAPE)),
+        shares=shares.ticks(),
+    )
+
+
+def _values(tail: Tail) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """What the value axis has to have room for, ns: all that was measured, all that is told, and the levels of the
+    thresholds that fit; of those that do not, levels no farther out than three times what was measured.
+    """
+    peaks = tail["peaks"]["value_ns"]
+    farthest = peaks[-1] + 3 * (peaks[-1] - peaks[0])
+    told = [level[key] for level in tail["levels"] for key in ("low_ns", "high_ns") if level[key] is not None]
+    levels = [
+        one["level_ns"] if one["fits"] else min(one["level_ns"], farthest)
+        for one in tail["stability"]
+        if one["level_ns"] is not None
+    ]
+    return np.array([*peaks, *told, *levels], np.float64).astype(np.int64)
+
+
+class _Shapes:
+    """The shape axis, from −1, or as far below as thresholds that fit ask for, to 1."""
+
+    def __init__(self, tails: Sequence[Tail]) -> None:
+        shapes = [one["shape"] for tail in tails for one in tail["stability"] if one["fits"]]
+        least = min((shape for shape in shapes if shape >= _LEAST_SHAPES[-1]), default=0.0)
+        self._low = next(end for end in (SHAPES[0], *_LEAST_SHAPES) if end <= least)
+
+    def place(self, shape: float) -> float:
+        """Where on the axis: beyond 0 to 1 for what is beyond it."""
+        return (shape - self._low) / (SHAPES[-1] - self._low)
+
+    def ticks(self) -> Ticks:
+        below = (one for one in reversed(_LEAST_SHAPES) if one >= self._low)
+        return tuple((self.place(one), plain(one).replace("-", "−")) for one in (*below, *SHAPES))
+
+
+class _Shares:
+    """The share axis, logarithmic: from the rarest that is told, or measured, to the most frequent."""
+
+    def __init__(self, tails: Sequence[Tail]) -> None:
+        rarest = [one["packets"] for tail in tails for one in tail["levels"] if one["value_ns"] is not None]
+        self.least = 1 / (_MARGIN * max([*rarest, *(tail["n"] for tail in tails)]))
+        self.most = _MARGIN * max(tail["peaks"]["share"][0] for tail in tails)
+
+    def place(self, share: float) -> float:
+        return log(max(share, self.least) / self.least) / log(self.most / self.least)
+
+    def ticks(self) -> Ticks:
+        powers = range(ceil(log10(self.least)), floor(log10(self.most)) + 1)
+        every = ceil(len(powers) / _DECADES)
+        return tuple((self.place(10.0**power), f"1/{short_count(10**-power)}") for power in powers[::every])
+
+
+def _cell(name: str, tail: Tail, exceedances: _Exceedances, shapes: _Shapes, shares: _Shares) -> TailCell:
+    axis = common_axis([_values(tail)])
+    fit, refused = tail["fit"], tail["why"] is not None
+    each = [(one, exceedances.place(one["exceedances"]), _kind(one, fit, refused=refused)) for one in tail["stability"]]
+    fitted, beyond = _curves(tail, axis, shares)
+    measured = zip(
+        _on(axis, tail["peaks"]["value_ns"]), (shares.place(one) for one in tail["peaks"]["share"]), strict=True
+    )
+    return TailCell(
+        name=name,
+        told=_told(tail),
+        refused=refused,
+        shape=tuple(_shape(*one, shapes) for one in each),
+        level=tuple(_level(one, at, kind, axis) for one, at, kind in each if one["level_ns"] is not None),
+        measured=tuple(measured),
+        fitted=fitted,
+        beyond=beyond,
+        levels=tuple(
+            _mark(
+                shares.place(1 / one["packets"]),
+                _on(axis, [one[key] for key in ("value_ns", "low_ns", "high_ns")]),
+                CHOSEN,
+            )
+            for one in tail["levels"]
+            if one["value_ns"] is not None
+        ),
+        values=value_ticks(axis),
+        axis="log" if axis.kind == "log" else axis.told(),
+    )
+
+
+def _kind(one: Tail, fit: Tail, *, refused: bool) -> str:
+    if not one["fits"]:
+        return UNFIT
+    return CHOSEN if one["threshold_ns"] == fit["threshold_ns"] and not refused else FITS
+
+
+def _shape(one: Tail, at: float, kind: str, shapes: _Shapes) -> Mark:
+    """Without an error to state, the interval goes on beyond both ends of the axis."""
+    low = -inf if one["shape_low"] is None else one["shape_low"]
+    high = inf if one["shape_high"] is None else one["shape_high"]
+    return _mark(at, map(shapes.place, (one["shape"], low, high)), kind)
+
+
+def _level(one: Tail, at: float, kind: str, axis: Axis) -> Mark:
+    level, low, high = one["level_ns"], one["level_low_ns"], one["level_high_ns"]
+    beyond = level > axis.high_ns
+    mark = _mark(at, _on(axis, [level, low, high]), kind)
+    return replace(mark, cut_low=low < axis.low_ns, cut_high=high > axis.high_ns or beyond, beyond=beyond)
+
+
+def _mark(at: float, places: Iterable[float], kind: str) -> Mark:
+    """A mark of these places of value, low and high: 0 to 1, or beyond."""
+    value, low, high = places
+    within, least, most = (min(max(one, 0.0), 1.0) for one in (value, low, high))
+    return Mark(at, within, least, most, kind, min(low, value) < 0, max(high, value) > 1, not 0 <= value <= 1)
+
+
+def _curves(tail: Tail, axis: Axis, shares: _Shares) -> tuple[Curve, Curve]:
+    """The fitted tail, share = clusters / n · (1 + shape (x − start) / scale)^(−1 / shape): within and beyond the data.
+
+    A tail that is refused has none beyond.
+    """
+    fit = tail["fit"]
+    first = fit["clusters"] / tail["n"]
+    last = max(first * _above(fit, tail["peaks"]["value_ns"][-1]), shares.least)
+    told = [1 / one["packets"] for one in tail["levels"] if one["value_ns"] is not None]
+    end = min([last, *told])
+
+    def curve(begin: float, finish: float) -> Curve:
+        share = np.geomspace(begin, finish, _CURVE)
+        excess = quantile(np.minimum(share / first, 1.0), np.array(fit["shape"]), np.array(fit["scale_ns"]))
+        places = _on(axis, fit["start_ns"] + excess)
+        return tuple(zip(places, (shares.place(one) for one in share), strict=True))
+
+    return curve(first, last), curve(last, end) if end < last else ()
+
+
+def _above(fit: Tail, ns: float) -> float:
+    """The share of clusters that the fit has above a value; none beyond its end."""
+    shape, excess = fit["shape"], (ns - fit["start_ns"]) / fit["scale_ns"]
+    if abs(shape) < _EXPONENTIAL:
+        return exp(-excess)
+    return float((1 + shape * excess) ** (-1 / shape)) if 1 + shape * excess > 0 else 0.0
+
+
+def _on(axis: Axis, ns: Sequence[float] | np.ndarray[Any, Any]) -> list[float]:
+    """Where on the axis, 0 to 1: its ends for what is beyond."""
+    found: list[float] = np.clip(axis.places(np.asarray(ns, np.float64)), 0.0, 1.0).tolist()
+    return found
+
+
+class _Exceedances:
+    """The axis of thresholds, by how many values each leaves above it, logarithmic: the highest is on the right."""
+
+    def __init__(self, tails: Sequence[Tail]) -> None:
+        self._counts = sorted({one["exceedances"] for tail in tails for one in tail["stability"]})
+        self._most, self._fewest = self._counts[-1] * _MARGIN, self._counts[0] / _MARGIN
+
+    def place(self, exceedances: float) -> float:
+        return log(self._most / exceedances) / log(self._most / self._fewest)
+
+    def ticks(self) -> Ticks:
+        """Round numbers; where there is none between, those of the thresholds."""
+        every = [one * 10**power for power in range(ceil(log10(self._most))) for one in (1, 2, 5)]
+        found = [one for one in every if self._fewest <= one <= self._most] or self._counts
+        return tuple((self.place(one), short_count(one)) for one in found[:: ceil(len(found) / _MOST_TICKS)])
+
+
+def value_ticks(axis: Axis) -> Ticks:
+    """Round values of an axis, some five: (place, 0 to 1; µs)."""
+    if axis.kind == "asinh":
+        found = axis.round_values_ns()
+    elif axis.kind == "log":
+        powers = range(floor(log10(axis.low_ns)), ceil(log10(axis.high_ns)))
+        every = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
+        inside = [ns for ns in every if axis.low_ns <= ns <= axis.high_ns]
+        found = inside[:: max(1, ceil(len(inside) / (_VALUE_TICKS + 1)))]
+    else:
+        located = MaxNLocator(_VALUE_TICKS).tick_values(axis.low_ns / 1000, axis.high_ns / 1000)
+        found = [1000 * float(tick) for tick in located if axis.low_ns <= 1000 * tick <= axis.high_ns]
+    return tuple((place, plain(ns / 1000)) for place, ns in zip(_on(axis, found), found, strict=True))
+
+
+def _told(tail: Tail) -> str:
+    """What the tail is told by, or why it is not told."""
+    fit = tail["fit"]
+    if tail["why"]:
+        return f"refused: {tail['why']}"
+    shape = f"shape {_signed(fit['shape'])} ({_signed(fit['shape_low'])} to {_signed(fit['shape_high'])})"
+    parts = [
+        f"chosen: over {duration(fit['threshold_ns'])}, {fit['clusters']} episodes in {tail['n']:,} packets",
+        f"{shape}, p {fit['p_value']:.2f}",
+    ]
+    told = [one for one in tail["levels"] if one["value_ns"] is not None]
+    if told:
+        ends = f"{duration(told[-1]['low_ns'])} to {duration(told[-1]['high_ns'])}"
+        parts.append(f"one in {told[-1]['packets']:,}: {duration(told[-1]['value_ns'])} (95 %: {ends})")
+    return " · ".join(parts)
+
+
+def _signed(shape: float) -> str:
+    return f"{shape:.2f}".replace("-", "−")

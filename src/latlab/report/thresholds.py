@@ -1,0 +1,103 @@
+"""Where the lines of a verdict were drawn, and which rules were turned off: in the result, and for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from latlab.analysis.evidence import Thresholds
+from latlab.analysis.words import duration, percent
+from latlab.scenario import Trust
+
+_MILLION: Final = 10**6
+
+
+def thresholds_of(trust: Trust | None) -> Thresholds:
+    """The scenario's thresholds as the analysis takes them: ns, and shares of one. None: the defaults."""
+    if trust is None:
+        return Thresholds()
+    values = {name: _value(trust, name) for name in asdict(Thresholds())}
+    return Thresholds(**values)
+
+
+def thresholds_document(trust: Trust | None) -> dict[str, dict[str, Any]]:
+    """The result's `thresholds`: {name: {"value", "default", "given"}}, ns and shares of one.
+
+    given: the scenario says it, be it the default or not.
+    """
+    values, defaults = asdict(thresholds_of(trust)), asdict(Thresholds())
+    said = trust.model_fields_set if trust else frozenset()
+    return {name: {"value": values[name], "default": defaults[name], "given": _key(name) in said} for name in defaults}
+
+
+def turned_off(trust: Trust | None, waived: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The result's `turned_off`: [{"check", "why", "found"}] of each rule; found: how many reasons it gave."""
+    found = [one["check"] for one in waived]
+    off = trust.off if trust else {}
+    return [{"check": check, "why": why, "found": found.count(check)} for check, why in off.items()]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One threshold as people read it: its key in a scenario, its value, the default, whether the scenario says it."""
+
+    name: str
+    value: str
+    default: str
+    given: bool
+
+
+def threshold_lines(result: Mapping[str, Any]) -> list[Line]:
+    """Every threshold of a result; none of one that was made by a latlab that did not tell them."""
+    return [
+        Line(_key(name), _text(name, one["value"]), _text(name, one["default"]), one["given"])
+        for name, one in result.get("thresholds", {}).items()
+    ]
+
+
+def off_lines(result: Mapping[str, Any]) -> list[str]:
+    """A sentence for each rule that was turned off: never left out of a report, whether it found anything or not."""
+    return [
+        f"turned off by the scenario: {one['check']} ({one['why']}); {_broken(one['found'])}"
+        for one in result.get("turned_off", [])
+    ]
+
+
+def stated(result: Mapping[str, Any]) -> list[str]:
+    """What the scenario itself has changed of how it is judged, a sentence each: it stands beside the verdict."""
+    given = [
+        f"threshold set by the scenario: {one.name} {one.value} (default {one.default})"
+        for one in threshold_lines(result)
+        if one.given
+    ]
+    return [*off_lines(result), *given]
+
+
+def gathered_waived(documents: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The cells' `waived` together, `where` beginning with the cell, as reasons are gathered."""
+    return [
+        {**one, "where": ": ".join(filter(None, (f"{cell['slug']}/r{cell['repeat']}", one["where"])))}
+        for cell in documents
+        for one in cell.get("waived", [])
+    ]
+
+
+def _key(name: str) -> str:
+    return name.removesuffix("_ns")
+
+
+def _value(trust: Trust, name: str) -> Any:
+    """A threshold in the analysis' unit: durations are ns on both sides, shares in a scenario are millionths."""
+    value: int = getattr(trust, _key(name))
+    return value if name.endswith("_ns") else value / _MILLION
+
+
+def _text(name: str, value: float) -> str:
+    return duration(value) if name.endswith("_ns") else percent(value)
+
+
+def _broken(count: int) -> str:
+    if not count:
+        return "it found nothing"
+    return "its finding does not count" if count == 1 else f"its {count} findings do not count"

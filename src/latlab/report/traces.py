@@ -1,0 +1,157 @@
+"""Listeners that were traced: how packets woke them, what the interrupts came to, and the intervals on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latlab.analysis.reception import Instants, VmHost, reception_documents
+from latlab.data.clock_offset import offset_between
+from latlab.data.run_folder import CellFolder
+from latlab.data.traces import TracedReceiver, read_traces
+from latlab.report import rows
+from latlab.report.places import cell_title
+from latlab.report.text import microseconds
+
+TITLE: Final = "How packets woke their listener, warm-up left out"
+HEADINGS: Final = (
+    *("cell", "repeat", "stream", "packets", "woke it", "it was awake", "not told", "the interrupts came to"),
+    *("softirq asked for by", "way into the guest", "events", "lost"),
+)
+INTERVAL_TITLE: Final = "From the interrupt to the listener's thread, µs, warm-up left out"
+INTERVAL_HEADINGS: Final = (
+    *("cell", "repeat", "stream", "interval", "from", "to", "n", "min", "avg", "p50", "p99", "max"),
+)
+_FIGURES: Final = ("min", "mean", "p50", "p99", "max")
+_BAD: Final = ("not told", "lost")
+_NAMED: Final = 3
+"""So many of whom interrupts came to are named, those with the most; all are in result.json."""
+
+
+@dataclass(frozen=True)
+class TraceTable:
+    """One table: as many texts in a row as there are headings; figures: which of the columns are figures."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    figures: range
+
+    def is_bad(self, column: int, text: str) -> bool:
+        """Whether this of a row tells of something wrong."""
+        return self.headings[column] in _BAD and text != "0"
+
+
+def with_traces(document: Mapping[str, Any], folder: CellFolder, cell: Mapping[str, Any]) -> dict[str, Any]:
+    """The cell's part of the result document, in which each stream whose listener was traced has `trace`.
+
+    LabError: a recording is not of this run.
+    """
+    streams = dict(document["streams"])
+    names = {stream["stream"]: stream["name"] for stream in cell["streams"]}
+    for traced in read_traces(folder, cell):
+        done = traced.done or {}
+        said = {"host": traced.host, "events": done.get("events"), "lost": done.get("lost")}
+        vm_host = _vm_host(traced, cell)
+        found = reception_documents(traced.received, traced.trace, traced.tasks, traced.thread, vm_host)
+        for number, one in found.items():
+            if (name := names.get(number)) in streams:
+                streams[name] = {**streams[name], "trace": {**said, **one}}
+    return {**document, "streams": streams}
+
+
+def _vm_host(traced: TracedReceiver, cell: Mapping[str, Any]) -> VmHost | None:
+    """What the VM host of a traced guest told, with how its clock is related to the guest's."""
+    name, entries = traced.vm_host, traced.entries
+    if name is None or entries is None:
+        return None
+
+    def ahead(at_ns: Instants) -> tuple[Instants, Instants, NDArray[np.bool_]]:
+        found = offset_between(cell.get("clocks", []), traced.host, name, at_ns)
+        if found is None:
+            return np.zeros_like(at_ns), np.zeros_like(at_ns), np.zeros(len(at_ns), np.bool_)
+        return found.estimate_ns, found.half_ns, found.known
+
+    return VmHost(entries, ahead)
+
+
+def trace_tables(result: Mapping[str, Any]) -> list[TraceTable]:
+    """The two tables, of all cells; none where nothing was traced."""
+    found = list(_traced(result))
+    if not found:
+        return []
+    told = tuple(_row(*one) for one in found)
+    intervals = tuple(row for place, trace, _ in found for row in _intervals(place, trace))
+    return [
+        TraceTable(TITLE, HEADINGS, told, range(3, 7)),
+        TraceTable(INTERVAL_TITLE, INTERVAL_HEADINGS, intervals, range(6, len(INTERVAL_HEADINGS))),
+    ]
+
+
+def whom_text(whom: Mapping[str, Any]) -> str:
+    """What an interrupt came to: "idle", "thread stress-ng (guest user)"; what it is, its name where it has one, and
+    where its vCPU was.
+    """
+    text = " ".join(filter(None, (whom["what"], whom["comm"])))
+    return f"{text} ({whom['vcpu']})" if whom.get("vcpu") else text
+
+
+def _traced(result: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, str], Mapping[str, Any], str]]:
+    """((cell, repetition, stream), what the trace tells of it, and of the way into a guest), in the summary's order."""
+    for cell in rows.ordered_cells(result):
+        for name, block in cell["streams"].items():
+            if trace := block.get("trace"):
+                yield (cell_title(cell), str(cell["repeat"]), name), trace, _entry(cell, trace)
+
+
+def _entry(cell: Mapping[str, Any], trace: Mapping[str, Any]) -> str:
+    """Of how many packets the way of their interrupts into the guest is told; why of none; blank where is no guest."""
+    if entry := trace.get("entry"):
+        off = entry["uncertainty_ns"]
+        if not entry["told"]:
+            return "not told"
+        came_to = _counted([(one["what"], one["n"]) for one in entry["interrupted"]])
+        return f"of {entry['told']}, to ±{microseconds(off)} µs" + (f"; to {came_to}" if came_to else "")
+    guest = next((one for one in cell.get("guests", []) if one["name"] == trace["host"]), None)
+    if guest is None:
+        return ""
+    return "emulated: KVM has no part in it" if guest["acceleration"] == "tcg" else "not asked for"
+
+
+def _row(place: tuple[str, str, str], trace: Mapping[str, Any], entry: str) -> tuple[str, ...]:
+    woken, awake = str(trace["told"]), str(trace["awake"])
+    if trace["shared"]:
+        woken += f", {trace['shared']} of them with one before"
+    whom = _counted([(whom_text(one), one["n"]) for one in trace["interrupted"]])
+    asked = _counted([(one["comm"] or "unknown", one["n"]) for one in trace["raised_by"]])
+    events, lost = ("not said" if trace[key] is None else str(trace[key]) for key in ("events", "lost"))
+    return (
+        *place,
+        str(trace["n"]),
+        woken,
+        awake,
+        str(trace["untold"]),
+        whom or "none is told",
+        asked,
+        entry,
+        events,
+        lost,
+    )
+
+
+def _counted(found: list[tuple[str, int]]) -> str:
+    """The first of them, each with its count, and how many the others are: "idle 812, thread dd 3, others 2"."""
+    parts = [f"{name} {count}" for name, count in found[:_NAMED]]
+    others = sum(count for _, count in found[_NAMED:])
+    return ", ".join([*parts, *([f"others {others}"] if others else [])])
+
+
+def _intervals(place: tuple[str, str, str], trace: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for one in trace["intervals"]:
+        # One over a stop that is not known is called by its ends, which stand behind it anyway.
+        name = "" if "→" in one["name"] else one["name"]
+        yield (*place, name, one["from"], one["to"], str(one["n"]), *(microseconds(one[key]) for key in _FIGURES))

@@ -1,0 +1,44 @@
+"""Delay variation as RFC 5481 has it: above the least delay (PDV), and from one packet to the next (IPDV)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from latlab.report import rows
+from latlab.report.places import cell_title
+from latlab.report.text import microseconds, whole
+
+TITLE: Final = "delay variation (RFC 5481), µs"
+NOTE: Final = (
+    "PDV: each packet's delay less the least of all; IPDV: less that of the packet before it, undefined where one of "
+    "the two has none. Offsets between two clocks that do not change are in neither."
+)
+FORMS: Final[Mapping[str, str]] = {"pdv": "PDV", "ipdv": "IPDV"}
+_TIMES: Final = (
+    *(("min", "min"), ("p0_1", "p0.1"), ("p1", "p1"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99")),
+    *(("p99_9", "p99.9"), ("max", "max"), ("stddev", "stddev")),
+)
+HEADINGS: Final = ("cell", "repeat", "stream", "of", "n", "undefined", *(heading for _, heading in _TIMES))
+NAMES: Final = 4
+"""The leading columns, which say whose figures they are."""
+NUMBERS: Final = range(NAMES, len(HEADINGS))
+
+
+def variation_rows(result: Mapping[str, Any], metric: str) -> tuple[tuple[str, ...], ...]:
+    """Rows of a metric, as many texts as HEADINGS, times in µs: PDV, then IPDV, of each cell, repetition and stream.
+
+    Blank is what n cannot support, and low percentiles of PDV, which has one tail.
+    """
+    return tuple(_rows(result, metric))
+
+
+def _rows(result: Mapping[str, Any], metric: str) -> Iterator[tuple[str, ...]]:
+    for cell in rows.ordered_cells(result):
+        for stream, block in cell["streams"].items():
+            found = block["metrics"].get(metric, {}).get("variation")
+            for name, form in FORMS.items() if found else ():
+                figures = found[name]
+                whose = (cell_title(cell), str(cell["repeat"]), stream, form)
+                counts = (whole(figures["n"]), whole(figures.get("undefined")))
+                yield (*whose, *counts, *(microseconds(figures.get(key)) for key, _ in _TIMES))

@@ -1,0 +1,121 @@
+"""Where the time went, for a terminal: each interval of a packet's way, typical against worst, and what made packets
+late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+from latlab.analysis.interrupt_way import interval_name
+from latlab.analysis.reception import RECEPTION
+from latlab.analysis.worst import CHAINS_SHOWN
+from latlab.report import rows
+from latlab.report.chain_view import GROUPS, percent
+from latlab.report.chains import chain_of, has_parts
+from latlab.report.places import cell_name
+from latlab.report.testbed import label_text
+from latlab.report.text import microseconds
+from latlab.report.traces import whom_text
+
+HEADINGS: Final = ("interval", "typical", "worst", "grew most in", "of lateness")
+
+_NONE: Final = "none"
+"""Of lateness where no packet took longer: what rounds to 0 % is another thing."""
+SHORT: Final = 2
+"""So many tables are shown without being asked for."""
+
+Chain = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Where:
+    """One stream of one cell. rows: as many texts as HEADINGS, times in µs, the last row the intervals' sum."""
+
+    title: str
+    rows: tuple[tuple[str, ...], ...]
+    note: str
+
+
+def where_tables(result: Mapping[str, Any]) -> list[Where]:
+    """A table for each cell and stream, of the metric whose way is the longest there is; none without any. Behind it
+    that of its listener's trace.
+    """
+    return [
+        _table(result, cell, stream, metric, chain)
+        for cell in rows.ordered_cells(result)
+        for stream, block in cell["streams"].items()
+        for metric, chain in (*_longest(block), *_traced(block))
+    ]
+
+
+def is_short(tables: Sequence[Where]) -> bool:
+    """Whether they are so few that a terminal shows them unasked."""
+    return len(tables) <= SHORT
+
+
+def _longest(block: Mapping[str, Any]) -> list[tuple[str, Chain]]:
+    """The metric that goes furthest, with its chain; nothing where none has one with a typical and a worst packet."""
+    found = [(name, chain) for name in CHAINS_SHOWN if (chain := chain_of(block, name))]
+    shown = [(name, chain) for name, chain in found if chain["worst"]["each"] and has_parts(name, chain)]
+    return shown[-1:]
+
+
+def _traced(block: Mapping[str, Any]) -> list[tuple[str, Chain]]:
+    """What tracepoints tell of the way to its listener's thread; nothing where they were not asked."""
+    chain = chain_of(block, RECEPTION)
+    return [(RECEPTION, chain)] if chain else []
+
+
+def _table(result: Mapping[str, Any], cell: Mapping[str, Any], stream: str, metric: str, chain: Chain) -> Where:
+    trust = f"{label_text(cell)} · {cell.get('verdict') or cell['status']}"
+    place = f"{cell_name(result, cell)}, {stream}" if cell["cell"] or len(result["cells"]) > 1 else stream
+    usual, last = _typical(chain), chain["worst"]["each"][0]
+    worst = _by_interval(last.get("stops", chain["stops"]), last["ns"])
+    typical = _by_interval(chain["stops"], usual["ns"]) if usual else {}
+    grew = {(one["from"], one["to"]): one for one in chain["worst"]["grew"]}
+    shown = [
+        (
+            interval_name(*ends),
+            microseconds(typical.get(ends)),
+            microseconds(worst.get(ends)),
+            *_grown(grew.get(ends), chain),
+        )
+        for ends in dict.fromkeys((*typical, *worst))
+    ]
+    total = (metric, microseconds(usual["value_ns"] if usual else None), microseconds(last["value_ns"]), "", "")
+    return Where(f"{place}: where the time of {metric} went, µs · {trust}", (*shown, total), _note(chain, last))
+
+
+def _typical(chain: Chain) -> Mapping[str, Any] | None:
+    """The typical packets' means; None where n supports none, or none has the common timestamps."""
+    return next((one for one in chain["groups"] if one["name"] == "typical" and one["ns"] is not None), None)
+
+
+def _by_interval(stops: Sequence[str], ns: Sequence[int]) -> dict[tuple[str, str], int]:
+    return dict(zip(pairwise(stops), ns, strict=True))
+
+
+def _grown(one: Mapping[str, Any] | None, chain: Chain) -> tuple[str, str]:
+    """How many of the worst packets grew most there, and which share of all their lateness it has.
+
+    An interval that is shorter in the worst packets than in the typical one has no part of it.
+    """
+    if one is None:
+        return ("0", _NONE) if chain["worst"]["late"] else ("", "")
+    return str(one["packets"]), percent(one["share"])
+
+
+def _note(chain: Chain, last: Mapping[str, Any]) -> str:
+    """What the columns are of: "typical: mean of 1789 packets from p40 to p60; worst: packet 39439; …"."""
+    usual = _typical(chain)
+    found = [f"{GROUPS['typical']}: mean of {usual['split']} packets from p40 to p60"] if usual else []
+    whom = f", whose interrupt came to {whom_text(last['interrupted'])}" if last.get("interrupted") else ""
+    found.append(f"worst: packet {last['sequence']}{whom}")
+    late = chain["worst"]["late"]
+    found += [
+        f"grew most in: of the worst {late} packets, against the typical one; {_NONE}: no packet took longer there"
+    ] * bool(late)
+    return "; ".join(found)

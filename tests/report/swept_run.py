@@ -1,0 +1,74 @@
+"""A run over payloads, made of figures: round trips by size, at two MTUs, before and after tuning, 2 times each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from latlab.analysis.imported import no_counts
+from latlab.analysis.statistics import NAMES
+from latlab.analysis.summary import summarise_cell, with_reasons
+from latlab.data.run_folder import RunFolder
+from latlab.report.result import judged_result
+from latlab.report.testbed import with_test_bed
+from latlab.scenario import Cell, cells, load_scenario
+
+US = 1_000
+REPEATS = 2
+SCENARIO = """\
+name: payload
+hosts: {sensor: {kind: netns}, ecu: {kind: netns}}
+links: [{ends: [sensor.eth0, ecu.eth0]}]
+probes: {rr: {probe: ping, from: sensor, to: ecu, size: 64B}}
+duration: 9s
+repeat: 2
+matrix:
+  links.0.mtu: [1500, 9000]
+  tuning.ecu.listener.fifo: [null, 80]
+  probes.rr.size: [64B, 1kB, 1400B, 2kB, 8kB, 32kB]
+"""
+
+
+def figures(size: int, *, mtu: int, tuned: bool, repeat: int) -> dict[str, Any]:
+    """A cell's round trips in ns: the median grows with the size, and by what tuning takes off the maximum falls."""
+    frames = -(-(size + 28) // mtu)
+    p50 = round((40 + size / 250 + 4 * frames) * US) + 300 * repeat
+    late = 1.6 if tuned else 6 + (size * 7 + repeat * 13) % 31
+    found = {"n": 4_000, "min": p50 * 4 // 5, "mean": p50 + 500, "p50": p50, "p90": p50 + 2_000}
+    return dict.fromkeys(NAMES) | found | {"p99": p50 + p50 // 5, "max": round(p50 * late), "stddev": 900}
+
+
+def write_swept_run(path: Path, scenario: str = SCENARIO) -> RunFolder:
+    """The run folder at `path`. 32kB was not measured at MTU 9000; of 8kB there n is too small for a p99."""
+    folder = RunFolder(path)
+    path.mkdir()
+    folder.write_run({"format": "latlab.run/1", "run": path.name, "name": "payload", "versions": {"latlab": "0.2.0"}})
+    folder.scenario_path.write_text(scenario)
+    runs = [(one, repeat) for one in cells(load_scenario(folder.scenario_path)) for repeat in range(1, REPEATS + 1)]
+    documents = [_cell(folder, order, *one) for order, one in enumerate(runs, start=1)]
+    folder.write_result(judged_result(folder.run(), documents, {}))
+    return folder
+
+
+def _cell(folder: RunFolder, order: int, one: Cell, repeat: int) -> dict[str, Any]:
+    probe, mtu = one.scenario.probes["rr"], one.scenario.links[0].mtu
+    tuned = one.scenario.tuning_of("ecu").listener.fifo is not None
+    size = int(getattr(probe, "size"))  # noqa: B009
+    cell = {
+        "format": "latlab.cell/1", "cell": dict(one.label), "slug": one.slug, "repeat": repeat, "order": order,
+        "status": "ok", "reason": None, "label": "functional only", "run_id": "8f", "start_tai_ns": 0,
+        "warmup_ns": 0, "duration_ns": one.scenario.duration, "streams": [], "agents": [], "loads": [], "clocks": [],
+        "probes": [{"name": "rr", "probe": "ping", "from": "sensor", "to": "ecu", "period_ns": None, "asked": {}}],
+        "steps": [],
+    }  # fmt: skip
+    folder.add_cell(one.slug, repeat).write_cell(cell)
+    found = figures(size, mtu=mtu, tuned=tuned, repeat=repeat)
+    if (mtu, size) == (9000, 8_000):
+        found |= {"n": 300, "p99": None}
+    shared = {"lost": 0, "missing": 0, "unbounded": 0, "from": "launch", "to": "answered", "uncertainty_ns": 0}
+    block = {"counts": no_counts(), "silent": None, "gates": None, "anomalies": None, "windows": None}
+    # Nothing but figures is known, as of what a tool measures: there is no packet to draw.
+    streams = {"rr": {**block, "metrics": {"round_trip": shared | found | {"kept": "figures"}}}}
+    left_out = (mtu, size) == (9000, 32_000)
+    document = summarise_cell(cell, None) | {"streams": {} if left_out else streams}
+    return with_reasons(with_test_bed(document, cell), [])

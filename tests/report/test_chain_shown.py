@@ -1,0 +1,300 @@
+"""Where the time went, in the picture, on the page and in the table: the same ns everywhere, on one scale."""
+
+from __future__ import annotations
+
+import io
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import polars as pl
+import pytest
+from browser import Elements
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from matplotlib.patches import Rectangle
+from PIL import Image
+
+import latlab.report
+from latlab.analysis.chain import chain_document
+from latlab.analysis.metrics import METRICS_BY_NAME, metric_values
+from latlab.report import chain_table
+from latlab.report.chain_page import chain_drawing
+from latlab.report.chain_pictures import chain_figure, write_chain_picture
+from latlab.report.chain_view import Bar, ChainView, chain_view
+from latlab.report.palette import WAY_COLOURS
+
+REPORT = Path(latlab.report.__file__).parent
+COUNT = 4000
+PERIOD_NS = 1_000_000
+STEPS = {
+    "wake": -50_000, "submit": 52_000, "tx_sched": 900, "tx_soft": 2_500, "tx_hard": 1_000,
+    "rx_hard": 6_000, "rx_soft": 20_000, "rx_user": 9_000,
+}  # fmt: skip
+EVIL = "<script>alert(1)</script> $x$ | `tick`"
+
+
+def cell(metric: str, *, hard: bool = False, slow_ns: int = 0, nic_off_ns: int = 0) -> dict[str, Any]:
+    """The document of a stream with a skewed tail, of which five packets are later by slow_ns on the path."""
+    rng = np.random.default_rng(5)
+    at = 1_795_294_349_000_000_000 + np.arange(COUNT) * PERIOD_NS
+    columns = {"sequence": np.arange(COUNT, dtype=np.uint64), "launch_tai_ns": at}
+    for name, step in STEPS.items():
+        at = at + step + (rng.standard_exponential(COUNT) * abs(step) / 5).astype(np.int64)
+        if name == "rx_hard":
+            at[700:705] += slow_ns
+        columns[f"{name}_tai_ns"] = at - (nic_off_ns if name == "rx_hard" else 0)
+    packets = pl.DataFrame(columns).with_columns(
+        wake_due_tai_ns="launch_tai_ns",
+        arrival="sequence",
+        send_error=pl.lit(0),
+        launch_error=pl.lit(0),
+        warmup=pl.lit(False),
+    )
+    if not hard:
+        packets = packets.with_columns(
+            pl.lit(None, pl.Int64).alias(f"{name}_tai_ns") for name in ("tx_hard", "rx_hard")
+        )
+    values = metric_values(packets, METRICS_BY_NAME[metric], PERIOD_NS)
+    assert values is not None
+    found = chain_document(packets, values)
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def software() -> ChainView:
+    cells = (("bridge tap", cell("latency")), ("bridge macvtap", cell("latency", slow_ns=2_000_000)))
+    return chain_view("control", "latency", cells)
+
+
+@pytest.fixture(scope="module")
+def hardware() -> ChainView:
+    return chain_view("control", "latency_user", [(EVIL, cell("latency_user", hard=True, nic_off_ns=10_000))])
+
+
+def bars(view: ChainView) -> list[Bar]:
+    return [bar for one in view.cells for bar in one.bars]
+
+
+def test_a_bar_is_its_intervals_one_behind_the_other_and_ends_at_its_value(hardware: ChainView) -> None:
+    document = cell("latency_user", hard=True, nic_off_ns=10_000)
+    found = bars(hardware)
+    assert [bar.what for bar in found] == ["typical", "mean p99–p99.9", "mean ≥ p99.9", "worst"]
+    assert [bar.value_ns for bar in found[:-1]] == [group["value_ns"] for group in document["groups"]]
+    assert found[-1].value_ns == document["worst"]["each"][0]["value_ns"]
+    for bar in found:
+        assert bar.segments[0].from_ns == 0
+        assert all(one.to_ns == other.from_ns for one, other in pairwise(bar.segments))
+        assert sum(one.ns for one in bar.segments) == bar.value_ns
+    names = ["wake-up", "prepare", "socket", "qdisc", "sending NIC", "path", "receiving NIC", "delivery"]
+    assert [one.name for one in hardware.intervals] == names
+    # One more is of a guest's interrupts.
+    assert len({one.colour for one in hardware.intervals}) == len(WAY_COLOURS) - 1 == 8
+
+
+def test_cells_share_their_scales_and_short_bars_are_shown_closer_too(software: ChainView) -> None:
+    closer, whole = software.scales
+    assert (closer.whole, whole.whole) == (False, True)
+    ends = [bar.ends_ns for bar in bars(software)]
+    assert (whole.low_ns, whole.high_ns) == (min(low for low, _ in ends), max(high for _, high in ends))
+    typical = [bar for bar in bars(software) if bar.what == "typical"]
+    assert all(closer.low_ns <= bar.ends_ns[0] <= bar.ends_ns[1] <= closer.high_ns for bar in typical)
+    (only,) = chain_view("control", "latency", [("one", cell("latency"))]).scales
+    assert only.whole
+
+
+def patches(axes: Any) -> list[Rectangle]:
+    return [one for one in axes.patches if isinstance(one, Rectangle)]
+
+
+def test_every_interval_of_every_cell_is_drawn_where_it_was_on_both_scales(software: ChainView) -> None:
+    figure = chain_figure(software, "caption")
+    expected = sorted(
+        (min(one.from_ns, one.to_ns) / 1000, abs(one.ns) / 1000) for bar in bars(software) for one in bar.segments
+    )
+    assert len(figure.axes) == 2
+    for axes in figure.axes:
+        drawn = sorted((one.get_x(), one.get_width()) for one in patches(axes))
+        assert np.allclose(drawn, expected)
+    beyond = [line for line in figure.axes[0].lines if line.get_gid() == "beyond"]
+    assert len(beyond) == sum(bar.ends_ns[1] > software.scales[0].high_ns for bar in bars(software)) > 0
+    assert not [line for line in figure.axes[1].lines if line.get_gid() == "beyond"]
+
+
+def test_the_line_of_the_start_is_beside_bars_and_crosses_nothing_that_is_written(software: ChainView) -> None:
+    figure = chain_figure(software, "caption")
+    for axes in figure.axes:
+        starts = [line.get_ydata() for line in axes.lines if line.get_gid() == "start"]
+        assert len(starts) == len(software.cells)
+        places = axes.get_yticks()
+        inside = [sum(low < place < high for place in places) for low, high in starts]
+        assert inside == [len(cell.bars) for cell in software.cells]
+        assert all(before[1] + 0.4 < after[0] for before, after in pairwise(starts)), "names stand between them"
+
+
+def test_every_interval_has_its_colour_s_ink_and_a_key(hardware: ChainView) -> None:
+    figure = chain_figure(hardware, "caption")
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] != []
+    texts = {text.get_text() for text in legend.get_texts()}
+    assert texts == {*(one.name for one in hardware.intervals), "below zero"}
+    file = io.BytesIO()
+    figure.savefig(file, dpi=150)
+    with Image.open(file) as image:
+        pixels = np.asarray(image.convert("RGB")).astype(int)
+    for one in hardware.intervals:
+        colour = np.array(mpl.colors.to_rgb(WAY_COLOURS[one.colour])) * 255
+        assert (np.abs(pixels - colour).max(axis=2) < 8).sum() > 60, one.name
+
+
+# Dichromats' colours in linear sRGB: Machado, Oliveira, Fernandes, IEEE TVCG 15(6), 2009, severity 1.
+PROTAN = ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998))
+DEUTAN = ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881))
+TRITAN = ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900))
+XYZ = ((0.4124, 0.3576, 0.1805), (0.2126, 0.7152, 0.0722), (0.0193, 0.1192, 0.9505))
+
+
+def lab(colour: str, seen: Any) -> Any:
+    """CIELAB (D65) of an sRGB colour as someone with these cones sees it."""
+    rgb = np.array(mpl.colors.to_rgb(colour))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    xyz = np.array(XYZ) @ np.clip(np.array(seen) @ linear, 0, 1) / (0.9505, 1, 1.089)
+    x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array((116 * y - 16, 500 * (x - y), 200 * (y - z)))
+
+
+@pytest.mark.parametrize("seen", [np.eye(3), PROTAN, DEUTAN, TRITAN], ids=["all", "protan", "deutan", "tritan"])
+def test_neighbours_are_told_apart_by_the_colour_blind_too(seen: Any) -> None:
+    """A difference of 2.3 (CIE 1976) is just noticeable; these are many times that."""
+    labs = [lab(colour, seen) for colour in WAY_COLOURS]
+    without_nics = [labs[one] for one in (0, 1, 2, 3, 5, 7)]
+    for way in (labs, without_nics):
+        assert all(np.linalg.norm(one - other) > 15 for one, other in pairwise(way))
+
+
+def test_a_name_is_drawn_as_it_is(hardware: ChainView) -> None:
+    figure = chain_figure(hardware, "caption")
+    figure.draw_without_rendering()
+    assert EVIL in {text.get_text() for text in figure.texts}
+
+
+def test_files_are_the_same_each_time_they_are_drawn(tmp_path: Path) -> None:
+    view = chain_view("control", "delivery", [("one", cell("delivery"))])
+    kinds = ("png", "svg", "pdf")
+    first = write_chain_picture(view, tmp_path / "a", caption="c", formats=kinds)
+    second = write_chain_picture(view, tmp_path / "b", caption="c", formats=kinds)
+    assert [path.name for path in first] == [f"control-delivery-chain.{kind}" for kind in kinds]
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+def page(view: ChainView) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(REPORT / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    template = environment.from_string('{% from "chain.html.j2" import chain %}{{ chain(drawing) }}')
+    return template.render(drawing=chain_drawing(view))
+
+
+def test_the_page_draws_the_same_bars_without_script_or_style(software: ChainView, hardware: ChainView) -> None:
+    elements = Elements(page(software)).found
+    assert not any("style" in one or any(name.startswith("on") for name in one) for one in elements)
+    shown = [one for one in elements if one.tag == "svg" and one.get("role") == "img"]
+    assert len(shown) == len(bars(software)) * len(software.scales)
+    assert [one["aria-label"] for one in shown] == [bar.told for bar in bars(software)] * len(software.scales)
+    markup = page(hardware)
+    assert "<script" not in markup
+    assert "&lt;script&gt;" in markup
+
+
+def test_on_the_page_s_whole_scale_intervals_lie_beside_each_other(software: ChainView) -> None:
+    drawing = chain_drawing(software)
+    whole, scale = drawing.scales[-1], software.scales[-1]
+    for one, shown in zip(bars(software), (bar for part in whole.cells for bar in part.bars), strict=True):
+        assert not shown.beyond
+        end = max(drawn.left + drawn.width for drawn in shown.intervals)
+        assert end == pytest.approx(100 * (one.value_ns - scale.low_ns) / (scale.high_ns - scale.low_ns), abs=0.01)
+    for part in drawing.scales:
+        for bar in (bar for found in part.cells for bar in found.bars):
+            assert all(0 <= one.left <= one.left + one.width <= 100.001 for one in bar.intervals)
+
+
+def test_labels_and_note_say_that_bars_are_means_and_of_which_packets(software: ChainView) -> None:
+    assert software.note == (
+        "typical: mean of p40 to p60; mean p99–p99.9: from p99 on, below p99.9; "
+        "mean ≥ p99.9: of all from p99.9 on; worst: one packet"
+    )
+    assert chain_drawing(software).note == software.note
+    assert f"- {software.note}" in list(chain_table.markdown(software))
+    figure = chain_figure(software, "caption")
+    (drawn,) = [text for text in figure.texts if text.get_text() == software.note]
+    assert drawn.get_window_extent().x1 < figure.bbox.x1
+
+
+def test_without_a_p99_9_the_group_above_p99_goes_to_the_end_and_says_so() -> None:
+    document = cell("latency")
+    fewer = {**document, "groups": [one for one in document["groups"] if one["name"] != "p99_9"]}
+    view = chain_view("control", "latency", [("bridge tap", fewer)])
+    assert [bar.what for bar in bars(view)] == ["typical", "mean ≥ p99", "worst"]
+    assert "mean ≥ p99: of all from p99 on" in view.note and "p99.9" not in view.note
+
+
+def test_the_style_sheet_has_a_colour_for_every_interval() -> None:
+    style = (REPORT / "assets" / "report.css").read_text()
+    for number in range(len(WAY_COLOURS)):
+        assert re.search(rf"\.way-{number} {{ --tone: var\(--[\w-]+\)", style)
+
+
+def test_the_table_adds_up_and_names_every_interval(software: ChainView) -> None:
+    headings = chain_table.headings(software)
+    assert headings == ("cell", "bar", "packets", "wake-up", "prepare", "socket", "qdisc", "path", "latency")
+    found = list(chain_table.table_rows(software))
+    assert [row[:2] for row in found[:4]] == [
+        ("bridge tap", what) for what in ("typical", "mean p99–p99.9", "mean ≥ p99.9", "worst")
+    ]
+    for row in found:
+        figures = [float(text.replace("−", "-")) for text in row[3:]]
+        # Each is rounded by itself to 0.1 µs.
+        assert sum(figures[:-1]) == pytest.approx(figures[-1], abs=0.05 * len(figures))
+
+
+def test_where_the_worst_were_made_late_is_said(software: ChainView) -> None:
+    slow = software.cells[1]
+    counted = re.fullmatch(r"of the worst 100 packets (.*); path has (\d+) % of their lateness", slow.grew)
+    assert counted
+    assert counted[1].endswith(", 5 in path")
+    assert sum(map(int, re.findall(r"\d+", counted[1]))) == 100
+    assert 50 < int(counted[2]) < 100
+    (remark,) = slow.remarks
+    assert re.fullmatch(r"wake-up is below zero in \d+ of 4000 packets: woken ahead of the launch", remark)
+    assert chain_table.sentences(software)[1].startswith("bridge macvtap: of the worst 100 packets")
+
+
+def test_an_interval_below_zero_between_nics_is_laid_to_their_clocks(hardware: ChainView) -> None:
+    assert any(
+        line.startswith("path is below zero in") and line.endswith(": a NIC's clock")
+        for line in hardware.cells[0].remarks
+    )
+
+
+def test_a_metric_of_one_interval_has_nothing_to_choose_between() -> None:
+    view = chain_view("control", "path", [("one", cell("path"))])
+    assert [one.name for one in view.intervals] == ["path"]
+    assert (view.cells[0].grew, view.start) == ("", "tx_soft")
+    assert chain_table.sentences(view) == []
+
+
+def test_markdown_shows_the_table_s_texts(hardware: ChainView) -> None:
+    markdown = "\n".join(chain_table.markdown(hardware))
+    for row in chain_table.table_rows(hardware):
+        for text in row[1:]:
+            assert f"| {text} |" in markdown
+    lines = [line for line in markdown.splitlines() if line.startswith("| ")]
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {len(chain_table.headings(hardware)) + 1}
+    assert r"\<script\>" in markdown

@@ -1,0 +1,73 @@
+"""Gate schedules on the page and as a picture: what a run asked for, where its cells have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from latlab.data.run_folder import RunFolder
+from latlab.report.build import write_report
+from latlab.report.schedules import TITLE, run_schedules, schedule_drawings
+
+GATES = [{"open": [0, 1], "for": "101us"}, {"open": [1], "for": "99us"}, {"open": [1, 2], "for": "300us"}]
+TAPRIO = {"kind": "taprio", "mode": "software", "map": {7: 0, 5: 1}, "rest": 2, "gates": GATES}
+STREAM = {"talker": "sensor", "listener": "ecu", "size": "64B"}
+
+
+def scenario(**parts: Any) -> dict[str, Any]:
+    """Two streams through gates of 500 µs: one at four phases of the cycle, one at two hundred."""
+    return {
+        "name": "gated",
+        "hosts": {"sensor": {"kind": "netns"}, "ecu": {"kind": "netns"}},
+        "links": [{"ends": ["sensor.eth0", "ecu.eth0"], "queues": 4}],
+        "streams": {
+            "control": STREAM | {"period": "625us", "priority": 7, "offset": "10us"},
+            "bulk": STREAM | {"period": "502500ns", "priority": 5},
+        },
+        "shapers": {"sensor.eth0": TAPRIO},
+        "duration": "1s",
+    } | parts
+
+
+def gated(folder: Path, **parts: Any) -> RunFolder:
+    """A run's folder with the scenario alone."""
+    path = folder / "gated"
+    path.mkdir()
+    (path / "scenario.yaml").write_text(yaml.safe_dump(scenario(**parts)))
+    return RunFolder(path)
+
+
+def test_lanes_have_their_gates_their_launches_and_words(tmp_path: Path, result: dict[str, Any]) -> None:
+    (drawing,) = schedule_drawings(result, run_schedules(gated(tmp_path)))
+    assert drawing.title.startswith("sensor.eth0: cycle of 500 µs") and drawing.cells == ""
+    control, bulk, rest = drawing.lanes
+    assert control.bars == ((0.0, 20.2),) and control.launches == (2.0, 27.0, 52.0, 77.0)
+    assert control.told == "open 0 to 101 µs; control is launched at 4 phases of the cycle"
+    # Neighbouring entries are bars of their own; too many launches are told in words only.
+    assert bulk.bars == ((0.0, 20.2), (20.2, 19.8), (40.0, 60.0)) and bulk.launches == ()
+    assert bulk.told == "its gate never closes; bulk is launched at 200 phases of the cycle"
+    assert (rest.name, rest.bars, rest.told) == ("class 2", ((40.0, 60.0),), "open 200 to 500 µs")
+    assert drawing.entries[0] == ("0", "101", "101", "0 (control) · 1 (bulk)")
+
+
+def test_cells_with_schedules_of_their_own_are_drawn_apart(tmp_path: Path, result: dict[str, Any]) -> None:
+    other = TAPRIO | {"gates": [{"open": [0, 1, 2], "for": "250us"}]}
+    folder = gated(tmp_path, matrix={"shapers.sensor.eth0": [TAPRIO, other]})
+    first, second = schedule_drawings(result, run_schedules(folder))
+    assert ("500 µs" in first.title, "250 µs" in second.title) == (True, True)
+    assert {lane.told.split(";")[0] for lane in second.lanes} == {"its gate never closes"}
+
+
+def test_page_and_pictures_have_the_schedule_of_a_run_with_gates_only(new_run: Callable[..., Path]) -> None:
+    folder = new_run()
+    page = write_report(folder, formats=("svg",), pictured=()).read_text()
+    assert 'id="gates"' not in page and 'href="#gates"' not in page
+    assert not (folder / "pictures" / "gates.svg").exists()
+    (folder / "scenario.yaml").write_text(yaml.safe_dump(scenario()))
+    page = write_report(folder, formats=("svg",), pictured=()).read_text()
+    assert 'id="gates"' in page and 'href="#gates"' in page
+    assert TITLE in page and "open 0 to 101 µs; control is launched at 4 phases of the cycle" in page
+    assert "sensor.eth0" in (folder / "pictures" / "gates.svg").read_text()

@@ -1,0 +1,154 @@
+"""A traced listener's packets, in every report: bars that stand beside each metric, tables, and what was lost."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from rich.console import Console
+
+sys.path.append(str(Path(__file__).parents[1] / "analysis"))
+
+from trace_events import COUNT, KNOWN, LATE, READER, listened, trace
+
+from latlab.analysis.reception import RECEPTION, reception_documents
+from latlab.data.run_folder import RunFolder
+from latlab.report.build import write_report
+from latlab.report.chain_page import chain_drawing
+from latlab.report.chain_pictures import write_chain_picture
+from latlab.report.chain_view import ChainView
+from latlab.report.chains import chain_views
+from latlab.report.markdown import result_markdown
+from latlab.report.terminal import print_result
+from latlab.report.traces import INTERVAL_TITLE, TITLE, trace_tables
+from latlab.report.where import where_tables
+
+SLUG = "loads=flood1"
+
+
+def with_trace(result: dict[str, Any], **said: Any) -> dict[str, Any]:
+    """The result, in which the listener of `control` in one cell was traced."""
+    packets, events = listened()
+    (document,) = reception_documents(packets, trace(*events), KNOWN, READER).values()
+    block = next(cell for cell in result["cells"] if (cell["slug"], cell["repeat"]) == (SLUG, 1))["streams"]["control"]
+    block["trace"] = {"host": "ecu", "events": len(events), "lost": 0, **document, **said}
+    return result
+
+
+def shown(result: dict[str, Any]) -> ChainView:
+    return chain_views(with_trace(result))["control", RECEPTION]
+
+
+def test_its_bars_are_typical_packets_and_the_worst_one_by_the_stops_of_the_way(result: dict[str, Any]) -> None:
+    view = shown(result)
+    assert view.start == "irq"
+    assert [one.name for one in view.intervals] == ["handler", "poll", "stack", "scheduling", "return"]
+    assert len({one.colour for one in view.intervals}) == len(view.intervals)
+    (cell,) = view.cells
+    assert [bar.what for bar in cell.bars] == ["typical", "mean ≥ p99", "worst"]
+    typical, worst = cell.bars[0], cell.bars[-1]
+    grown = [late.ns - usual.ns for late, usual in zip(worst.segments, typical.segments, strict=True)]
+    assert grown == [0, 0, 0, 400, 0]
+    assert "packets" in cell.grew
+
+
+def test_its_bars_stand_on_the_page_whichever_metric_is_chosen(new_run: Callable[..., Path]) -> None:
+    run = RunFolder(new_run())
+    run.write_result(with_trace(run.result(), lost=7))
+    write_report(run, formats=())
+    page = html.unescape(run.report_path.read_text(encoding="utf-8"))
+    opened = page[: page.index(f"Where the time of {RECEPTION} went")]
+    assert re.findall(r"<div( data-for-metric[^>]*)?>\s*<figure", opened)[-1] == ""
+    for title in (TITLE, INTERVAL_TITLE):
+        assert title in page
+    assert '<td class="bad">7</td>' in page
+
+
+def test_how_packets_woke_the_thread_and_whom_interrupts_came_to_is_in_one_row(result: dict[str, Any]) -> None:
+    table, _ = trace_tables(with_trace(result, lost=None))
+    (row,) = table.rows
+    said = dict(zip(table.headings, row, strict=True))
+    assert (said["stream"], said["packets"], said["woke it"], said["it was awake"]) == (
+        "control",
+        str(COUNT),
+        str(COUNT),
+        "0",
+    )
+    assert said["the interrupts came to"] == f"vCPU CPU 0/KVM {COUNT - 1}, thread hog 1"
+    assert said["lost"] == "not said"
+    assert [heading for number, heading in enumerate(table.headings) if table.is_bad(number, row[number])] == ["lost"]
+
+
+IN_GUEST = [{"what": "guest idle", "n": 900}, {"what": "guest user", "n": 90}, {"what": "hypervisor", "n": 5}]
+CAME_TO = "guest idle 900, guest user 90, hypervisor 5"
+
+
+@pytest.mark.parametrize(
+    ("acceleration", "entry", "said"),
+    [
+        ("kvm", {"told": 1190, "uncertainty_ns": 1_400, "interrupted": []}, "of 1190, to ±1.4 µs"),
+        ("kvm", {"told": 1190, "uncertainty_ns": 1_400, "interrupted": IN_GUEST}, f"of 1190, to ±1.4 µs; to {CAME_TO}"),
+        ("kvm", {"told": 0, "uncertainty_ns": None, "interrupted": []}, "not told"),
+        ("kvm", None, "not asked for"),
+        ("tcg", None, "emulated: KVM has no part in it"),
+    ],
+)
+def test_of_a_guest_it_is_said_whether_the_way_into_it_is_told(
+    result: dict[str, Any], acceleration: str, entry: dict[str, Any] | None, said: str
+) -> None:
+    traced = with_trace(result, host="vm1", **({"entry": entry} if entry else {}))
+    for cell in traced["cells"]:
+        cell["guests"] = [{"name": "vm1", "acceleration": acceleration}]
+    table, _ = trace_tables(traced)
+    assert table.rows[0][table.headings.index("way into the guest")] == said
+    plain, _ = trace_tables(with_trace(result))
+    assert plain.rows[0][plain.headings.index("way into the guest")] == ""
+
+
+def test_of_many_that_were_interrupted_the_first_are_named(result: dict[str, Any]) -> None:
+    many = [{"what": "thread", "comm": f"t{number}", "n": 10 - number} for number in range(6)]
+    table, _ = trace_tables(with_trace(result, interrupted=many))
+    assert "thread t0 10, thread t1 9, thread t2 8, others 18" in table.rows[0]
+
+
+def test_every_interval_has_its_figures(result: dict[str, Any]) -> None:
+    _, table = trace_tables(with_trace(result))
+    rows = {row[3]: row for row in table.rows}
+    assert list(rows) == ["handler", "poll", "stack", "scheduling", "return"]
+    assert rows["handler"][4:] == ("irq", "softirq", str(COUNT), *["0.0"] * 5)
+
+
+def test_a_terminal_and_markdown_have_all_of_it(result: dict[str, Any]) -> None:
+    traced = with_trace(result)
+    file = io.StringIO()
+    print_result(traced, Console(file=file, width=300), where=True)
+    for said in (file.getvalue(), result_markdown(traced, ("latency",)).replace("\\", "")):
+        for part in (TITLE, INTERVAL_TITLE, f"where the time of {RECEPTION} went", "vCPU CPU 0/KVM"):
+            assert part in said
+
+
+def test_the_worst_packet_is_told_with_whom_its_interrupt_came_to(result: dict[str, Any]) -> None:
+    found = [one for one in where_tables(with_trace(result)) if RECEPTION in one.title]
+    assert len(found) == 1
+    assert f"worst: packet {LATE}, whose interrupt came to thread hog" in found[0].note
+
+
+def test_what_was_not_traced_has_no_table(result: dict[str, Any]) -> None:
+    assert trace_tables(result) == []
+    assert (("control", RECEPTION) in chain_views(result)) is False
+
+
+def test_its_picture_is_drawn(result: dict[str, Any], tmp_path: Path) -> None:
+    view = shown(result)
+    assert chain_drawing(view).title == f"Where the time of {RECEPTION} went, µs"
+    (path,) = write_chain_picture(view, tmp_path, caption="measured")
+    assert path.name == f"control-{RECEPTION}-chain.png"
+    with Image.open(path) as image:
+        assert image.width > 500

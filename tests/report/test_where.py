@@ -1,0 +1,91 @@
+"""Where the time went, in the terminal: typical against worst, interval by interval, and what made packets late."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from latlab.report.terminal import print_result
+from latlab.report.where import HEADINGS, SHORT, Where, where_tables
+
+
+def printed(result: dict[str, Any], **options: Any) -> str:
+    file = io.StringIO()
+    print_result(result, Console(file=file, width=100), **options)
+    return file.getvalue()
+
+
+def one_cell(result: dict[str, Any]) -> dict[str, Any]:
+    """The result with the cell alone that has a stall."""
+    cells = [cell for cell in result["cells"] if (cell["slug"], cell["repeat"]) == ("loads=flood1", 1)]
+    return result | {"cells": cells, "comparisons": []}
+
+
+@pytest.fixture
+def control(result: dict[str, Any]) -> tuple[Where, dict[str, Any]]:
+    """The table of the stream `control` of that cell, and the chain that it is of."""
+    small = one_cell(result)
+    chain = small["cells"][0]["streams"]["control"]["metrics"]["latency_user"]["chain"]
+    return next(one for one in where_tables(small) if "control" in one.title), chain
+
+
+def column(table: Where, heading: str) -> list[str]:
+    return [row[HEADINGS.index(heading)] for row in table.rows]
+
+
+def test_intervals_stand_in_the_order_of_the_way_and_add_up(control: tuple[Where, dict[str, Any]]) -> None:
+    table, chain = control
+    assert column(table, "interval") == ["wake-up", "prepare", "socket", "qdisc", "path", "delivery", "latency_user"]
+    for heading, whole in (("typical", chain["groups"][0]), ("worst", chain["worst"]["each"][0])):
+        *parts, total = map(float, column(table, heading))
+        assert parts == [round(ns / 1000, 1) for ns in whole["ns"]]
+        assert total == round(whole["value_ns"] / 1000, 1)
+        assert sum(parts) == pytest.approx(total, abs=0.06 * len(parts))
+
+
+def packets(text: str) -> int:
+    """How many of the worst packets a cell of "grew most in" counts."""
+    return int(text or 0)
+
+
+def test_an_interval_that_no_worst_packet_spent_longer_in_says_so(result: dict[str, Any]) -> None:
+    small = one_cell(result)
+    chain = small["cells"][0]["streams"]["control"]["metrics"]["latency_user"]["chain"]
+    chain["worst"]["grew"] = [one for one in chain["worst"]["grew"] if one["to"] != "rx_user"]
+    table = next(one for one in where_tables(small) if "control" in one.title)
+    (row,) = (row for row in table.rows if row[0] == "delivery")
+    assert row[-2:] == ("0", "none"), "0% is told apart by one space only from the 0 % of what rounds to it"
+    assert table.note.endswith("; none: no packet took longer there")
+    assert table.rows[-1][-2:] == ("", "")
+
+
+def test_every_one_of_the_worst_packets_is_counted_where_it_grew_most(control: tuple[Where, dict[str, Any]]) -> None:
+    table, chain = control
+    grew = dict(zip(column(table, "interval"), column(table, "grew most in"), strict=True))
+    assert sum(packets(count) for count in grew.values()) == chain["worst"]["late"]
+    assert max(grew, key=lambda name: packets(grew[name])) == "path"
+    assert f"worst: packet {chain['worst']['each'][0]['sequence']}" in table.note
+
+
+def test_few_tables_are_shown_unasked_and_many_when_asked_for(result: dict[str, Any]) -> None:
+    small = one_cell(result)
+    assert len(where_tables(small)) == SHORT
+    assert "control: where the time of latency_user went, µs · measured · suspect" in printed(small).replace("\n", " ")
+    told = printed(result)
+    count = len(where_tables(result))
+    assert count > SHORT
+    assert "where the time of" not in told
+    assert f"{count} tables, with latlab report --where" in told
+    assert printed(result, where=True).count("where the time of latency_user went") == count
+
+
+def test_a_result_without_chains_has_no_table(result: dict[str, Any]) -> None:
+    for cell in result["cells"]:
+        for block in cell["streams"].values():
+            for figures in block["metrics"].values():
+                figures.pop("chain", None)
+    assert where_tables(result) == []
+    assert "here the time" not in printed(result)
