@@ -12,9 +12,13 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 
 VENV := .venv
-BENCHES := latency_sockperf wakeup_cyclictest highest_rate packet_table xdp_bridge lab_overhead board_times gate_effects
+BENCHES := latency_sockperf round_trip_sockperf round_trip_netperf latency_ddsperf wakeup_cyclictest highest_rate packet_table xdp_bridge lab_overhead board_times gate_effects trace_overhead
+# Tests run side by side, a file at a time; how many lanes there are, and who has which CPU: tests/lanes.py.
+LANES := --numprocesses auto --dist loadfile --no-loadscope-reorder
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 # Naming the target keeps the static-linking flags from the build's own tools (agent/.cargo/config.toml).
+# What is imported a few hundred times is compiled once.
+unexport PYTHONDONTWRITEBYTECODE
 export CARGO_BUILD_TARGET = $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 AGENT = agent/target/$(CARGO_BUILD_TARGET)/release/latlab-agent
 
@@ -46,9 +50,10 @@ demo: require-demo build image
 image: build
 	@$(SUDO) $(VENV)/bin/latlab image build --quiet
 
+# What was compiled for use is what is tested, and not compiled a second time.
 test: require-test build image
-	@(cd agent && cargo test --locked --quiet)
-	$(SUDO) $(VENV)/bin/pytest $(PYTEST)
+	@(cd agent && cargo test --locked --quiet --release)
+	$(SUDO) $(VENV)/bin/pytest $(LANES) $(PYTEST)
 
 bench: require-bench build image
 	@for one in $(BENCHES); do echo "== $$one"; $(SUDO) $(VENV)/bin/python benches/$$one.py; done

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from latlab.analysis.comparison.student import critical
 from latlab.data.packets import build_packets
 from latlab.data.run_folder import CellFolder
 from latlab.lab import make_hosts, test_bed_steps
@@ -126,6 +127,12 @@ async def ours(bed: TestBed, setting: Setting) -> Measured:
         listened = await listener.stop(bed)
         folder.write_cell(
             {
+                "format": "latlab.cell/1",
+                "slug": "all",
+                "repeat": 1,
+                "order": 1,
+                "status": "ok",
+                "label": "measured",
                 "run_id": run_id,
                 "start_tai_ns": start,
                 "warmup_ns": 0,
@@ -147,6 +154,17 @@ def ratios(ours: Sequence[float], theirs: Sequence[float]) -> str:
     """min/median/max of ours ÷ theirs, pair by pair."""
     pairs = sorted(a / b for a, b in zip(ours, theirs, strict=True))
     return f"{pairs[0]:.2f} / {pairs[len(pairs) // 2]:.2f} / {pairs[-1]:.2f}"
+
+
+def mean_ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
+    """The geometric mean of ours ÷ theirs, pair by pair, with its 95 % interval: Student's t of the logarithms."""
+    logs = np.log([a / b for a, b in zip(ours, theirs, strict=True)])
+    middle = f"{np.exp(logs.mean()):.3f}"
+    if len(logs) < 2:
+        return f"{middle} [one round has no interval]"
+    half = critical(0.05, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs))
+    low, high = np.exp(logs.mean() - half), np.exp(logs.mean() + half)
+    return f"{middle} [{low:.3f}, {high:.3f}] (95 %)"
 
 
 def need_root() -> None:

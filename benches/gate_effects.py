@@ -1,9 +1,9 @@
 """What gates, launch times and credit do for a stream: ratios to the same without them, on an emulated board.
 
-    benches/gate_effects.py [--repeat 3] [--time real]
+    benches/gate_effects.py [--repeat 3] [--time virtual]
 
-Cells are interleaved in one run. Of plain emulation (`real`) only the ratios say something, and not much: its figures
-have milliseconds of this machine's noise in them. In virtual time they are the kernel's own.
+Cells are interleaved in one run. In virtual time the figures are the kernel's own. Of plain emulation (`real`) only the
+ratios say something, and not much: its figures have milliseconds of this machine's noise in them.
 
     launched / sleeping   stddev of arrival_offset, of a sender that hands packets over ahead / one that sleeps
     spacing / theory      of back-to-back frames beneath a cbs of 1 Mbit/s; 1 is exact
@@ -147,8 +147,8 @@ def pairs(found: dict[str, list[pl.DataFrame]], upper: str, lower: str, value: A
 async def main() -> None:
     """Runs the cells and prints the ratios."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--repeat", type=int, default=3)
-    arguments.add_argument("--time", choices=["real", "virtual"], default="real")
+    arguments.add_argument("--repeat", type=int, default=3, help="how often each cell is run: %(default)s")
+    arguments.add_argument("--time", choices=["virtual", "real"], default="virtual", help="the board's: %(default)s")
     given = arguments.parse_args()
     need_root()
     build_image(BOARD, agent=find_agent())

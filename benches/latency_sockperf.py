@@ -21,14 +21,13 @@ import argparse
 import asyncio
 import os
 import tempfile
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from bed import TALKER_CPU, Setting, need_root, ours, quantile, ratios, two_namespaces
+from bed import TALKER_CPU, Setting, need_root, ours, ratios, two_namespaces
 from numpy.typing import NDArray
+from rounds import COMPARED, side_by_side
 
 from latlab.lab.apply import TestBed
 
@@ -36,7 +35,6 @@ PORT = 11111
 RECEIVER_FIFO = 95  # above the talker's, so that a packet is taken in as soon as it is there
 OURS = ("latlab", "latlab, no tx stamps")
 THEIRS = ("sockperf", "sockperf FIFO")
-FIGURES = {"median": 0.5, "p99.9": 0.999}
 
 
 async def sockperf(bed: TestBed, setting: Setting, rate: int, *, fifo: bool) -> NDArray[np.float64]:
@@ -66,7 +64,7 @@ async def sockperf(bed: TestBed, setting: Setting, rate: int, *, fifo: bool) -> 
 
 
 class Peer:
-    """A sockperf process on a host of the test bed."""
+    """A tool's process on a host of the test bed."""
 
     def __init__(self, bed: TestBed, process: asyncio.subprocess.Process, record: int) -> None:
         self._bed, self._process, self._record = bed, process, record
@@ -84,10 +82,11 @@ class Peer:
             if main_thread or thread != pid:
                 os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(priority))
 
-    async def ended(self, timeout_s: float) -> None:
-        """Nothing; the process has come to its own end."""
-        await asyncio.wait_for(self._process.communicate(), timeout_s)
+    async def ended(self, timeout_s: float) -> str:
+        """What the process has printed; it has come to its own end."""
+        printed, _ = await asyncio.wait_for(self._process.communicate(), timeout_s)
         self._bed.settle(self._record)
+        return printed.decode()
 
     async def kill(self) -> None:
         """Nothing; the process is gone."""
@@ -108,6 +107,11 @@ def read_log(log: Path, rate: int) -> NDArray[np.float64]:
     return ((answered - sent) / 2 + late) * 1e9
 
 
+async def latlab(bed: TestBed, setting: Setting) -> NDArray[np.int64]:
+    """From launch to the user's arrival, in ns, of each packet."""
+    return (await ours(bed, setting)).difference("rx_user_tai_ns", "launch_tai_ns")
+
+
 async def main() -> None:
     """Runs the rounds and prints each figure of each round, then the ratios."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -125,32 +129,21 @@ async def main() -> None:
         listener_fifo=RECEIVER_FIFO,
     )
     bare = replace(setting, tx_stamps=False)
-    found: dict[str, list[tuple[float, ...]]] = {}
     async with two_namespaces(setting) as bed:
-        runs: list[tuple[str, Callable[[], Awaitable[NDArray[Any]]]]] = [
-            (OURS[0], lambda: latlab(bed, setting)),
-            (THEIRS[0], lambda: sockperf(bed, setting, given.rate, fifo=False)),
-            (OURS[1], lambda: latlab(bed, bare)),
-            (THEIRS[1], lambda: sockperf(bed, setting, given.rate, fifo=True)),
-        ]
-        for number in range(given.rounds):
-            # Each round begins with another one, so that none always follows the same.
-            for name, measure in runs[number % len(runs) :] + runs[: number % len(runs)]:
-                values = await measure()
-                figures = tuple(quantile(values, p) / 1000 for p in FIGURES.values())
-                found.setdefault(name, []).append(figures)
-                shown = "  ".join(f"{label} {value:8.1f} µs" for label, value in zip(FIGURES, figures, strict=True))
-                print(f"round {number + 1}  {name:21}  n {len(values):6}  {shown}", flush=True)
+        found = await side_by_side(
+            {
+                OURS[0]: lambda: latlab(bed, setting),
+                THEIRS[0]: lambda: sockperf(bed, setting, given.rate, fifo=False),
+                OURS[1]: lambda: latlab(bed, bare),
+                THEIRS[1]: lambda: sockperf(bed, setting, given.rate, fifo=True),
+            },
+            given.rounds,
+        )
     print("latlab ÷ the better sockperf of the same round, min / median / max:")
-    for at, label in enumerate(FIGURES):
-        theirs = [min(pair) for pair in zip(*([run[at] for run in found[name]] for name in THEIRS), strict=True)]
+    for label in COMPARED:
+        theirs = [min(pair) for pair in zip(*(found[label][name] for name in THEIRS), strict=True)]
         for name in OURS:
-            print(f"  {label:7} {name:21} {ratios([run[at] for run in found[name]], theirs)}")
-
-
-async def latlab(bed: TestBed, setting: Setting) -> NDArray[np.int64]:
-    """From launch to the user's arrival, in ns, of each packet."""
-    return (await ours(bed, setting)).difference("rx_user_tai_ns", "launch_tai_ns")
+            print(f"  {label:7} {name:21} {ratios(found[label][name], theirs)}")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,63 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
 from hypothesis import HealthCheck, settings
+from lanes import LANE, LANES, Lane, Sharing, own_cpu
+
+from latlab.errors import LabError
+from latlab.lab.images.archives import other_components
+from latlab.lab.images.packages import fetch, unpack
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Nothing; the tests can be told to end whatever started them, and each process that runs some has its CPU."""
+    # Under nohup, say: who ignores a signal hands that on to all that is started.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    if LANE:
+        own_cpu()
+        config.pluginmanager.register(Lane())
+
+
+@pytest.fixture(scope="session")
+def netperfs_folder(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
+    """Where netperf and netserver are that are Debian's, unpacked and not installed; None: the machine has them."""
+    if shutil.which("netperf") and shutil.which("netserver"):
+        return None
+    cache = tmp_path_factory.mktemp("netperf")
+    try:
+        files = fetch(other_components(cache).packages(["netperf"]), cache)
+    except LabError as error:
+        pytest.skip(f"netperf is not installed, and not to be had: {error.what}")
+    for file in files:
+        unpack(file, cache / "unpacked")
+    return cache / "unpacked/usr/bin"
+
+
+@pytest.fixture
+def netperf(netperfs_folder: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing; netperf and netserver are on the PATH."""
+    if netperfs_folder:
+        monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{netperfs_folder}")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """A lane a CPU, and one for what only computes."""
+    return LANES + 1
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Sharing:
+    """Who gets which tests."""
+    return Sharing(config, log)

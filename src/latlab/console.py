@@ -14,6 +14,7 @@ from latlab.measure import events
 
 NS = 1e-9
 PLAIN_COLUMNS = 140
+_COUNTED = {"talk": "sent", "listen": "received", "ping": "asked", "timer": "instants"}
 
 
 class PatientConsole(Console):
@@ -59,7 +60,8 @@ class RunConsole:
         self._task: TaskID | None = None
         self._runs = 0
         self._title = ""
-        self._counted: dict[tuple[str, str], int] = {}
+        self._counted: dict[tuple[str, str, str | None], int] = {}
+        self._extremes: dict[str, tuple[int, int]] = {}
 
     def __enter__(self) -> RunConsole:
         self._progress.start()
@@ -79,6 +81,7 @@ class RunConsole:
                 self._line(f"{event.folder}: {runs_of_cells(event.runs, event.cells)}{order}")
             case events.CellStarted():
                 self._counted = {}
+                self._extremes = {}
                 repeat = f", repeat {event.repeat} of {event.repeats}" if event.repeats > 1 else ""
                 self._title = f"[{event.order}/{self._runs}] {event.slug}{repeat}"
                 self._line(f"{self._title}, {_seconds(event.duration_ns)} s")
@@ -87,6 +90,8 @@ class RunConsole:
                 self._phase(event.name)
             case events.Packets():
                 self._packets(event)
+            case events.Window():
+                self._line(self._window(event))
             case events.CellEnded():
                 if self._task is not None:
                     self._progress.remove_task(self._task)
@@ -102,13 +107,21 @@ class RunConsole:
         if name == "measuring":
             self._progress.start_task(self._task)
 
+    def _window(self, event: events.Window) -> str:
+        """A timer's stretch of time in a line, and the least and the largest since its start."""
+        least, most = self._extremes.get(event.probe, (event.min_ns, event.max_ns))
+        found = self._extremes[event.probe] = min(least, event.min_ns), max(most, event.max_ns)
+        return f"{event.probe} on {window_line(event, *found)}"
+
     def _packets(self, event: events.Packets) -> None:
-        if self._task is None or event.verb not in ("talk", "listen"):
+        if self._task is None or event.verb not in _COUNTED:
             return
-        self._counted[event.host, event.verb] = sum(event.streams.values())
-        sent = sum(n for (_, verb), n in self._counted.items() if verb == "talk")
-        received = sum(n for (_, verb), n in self._counted.items() if verb == "listen")
-        self._progress.update(self._task, packets=f"{sent} sent, {received} received")
+        self._counted[event.host, event.verb, event.probe] = sum(event.streams.values())
+        counts = {verb: 0 for _, verb, _ in self._counted}
+        for (_, verb, _), count in self._counted.items():
+            counts[verb] += count
+        told = [f"{counts[verb]} {word}" for verb, word in _COUNTED.items() if verb in counts]
+        self._progress.update(self._task, packets=", ".join(told))
         task = next(task for task in self._progress.tasks if task.id == self._task)
         self._progress.update(self._task, completed=min(task.elapsed or 0.0, task.total or 0.0))
 
@@ -127,6 +140,26 @@ def _seconds(ns: int) -> str:
     return f"{Decimal(ns).scaleb(-9).normalize():f}"
 
 
+def window_line(event: events.Window, least_ns: int, most_ns: int) -> str:
+    """As "vm1, 10 s, n 10000: mean 3.12 µs (1040 ticks), …, 3 above 30 µs (0.03 %); so far 2.51 to 38.12 µs"."""
+    tick = event.tick_ns
+
+    def figure(name: str, ns: float) -> str:
+        return f"{name} {ns / 1000:.2f} µs" + (f" ({ns / tick:.0f} ticks)" if tick else "")
+
+    stretch = _seconds(event.to_tai_ns - event.from_tai_ns)
+    figures = (
+        figure("mean", event.mean_ns),
+        figure("stddev", event.stddev_ns),
+        figure("min", event.min_ns),
+        figure("max", event.max_ns),
+        f"{event.above} above {event.threshold_ns / 1000:g} µs ({100 * event.above / max(event.n, 1):.3g} %)",
+        *_overdue(event.overdue),
+    )
+    so_far = f"so far {least_ns / 1000:.2f} to {most_ns / 1000:.2f} µs"
+    return f"{event.host}, {stretch} s, n {event.n}: {', '.join(figures)}; {so_far}"
+
+
 def cell_line(cell: Mapping[str, Any]) -> str:
     """A cell's end in one line: what was sent and received, and what could not be set or kept; or why it failed."""
     if cell["status"] != "ok":
@@ -137,10 +170,24 @@ def cell_line(cell: Mapping[str, Any]) -> str:
     received = sum(stream["received"] for verb, totals in done if verb == "listen" for stream in totals["streams"])
     not_done = [step["title"] for step in cell.get("steps", ()) if not step["ok"]]
     not_kept = [again["title"] for again in cell.get("rechecks", ()) if not again["ok"]]
-    told = [f"{sent} sent, {received} received"]
+    asked = [totals for verb, totals in done if verb == "ping"]
+    told = [f"{sent} sent, {received} received"] if any(verb in ("talk", "listen") for verb, _ in done) else []
+    if asked:
+        told.append(f"{sum(one['sent'] for one in asked)} asked, {sum(one['received'] for one in asked)} answered")
+    waited = [totals for verb, totals in done if verb == "timer"]
+    if waited:
+        above = f"{sum(one['above'] for one in waited)} above the threshold"
+        overdue = _overdue(sum(one["overdue"] for one in waited))
+        told.append(", ".join((f"{sum(one['events'] for one in waited)} instants", above, *overdue)))
+    told += [f"measured by {one['probe']}" for one in cell.get("probes", ()) if "tool" in one]
     told += [f"could not be done: {', '.join(not_done)}"] if not_done else []
     told += [f"no longer so at the end: {', '.join(not_kept)}"] if not_kept else []
     return "; ".join(told)
+
+
+def _overdue(instants: int) -> tuple[str, ...]:
+    """How many had passed when their turn came: of those a figure says how far behind the thread was, not the timer."""
+    return (f"{instants} overdue",) if instants else ()
 
 
 def _reason(reason: Mapping[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 from collections.abc import Sequence
 from pathlib import Path
@@ -58,13 +57,26 @@ class UnreachedError(LabError):
     """A host was not reached, so nothing was done there."""
 
 
-class SnapshotError(LabError):
+class StartError(LabError):
+    """A machine did not get ready, and may if all is made once more.
+
+    which: by it who makes it once more knows that it was. again: what that is, in words.
+    """
+
+    def __init__(self, error: LabError, *, which: str, again: str) -> None:
+        self.which, self.again = which, again
+        super().__init__(error.what, where=error.where, remedy=error.remedy)
+
+
+class SnapshotError(StartError):
     """A machine did not get ready from the snapshot at `path`, which has been removed: the next start makes it anew."""
 
     def __init__(self, path: Path, error: LabError) -> None:
-        self.path = path
+        what = f"{error.what}\n  its snapshot has been removed: {path}"
         super().__init__(
-            f"{error.what}\n  its snapshot has been removed: {path}", where=error.where, remedy=error.remedy
+            LabError(what, where=error.where, remedy=error.remedy),
+            which=str(path),
+            again=f"starting again without the snapshot {path.name}, which did not serve",
         )
 
 
@@ -77,12 +89,24 @@ def system_error(error: OSError) -> LabError:
     )
 
 
+def own_fault(error: Exception) -> LabError:
+    """What no code of ours foresaw, as a failure that says whose it is."""
+    said = " ".join(str(error).split())
+    return LabError(
+        f"a fault of latlab's own: {type(error).__name__}{': ' if said else ''}{said}",
+        remedy="please report it, with the lines below and latlab --version; what was recorded is kept",
+    )
+
+
 def after_that(first: BaseException, then: BaseException) -> BaseException:
     """What to raise when `then` happened while `first` was being dealt with: first stays the reason, then is told too.
 
     Two failures become one that says "…; after that, …"; what has been said already is not said again. A cancellation,
     whenever it came, stays one and carries the other as a note; so does what is no failure of ours.
     """
+    # It takes a third of the time in which the command line answers; whoever has a cancellation has it already.
+    import asyncio
+
     first, then = (system_error(one) if isinstance(one, OSError) else one for one in (first, then))
     if isinstance(first, LatlabError) and isinstance(then, LatlabError):
         if then.what in first.what:

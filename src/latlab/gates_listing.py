@@ -12,19 +12,13 @@ from rich.text import Text
 from latlab.analysis.gate_port import Interference, Port
 from latlab.analysis.promise import Promise, lattice_of
 from latlab.analysis.words import duration
-from latlab.report.gates import Promised, departs, load_titles, short, streams_of
+from latlab.report.gates import ENTRY_HEADINGS, Promised, departs, entry_rows, port_title, short
 from latlab.report.text import exact
-from latlab.scenario import format_rate
 
 BAR_COLUMNS = 80
 """Labels and bars together: what every terminal and every log has room for."""
 _LABEL_MAX = 20
 _FULL, _PART, _CLOSED, _LAUNCH = "█", "▒", "·", "▲"
-_KEPT_BY = {
-    "software": "the kernel keeps the gates",
-    "txtime-assist": "an etf beneath keeps the gates, by launch times the kernel computes",
-    "offload": "the NIC keeps the gates",
-}
 ASSUMED = (
     "Departures, after launch, are promised to packets alone in their class's queue on a free port.\n"
     "Others may add to each one: blocking, a frame on the wire already; same class and\n"
@@ -63,13 +57,8 @@ def bars(port: Port, columns: int = BAR_COLUMNS) -> Iterator[str]:
 
 
 def _print_port(one: Promised, console: Console) -> None:
-    port, schedule = one.port, one.port.schedule
-    shift = f" + {exact(schedule.shift_ns)} µs" if schedule.shift_ns else ""
-    _say(
-        console,
-        f"{port.interface}: cycle of {exact(schedule.cycle_ns)} µs from its multiples in TAI{shift} on, "
-        f"{format_rate(port.speed_bps)}; {port.mode}: {_KEPT_BY[port.mode]}",
-    )
+    port = one.port
+    _say(console, port_title(port))
     console.print(_entries(port))
     for line in bars(port):
         _say(console, line)
@@ -87,13 +76,12 @@ def _print_port(one: Promised, console: Console) -> None:
 
 def _entries(port: Port) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("from [µs]", "to [µs]", "length [µs]"):
+    *figures, last = ENTRY_HEADINGS
+    for heading in figures:
         table.add_column(heading, justify="right", overflow="fold")
-    table.add_column("open classes, and who is in them", overflow="fold")
-    for start, entry in zip(port.schedule.starts_ns, port.schedule.entries, strict=True):
-        times = map(exact, (start, start + entry.length_ns, entry.length_ns))
-        open_classes = " · ".join(_class_with_names(port, one) for one in entry.open) or "none"
-        table.add_row(*map(Text, (*times, open_classes)))
+    table.add_column(last, overflow="fold")
+    for row in entry_rows(port):
+        table.add_row(*map(Text, row))
     return table
 
 
@@ -143,11 +131,6 @@ def departure_windows(promised: Promise, early_ns: int = 0) -> str:
         parts.append(f"{exact(share.window.start_ns)} to {exact(share.window.end_ns or 0)} µs{among}")
     early = f", {exact(early_ns)} µs early" if early_ns else ""
     return f"leaves in the window{'s' if len(parts) > 1 else ''} {', '.join(parts)}{early}"
-
-
-def _class_with_names(port: Port, traffic_class: int) -> str:
-    names = [*streams_of(port, traffic_class), *load_titles(port, traffic_class)]
-    return f"{traffic_class} ({', '.join(names)})" if names else str(traffic_class)
 
 
 def _bar(port: Port, traffic_class: int, width: int) -> str:

@@ -103,7 +103,14 @@ _METRIC_COLUMNS: dict[str, Any] = {
 def _has_packets(folder: CellFolder) -> bool:
     cell = folder.cell()
     return folder.packets_path.exists() or any(
-        folder.recording("talk", stream["talker"], "sent").exists() for stream in cell["streams"]
+        (
+            folder.recording("timer", stream["probe"], "timer")
+            if "timer" in stream
+            else folder.recording("ping", stream["probe"], "sent")
+            if stream.get("probe")
+            else folder.recording("talk", stream["talker"], "sent")
+        ).exists()
+        for stream in cell["streams"]
     )
 
 

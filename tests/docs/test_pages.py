@@ -14,18 +14,22 @@ import pytest
 import yaml
 
 from latlab.analysis.counts import stream_counts
-from latlab.analysis.metrics import METRICS
+from latlab.analysis.metrics import METRICS, PROBE_METRICS
 from latlab.analysis.statistics import NAMES, PERCENTILES, smallest_n
-from latlab.analysis.trust import RULES
+from latlab.analysis.trust_rules import RULES
 from latlab.host.tools import PACKAGES
+from latlab.lab import MAKERS
 from latlab.scenario import load_scenario, scenario_schema
-from latlab.scenario.limits import COUNTED, STATISTICS
+from latlab.scenario.limits import COUNTED, PROBE_COUNTED, STATISTICS
 from latlab.scenario.limits import METRICS as LIMITED
-from latlab.scenario.units import DURATION, RATE, SIZE
+from latlab.scenario.limits import PROBE_METRICS as PROBE_LIMITED
+from latlab.scenario.units import DURATION, RATE, SHARE, SIZE
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PLACEHOLDER = re.compile(r"^\s*([A-Z][A-Z0-9_]*[A-Z0-9])\s*$", re.MULTILINE)
+"""A line of nothing but capitals and underscores."""
 CODE = re.compile(r"`([^`\n]+)`")
 _ERRORS = {"send_error": pl.Int32, "launch_error": pl.UInt8}
 
@@ -33,10 +37,12 @@ MAY_IMPORT = {
     "errors": set[str](),
     "scenario": {"errors"},
     "host": {"errors"},
-    "lab": {"errors", "scenario", "host"},
+    "lab": {"errors", "scenario", "host", "data"},
     "data": {"errors"},
-    "measure": {"errors", "lab", "host", "data", "scenario"},
+    "measure": {"errors", "lab", "host", "data", "scenario", "imports"},
     "analysis": set[str](),
+    "imports": {"errors", "data", "analysis"},
+    "synthetic": {"errors", "data", "analysis"},
     "report": {"errors", "analysis", "data", "scenario"},
 }
 """The arrows of how-it-works.md."""
@@ -79,8 +85,8 @@ def test_every_key_and_choice_of_the_schema_stands_on_the_scenario_page() -> Non
 
 def test_every_unit_metric_statistic_and_count_stands_on_the_scenario_page() -> None:
     known = in_code("scenario")
-    units = {unit.replace("μ", "µ") for quantity in (DURATION, SIZE, RATE) for unit in quantity.units}
-    assert {*units, *LIMITED, *STATISTICS, *COUNTED} <= known
+    units = {unit.replace("μ", "µ") for quantity in (DURATION, SIZE, SHARE, RATE) for unit in quantity.units}
+    assert {*units, *LIMITED, *PROBE_LIMITED, *STATISTICS, *COUNTED, *PROBE_COUNTED} <= known
 
 
 @pytest.mark.parametrize("text", list(blocks("yaml")))
@@ -99,7 +105,7 @@ def test_a_json_example_is_json(text: str) -> None:
 
 def test_every_metric_stands_with_its_timestamps_in_the_formulas() -> None:
     rows = {row[0].strip("`"): row for row in table_rows("formulas") if len(row) == 5}
-    for metric in METRICS:
+    for metric in (*METRICS, *PROBE_METRICS):
         row = rows[metric.name]
         for pair in metric.pairs:
             assert all(name in row[2] for name in pair), metric.name
@@ -119,16 +125,45 @@ def test_the_smallest_samples_in_the_formulas_are_the_ones_in_force() -> None:
     assert [int(cell.replace(",", "").strip("| ")) for cell in row[1:]] == [smallest_n(p) for p in PERCENTILES.values()]
 
 
-def test_the_trust_rules_are_listed_in_their_order_with_their_severity() -> None:
+def test_the_trust_rules_are_listed_in_their_order_with_their_severity_and_when_they_look() -> None:
     rows = table_rows("how-it-works")
-    first = next(place for place, row in enumerate(rows) if row[:2] == ["rule", "severity"]) + 1
-    listed = [tuple(row[:2]) for row in rows[first:] if row[1] in ("untrusted", "suspect")]
-    assert listed == [(rule.name, rule.severity) for rule in RULES]
+    first = next(place for place, row in enumerate(rows) if row[:3] == ["rule", "severity", "when"]) + 1
+    listed = [tuple(row[:3]) for row in rows[first:] if row[1] in ("untrusted", "suspect")]
+    assert listed == [(rule.name, rule.severity, ", ".join(rule.when)) for rule in RULES]
+
+
+def test_the_steps_of_a_cell_stand_in_the_order_in_which_they_are_made() -> None:
+    rows = [row[1] for row in table_rows("how-it-works") if re.fullmatch(r"\d+[a-z]?\d*", row[0])]
+    words = {
+        "namespace_steps": "namespaces, links",
+        "guest_steps": "bridges, then guests",
+        "tai_steps": "how far TAI is from UTC",
+        "transmit_queue_steps": "transmit queues",
+        "ptp_steps": "ptp4l at each port",
+        "shaper_steps": "shapers: ",
+        "locked_steps": "each lock is seen again",
+    }
+    made = [maker.__name__ for maker in MAKERS if maker.__name__ in words]
+    assert made == list(words)
+    places = [[place for place, step in enumerate(rows) if words[name] in step] for name in made]
+    assert all(len(found) == 1 for found in places), places
+    assert places == sorted(places)
+
+
+def test_the_programs_that_ptp_needs_are_on_the_installing_page_as_its_own() -> None:
+    for tool in ("ptp4l", "phc_ctl", "phc2sys", "hwstamp_ctl", "setpriv"):
+        (row,) = (row for row in table_rows("installing") if tool in re.split(r"[,; ]+", row[0]))
+        assert "`clock.ptp`" in row[1], tool
 
 
 def test_every_package_a_remedy_names_is_on_the_installing_page() -> None:
     words = set(re.split(r"[\s|(),;]+", page("installing")))
     assert set(PACKAGES.values()) <= words
+
+
+@pytest.mark.parametrize("path", [*PAGES, ROOT / "README.md"], ids=lambda path: path.stem)
+def test_nothing_on_a_page_stands_for_what_was_to_be_put_there(path: Path) -> None:
+    assert PLACEHOLDER.findall(path.read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)

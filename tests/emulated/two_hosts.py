@@ -13,7 +13,8 @@ from typing import Any
 import polars as pl
 from emulated_machine import AGENT, IP, TC, Conversation, Machine
 
-from latlab.data.packets import RecordingFindings, build_packets, read_findings
+from latlab.data.packets import build_packets, read_findings
+from latlab.data.recording_findings import RecordingFindings
 from latlab.data.recordings import read_recording
 from latlab.data.run_folder import CellFolder
 
@@ -211,6 +212,12 @@ class Hosts:
         ]
         self._folder.write_cell(
             {
+                "format": "latlab.cell/1",
+                "slug": "all",
+                "repeat": 1,
+                "order": 1,
+                "status": "ok",
+                "label": "measured",
                 "run_id": RUN_ID,
                 "start_tai_ns": start_tai_ns,
                 "warmup_ns": 0,

@@ -58,8 +58,9 @@ class Ended:
 class Lab:
     """A `latlab` that is running."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str], patience_s: float) -> None:
         self.process = process
+        self.patience_s = patience_s
         self.lines: list[str] = []
 
     def until(self, text: str) -> str:
@@ -75,9 +76,9 @@ class Lab:
         """Nothing; the lab, and nobody else, has been sent the signal."""
         self.process.send_signal(number)
 
-    def ended(self, patience_s: float = PATIENCE_S) -> Ended:
+    def ended(self) -> Ended:
         """What came of it, once it is over."""
-        out, err = self.process.communicate(timeout=patience_s)
+        out, err = self.process.communicate(timeout=self.patience_s)
         return Ended(self.process.returncode, "".join(self.lines) + out, err)
 
 
@@ -86,6 +87,9 @@ class Place:
 
     As a context it leaves no lab behind, whatever happens in it: one that went on would slow all that follows.
     """
+
+    patience_s = PATIENCE_S
+    """How long a command may take before it is given up as one that hangs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -125,7 +129,7 @@ class Place:
             stderr=subprocess.PIPE,
             text=True,
         )
-        self._labs.append(Lab(process))
+        self._labs.append(Lab(process, self.patience_s))
         return self._labs[-1]
 
     def latlab(
@@ -165,10 +169,14 @@ class Place:
 
     def end_all(self) -> None:
         """Nothing; every lab of this place is gone, and so are its agents."""
+        running = [lab for lab in self._labs if lab.process.poll() is None]
+        for lab in running:
+            lab.signal(signal.SIGKILL)
         for lab in self._labs:
-            if lab.process.poll() is None:
-                lab.signal(signal.SIGKILL)
             lab.process.communicate()
+        if running:
+            # Its guests and switches go on without it.
+            self.latlab("clean")
         self.wait_until_agents_are_gone()
 
 

@@ -45,14 +45,20 @@ def test_the_machine_is_as_it_was_before(finished: FinishedRun) -> None:
 def test_the_run_folder_is_complete(finished: FinishedRun) -> None:
     folder = finished.folder
     assert {path.name for path in folder.iterdir()} == {
-        *("run.json", "scenario.yaml", "plan.txt", "result.json", "report.html", "pictures", "cells"),
+        *("run.json", "scenario.yaml", "plan.txt", "result.json", "report.html", "figures.csv", "pictures", "cells"),
     }
     assert (folder / "scenario.yaml").read_text() == (finished.place.folder / "small.yaml").read_text()
     for slug in CELLS:
         names = {path.name for path in (folder / "cells" / slug / "r1").iterdir()}
-        assert names == RECORDINGS | {"cell.json", "facts-before.json", "facts-after.json", "packets.parquet"}
+        tables = {"packets.parquet", "classes.parquet"}
+        assert names == RECORDINGS | tables | {"cell.json", "facts-before.json", "facts-after.json"}
     pictures = {path.name for path in (folder / "pictures").iterdir()}
-    assert {f"control-{metric.name}.png" for metric in METRICS} <= pictures
+    ways = ["", "-ccdf", "-chain", "-comparison"]
+    if any(
+        cell["streams"]["control"]["metrics"]["latency"]["tail"]["fit"] for cell in finished.ended.document["cells"]
+    ):
+        ways.append("-tail")  # a thousand real packets may have a tail, and may not
+    assert pictures == {f"control-latency{way}.png" for way in ways}
 
 
 def test_every_recording_is_whole_and_of_its_cell(finished: FinishedRun) -> None:
@@ -173,9 +179,18 @@ def test_the_recordings_alone_give_the_same_result_and_a_table_with_a_row_a_cell
     assert (run / "result.json").read_bytes() == (finished.folder / "result.json").read_bytes()
     assert (run / "report.html").exists()
     assert not (run / "pictures").exists(), "none are asked for"
-    first_words = [line.split()[0] for line in again.out.splitlines() if line.split()]
+    table, _, _ = again.out.partition("\n\n")
+    first_words = [line.split()[0] for line in table.splitlines()]
     assert (first_words.count("none"), first_words.count("flood1")) == (1, 1)
     assert f"Report: {run}/report.html" in again.out
+
+
+def test_every_metric_is_drawn_where_a_format_is_asked_for(finished: FinishedRun, tmp_path: Path) -> None:
+    run = copied(finished, tmp_path)
+    again = finished.place.latlab("report", run.name, "--runs", tmp_path, "--picture", "svg", pictures=True)
+    assert (again.status, again.err) == (0, "")
+    drawn = {path.name for path in (run / "pictures").glob("*.svg")}
+    assert drawn >= {f"control-{metric.name}.svg" for metric in METRICS}
 
 
 def test_the_plan_names_every_command_that_was_run(finished: FinishedRun) -> None:

@@ -26,7 +26,7 @@ from latlab.data.clock_offset import Offset, offset_between
 from latlab.lab.agent_binary import find_agent
 from latlab.lab.site import STATE
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.alone]
 
 PPM = 65536
 """A millionth, as adjtimex counts frequencies (adjtimex(2))."""

@@ -10,7 +10,7 @@ from guest_runs import TWO_HOSTS, GuestRun, assert_in_order, assert_whole, guest
 from lab_machine import private_network
 from latlab_command import Place
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.alone]
 
 DURATION_MS = 1500
 BOTH_WAYS = ["flood-down", "flood-up", "iperf3-down", "iperf3-up"]

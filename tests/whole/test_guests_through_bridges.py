@@ -12,7 +12,7 @@ from guest_runs import TWO_HOSTS, GuestRun, assert_whole, guest_run, image_cache
 from lab_machine import private_network
 from latlab_command import Place, read
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.alone]
 
 TITLES = {
     "user": "user NAT",

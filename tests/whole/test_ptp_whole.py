@@ -11,6 +11,8 @@ import pytest
 from lab_machine import alive
 from latlab_command import Lab, Place, cells_of, read
 
+from latlab.analysis.words import duration
+
 pytestmark = pytest.mark.real
 
 ROLES = {"sensor.eth0": "master", "ecu.eth0": "slave"}
@@ -54,10 +56,13 @@ def ptp_of(folder: Path) -> dict[str, Any]:
     return {port["port"]: port for port in cell["ptp"]}
 
 
-def reasons(folder: Path) -> dict[str, str]:
-    return {one["check"]: one["actual"] for one in read(folder / "result.json")["reasons"]}
+def reasons(folder: Path) -> dict[tuple[str, str], str]:
+    """What was found, by the check and the place in the cell: a port."""
+    found = read(folder / "result.json")["reasons"]
+    return {(one["check"], one["where"].rpartition(": ")[2]): one["actual"] for one in found}
 
 
+@pytest.mark.alone
 def test_ptp_is_locked_before_streams_start_and_is_recorded_and_shown(place: Place) -> None:
     before = place.trace()
     ended = place.latlab("run", scenario(place, "2s"))
@@ -77,7 +82,7 @@ def test_ptp_is_locked_before_streams_start_and_is_recorded_and_shown(place: Pla
     assert slave["path_delay_ns"]["p50"] > 0
     # Both ends have one clock: by our own readings it is not off at all.
     assert (slave["checked"]["ours_p50_ns"], slave["checked"]["half_p50_ns"], slave["checked"]["apart"]) == (0, 0, 0)
-    assert not {check for check in reasons(folder) if "PTP" in check}
+    assert not {check for check, _ in reasons(folder) if "PTP" in check}
     assert "PTP: what ptp4l said" in ended.out
     assert "ecu.eth0, slave, software timestamps" in (folder / "report.html").read_text()
 
@@ -94,9 +99,11 @@ def test_a_master_that_falls_silent_makes_the_cell_suspect_and_says_since_when(p
     folder = place.only_run()
     (spell,) = ptp_of(folder)["ecu.eth0"]["unlocked"]
     assert (spell["why"], spell["to_ns"]) == ("no Sync was heard", None)
-    said = reasons(folder)["PTP was locked"]
-    assert "no Sync was heard: " in said or "ptp4l gave no answer: " in said
-    assert "until the end" in said
+    said = reasons(folder)
+    since = duration(spell["from_ns"])
+    assert said["PTP was locked", "ecu.eth0"] == f"no Sync was heard: {since} after the first reading, until the end"
+    of_master = said["PTP was locked", "sensor.eth0"]
+    assert of_master.startswith("ptp4l gave no answer: ") and of_master.endswith(", until the end")
 
 
 def test_a_ptp4l_that_ends_midway_fails_its_cell_with_its_last_words(place: Place) -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-NEEDED = ("make", "cc", "clang", "python3", "rustc", "cargo", "ip", "sysctl", "chrt", "ethtool", "iperf3")
+NEEDED = ("make", "cc", "clang", "cmake", "python3", "rustc", "cargo", "ip", "sysctl", "chrt", "ethtool", "iperf3")
 PLAIN = ("bash", "env", "cut", "sort", "head", "grep", "tr", "sed", "id", "cat")
 
 

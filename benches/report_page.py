@@ -1,0 +1,74 @@
+"""Size of a report page, and seconds to make and to open it: `benches/report_page.py [--packets N] [RUN…]`.
+
+Without a RUN: a matrix of 12 cells (4 bridges, one of which is unavailable, × 3 loads), both ways, 3 times, made of
+numbers, with N packets a stream. The page is made without pictures, then opened in Chromium without a window of 1280 by
+900 pixels: seconds until what is in the window is drawn and answers, and until every chart is, count from its opening,
+the best of five.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "report"))
+
+import matrix_run  # noqa: E402
+from devtools import Browser  # noqa: E402
+
+from latlab.report.build import write_report  # noqa: E402
+
+
+def main() -> None:
+    """Nothing; prints a line of JSON for each run."""
+    parser = argparse.ArgumentParser(description="size of a report page, and seconds to make and open it")
+    parser.add_argument("--packets", type=int, default=1_500, help="of each stream of each cell")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="make the run there, or take the one that is there")
+    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="a run folder with its result")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="latlab-bench-") as root:
+        runs = arguments.runs or [
+            made(arguments.keep or Path(root) / "20261121-205152-bridges-3f9a", arguments.packets)
+        ]
+        for run in runs:
+            print(json.dumps(measured(run)))
+
+
+def made(folder: Path, packets: int) -> Path:
+    """A run of so many packets in each stream; the one that is there."""
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        matrix_run.COUNT = packets
+        matrix_run.write_matrix_run(folder)
+    return folder
+
+
+def measured(run: Path) -> dict[str, float | int | str]:
+    """The page's size, and how long it takes to be made and to be ready."""
+    began = time.perf_counter()
+    page = write_report(run, formats=())
+    seconds = time.perf_counter() - began
+    with Browser() as browser:
+        drawn, interactive = [], []
+        for _ in range(5):
+            drawn.append(browser.show(page))
+            interactive.append(browser.run("window.interactiveAt / 1000"))
+        charts = browser.run("document.querySelectorAll('[data-chart]').length")
+    return {
+        "run": run.name,
+        "bytes": page.stat().st_size,
+        "bytes_of_data": len(page.read_text().partition('id="data">')[2].partition("</script>")[0].encode()),
+        "seconds_to_make": round(seconds, 2),
+        "seconds_until_interactive": round(min(interactive), 2),
+        "seconds_until_all_is_drawn": round(min(drawn), 2),
+        "charts": charts,
+    }
+
+
+if __name__ == "__main__":
+    main()

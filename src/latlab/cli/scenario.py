@@ -1,0 +1,102 @@
+"""Verbs about a scenario of which nothing is run."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from latlab.cli.options import Json, ScenarioFile
+from latlab.cli.output import open_console, print_json, write
+
+
+def validate(scenario: ScenarioFile, as_json: Json = False) -> None:
+    """Check a scenario; nothing is run.
+
+    Every mistake is told at once, with its line, and whether this machine can run it.
+    """
+    from latlab.console import runs_of_cells
+    from latlab.foreseen import as_line, facts_of_this_machine, foreseen
+    from latlab.lab.guests.unavailable import summed_up, unavailable_here
+    from latlab.lab.machine import read_machine
+    from latlab.lab.preflight import preflight_cells
+    from latlab.scenario import cells, load_scenario
+
+    loaded = load_scenario(scenario)
+    found = cells(loaded)
+    lacking = preflight_cells(loaded)
+    not_here = {cell.slug: summed_up(reasons) for cell in found if (reasons := unavailable_here(cell.scenario))}
+    doubts = foreseen(loaded, read_machine(), facts_of_this_machine())
+    if as_json:
+        machine = [problem.as_dict() for problem in lacking]
+        document: dict[str, Any] = {"scenario": loaded.scenario.name, "cells": [cell.slug for cell in found]}
+        document |= {"unavailable": {slug: reason.as_dict() for slug, reason in not_here.items()}}
+        document |= {"foreseen": [dataclasses.asdict(reason) for reason in doubts]}
+        print_json(document | {"problems": [], "machine": machine})
+        return
+    for problem in lacking:
+        open_console().print(f"on this machine it cannot run: {problem}", highlight=False, markup=False, soft_wrap=True)
+    streams, repeat = len(loaded.scenario.streams), loaded.scenario.repeat
+    open_console().print(
+        f"{scenario}: {'right in itself' if lacking else 'fine'}. {runs_of_cells(len(found) * repeat, len(found))}, "
+        f"{streams} stream{'s' if streams > 1 else ''}:",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+    for cell in found:
+        reason = not_here.get(cell.slug)
+        said = f"  {cell.slug}" + (f": unavailable on this machine: {reason}" if reason else "")
+        open_console().print(said, highlight=False, markup=False, soft_wrap=True)
+    for doubt in doubts:
+        said = f"on this machine {doubt.severity} in any case: {as_line(doubt)}"
+        open_console().print(said, highlight=False, markup=False, soft_wrap=True)
+
+
+def plan(scenario: ScenarioFile, as_json: Json = False) -> None:
+    """Print every command a run would give.
+
+    Host by host, ready to paste; nothing is run.
+    """
+    from latlab.measure import run as measure
+    from latlab.scenario import load_scenario
+
+    text = measure.plan(load_scenario(scenario))
+    if as_json:
+        print_json({"plan": text.splitlines()})
+    else:
+        write(text)
+
+
+def gates(
+    scenario: ScenarioFile,
+    as_json: Json = False,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", metavar="FILE", help="Draw the schedules, too: a .png, .svg or .pdf file."),
+    ] = None,
+) -> None:
+    """Show gate schedules, and what they promise.
+
+    Of each stream when its packets depart, how long they wait, and what keeps the schedule from doing what it seems
+    to; nothing is run.
+    """
+    from latlab.gates_listing import print_gates
+    from latlab.report.gates import as_document, promised_groups
+    from latlab.scenario import load_scenario
+
+    loaded = load_scenario(scenario)
+    found = promised_groups(loaded.combinations)
+    if picture is not None:
+        from latlab.report.gates_picture import write_gates_picture
+
+        write_gates_picture(loaded.scenario.name, found, picture)
+    if as_json:
+        listed = [{"cells": cells, "ports": [as_document(port) for port in ports]} for cells, ports in found]
+        print_json({"scenario": loaded.scenario.name, "schedules": listed})
+    else:
+        print_gates(found, open_console())
+        if picture is not None:
+            open_console().print(f"Picture: {picture.resolve()}", highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,86 @@
+"""The verb `latlab synthetic`: from a description to a run folder of known truth, which nobody measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from latlab.cli.options import RUNS, Json
+from latlab.cli.output import print_json, write
+
+if TYPE_CHECKING:
+    from latlab.data.run_folder import RunFolder
+    from latlab.synthetic import Description
+
+
+def synthetic(
+    description: Annotated[
+        Path,
+        typer.Argument(metavar="DESCRIPTION", help="What to make (YAML): docs/anomalies.md says how it is written."),
+    ],
+    output: Annotated[Path, typer.Option("--output", metavar="FOLDER", help="Where run folders are kept.")] = RUNS,
+    as_json: Json = False,
+) -> None:
+    """Make a run of known truth; nothing is measured.
+
+    Noise, stalls, clocks that swing: to see what the analysis finds of them. `report` reads it like any other; its
+    label is synthetic, and it is never trusted.
+    """
+    from latlab.synthetic_file import read_description
+
+    described = read_description(description)
+    folder = make_run(described, output, description.stem)
+    if as_json:
+        print_json(_document(described, folder))
+    else:
+        write("\n".join(_lines(described, folder, output)) + "\n")
+
+
+def make_run(described: Description, root: Path, name: str) -> RunFolder:
+    """The run folder, new in `root`, called as any run is, its name beginning with synthetic. UsageError: no folder can
+    be made there, or nothing of such a description.
+    """
+    import re
+
+    from latlab.data.run_folder import RunFolder
+    from latlab.synthetic import generate
+    from latlab.synthetic.run import LABEL, fill_run
+
+    made = generate(described)
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:20]
+    folder = RunFolder.create(root, "-".join(filter(None, (LABEL, plain.removeprefix(LABEL).strip("-")))))
+    about = folder.run()
+    fill_run(made, folder, about["name"], about["started"])
+    return folder
+
+
+def _lines(described: Description, folder: RunFolder, root: Path) -> list[str]:
+    made = ", ".join(f"{count} × {kind}" for kind, count in _counted(described).items()) or "noise alone"
+    where = "" if root == RUNS else f" --runs {root}"
+    return [
+        f"Made, not measured: {described.packets} packets, {made}",
+        f"Run: {folder.path}",
+        f"What is the matter with which packet: {folder.path}/cells/all/r1/truth.json, truth.parquet",
+        f"What the analysis finds: latlab report {folder.id}{where}",
+    ]
+
+
+def _document(described: Description, folder: RunFolder) -> dict[str, Any]:
+    return {
+        "run": folder.id,
+        "path": str(folder.path.resolve()),
+        "label": "synthetic",
+        "packets": described.packets,
+        "ingredients": _counted(described),
+    }
+
+
+def _counted(described: Description) -> dict[str, int]:
+    """{kind: how many of it}, as files call them."""
+    from latlab.synthetic_file import KINDS
+
+    names = {cls: name for name, cls in KINDS.items()}
+    return dict(Counter(names[type(one)] for one in described.ingredients))

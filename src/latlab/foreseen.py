@@ -1,0 +1,117 @@
+"""What will make a measurement suspect, as far as the scenario and this machine tell before anything is run.
+
+The rules are those that judge the measurement: they are held against what is known by now, and what is not known yet
+breaks none of them.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from latlab.analysis.evidence import Evidence
+from latlab.analysis.late import MEASURED
+from latlab.analysis.trust import Reason, judge, without_waived
+from latlab.errors import LatlabError
+from latlab.lab.agent_binary import find_agent
+from latlab.lab.guests.qemu import acceleration
+from latlab.lab.machine import Machine
+from latlab.measure.probe_specs import leg_entries, pings, timer_entries, timers
+from latlab.measure.specs import listeners, stream_entries, talkers
+from latlab.report.thresholds import thresholds_of
+from latlab.scenario import Loaded, Scenario
+
+_FACTS_S = 10
+
+
+def facts_of_this_machine() -> dict[str, Any]:
+    """What the agent tells of this machine now; nothing where it cannot be asked: preflight says why."""
+    try:
+        said = subprocess.run([find_agent(), "facts"], capture_output=True, timeout=_FACTS_S, check=True).stdout
+        found: dict[str, Any] = json.loads(said)
+    except (LatlabError, OSError, subprocess.SubprocessError, ValueError):
+        return {}
+    return found
+
+
+def foreseen(loaded: Loaded, machine: Machine, facts: Mapping[str, Any]) -> list[Reason]:
+    """The reasons that this machine's facts are known to give, those of rules that are turned off left out, each once.
+
+    Hosts on other machines, and guests' own kernels, are not asked.
+    """
+    trust = loaded.scenario.trust
+    found: dict[Reason, None] = {}
+    for cell in loaded.combinations:
+        evidence = replace(_planned(cell.scenario, machine, facts), thresholds=thresholds_of(trust))
+        counts, _ = without_waived(judge(evidence), trust.off)
+        found |= dict.fromkeys(counts)
+    return list(found)
+
+
+def as_line(reason: Reason) -> str:
+    """A reason in one line: what, where, what was found, what to do."""
+    where = f"{reason.where}: " if reason.where else ""
+    return f"{reason.finding}: {where}{reason.actual} ({reason.remedy})"
+
+
+def _planned(scenario: Scenario, machine: Machine, facts: Mapping[str, Any]) -> Evidence:
+    """The evidence of a cell that has not been run: its streams, its agents as they are to run, facts of hosts here."""
+    here = [name for name in scenario.hosts if scenario.machine_of(name) is None]
+    guests = [
+        {"name": name, "host": guest.host, "acceleration": None if guest.domain else acceleration(guest, machine)}
+        for name, guest in scenario.guests.items()
+    ]
+    emulated = any(one["acceleration"] == "tcg" for one in guests) or any(
+        host.kind == "board" for host in scenario.hosts.values()
+    )
+    agents = [
+        _agent(host, "talk", scenario.tuning_of(host).talker.cpus, facts) for host in talkers(scenario) if host in here
+    ]
+    agents += [
+        _agent(host, "listen", scenario.tuning_of(host).listener.cpus, facts)
+        for host in listeners(scenario)
+        if host in here
+    ]
+    for name in pings(scenario):
+        asks, answers = scenario.probe_hosts(name)
+        both = (
+            ("ping", asks, scenario.tuning_of(asks).talker),
+            ("pong", answers, scenario.tuning_of(answers).listener),
+        )
+        agents += [_agent(host, verb, tuning.cpus, facts, name) for verb, host, tuning in both if host in here]
+    for name in timers(scenario):
+        (host,) = scenario.probe_hosts(name)
+        if host in here:
+            agents.append(_agent(host, "timer", scenario.tuning_of(host).talker.cpus, facts, name))
+    label = None if emulated else MEASURED
+    streams = [*stream_entries(scenario), *leg_entries(scenario), *timer_entries(scenario)]
+    cell = {"status": "ok", "label": label, "streams": streams, "agents": agents, "guests": guests}
+    return Evidence(
+        cell=cell,
+        document={"streams": {}},
+        facts_before={host: _facts(scenario, host, facts) for host in here} if facts else {},
+    )
+
+
+def _agent(
+    host: str, verb: str, cpus: tuple[int, ...] | None, facts: Mapping[str, Any], probe: str | None = None
+) -> dict[str, Any]:
+    """An agent as it is to run: on the CPUs that the scenario says, else on all that programs may use here."""
+    used = list(cpus) if cpus else (facts.get("agent") or {}).get("cpus")
+    whose = {} if probe is None else {"probe": probe}
+    return {"host": host, "verb": verb, **whose, "ready": {"realtime": {"cpus": used}}, "done": None}
+
+
+def _facts(scenario: Scenario, host: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """This machine's facts as the host's; of interfaces only cables' ends, without what a test bed sets up on them."""
+    ends = {end.interface for link in scenario.links for end in link.ends if end.host == host}
+    is_local = scenario.hosts[host].kind == "local"
+    interfaces = {
+        name: {key: value for key, value in one.items() if key != "qdiscs"}
+        for name, one in (facts.get("interfaces") or {}).items()
+        if is_local and name in ends
+    }
+    return {**facts, "interfaces": interfaces}

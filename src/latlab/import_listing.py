@@ -1,0 +1,97 @@
+"""What was imported, and what can be, as text and as documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from latlab.imports.base import Figures, PacketStream
+from latlab.imports.table import FORMATS
+from latlab.imports.write import Outcome
+
+
+def formats_document() -> list[dict[str, Any]]:
+    """Every format: its name, what it is, and how many files make one measurement."""
+    return [{"name": one.name, "what": one.what, "files": one.files} for one in FORMATS]
+
+
+def print_formats(console: Console) -> None:
+    """Nothing; the formats are printed."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("format", "what", "files"):
+        table.add_column(heading, overflow="fold")
+    for one in FORMATS:
+        table.add_row(*map(Text, (one.name, one.what, str(one.files))))
+    console.print(table)
+
+
+def outcome_document(outcome: Outcome) -> dict[str, Any]:
+    """What the import came to, cell by cell."""
+    return {
+        "run": outcome.folder.id,
+        "path": str(outcome.folder.path.resolve()),
+        "format": outcome.format.name,
+        "cells": [
+            {
+                "slug": cell.slug,
+                "files": [str(path) for path in cell.paths],
+                "tool": cell.imported.tool,
+                "version": cell.imported.version,
+                "latency": cell.imported.latency,
+                "streams": [_packets(one) for one in cell.imported.streams]
+                + [_summed(one) for one in cell.imported.figures],
+                "left_out": [vars(one) for one in cell.imported.left_out],
+                "notes": list(cell.imported.notes),
+                "problems": [one.as_dict() for one in cell.imported.problems],
+            }
+            for cell in outcome.cells
+        ],
+    }
+
+
+def print_outcome(outcome: Outcome, console: Console) -> None:
+    """Nothing; what was recognised, kept and left out is printed, and where it is."""
+    lines = []
+    for cell in outcome.cells:
+        found = cell.imported
+        lines.append(f"{', '.join(path.name for path in cell.paths)}: {outcome.format.name} ({outcome.format.what})")
+        lines.append(f"  program: {found.tool}, {found.version}")
+        lines.append(f"  its latency: {found.latency}")
+        lines += [f"  kept: {_packets_text(one)}" for one in found.streams]
+        lines += [f"  kept: {_summed_text(one)}" for one in found.figures]
+        lines += [f"  left out: {one.count} {one.what}: {one.why}" for one in found.left_out]
+        lines += [f"  to know: {note}" for note in found.notes]
+        lines += [f"  {one.severity}: {one.finding}: {one.actual} ({one.remedy})" for one in found.problems]
+    lines.append(f"Run: {outcome.folder.path.resolve()}")
+    lines.append(f"Report: latlab report {outcome.folder.path}")
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _packets(stream: PacketStream) -> dict[str, Any]:
+    return {
+        "name": stream.name,
+        "packets": len(stream.sent),
+        "arrived": int(stream.arrived.sum()),
+        "metrics": list(stream.metrics),
+    }
+
+
+def _summed(figures: Figures) -> dict[str, Any]:
+    return {"name": figures.stream, "packets": 0, "n": figures.n, "metrics": [figures.metric], "kept": figures.kept}
+
+
+def _packets_text(stream: PacketStream) -> str:
+    absent = int((stream.sent & ~stream.arrived).sum())
+    told = f", {absent} of them never seen to arrive" if absent else ""
+    return f"{stream.name}: {len(stream.sent)} packets{told}: {', '.join(stream.metrics)}"
+
+
+def _summed_text(figures: Figures) -> str:
+    what = {"histogram": "a histogram", "intervals": f"{len(figures.intervals)} intervals", "summary": "a summary"}
+    of = "" if figures.n is None else f" of {figures.n} values"
+    return f"{figures.stream}: {what[figures.kept]}{of}, no single value: {figures.metric}"

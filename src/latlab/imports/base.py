@@ -1,0 +1,225 @@
+"""What every reader of a foreign format takes and gives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latlab.analysis.tally import Tally
+from latlab.errors import UsageError
+
+NS_OF: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+INT64: Final = 2**63
+"""Values from here on fit no column."""
+
+COLOURS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|\x1bc")
+"""What programs print to colour or clear a terminal (ECMA-48 control sequences), even into files."""
+
+Kept = Literal["histogram", "intervals", "summary"]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What is told of the files, because it does not stand in them.
+
+    columns: what the columns of a table without a heading are, in the tool's own letters. unit: of numbers that name
+    none, ns or us. clock_bound_ns: by how much any two of the clocks that took the timestamps may differ at most.
+    """
+
+    columns: str | None = None
+    unit: Literal["ns", "us"] | None = None
+    clock_bound_ns: int | None = None
+
+
+@dataclass(frozen=True)
+class Stamps:
+    """One timestamp of each packet, int64 ns [n], and which of them are there, bool [n]."""
+
+    ns: NDArray[np.int64]
+    there: NDArray[np.bool_]
+
+    @classmethod
+    def where_set(cls, ns: NDArray[np.int64], least_ns: int = 1) -> Stamps:
+        """Those of `ns` from `least_ns` on; below is the tool's way of saying that there is none."""
+        return cls(ns, ns >= least_ns)
+
+
+@dataclass(frozen=True)
+class PacketStream:
+    """A stream whose single packets are known, by sequence from 0: n rows of the packet table.
+
+    stamps: {timestamp: Stamps [n]}, by the names of the packet table without `_tai_ns`. metrics: what may be computed
+    of them. sent, arrived: bool [n]; arrival: int64 [arrived], the packets that arrived, in the order in which they
+    did. two_clocks: the talker's and the listener's timestamps are of different clocks. counts: what the tool counted
+    itself, which stands in place of what the rows say; None is unknown. described: one line for people.
+    """
+
+    name: str
+    talker: str
+    listener: str
+    described: str
+    stamps: Mapping[str, Stamps]
+    metrics: tuple[str, ...]
+    sent: NDArray[np.bool_]
+    arrived: NDArray[np.bool_]
+    arrival: NDArray[np.int64]
+    period_ns: int
+    two_clocks: bool
+    size: int | None = None
+    counts: Mapping[str, int | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What the tool said of one stretch of time by itself, ns; percentiles None where it said none."""
+
+    start_ns: int
+    n: int
+    min: int
+    mean: float
+    max: int
+    p50: int | None = None
+    p90: int | None = None
+    p99: int | None = None
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One metric of one stream of which single values are not known, ns.
+
+    kept: what is left of the values. resolution_ns: a figure is the true one rounded down or to the nearest by less
+    than this, whatever it is. n, min, mean, max, stddev: as the tool says them, of all values; None where it does not.
+    percentiles: those that it says itself, {"p50": ns}, where they are of all values.
+    tally: kept `histogram`. intervals: kept `intervals`. two_clocks: a difference of two clocks. between: the two
+    moments subtracted, start and end; "" and the whole formula where it is more than that.
+    """
+
+    stream: str
+    metric: str
+    kept: Kept
+    between: tuple[str, str]
+    resolution_ns: int
+    n: int | None = None
+    min: int | None = None
+    mean: float | None = None
+    max: int | None = None
+    stddev: float | None = None
+    min_sequence: int | None = None
+    max_sequence: int | None = None
+    lost: int | None = None
+    percentiles: Mapping[str, int] = field(default_factory=dict)
+    tally: Tally | None = None
+    intervals: tuple[Interval, ...] = ()
+    two_clocks: bool = False
+    talker: str = "sender"
+    listener: str = "receiver"
+    described: str = ""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What was in the files and is not in the figures: how many of what, and why."""
+
+    what: str
+    count: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What makes the figures doubtful, as a reason of the verdict."""
+
+    check: str
+    finding: str
+    severity: Literal["suspect", "untrusted"]
+    expected: str
+    actual: str
+    remedy: str
+    where: str = ""
+
+    def as_dict(self) -> dict[str, str]:
+        """As it stands in cell.json."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What one reader found in its files.
+
+    version: of the tool or of its format, as far as the file says it. latency: what the tool's latency is, in one
+    sentence. notes: what to know when reading the figures. problems: what makes them doubtful. facts: what else the
+    files say of the measurement.
+    """
+
+    tool: str
+    version: str
+    latency: str
+    streams: tuple[PacketStream, ...] = ()
+    figures: tuple[Figures, ...] = ()
+    notes: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format. files: how many make one measurement. recognises: from the first HEAD bytes and the name, how likely
+    it is that a file has it, 0 to 1. read: LatlabError says what is wrong with the files.
+    """
+
+    name: str
+    what: str
+    files: int
+    recognises: Callable[[bytes, Path], float]
+    read: Callable[[Sequence[Path], Given], Imported]
+
+
+HEAD: Final = 1 << 16
+
+
+def unknown_version(path: Path, found: str, known: str) -> UsageError:
+    """The error for a file of a version that its reader does not know."""
+    return UsageError(
+        f"{found}: this reads {known}",
+        where=str(path),
+        remedy="export it with a version of the tool that is read here, or as another format: latlab import --list",
+    )
+
+
+def nothing_in(path: Path, what: str, remedy: str) -> UsageError:
+    """The error for a file that has the format and holds nothing."""
+    return UsageError(f"empty: there is no {what} in it", where=str(path), remedy=remedy)
+
+
+def not_what_it_says(path: Path, what: str) -> UsageError:
+    """The error for a file that begins like the format and goes on as something else."""
+    return UsageError(what, where=str(path), remedy="name its format with --as; latlab import --list shows them")
+
+
+def cut_short(where: str, actual: str) -> Problem:
+    """What was read of a file that ends too early is kept, and this is said of it."""
+    return Problem(
+        "the file is whole",
+        "a file is cut short",
+        "untrusted",
+        "the whole file",
+        actual,
+        "copy it again; what was in it until there is in the tables",
+        where,
+    )
+
+
+def lines_of(path: Path) -> list[str]:
+    """The lines of a text file, without their ends and without terminals' colour codes.
+
+    Bytes that are no UTF-8 become replacement characters, so that no file makes this fail.
+    """
+    text = path.read_bytes().decode("utf-8", "replace")
+    return COLOURS.sub("", text).splitlines()

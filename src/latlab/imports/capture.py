@@ -1,0 +1,208 @@
+"""Captures: where the packets of a pcap or pcapng file lie, and when they were seen, in ns.
+
+pcap: draft-ietf-opsawg-pcap; pcapng: draft-ietf-opsawg-pcapng, sections 3.1, 4.1 to 4.4, A.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from latlab.errors import UsageError
+from latlab.imports.base import not_what_it_says, nothing_in, unknown_version
+
+CLASSIC: Final = {
+    b"\xd4\xc3\xb2\xa1": ("<", 1_000),
+    b"\xa1\xb2\xc3\xd4": (">", 1_000),
+    b"\x4d\x3c\xb2\xa1": ("<", 1),
+    b"\xa1\xb2\x3c\x4d": (">", 1),
+}
+"""{the first four bytes: (byte order, ns a tick)}."""
+
+MODIFIED: Final = (b"\x34\xcd\xb2\xa1", b"\xa1\xb2\xcd\x34")
+NEXT_GENERATION: Final = b"\x0a\x0d\x0d\x0a"
+LINKS: Final = {
+    1: "Ethernet",
+    101: "raw IP",
+    113: "Linux cooked",
+    228: "raw IPv4",
+    229: "raw IPv6",
+    276: "Linux cooked 2",
+}
+
+_INT64: Final = 2**63
+
+
+@dataclass(frozen=True)
+class Interface:
+    """One interface of a section: link type, ticks a second, and what is added to them, in seconds."""
+
+    link: int
+    ticks_a_second: int = 10**6
+    offset_s: int = 0
+
+    def ns(self, ticks: int) -> int:
+        """When that is, rounded down to ns."""
+        return ticks * 10**9 // self.ticks_a_second + self.offset_s * 10**9
+
+
+@dataclass
+class Capture:
+    """What a capture file holds, in the order of the file.
+
+    data: the file. Of each packet: seen_ns; first, its first byte in the file; captured and wire, how many bytes of it
+    there are and were; link, its link type. unstamped: packets without a timestamp. odd: packets of an unknown
+    interface, or at a time that cannot be. cut: what was left when the file ended or made no sense any more; empty if
+    it did not.
+    """
+
+    data: mmap.mmap
+    seen_ns: array[int] = field(default_factory=lambda: array("q"))
+    first: array[int] = field(default_factory=lambda: array("q"))
+    captured: array[int] = field(default_factory=lambda: array("q"))
+    wire: array[int] = field(default_factory=lambda: array("q"))
+    link: array[int] = field(default_factory=lambda: array("H"))
+    unstamped: int = 0
+    odd: int = 0
+    cut: str = ""
+
+    def __len__(self) -> int:
+        return len(self.seen_ns)
+
+    def add(self, seen_ns: int, first: int, captured: int, wire: int, link: int) -> None:
+        """Nothing; it has one more packet."""
+        self.seen_ns.append(seen_ns)
+        self.first.append(first)
+        self.captured.append(captured)
+        self.wire.append(wire)
+        self.link.append(link)
+
+
+def is_capture(head: bytes) -> bool:
+    """Whether these are the first bytes of a pcap or pcapng file, read here or not."""
+    return head[:4] in CLASSIC or head[:4] in MODIFIED or head[:4] == NEXT_GENERATION
+
+
+def read_capture(path: Path) -> Capture:
+    """The packets of the file. UsageError: another version, a link type that is not read, or an empty file."""
+    if path.stat().st_size < 24:
+        raise nothing_in(path, "whole header", "capture again: tcpdump -w writes it when it begins")
+    with path.open("rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    head = data[:4]
+    if head in CLASSIC:
+        capture = _read_classic(path, data, *CLASSIC[head])
+    elif head == NEXT_GENERATION:
+        capture = _read_next_generation(path, data)
+    elif head in MODIFIED:
+        raise unknown_version(path, "a modified pcap of an old kernel patch", "pcap 2.4 and pcapng 1")
+    else:
+        raise not_what_it_says(path, "no capture: it begins neither like pcap nor like pcapng")
+    if not len(capture):
+        raise nothing_in(path, "packet with a timestamp", "look whether the capture's filter lets packets through")
+    return capture
+
+
+def _check_link(path: Path, link: int) -> int:
+    if link not in LINKS:
+        known = ", ".join(f"{number} {name}" for number, name in LINKS.items())
+        raise UsageError(f"packets of link type {link}", where=str(path), remedy=f"capture where it is one of {known}")
+    return link
+
+
+def _read_classic(path: Path, data: mmap.mmap, order: str, tick_ns: int) -> Capture:
+    major, minor, _, _, _, network = struct.unpack_from(f"{order}HHiIII", data, 4)
+    if (major, minor) != (2, 4):
+        raise unknown_version(path, f"pcap version {major}.{minor}", "pcap 2.4 and pcapng 1")
+    link = _check_link(path, network & 0x0FFFFFFF)  # the upper bits say how long the frame check sequence is
+    capture = Capture(data)
+    record, size, place = struct.Struct(f"{order}IIII"), len(data), 24
+    while place + 16 <= size:
+        seconds, ticks, captured, wire = record.unpack_from(data, place)
+        place += 16
+        if captured > size - place:
+            capture.cut = f"a packet of {captured} bytes at byte {place} of {size}"
+            return capture
+        capture.add(seconds * 10**9 + ticks * tick_ns, place, captured, wire, link)
+        place += captured
+    if place < size:
+        capture.cut = f"{size - place} bytes at its end, less than a packet's header"
+    return capture
+
+
+def _read_next_generation(path: Path, data: mmap.mmap) -> Capture:
+    capture = Capture(data)
+    interfaces: list[Interface] = []
+    for order, kind, first, length in _blocks(path, capture):
+        if kind == _SECTION:
+            interfaces = []
+        elif kind == _INTERFACE and length >= 8:
+            interfaces.append(_interface(path, data, order, first, length))
+        elif kind == _SIMPLE:
+            capture.unstamped += 1
+        elif kind in (_ENHANCED, _OLD) and length >= 20:
+            layout = f"{order}IIIII" if kind == _ENHANCED else f"{order}HxxIIII"
+            number, high, low, captured, wire = struct.unpack_from(layout, data, first)
+            at_ns = interfaces[number].ns((high << 32) | low) if number < len(interfaces) else _INT64
+            if captured > length - 20 or not -_INT64 <= at_ns < _INT64:
+                capture.odd += 1
+            else:
+                capture.add(at_ns, first + 20, captured, wire, interfaces[number].link)
+    return capture
+
+
+_SECTION, _INTERFACE, _OLD, _SIMPLE, _ENHANCED = 0x0A0D0D0A, 1, 2, 3, 6
+_ORDER_MAGIC: Final = {b"\x1a\x2b\x3c\x4d": ">", b"\x4d\x3c\x2b\x1a": "<"}
+
+
+def _blocks(path: Path, capture: Capture) -> Iterator[tuple[str, int, int, int]]:
+    """(byte order, type, first byte of the body, length of the body) of every block, as far as the file goes."""
+    data, place, order = capture.data, 0, "<"
+    size = len(data)
+    while place + 12 <= size:
+        if data[place : place + 4] == NEXT_GENERATION:
+            found = _ORDER_MAGIC.get(data[place + 8 : place + 12])
+            if found is None:
+                capture.cut = f"a section without its byte order at byte {place}"
+                return
+            order = found
+        kind, total = struct.unpack_from(f"{order}II", data, place)
+        if total < 12 or total % 4 or total > size - place:
+            capture.cut = f"a block of {total} bytes at byte {place} of {size}"
+            return
+        if kind == _SECTION:
+            _check_section(path, capture, order, place, total)
+        yield order, kind, place + 8, total - 12
+        place += total
+    if place < size:
+        capture.cut = f"{size - place} bytes at its end, less than a block"
+
+
+def _check_section(path: Path, capture: Capture, order: str, place: int, total: int) -> None:
+    major, minor = struct.unpack_from(f"{order}HH", capture.data, place + 12) if total >= 28 else (0, 0)
+    if (major, minor) not in ((1, 0), (1, 2)):
+        raise unknown_version(path, f"pcapng version {major}.{minor}", "pcap 2.4 and pcapng 1")
+
+
+def _interface(path: Path, data: mmap.mmap, order: str, first: int, length: int) -> Interface:
+    """An interface with its if_tsresol (10⁻⁶ s without one) and if_tsoffset (0 without one)."""
+    link = _check_link(path, struct.unpack_from(f"{order}H", data, first)[0])
+    ticks_a_second, offset_s = 10**6, 0
+    place, end = first + 8, first + length
+    while place + 4 <= end:
+        code, long = struct.unpack_from(f"{order}HH", data, place)
+        place += 4
+        if code == 0 or place + long > end:
+            break
+        if code == 9 and long == 1:
+            resolution = data[place]
+            ticks_a_second = 2 ** (resolution & 0x7F) if resolution & 0x80 else 10**resolution
+        elif code == 14 and long == 8:
+            (offset_s,) = struct.unpack_from(f"{order}q", data, place)
+        place += (long + 3) & ~3
+    return Interface(link, ticks_a_second, offset_s)

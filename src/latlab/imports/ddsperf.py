@@ -1,0 +1,151 @@
+"""What ddsperf prints: each second's figures of each peer it pings, or hears.
+
+Cyclone DDS 0.8 to 11, src/tools/ddsperf/ddsperf.c (latencystat_print, latencystat_update).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from latlab.data.ddsperf import SAMPLES, Second, seconds
+from latlab.imports.base import Figures, Format, Given, Imported, Interval, LeftOut, lines_of, nothing_in
+
+LATENCY: Final = (
+    "half a round trip, (answer − question) / 2 of one participant's clock, as ddsperf prints it: whether both ways "
+    "take as long nobody knows"
+)
+ROUND_TRIP: Final = (
+    "round trip, from just before the write call until the answer is taken, by one clock: ddsperf prints half of it, "
+    "which is doubled here"
+)
+EACH_SECOND: Final = (
+    "percentiles are those of each second by itself, the least and the greatest: those of all seconds cannot be had "
+    "from them"
+)
+FIRST_SECOND: Final = "the first one, in which peers discover each other"
+_STAMPED: Final = re.compile(r"^\[\d{1,10}\] ")
+
+
+def recognises(head: bytes, path: Path) -> float:
+    """Sure of a line of figures."""
+    text = head.decode("utf-8", "replace")
+    if re.search(r"^\[\d+\] \d+\.\d{3} .* size \d+ mean \S+us min \S+us 50% ", text, re.MULTILINE):
+        return 1.0
+    return 0.7 if re.search(r"^\[\d+\] participant \S+: new", text, re.MULTILINE) else 0.0
+
+
+def read(paths: Sequence[Path], given: Given) -> Imported:
+    """One stream a peer and kind. UsageError: no second but the first."""
+    (path,) = paths
+    lines = lines_of(path)
+    found: dict[tuple[str, str, int], list[Second]] = {}
+    for second in seconds(lines):
+        found.setdefault((second.peer, second.kind, second.size), []).append(second)
+    odd = sum(bool(line.strip()) and not _STAMPED.match(line) for line in lines)
+    figures, first = [], 0
+    for (peer, kind, size), told in found.items():
+        kept = [_interval(one) for one in told if one.start_ns > 0]
+        first += len(told) - len(kept)
+        if kept:
+            figures.append(_figures(peer, kind, size, kept, len(found)))
+    if not figures:
+        raise nothing_in(
+            path, "second of figures after the first", "let ddsperf ping for longer: ddsperf -D 10 ping listener"
+        )
+    left_out = [LeftOut("seconds", first, FIRST_SECOND)] if first else []
+    left_out += [LeftOut("lines", odd, "they are none of ddsperf's")] if odd else []
+    return Imported(
+        "ddsperf",
+        "version not in the file",
+        LATENCY,
+        figures=tuple(figures),
+        notes=_notes(figures),
+        left_out=tuple(left_out),
+    )
+
+
+def _interval(second: Second) -> Interval:
+    """The second, as intervals are kept."""
+    return Interval(
+        start_ns=second.start_ns,
+        n=second.n,
+        min=second.min,
+        mean=second.mean,
+        max=second.max,
+        p50=second.p50,
+        p90=second.p90,
+        p99=second.p99,
+    )
+
+
+def _figures(peer: str, kind: str, size: int, kept: list[Interval], streams: int) -> Figures:
+    """What holds for all seconds together: counts add, extremes are extremes, means weigh by count; no percentile."""
+    n = sum(one.n for one in kept)
+    heard = kind == "sublat"
+    return Figures(
+        stream=f"{peer}-{size}" if streams > 1 else peer,
+        metric="sent_latency_user" if heard else "half_round_trip",
+        kept="intervals",
+        between=("submit", "rx_user") if heard else ("", "(answered − submit) / 2"),
+        resolution_ns=1,
+        n=n,
+        min=min(one.min for one in kept),
+        mean=sum(one.mean * one.n for one in kept) / n if n else None,
+        max=max(one.max for one in kept),
+        intervals=tuple(kept),
+        two_clocks=heard,
+        talker=peer if heard else "here",
+        listener="here" if heard else peer,
+        described=f"{peer} · size {size} · {len(kept)} seconds",
+    )
+
+
+def round_trips(told: Sequence[Second], stream: str, talker: str, listener: str, version: str) -> Imported:
+    """The whole round trips of the seconds that one ping told of, twice what it printed. stream: what they are called.
+
+    talker, listener: who asked, who answered.
+    """
+    whole = [_doubled(_interval(second)) for second in told]
+    figures = replace(
+        _figures(stream, "ping", told[0].size, whole, 1),
+        metric="round_trip",
+        between=("submit", "answered"),
+        resolution_ns=2,
+        talker=talker,
+        listener=listener,
+    )
+    return Imported(
+        "ddsperf",
+        version,
+        ROUND_TRIP,
+        figures=(figures,),
+        left_out=(LeftOut("seconds", 1, FIRST_SECOND),),
+        notes=(EACH_SECOND, *_many(figures)),
+    )
+
+
+def _doubled(one: Interval) -> Interval:
+    double = {name: 2 * getattr(one, name) for name in ("min", "mean", "max", "p50", "p90", "p99")}
+    return replace(one, **double)
+
+
+def _notes(figures: Sequence[Figures]) -> tuple[str, ...]:
+    notes = [EACH_SECOND]
+    notes += _many(*figures)
+    notes.append(
+        "without a rate the next question waits for the answer: a stall takes questions away, it makes none late"
+    )
+    return tuple(notes)
+
+
+def _many(*figures: Figures) -> list[str]:
+    over = sum(one.n > SAMPLES for stream in figures for one in stream.intervals)
+    told = f"in {over} seconds with over {SAMPLES} samples percentiles are of the first {SAMPLES} only"
+    return [told] if over else []
+
+
+FORMAT: Final = Format("ddsperf", "ddsperf's output, second by second", 1, recognises, read)

@@ -1,0 +1,280 @@
+"""What `isochron report` prints: packets as its user formats them, as comma-separated values, and its summary.
+
+isochron 0.9, src/log.c (variable_codes, isochron_print_stats) and docs/isochron-report.1.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latlab.errors import UsageError
+from latlab.imports.base import (
+    Figures,
+    Format,
+    Given,
+    Imported,
+    LeftOut,
+    PacketStream,
+    Stamps,
+    lines_of,
+    nothing_in,
+)
+from latlab.imports.isochron import LATENCY, METRICS, numbered_from
+from latlab.imports.packets import in_order_of, usual_gap_ns
+
+COLUMNS: Final = {
+    "S": "launch",
+    "w": "wake",
+    "s": "tx_sched",
+    "t": "tx_soft",
+    "T": "tx_hard",
+    "R": "rx_hard",
+    "r": "rx_soft",
+    "a": "rx_user",
+}
+"""isochron's variables that are timestamps of a packet, by our names."""
+
+_OTHERS: Final = {
+    "q": "sequence number, from 1",
+    "A": "advance time",
+    "B": "base",
+    "C": "cycle",
+    "H": "shift",
+    "W": "window",
+}
+_SOFTWARE: Final = frozenset("str")
+_LEAST_SOFTWARE_NS: Final = 10**12
+_NUMBER: Final = re.compile(r"^-?\d{1,19}$")
+_TIME: Final = re.compile(r"^(-?\d{1,10})\.(-?\d{9})$")
+
+_SUMMARY: Final[dict[str, tuple[str, tuple[str, str]]]] = {
+    "Path delay": ("path", ("tx_hard", "rx_hard")),
+    "Packets arrived later than scheduled. TX time to HW RX timestamp": ("latency", ("launch", "rx_hard")),
+    "MAC latency": ("lateness", ("launch", "tx_hard")),
+    "Wakeup latency": ("wakeup", ("wake_due", "wake")),
+    "Arrival latency": ("delivery", ("rx_hard", "rx_user")),
+}
+"""{isochron's metric: (ours, its two moments)} of those that are the same; the others are named as left out."""
+
+_METRIC: Final = re.compile(
+    r"^([A-Z][\w .]{1,80}): min (-?\d{1,19}) max (-?\d{1,19}) mean (-?\d{1,20}\.\d{3}) stddev (-?\d{1,20}\.\d{3}), "
+    r"min at seqid (-?\d{1,10}), max at seqid (-?\d{1,10})$"
+)
+_NOT_RECEIVED: Final = re.compile(r"^Packets not received: (\d{1,15}) ")
+
+
+def recognises_csv(head: bytes, path: Path) -> float:
+    """Likely where the first line names columns in isochron's letters; without such a heading it is to be named."""
+    first = head.decode("utf-8", "replace").split("\n", 1)[0]
+    return 0.9 if _heading(first) is not None else 0.0
+
+
+def recognises_summary(head: bytes, path: Path) -> float:
+    """Sure of the summary's first metric."""
+    return 1.0 if re.search(rb"^Path delay: min -?\d+ max -?\d+ mean ", head, re.MULTILINE) else 0.0
+
+
+def _heading(line: str) -> str | None:
+    """The letters of a heading as "q,S,T,R"; None for another line."""
+    words = [word.strip() for word in line.split(",")]
+    if len(words) < 2 or len(set(words)) < len(words) or not all(word in COLUMNS or word in _OTHERS for word in words):
+        return None
+    return "".join(words)
+
+
+def read_csv(paths: Sequence[Path], given: Given) -> Imported:
+    """One stream, `packets`. UsageError: nobody says what the columns are, or there is no packet."""
+    (path,) = paths
+    lines = [line for line in lines_of(path) if line.strip()]
+    heading = _heading(lines[0]) if lines else None
+    letters = (given.columns or heading or "").replace(",", "")
+    _check_letters(path, letters)
+    rows = [found for line in lines[1 if heading else 0 :] if (found := _row(line, len(letters))) is not None]
+    odd = len(lines) - bool(heading) - len(rows)
+    if not rows:
+        raise nothing_in(path, f"row of {len(letters)} numbers", "look whether --columns has a letter for each of them")
+    table = np.array(rows, np.int64)
+    column = {letter: np.ascontiguousarray(table[:, place]) for place, letter in enumerate(letters)}
+    taken, place = _places(column, len(table))
+    again = len(table) - len(taken)
+    if not len(taken):
+        raise nothing_in(path, "row with a sequence number from 1 on", "look whether --columns has q in its place")
+    stream = _stream({letter: _spread(values[taken], place) for letter, values in column.items()}, place)
+    left_out = [LeftOut("lines", odd, f"they are not {len(letters)} whole numbers or times")] if odd else []
+    left_out += [LeftOut("rows", again, "their sequence number came before, or is 0")] if again else []
+    return Imported(
+        "isochron",
+        "its own export, whose version is not in the file",
+        LATENCY,
+        streams=(stream,),
+        notes=_numbering(column["q"][taken], place) if "q" in column else (),
+        left_out=tuple(left_out),
+        facts={"columns": letters},
+    )
+
+
+def _places(column: dict[str, NDArray[np.int64]], n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(rows that are taken, the packet that each of them is), int64 [taken], of n rows.
+
+    A packet is its sequence number less the least, so that numbers that are not in the file leave room. Where far too
+    many are not there, or no number is in the file, rows follow each other: a file takes no more memory than it is
+    worth.
+    """
+    if "q" not in column:
+        return np.arange(n), np.arange(n)
+    numbers, taken = np.unique(column["q"], return_index=True)
+    numbers, taken = numbers[numbers > 0], taken[numbers > 0]
+    if not len(taken) or int(numbers[-1] - numbers[0]) >= 4 * n + 1000:
+        return taken, np.arange(len(taken))
+    return taken, numbers - numbers[0]
+
+
+def _spread(values: NDArray[np.int64], place: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Each value at its place, and 0, which is no timestamp, between them."""
+    found = np.zeros(int(place[-1]) + 1, np.int64)
+    found[place] = values
+    return found
+
+
+def _numbering(numbers: NDArray[np.int64], place: NDArray[np.int64]) -> tuple[str, ...]:
+    """What is to be known of the packets' numbers. numbers: isochron's, ascending; place: ours."""
+    first, absent = int(numbers[0]), int(numbers[-1] - numbers[0]) + 1 - len(numbers)
+    numbers_are = ("number", "is") if absent == 1 else ("numbers", "are")
+    told = f"{absent} {numbers_are[0]} between the first and the last {numbers_are[1]} not in the file"
+    if absent and place[-1] + 1 == len(place):
+        return (f"{told}, too many to leave room for: packets are counted from 0, whatever isochron's numbers are",)
+    return numbered_from(first), *([f"{told}: nothing is known of these packets"] if absent else [])
+
+
+def _check_letters(path: Path, letters: str) -> None:
+    known = ", ".join(f"{letter} {what}" for letter, what in (COLUMNS | _OTHERS).items())
+    if not letters:
+        raise UsageError(
+            "its columns have no names",
+            where=str(path),
+            remedy=f"--columns LETTERS, as they were given to isochron report --printf-args: {known}",
+        )
+    wrong = [letter for letter in letters if letter not in COLUMNS and letter not in _OTHERS]
+    if wrong or len(set(letters)) < len(letters):
+        what = f"isochron has no variable {wrong[0]!r}" if wrong else "a column stands there twice"
+        raise UsageError(what, where="--columns", remedy=known)
+    if sum(letter in COLUMNS for letter in letters) < 2:
+        raise UsageError(
+            "fewer than two timestamps in it", where=str(path), remedy="export two or more, as with -a STR"
+        )
+
+
+def _row(line: str, width: int) -> list[int] | None:
+    """The numbers of a line, ns; None for another one."""
+    words = [word.strip() for word in line.split(",")]
+    numbers = [_ns(word) for word in words]
+    return [n for n in numbers if n is not None] if len(words) == width and None not in numbers else None
+
+
+def _ns(word: str) -> int | None:
+    """ "12" (%d, %u) and "1.000000002" (%T) in ns; None for what is neither, or fits no int64."""
+    if _NUMBER.match(word):
+        value = int(word)
+    elif match := _TIME.match(word):
+        value = int(match[1]) * 10**9 + int(match[2])
+    else:
+        return None
+    return value if abs(value) < 2**63 else None
+
+
+def _stream(column: dict[str, NDArray[np.int64]], place: NDArray[np.int64]) -> PacketStream:
+    """The stream. column: by packet, 0 where the file has none; place: the packets that it has."""
+    stamps = {
+        name: Stamps.where_set(column[letter], _LEAST_SOFTWARE_NS if letter in _SOFTWARE else 1)
+        for letter, name in COLUMNS.items()
+        if letter in column
+    }
+    if "S" in column and "A" in column:
+        stamps["wake_due"] = Stamps(column["S"] - column["A"], stamps["launch"].there)
+    ends = [name for name in ("rx_user", "rx_hard", "rx_soft") if name in stamps]
+    n = int(place[-1]) + 1
+    in_file = np.zeros(n, np.bool_)
+    in_file[place] = True
+    arrived = np.logical_or.reduce([stamps[name].there for name in ends]) if ends else np.zeros(n, np.bool_)
+    at = stamps[ends[0]].ns if ends else np.zeros(n, np.int64)
+    counts: dict[str, int | None] = {} if ends else {"received": None, "lost": None, "reordered": None}
+    if not in_file.all():
+        # As in isochron's log they are no packets sent; but here they may have been, and be filtered out.
+        counts["unsent"] = None
+    start = next(stamps[name] for name in ("launch", "wake", "tx_hard", *stamps) if name in stamps)
+    told = int(column["C"][0]) if "C" in column else 0
+    period_ns = told if told > 0 else usual_gap_ns(start.ns[start.there])
+    # Without isochron's own cycle a period is but the usual gap, of which an offset from the period would be made.
+    metrics = METRICS if told > 0 else tuple(name for name in METRICS if name != "arrival_offset")
+    return PacketStream(
+        name="packets",
+        talker="sender",
+        listener="receiver",
+        described=f"every {period_ns / 1000:g} µs{'' if told > 0 else ' (median)'} · sender → receiver",
+        stamps=stamps,
+        metrics=metrics,
+        sent=in_file,
+        arrived=arrived,
+        arrival=in_order_of(at, arrived),
+        period_ns=period_ns,
+        two_clocks=True,
+        counts=counts,
+    )
+
+
+def read_summary(paths: Sequence[Path], given: Given) -> Imported:
+    """One stream, `packets`, of which minimum, mean, maximum and deviation are known. UsageError: none of them is."""
+    (path,) = paths
+    figures, lost, others = [], None, []
+    for line in lines_of(path):
+        if match := _NOT_RECEIVED.match(line):
+            lost = int(match[1])
+        if not (match := _METRIC.match(line)):
+            continue
+        if match[1] not in _SUMMARY:
+            others.append(match[1])
+            continue
+        metric, between = _SUMMARY[match[1]]
+        figures.append(
+            Figures(
+                stream="packets",
+                metric=metric,
+                kept="summary",
+                between=between,
+                resolution_ns=0,  # whole differences of whole nanoseconds, the mean to a thousandth: nothing is cut
+                min=int(match[2]),
+                max=int(match[3]),
+                mean=float(match[4]),
+                stddev=float(match[5]),
+                min_sequence=int(match[6]) - 1,
+                max_sequence=int(match[7]) - 1,
+                lost=lost,
+                two_clocks=metric != "wakeup",
+                described="sender → receiver, as isochron sums it up",
+            )
+        )
+    if not figures:
+        raise nothing_in(path, "metric that is one of ours", "isochron report --summary; better: import isochron.dat")
+    return Imported(
+        "isochron",
+        "its summary, whose version is not in the file",
+        LATENCY,
+        figures=tuple(figures),
+        notes=(
+            numbered_from(1),
+            "packets without all of their timestamps are in none of its figures, and how many there are it says not",
+        ),
+        left_out=tuple(LeftOut(f"isochron's metric {name!r}", 1, "none of ours is the same") for name in others),
+    )
+
+
+CSV: Final = Format(
+    "isochron-csv", "isochron report's packets as comma-separated values (--columns)", 1, recognises_csv, read_csv
+)
+SUMMARY: Final = Format("isochron-summary", "isochron report --summary", 1, recognises_summary, read_summary)

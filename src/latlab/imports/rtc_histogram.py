@@ -1,0 +1,104 @@
+"""RTC-Testbench's histogram file: round trips of each traffic class, by microseconds.
+
+RTC-Testbench 5.2 to 5.5, src/hist.c (histogram_write, histogram_update).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from latlab.analysis.tally import Tally
+from latlab.imports.base import (
+    Figures,
+    Format,
+    Given,
+    Imported,
+    LeftOut,
+    cut_short,
+    lines_of,
+    nothing_in,
+    unknown_version,
+)
+from latlab.imports.rtc_testbench import LATENCY
+
+_US: Final = 1_000
+_VERSION: Final = re.compile(r"^Testbench: Version '([^']{0,64})'")
+_CLASSES: Final = re.compile(r"^Testbench RTT Histogram:((?: [^\s]{1,64}){1,64})\s*$")
+_BIN: Final = re.compile(r"^(\d{8,15}): ((?:\d{8,15} +){1,64})$")
+_BEYOND: Final = re.compile(r"^(Overflow|Underflow): ((?:\d{8,15} +){1,64})$")
+
+
+def recognises(head: bytes, path: Path) -> float:
+    """Sure of its heading."""
+    return 1.0 if b"Testbench RTT Histogram:" in head else 0.0
+
+
+def read(paths: Sequence[Path], given: Given) -> Imported:
+    """A stream a traffic class that has round trips. UsageError: another version, or no round trip."""
+    (path,) = paths
+    version, classes = "", list[str]()
+    bins: list[list[int]] = []
+    beyond: dict[str, list[int]] = {}
+    odd = 0
+    for line in lines_of(path):
+        if match := _VERSION.match(line):
+            version = match[1]
+        elif match := _CLASSES.match(line):
+            classes = match[1].split()
+        elif match := _BIN.match(line):
+            row = [int(match[1]), *map(int, match[2].split())]
+            bins += [row] if len(row) == len(classes) + 1 else []
+            odd += len(row) != len(classes) + 1
+        elif match := _BEYOND.match(line):
+            beyond[match[1]] = [int(word) for word in match[2].split()]
+        elif line.strip() and not line.startswith("Kernel"):
+            odd += 1
+    if version and not re.match(r"v?5\.", version):
+        raise unknown_version(path, f"RTC-Testbench {version}", "the histograms of RTC-Testbench 5")
+    bins.sort()
+    table = np.array(bins, np.int64).reshape(-1, len(classes) + 1)
+    figures = [
+        one for place, name in enumerate(classes) if (one := _figures(name, table[:, [0, place + 1]], beyond, place))
+    ]
+    if not figures:
+        raise nothing_in(path, "round trip", "it is the reference that has them, with StatsHistogramEnabled: true")
+    whole = len(beyond.get("Underflow", ())) == len(classes)
+    zeros = int(table[table[:, 0] == 0, 1:].sum()) if len(table) else 0
+    return Imported(
+        "RTC-Testbench",
+        version or "version not in the file",
+        LATENCY,
+        figures=tuple(figures),
+        notes=(f"{zeros} round trips of 0 µs are frames whose sending time was lost",) if zeros else (),
+        left_out=(LeftOut("lines", odd, "they are none of a histogram's, or cut"),) if odd else (),
+        problems=() if whole else (cut_short(path.name, f"{len(table)} bins, without the lines that end them"),),
+    )
+
+
+def _figures(name: str, rows: np.ndarray, beyond: dict[str, list[int]], place: int) -> Figures | None:
+    """One class; None where it has no round trip. A bin holds what begins in it: values are cut to microseconds."""
+    below, above = (row[place] if place < len(row := beyond.get(key, [])) else 0 for key in ("Underflow", "Overflow"))
+    held = rows[rows[:, 1] > 0]
+    tally = Tally(held[:, 0] * _US, (held[:, 0] + 1) * _US, np.ascontiguousarray(held[:, 1]), below, above)
+    if not tally.n:
+        return None
+    return Figures(
+        stream=name,
+        metric="round_trip",
+        kept="histogram",
+        between=("sent", "answered"),
+        resolution_ns=_US,
+        n=tally.n,
+        tally=tally,
+        talker="reference",
+        listener="reference",
+        described=f"{name} · reference → mirror → reference · {below} below and {above} beyond the histogram",
+    )
+
+
+FORMAT: Final = Format("rtc-histogram", "RTC-Testbench's histogram file (StatsHistogramFile)", 1, recognises, read)

@@ -1,0 +1,184 @@
+"""rtla's histograms, `rtla timerlat hist` and `rtla osnoise hist`, and the tables of `rtla osnoise top` and `hwnoise`.
+
+Linux 6.1 to 6.18, tools/tracing/rtla/src/timerlat_hist.c, osnoise_hist.c, osnoise_top.c. Nothing that rtla prints says
+which version printed it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from latlab.analysis.tally import Tally
+from latlab.imports.base import Figures, Format, Given, Imported, LeftOut, Problem, cut_short, lines_of, nothing_in
+
+_TITLE: Final = re.compile(r"^# RTLA (timerlat|osnoise) histogram\s*$")
+_UNIT: Final = re.compile(r"^# Time unit is (nanoseconds|microseconds) ")
+_BIN: Final = re.compile(r"^(\d{1,9})\s*((?:\s+\d{1,10})+)\s*$")
+_SUMMED: Final = re.compile(r"^(over|count|min|avg|max):((?:\s+(?:\d{1,15}(?:\.\d{1,3})?|-))*)\s*$")
+_MISSED: Final = "events missed, results might not be accurate"
+_COLUMN: Final = re.compile(r"^(IRQ|Thr|Usr|CPU)-(\d{1,5})$")
+_TOP: Final = re.compile(r"^\s*(\d{1,5}) #(\d{1,9})\s+(\d{1,15})\s+(\d{1,15})\s+(\d+\.\d+)\s+(\d{1,15})\s+(\d{1,15})\s")
+
+_CONTEXTS: Final[Mapping[str, tuple[str, tuple[str, str]]]] = {
+    "IRQ": ("interrupt", ("expiry", "interrupt")),
+    "Thr": ("wakeup", ("expiry", "wake")),
+    "Usr": ("user_return", ("expiry", "user space")),
+    "CPU": ("noise", ("", "time taken at a stretch")),
+}
+"""{column: (metric, the two moments)}. All of timerlat's count from when the timer was to expire, and do not add up.
+"""
+
+_LATENCY: Final = {
+    "timerlat": "no packets: from the instant a timer was to expire until its interrupt (IRQ), the thread it wakes "
+    "(Thr) and the return to user space (Usr); each counts from the expiry, so the later ones hold the earlier",
+    "osnoise": "no packets: how long at a stretch something else had the CPU of a thread that only runs",
+}
+
+
+def recognises(head: bytes, path: Path) -> float:
+    """Sure of a histogram's heading, and of the heading of the table of noise."""
+    text = head.decode("utf-8", "replace")
+    if re.search(r"^# RTLA (timerlat|osnoise) histogram\s*$", text, re.MULTILINE):
+        return 1.0
+    return 1.0 if re.search(r"(Operating System|Hardware-related) Noise\b", text) and "Max Single" in text else 0.0
+
+
+def read(paths: Sequence[Path], given: Given) -> Imported:
+    """One stream a CPU. UsageError: neither a histogram's columns nor the table's rows are in it."""
+    (path,) = paths
+    lines = lines_of(path)
+    tool = next((match[1] for line in lines if (match := _TITLE.match(line))), None)
+    if tool is None:
+        return _of_top(path, lines)
+    unit = next((match[1] for line in lines if (match := _UNIT.match(line))), "microseconds")
+    columns = next((found for line in lines if (found := _columns(line))), [])
+    if not columns:
+        raise nothing_in(path, "CPU's column", "let rtla run with its index and header (no --no-header, no --no-index)")
+    return _of_histogram(path, lines, tool, columns, 1 if unit == "nanoseconds" else 1_000)
+
+
+def _columns(line: str) -> list[tuple[str, int]]:
+    """[(context, CPU)] of the heading of the bins; empty for another line."""
+    words = line.split()
+    if not words or words[0] != "Index":
+        return []
+    found = [_COLUMN.match(word) for word in words[1:]]
+    return [(match[1], int(match[2])) for match in found if match] if all(found) else []
+
+
+def _of_histogram(path: Path, lines: list[str], tool: str, columns: list[tuple[str, int]], unit_ns: int) -> Imported:
+    rows, summed, odd = [], dict[str, list[str]](), 0
+    for line in lines:
+        if line.startswith("ALL:"):
+            break  # sums over CPUs: of figures that are here one by one
+        if match := _BIN.match(line):
+            rows.append([int(match[1]), *map(int, match[2].split())])
+        elif match := _SUMMED.match(line):
+            summed.setdefault(match[1], match[2].split())
+        elif line.strip() and not line.startswith(("#", "Index", "rtla", "  ")) and _MISSED not in line:
+            odd += 1
+    whole = [row for row in rows if len(row) == len(columns) + 1]
+    table = np.array(whole, np.int64).reshape(-1, len(columns) + 1)
+    largest = max((int(float(word)) for word in summed.get("max", ()) if word != "-"), default=0)
+    width, notes = _width(table[:, 0].tolist(), largest, unit_ns)
+    if tool == "osnoise":
+        notes += ("stretches shorter than its threshold (-T, 5 µs if not given) are in no figure",)
+    problems = _missed(path, lines)
+    if "max" not in summed:
+        problems.append(cut_short(path.name, f"{len(whole)} bins, without the totals that follow them"))
+    figures = []
+    # timerlat's means are cut to whole units, of values cut to whole units; osnoise's figures are of bins' beginnings.
+    for place, (context, cpu) in enumerate(columns):
+        metric, between = _CONTEXTS[context]
+        over, least, mean, most = (_nth(summed.get(key), place) for key in ("over", "min", "avg", "max"))
+        count = _nth(summed.get("count"), place)
+        tally = Tally(table[:, 0] * unit_ns, (table[:, 0] + width) * unit_ns, table[:, place + 1], above=int(over or 0))
+        figures.append(
+            Figures(
+                stream=f"cpu-{cpu}",
+                metric=metric,
+                kept="histogram",
+                between=between,
+                resolution_ns=(width + 1 if tool == "osnoise" else 2) * unit_ns,
+                n=tally.n if count is None else int(count),
+                min=_ns(least, unit_ns),
+                mean=None if mean is None else mean * unit_ns,
+                max=_ns(most, unit_ns),
+                tally=tally,
+                talker=f"cpu-{cpu}",
+                listener=f"cpu-{cpu}",
+                described=f"CPU {cpu} · no packets",
+            )
+        )
+    return Imported(
+        f"rtla {tool}",
+        "version not in the file",
+        _LATENCY[tool],
+        figures=tuple(figures),
+        notes=notes,
+        left_out=(LeftOut("lines", odd, "they are none of rtla's"),) if odd else (),
+        problems=tuple(problems),
+    )
+
+
+def _width(starts: list[int], most: int, unit_ns: int) -> tuple[int, tuple[str, ...]]:
+    """How wide bins are at most, in units, and what is said of it.
+
+    rtla does not print its -b, and leaves out empty bins. Every bin begins at a multiple of the width, so it divides
+    the greatest common divisor of what is printed; where that is one bin at 0, only the largest value bounds it.
+    """
+    width = math.gcd(*starts) or most + 1
+    return width, () if width == 1 else (f"a bin's width is not in the file: it is {width * unit_ns} ns or less",)
+
+
+def _nth(values: list[str] | None, place: int) -> float | None:
+    if not values or place >= len(values) or values[place] == "-":
+        return None
+    return float(values[place])
+
+
+def _ns(value: float | None, unit_ns: int) -> int | None:
+    return None if value is None else int(value) * unit_ns
+
+
+def _missed(path: Path, lines: list[str]) -> list[Problem]:
+    """rtla says itself when the tracer lost events: what they would have shown is in no figure."""
+    said = next((line.strip() for line in lines if _MISSED in line), None)
+    if said is None:
+        return []
+    remedy = "give rtla CPUs of its own (-H) or larger buffers (--trace-buffer-size)"
+    return [Problem("every event was seen", "events were lost", "suspect", "no missed events", said, remedy, path.name)]
+
+
+def _of_top(path: Path, lines: list[str]) -> Imported:
+    """The last table that `osnoise top` or `hwnoise` printed: of each CPU the longest noise at a stretch."""
+    rows = {int(match[1]): match for line in lines if (match := _TOP.match(line))}
+    if not rows:
+        raise nothing_in(path, "CPU's row", "let rtla run until it prints its table (-q -d 10s)")
+    figures = tuple(
+        Figures(
+            stream=f"cpu-{cpu}",
+            metric="noise",
+            kept="summary",
+            between=_CONTEXTS["CPU"][1],
+            resolution_ns=1_000,
+            max=int(row[7]) * 1_000,
+            talker=f"cpu-{cpu}",
+            listener=f"cpu-{cpu}",
+            described=f"CPU {cpu} · {row[2]} periods · {row[4]} µs of noise in {row[3]} µs · {row[5]} % left",
+        )
+        for cpu, row in sorted(rows.items())
+    )
+    notes = ("of single stretches of noise only the longest of each CPU is printed (Max Single)",)
+    return Imported("rtla osnoise", "version not in the file", _LATENCY["osnoise"], figures=figures, notes=notes)
+
+
+FORMAT: Final = Format(
+    "rtla", "rtla's timerlat and osnoise histograms, and osnoise's and hwnoise's table", 1, recognises, read
+)

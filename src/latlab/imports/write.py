@@ -1,0 +1,279 @@
+"""From files of other programs to a run folder that is read like any other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+import latlab
+from latlab.data.run_folder import CELL_FORMAT, CellFolder, RunFolder, publishing
+from latlab.errors import UsageError
+from latlab.imports.base import Figures, Format, Given, Imported, PacketStream
+from latlab.imports.isochron_text import CSV
+from latlab.imports.packets import packet_table
+from latlab.imports.table import format_of
+
+LABEL: Final = "imported"
+_TOLD: Final = "told at the import"
+_PLAIN: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One measurement that was read: its files, and its name among the cells of the run."""
+
+    paths: tuple[Path, ...]
+    slug: str
+    keys: Mapping[str, str]
+    imported: Imported
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an import came to."""
+
+    format: Format
+    folder: RunFolder
+    cells: tuple[Cell, ...]
+
+
+def import_files(
+    paths: Sequence[Path],
+    root: Path,
+    *,
+    name: str | None = None,
+    as_format: str | None = None,
+    given: Given = Given(),  # noqa: B008 (it is frozen)
+) -> Outcome:
+    """The files in a new run folder in `root`: a cell a measurement. Nothing is written before all are read.
+
+    name: of the run; else the first file's. as_format: the format's name; else the one that the files have, or the
+    only one whose columns are told.
+    LatlabError: what is wrong with the files, and what to do.
+    """
+    if not paths:
+        raise UsageError("no file is named", where="latlab import", remedy="latlab import FILE…; --list shows formats")
+    kind = format_of(paths, as_format or (CSV.name if given.columns else None))
+    groups = [tuple(paths)] if kind.files > 1 else [(path,) for path in paths]
+    read = [(group, _plainly_named(kind.read(group, given))) for group in groups]
+    cells = _named(read)
+    folder = RunFolder.create(root, name or paths[0].stem)
+    for order, cell in enumerate(cells, start=1):
+        _write_cell(folder.add_cell(cell.slug, 1), cell, order, kind, given)
+    _write_run(folder, name or paths[0].stem, kind, cells)
+    return Outcome(kind, folder, tuple(cells))
+
+
+def _named(read: Sequence[tuple[tuple[Path, ...], Imported]]) -> list[Cell]:
+    """Each measurement with a name of its own: its file's, with a number where two files have the same."""
+    if len(read) == 1:
+        return [Cell(read[0][0], "all", {}, read[0][1])]
+    names: list[str] = []
+    for paths, _ in read:
+        base = name = _PLAIN.sub("-", paths[0].name).strip("-.") or "file"
+        number = 2
+        while name in names:
+            name, number = f"{base}-{number}", number + 1
+        names.append(name)
+    return [
+        Cell(paths, f"file={name}", {"file": name}, found) for name, (paths, found) in zip(names, read, strict=True)
+    ]
+
+
+def _plainly_named(imported: Imported) -> Imported:
+    """With streams of names that can be files' names, each of its own."""
+    taken: dict[str, str] = {}
+    for name in (*(one.name for one in imported.streams), *(one.stream for one in imported.figures)):
+        plain, number = (base := _PLAIN.sub("-", name).strip("-.")[:64] or "stream"), 2
+        while plain in taken.values() and taken.get(name) != plain:
+            plain, number = f"{base}-{number}", number + 1
+        taken.setdefault(name, plain)
+    return replace(
+        imported,
+        streams=tuple(replace(one, name=taken[one.name]) for one in imported.streams),
+        figures=tuple(replace(one, stream=taken[one.stream]) for one in imported.figures),
+    )
+
+
+def _write_cell(folder: CellFolder, cell: Cell, order: int, kind: Format, given: Given) -> None:
+    imported = cell.imported
+    if imported.streams:
+        with publishing(folder.packets_path) as temporary:
+            packet_table(imported.streams).write_parquet(temporary, compression="zstd", compression_level=1)
+    if any(one.tally for one in imported.figures):
+        with publishing(folder.histogram_path) as temporary:
+            _histogram(imported.figures).write_parquet(temporary, compression="zstd")
+    if any(one.intervals for one in imported.figures):
+        with publishing(folder.intervals_path) as temporary:
+            _intervals(imported.figures).write_parquet(temporary, compression="zstd")
+    start_ns, end_ns = _span(imported.streams)
+    folder.write_cell(
+        {
+            "format": CELL_FORMAT,
+            "cell": dict(cell.keys),
+            "slug": cell.slug,
+            "repeat": 1,
+            "order": order,
+            "status": "ok",
+            "reason": None,
+            "label": LABEL,
+            "instructions_per_ns": None,
+            "qemu": None,
+            "run_id": "",
+            "start_tai_ns": start_ns,
+            "warmup_ns": 0,
+            "duration_ns": end_ns - start_ns,
+            "streams": [packets_entry(number, one) for number, one in enumerate(imported.streams, start=1)]
+            + [summed_entry(one) for one in _first_of_each(imported.figures)],
+            "agents": [],
+            "loads": [],
+            "clocks": _clocks(imported, given),
+            "imported": {
+                "format": kind.name,
+                "tool": imported.tool,
+                "version": imported.version,
+                "files": [str(path) for path in cell.paths],
+                "latency": imported.latency,
+                "clock_bound_ns": given.clock_bound_ns,
+                "notes": list(imported.notes),
+                "left_out": [vars(one) for one in imported.left_out],
+                "problems": [one.as_dict() for one in imported.problems],
+                "facts": dict(imported.facts),
+                "figures": [figures_entry(one) for one in imported.figures],
+            },
+        }
+    )
+
+
+def _write_run(folder: RunFolder, name: str, kind: Format, cells: Sequence[Cell]) -> None:
+    first = cells[0].imported
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    folder.write_run(
+        folder.run()
+        | {
+            "name": name,
+            "description": f"Imported: what {first.tool} measured ({kind.what}). Its latency: {first.latency}.",
+            "order": [{"slug": cell.slug, "repeat": 1} for cell in cells],
+            "imported": {"format": kind.name, "files": [str(path) for cell in cells for path in cell.paths]},
+            "versions": {"latlab": latlab.__version__},
+            "ended": now,
+            "status": "ended",
+        }
+    )
+
+
+def _span(streams: Sequence[PacketStream]) -> tuple[int, int]:
+    """The first and the last instant of any packet, on the tool's own clock; 0 and 0 without packets."""
+    found = [(int(one.ns[one.there].min()), int(one.ns[one.there].max())) for one in _present(streams)]
+    return (min(first for first, _ in found), max(last for _, last in found)) if found else (0, 0)
+
+
+def _present(streams: Sequence[PacketStream]) -> list[Any]:
+    return [stamp for stream in streams for stamp in stream.stamps.values() if stamp.there.any()]
+
+
+def packets_entry(number: int, stream: PacketStream) -> dict[str, Any]:
+    """A stream of cell.json, with what its figures are to be made of."""
+    return {
+        **_any_stream(stream.name, stream.talker, stream.listener, stream.described),
+        "stream": number,
+        "period_ns": stream.period_ns,
+        "size": stream.size,
+        "count": len(stream.sent),
+        "metrics": list(stream.metrics),
+        "counts": dict(stream.counts),
+        "two_clocks": stream.two_clocks,
+    }
+
+
+def summed_entry(figures: Figures) -> dict[str, Any]:
+    """A stream of cell.json of which no packet is known, only figures."""
+    return {
+        **_any_stream(figures.stream, figures.talker, figures.listener, figures.described),
+        "stream": 0,
+        "period_ns": None,
+        "size": None,
+        "count": None,
+    }
+
+
+def _any_stream(name: str, talker: str, listener: str, described: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "talker": talker,
+        "listener": listener,
+        "described": described,
+        "interface": None,
+        "port": None,
+        "offset_ns": 0,
+        "priority": None,
+        "transport": None,
+        "vlan": None,
+        "launch_time": None,
+    }
+
+
+def _first_of_each(figures: Sequence[Figures]) -> list[Figures]:
+    """One of each stream's figures."""
+    return list({one.stream: one for one in reversed(figures)}.values())[::-1]
+
+
+def figures_entry(one: Figures) -> dict[str, Any]:
+    """One metric's figures, as a tool kept them, in cell.json."""
+    tally = one.tally
+    return {
+        "stream": one.stream,
+        "metric": one.metric,
+        "kept": one.kept,
+        "between": list(one.between),
+        "resolution_ns": one.resolution_ns,
+        "n": one.n,
+        "min": one.min,
+        "mean": one.mean,
+        "max": one.max,
+        "stddev": one.stddev,
+        "percentiles": dict(one.percentiles),
+        "min_sequence": one.min_sequence,
+        "max_sequence": one.max_sequence,
+        "lost": one.lost,
+        "two_clocks": one.two_clocks,
+        "below": tally.below if tally else None,
+        "above": tally.above if tally else None,
+    }
+
+
+def _clocks(imported: Imported, given: Given) -> list[dict[str, Any]]:
+    """What is told of the clocks, for each pair of ends whose clocks are two."""
+    bound = given.clock_bound_ns
+    if bound is None:
+        return []
+    every: list[PacketStream | Figures] = [*imported.streams, *imported.figures]
+    ends = dict.fromkeys((one.talker, one.listener) for one in every if one.two_clocks)
+    return [
+        {"from": talker, "to": listener, "source": _TOLD, "lower_ns": -bound, "upper_ns": bound, "windows": []}
+        for talker, listener in ends
+    ]
+
+
+def _histogram(figures: Sequence[Figures]) -> pl.DataFrame:
+    """All bins that hold a value: `figure` (its place in cell.json), `from_ns`, `to_ns` (not included), `count`."""
+    tables = []
+    for place, one in enumerate(figures):
+        if one.tally is not None:
+            held = one.tally.count != 0
+            columns = {"from_ns": one.tally.from_ns, "to_ns": one.tally.to_ns, "count": one.tally.count}
+            rows = pl.DataFrame({name: values[held] for name, values in columns.items()})
+            tables.append(rows.select(pl.lit(place, pl.UInt32).alias("figure"), pl.all()))
+    return pl.concat(tables)
+
+
+def _intervals(figures: Sequence[Figures]) -> pl.DataFrame:
+    """A row a stretch of time: `figure`, `start_ns`, `n`, `min`, `mean`, `max`, `p50`, `p90`, `p99`."""
+    rows = [{"figure": place, **vars(one)} for place, all_of in enumerate(figures) for one in all_of.intervals]
+    return pl.DataFrame(rows, schema_overrides={"figure": pl.UInt32, "mean": pl.Float64})

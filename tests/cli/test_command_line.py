@@ -1,0 +1,77 @@
+"""The command line as a whole: its verbs, and how soon it answers."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import latlab.cli
+from latlab.cli.app import IMAGE_VERBS, VERBS, app
+from latlab.errors import EXIT_LAB
+
+HOME = Path(latlab.cli.__file__).parent
+HEAVY = ("asyncio", "jinja2", "matplotlib", "numpy", "polars", "pyarrow", "pydantic", "rich.table", "yaml")
+"""What only a verb that runs has to wait for."""
+
+
+def helped(*words: str) -> str:
+    found = CliRunner().invoke(app, [*words, "--help"])
+    assert found.exit_code == 0, found.output
+    return found.output
+
+
+def test_the_help_lists_every_verb_in_its_order() -> None:
+    listed = [line.split()[0] for line in helped().partition("Commands:\n")[2].splitlines() if line.strip()]
+    assert listed == [*VERBS, "image"]
+
+
+@pytest.mark.parametrize(
+    "words", [*((name,) for name in VERBS), *(("image", name) for name in IMAGE_VERBS)], ids=" ".join
+)
+def test_every_verb_says_what_it_does(words: tuple[str, ...]) -> None:
+    verb = (IMAGE_VERBS if len(words) > 1 else VERBS)[words[-1]]
+    first = (inspect.getdoc(verb) or "").splitlines()[0]
+    assert first
+    assert first in helped(*words).replace("\n  ", " ")
+
+
+def test_nothing_heavy_is_imported_before_a_verb_runs() -> None:
+    told = f"import sys, latlab.cli; print(*(set({HEAVY!r}) & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", told], check=True, capture_output=True, text=True, timeout=60)
+    assert found.stdout.split() == []
+
+
+@pytest.mark.parametrize("path", sorted(HOME.glob("*.py")), ids=lambda path: path.stem)
+def test_what_a_verb_needs_is_imported_in_the_verb(path: Path) -> None:
+    """At the top of its module a verb has the command line's own parts, and errors."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("latlab."):
+            assert (node.module or "").split(".")[1] in ("cli", "errors"), f"{path.name}: {node.module}"
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_fault_of_its_own_is_never_taken_for_a_limit_that_was_exceeded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], as_json: bool
+) -> None:
+    """Python makes 1 of what nobody caught, and 1 is what a job reads as: too late."""
+
+    def broken() -> None:
+        raise ZeroDivisionError("nobody\nforesaw it")
+
+    monkeypatch.setattr("latlab.cli.start.app", broken)
+    monkeypatch.setattr("sys.argv", ["latlab", "list", *(["--json"] if as_json else [])])
+    with pytest.raises(SystemExit) as ended:
+        latlab.cli.main()
+    out, err = capsys.readouterr()
+    first, *others = err.splitlines()
+    assert ended.value.code == EXIT_LAB
+    assert first.startswith("latlab: a fault of latlab's own: ZeroDivisionError: nobody foresaw it (please report")
+    assert others[0] == "Traceback (most recent call last):" and "in broken" in err
+    assert (json.loads(out)["exit_status"] if as_json else out) == (EXIT_LAB if as_json else "")

@@ -1,0 +1,51 @@
+"""The page of the anomalies says what the code says: classes in their order, thresholds, ingredients, cuts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import get_args
+
+from latlab.analysis.anomalies import CLASSES, THRESHOLDS
+from latlab.analysis.anomalies.stages import PLACES
+from latlab.synthetic.description import Ingredient
+
+PAGE = (Path(__file__).parents[2] / "docs" / "anomalies.md").read_text(encoding="utf-8")
+ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.startswith("| ")]
+
+
+def in_code(text: str) -> set[str]:
+    return set(re.findall(r"`([^`\n]+)`", text))
+
+
+def test_the_classes_stand_in_their_order_with_their_codes() -> None:
+    listed = [(int(row[0]), row[1].strip("`")) for row in ROWS if row[0].isdigit()]
+    assert listed == [(code, one.name) for code, one in enumerate(CLASSES, start=1)]
+
+
+def test_every_threshold_stands_with_its_value() -> None:
+    said: dict[str, str] = {}
+    for row in ROWS:
+        names = [name for name in re.findall(r"`(\w+)`", row[0]) if name in asdict(THRESHOLDS)]
+        if names and len(names) == row[0].count("`") // 2 and len(row) == 3:
+            said |= dict(zip(names, [part.strip() for part in row[1].split(";")], strict=False))
+    units = {"s": 10**9, "µs": 10**3}
+    for name, value in asdict(THRESHOLDS).items():
+        if name == "block_packets":
+            continue
+        number, _, unit = said[name].partition(" ")
+        assert float(number) * units.get(unit, 1) == value, name
+
+
+def test_what_is_cut_is_what_the_code_cuts() -> None:
+    start = next(number for number, row in enumerate(ROWS) if row == ["cut", "not cut"])
+    cut, kept = (set().union(*(in_code(row[side]) for row in ROWS[start + 1 : start + 4])) for side in (0, 1))
+    assert {one.name for one in CLASSES if one.cut} == cut
+    assert {one.name for one in CLASSES if not one.cut} - {"duplicate"} <= kept
+
+
+def test_every_place_and_ingredient_is_named() -> None:
+    known = in_code(PAGE)
+    assert set(PLACES) <= known
+    assert {one.__name__ for one in get_args(Ingredient)} <= known

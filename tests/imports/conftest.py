@@ -1,0 +1,7 @@
+"""The fixture that imports files."""
+
+from __future__ import annotations
+
+from foreign import importing
+
+__all__ = ["importing"]

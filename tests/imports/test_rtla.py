@@ -1,0 +1,80 @@
+"""rtla: interrupts, threads and noise of each CPU, with bins as wide as they can be."""
+
+from __future__ import annotations
+
+import pytest
+from foreign import Importing, text
+
+from latlab.errors import UsageError
+
+
+def test_each_context_of_each_cpu_is_a_metric_of_its_own(importing: Importing) -> None:
+    found = importing("rtla-timerlat.txt")
+    assert {name: set(block["metrics"]) for name, block in found.streams.items()} == {
+        "cpu-0": {"interrupt", "wakeup"},
+        "cpu-1": {"interrupt", "wakeup"},
+    }
+    wakeup = found.figures("cpu-0", "wakeup")
+    assert (wakeup["n"], wakeup["min"], wakeup["max"], wakeup["mean"]) == (10_000, 2_000, 140_000, 3_000)
+    assert (wakeup["from"], wakeup["to"]) == ("expiry", "wake")
+
+
+def test_a_bin_reaches_to_the_next_multiple_of_what_all_have_in_common(importing: Importing) -> None:
+    wakeup = importing("rtla-timerlat.txt").figures("cpu-0", "wakeup")
+    assert wakeup["bins"]["p50"] == [2_000, 4_000]  # 6021 of 10000
+    assert wakeup["bins"]["p90"] == [4_000, 6_000]
+    assert wakeup["p99_9"] == 6_000  # the 9990th of 6021 + 3940 + 30
+    assert wakeup["uncertainty_ns"] == 2_000  # a bin; the mean, which is cut twice, lacks no more
+    assert wakeup["above"] == 2
+
+
+def test_one_bin_at_zero_is_no_wider_than_the_largest_value(importing: Importing) -> None:
+    lines = text("rtla-timerlat.txt").replace("      131 ", "        3 ").replace("      140 ", "        3 ")
+    kept = [line for line in lines.replace("      128 ", "        3 ").splitlines() if line[:1] not in "2468"]
+    figures = importing("\n".join(kept).encode()).figures("cpu-1", "interrupt")
+    assert figures["bins"]["p50"] is None or figures["bins"]["p50"][1] <= 6_000
+
+
+def test_noise_is_of_bins_beginnings(importing: Importing) -> None:
+    noise = importing("rtla-osnoise.txt").figures("cpu-0", "noise")
+    assert (noise["n"], noise["max"], noise["mean"]) == (473, 812_000, 6_020)
+    assert (noise["bins"]["p50"], noise["bins"]["p90"]) == ([5_000, 6_000], [6_000, 7_000])
+    assert noise["uncertainty_ns"] == 2_000
+    assert noise["p99_9"] is None
+
+
+def test_of_the_table_of_noise_the_longest_stretch_is_known(importing: Importing) -> None:
+    found = importing("rtla-osnoise-top.txt")
+    assert {name: block["metrics"]["noise"]["max"] for name, block in found.streams.items()} == {
+        "cpu-0": 55_000,
+        "cpu-1": 12_000,
+    }
+    assert found.figures("cpu-0", "noise")["n"] is None
+
+
+def test_the_last_table_counts_where_it_was_printed_again_and_again(importing: Importing) -> None:
+    again = text("rtla-osnoise-top.txt")
+    later = again.replace("          55 ", "          78 ")
+    assert importing(("\x1bc" + again + "\x1bc" + later).encode()).figures("cpu-0", "noise")["max"] == 78_000
+
+
+def test_events_that_the_tracer_lost_are_told_of(importing: Importing) -> None:
+    said = text("rtla-timerlat.txt") + "12 (0.06%) events missed, results might not be accurate\n"
+    assert ("suspect", "events were lost") in importing(said.encode()).checks
+
+
+def test_nanoseconds_are_read_from_its_heading(importing: Importing) -> None:
+    said = text("rtla-timerlat.txt").replace("microseconds (us)", "nanoseconds (ns)")
+    assert importing(said.encode()).figures("cpu-0", "wakeup")["max"] == 140
+
+
+def test_a_histogram_without_its_totals_was_cut(importing: Importing) -> None:
+    cut = text("rtla-timerlat.txt").split("over:")[0]
+    found = importing(cut.encode())
+    assert ("untrusted", "a file is cut short") in found.checks
+    assert found.figures("cpu-0", "wakeup")["max"] == 10_000 - 2_000  # the last bin's beginning
+
+
+def test_without_columns_there_is_nothing_to_read(importing: Importing) -> None:
+    with pytest.raises(UsageError, match="no CPU's column"):
+        importing(b"# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:00\nIndex\n")

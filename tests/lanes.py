@@ -1,0 +1,121 @@
+"""Processes that run tests side by side: who has which CPU and which tests, and when one has the machine to itself."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
+
+LANE = os.environ.get("PYTEST_XDIST_WORKER", "")
+"""The process, gw0 and so on; empty where there is only one."""
+CPUS = sorted(os.sched_getaffinity(0))
+LANES = min(len(CPUS), 4)
+"""Lanes with a CPU each. One more, if it is there, takes what time these leave."""
+COMPUTING = tuple(
+    f"tests/{folder}/" for folder in ("analysis", "cli", "data", "docs", "imports", "report", "scenario", "synthetic")
+)
+"""Tests that send nothing and start no machine: when they run, and how fast, is all one."""
+
+ROOM = Path(__file__)
+"""Held by every test while it runs: shared, or by one that runs alone."""
+DOOR = ROOM.parent
+"""Held by one that waits for the room to be empty, so that no other enters."""
+
+
+class Lane:
+    """Decides when this process's next test may run."""
+
+    def __init__(self) -> None:
+        self._kept = ExitStack()
+        self._alone = False
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+        """Tests marked `alone` have all CPUs, and no other test runs until those of them that follow are done."""
+        if not self._alone:
+            self._alone = item.get_closest_marker("alone") is not None
+            self._kept.enter_context(_alone() if self._alone else _among_others())
+        try:
+            return (yield)
+        finally:
+            if not (self._alone and nextitem and nextitem.get_closest_marker("alone")):
+                self._alone = False
+                self._kept.close()
+
+
+class Sharing(LoadFileScheduling):
+    """Hands out tests, a file at a time, in the order of the folders; those that only compute come last.
+
+    A lane beyond those with a CPU has only such, from the beginning: machines that are emulated leave a CPU idle now
+    and then, and their tests wait for none of its.
+    """
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        fitting = self._fitting(node)
+        if fitting is None:
+            node.shutdown()
+            return
+        self.workqueue.move_to_end(fitting, last=False)
+        super()._assign_work_unit(node)
+
+    def _fitting(self, node: WorkerController) -> str | None:
+        computing = [scope for scope in self.workqueue if scope.startswith(COMPUTING)]
+        if _is_spare(node.gateway.id, self.numnodes):
+            return next(iter(computing), None)
+        return next((scope for scope in self.workqueue if not scope.startswith(COMPUTING)), *computing[:1])
+
+
+def own_cpu() -> None:
+    """Nothing; this process, and all that it starts from now on, runs on one CPU, or where nobody else wants to.
+
+    A machine that is emulated, or a real-time thread, then takes its CPU from no other test.
+    """
+    if _is_spare(LANE, int(os.environ["PYTEST_XDIST_WORKER_COUNT"])):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    else:
+        os.sched_setaffinity(0, {CPUS[int(LANE.removeprefix("gw")) % len(CPUS)]})
+
+
+def _is_spare(lane: str, lanes: int) -> bool:
+    return lanes == LANES + 1 and lane == f"gw{LANES}"
+
+
+@contextmanager
+def all_cpus() -> Iterator[None]:
+    """Inside, this process, and all that it starts, may run on every CPU."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, CPUS)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@contextmanager
+def _among_others() -> Iterator[None]:
+    with ExitStack() as held:
+        with _held(DOOR, fcntl.LOCK_SH):
+            held.enter_context(_held(ROOM, fcntl.LOCK_SH))
+        yield
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    with _held(DOOR, fcntl.LOCK_EX), _held(ROOM, fcntl.LOCK_EX), all_cpus():
+        yield
+
+
+@contextmanager
+def _held(path: Path, how: int) -> Iterator[None]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, how)
+        yield
+    finally:
+        os.close(descriptor)
