@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
 
 from latlab import lab
 from latlab.errors import LabError, SnapshotError, StartError
-from latlab.host import MACHINE, LocalHost
+from latlab.host import MACHINE, Host, LocalHost
+from latlab.lab import apply
 from latlab.lab.apply import TestBed
 from latlab.lab.bridges.base import Plug
 from latlab.lab.guests.planned import planned_site
 from latlab.lab.guests.qemu import with_descriptors
 from latlab.lab.service import Service
-from latlab.lab.step import Argv, Check
+from latlab.lab.step import Argv, Check, Step
 from latlab.scenario import Scenario, parse
 
 ON_A_NODE = Plug(netdev=None, fds=((5, "/dev/null"),))
@@ -95,6 +97,33 @@ def test_a_machine_that_hangs_as_it_boots_for_its_snapshot_may_be_started_again(
     with pytest.raises(LabError, match="boot board1") as other:
         asyncio.run(session(lasting))
     assert not isinstance(other.value, StartError)
+
+
+@pytest.mark.parametrize("status", [0, 3], ids=["as it was to", "with a failure"])
+def test_all_processes_are_searched_only_for_what_is_left_of_a_service_that_has_failed(
+    tmp_path: Path, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[str] = []
+
+    async def noted(host: Host, mark: str) -> bool:
+        searched.append(mark)
+        return False
+
+    monkeypatch.setattr(apply, "end_process", noted)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    argv = ("sh", "-c", f'read word < "{pipe}"; exit {status}')
+    ready = Check(("echo", "ready"), "ready")
+    boot = Service(MACHINE, "boot vm1", argv, str(tmp_path / "log"), ready=ready, passing=True)
+
+    async def session() -> None:
+        async with TestBed("t1", {MACHINE: LocalHost(MACHINE)}) as bed:
+            await bed.apply([boot, Step(MACHINE, "keep its snapshot", ("sh", "-c", f'echo end > "{pipe}"'))])
+            while not all(service.ended() for service in bed._services.values()):
+                await asyncio.sleep(0.01)
+
+    asyncio.run(session())
+    assert len(searched) == (1 if status else 0)
 
 
 def guest_behind(bridge: str) -> Scenario:

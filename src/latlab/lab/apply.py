@@ -214,6 +214,8 @@ class TestBed:
         running = self._services.pop(record.n, None)
         if running and await running.end():
             return True
+        if running and running.passed():
+            return False
         return await end_process(host, record.mark)
 
     def _host_of(self, record: Record) -> Host:

@@ -86,6 +86,10 @@ class RunningService:
         """The snapshot from which it did not get ready, unless somebody ended it; None where it goes on from none."""
         return None if self._process.returncode in ENDED_BY_OTHERS else self._service.incoming
 
+    def passed(self) -> bool:
+        """Whether a later step has ended it, as it was to, and nothing of it is left."""
+        return self.passing and self._process.returncode == 0
+
     def ended(self) -> bool:
         """Whether it runs no more."""
         return self._process.returncode is not None
