@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from latlab.analysis.words import counted
 from latlab.measure import events
 
 NS = 1e-9
@@ -131,7 +132,7 @@ class RunConsole:
 
 def runs_of_cells(runs: int, cells: int) -> str:
     """How much there is to do: `1 cell`, `12 runs of 6 cells`."""
-    several = f"{cells} cell{'s' if cells > 1 else ''}"
+    several = counted(cells, "cell")
     return several if runs == cells else f"{runs} runs of {several}"
 
 

@@ -182,6 +182,8 @@ def test_a_reader_waits_for_its_writer(start: Start, tmp_path: Path) -> None:
     looking.until("ready")
     before.hang_up()
     before.until("done")
+    # Until it has ended page and address are its own.
+    assert before.ended() == 0
     start(writer(page, run_id)).until("ready")
     when_it_has(looking, ENOUGH)
     assert_every_look_holds(looks(tmp_path), 0)

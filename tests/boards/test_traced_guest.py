@@ -1,6 +1,8 @@
-"""A guest that KVM runs on a board: its listener's packets are followed from the VM host into it, by tracepoints."""
+"""A guest that KVM runs on a board: packets and a timer's instants are followed from the VM host into it."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from board_place import BoardPlace
 from latlab_command import cells_of, read
@@ -10,6 +12,7 @@ from latlab.data.recordings import read_recording
 from latlab.data.run_folder import RunFolder
 
 PACKETS = 40
+AGENTS = {"trace": "vm1", "waking": "late", "entry": "vm1"}
 PERIOD_MS = 100
 """An emulated machine's guest takes tens of ms for a packet: it is to be asleep when the next one comes."""
 
@@ -27,6 +30,7 @@ def test_the_way_of_an_interrupt_into_a_nested_guest_is_told(place: BoardPlace) 
             }
         },
         streams={"in": {"talker": "sensor", "listener": "vm1", "period": f"{PERIOD_MS}ms", "size": "64B"}},
+        probes={"late": {"probe": "timer", "on": "vm1", "period": f"{PERIOD_MS}ms", "trace": "threads"}},
         tuning={"vm1": {"listener": {"trace": True}}},
         duration=f"{PACKETS * PERIOD_MS}ms",
         warmup="0s",
@@ -37,12 +41,17 @@ def test_the_way_of_an_interrupt_into_a_nested_guest_is_told(place: BoardPlace) 
     assert place.trace() == before
     folder = place.only_run()
     (cell,) = cells_of(folder).values()
-    assert [agent["done"]["lost"] for agent in cell["agents"] if agent["verb"] in ("trace", "entry")] == [0, 0]
+    assert [agent["done"]["lost"] for agent in cell["agents"] if agent["verb"] in AGENTS] == [0] * len(AGENTS)
     (found,) = RunFolder.open(folder).cells()
-    for verb in ("trace", "entry"):
-        assert read_recording(found.recording(verb, "vm1", "trace"), "trace").complete
+    for verb, name in AGENTS.items():
+        assert read_recording(found.recording(verb, name, "trace"), "trace").complete
     (result,) = read(folder / "result.json")["cells"]
-    told = result["streams"]["in"]["trace"]
+    assert_packets_are_followed(result["streams"]["in"]["trace"])
+    assert_instants_are_followed(result["streams"]["late"]["trace"])
+
+
+def assert_packets_are_followed(told: dict[str, Any]) -> None:
+    """From who asked for their interrupts on."""
     assert told["n"] == PACKETS
     assert told["told"] > PACKETS / 2
     # The guest's own interrupt of its network card, and how it came into the guest.
@@ -59,3 +68,18 @@ def test_the_way_of_an_interrupt_into_a_nested_guest_is_told(place: BoardPlace) 
     for one in told["chain"]["worst"]["each"]:
         assert sum(one["ns"]) == one["value_ns"]
     assert all(least >= 0 for ends, least in within.items() if ends != ("entered", "irq"))
+
+
+def assert_instants_are_followed(told: dict[str, Any]) -> None:
+    """From KVM's timer on, which nobody asks for."""
+    assert PACKETS / 2 < told["told"] <= told["n"] <= PACKETS
+    assert told["entry"]["told"] > PACKETS / 2
+    stops = told["chain"]["stops"]
+    assert [stop for stop in ("wake_due", "accepted", "injected", "entered", "irq") if stop in stops] == stops[:5]
+    assert stops[-1] == "wake"
+    within = {(one["from"], one["to"]): one["min"] for one in told["intervals"]}
+    assert within["entered", "irq"] >= -told["entry"]["uncertainty_ns"]
+    assert within["accepted", "injected"] >= 0
+    assert within["injected", "entered"] >= 0
+    for one in told["chain"]["worst"]["each"]:
+        assert sum(one["ns"]) == one["value_ns"]

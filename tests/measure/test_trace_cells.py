@@ -75,7 +75,7 @@ def test_a_run_has_the_way_of_each_packet(measure: Measure) -> None:
     assert chain["worst"]["each"][0]["value_ns"] in took
     for one in chain["worst"]["each"]:
         assert sum(one["ns"]) == one["value_ns"]
-    assert_reports_have_it(run)
+    assert_reports_have_it(run, "latlab-agent")
 
 
 def test_a_pings_questions_have_the_way_to_who_answers(measure: Measure) -> None:
@@ -90,6 +90,30 @@ def test_a_pings_questions_have_the_way_to_who_answers(measure: Measure) -> None
         assert {"waking", "run"} <= {one["to"] for one in told["intervals"]}
 
 
+def test_a_timers_instants_have_the_way_from_the_interrupt_to_its_thread(measure: Measure) -> None:
+    cell, folder, run = measure(
+        streams={}, tuning={}, probes={"late": {"probe": "timer", "on": "ecu", "period": "2ms", "trace": "threads"}}
+    )
+    assert (cell["status"], cell["reason"]) == ("ok", None)
+    block = cell["streams"]["late"]
+    told = block["trace"]
+    (agent,) = (agent for agent in folder.cell()["agents"] if agent["verb"] == "waking")
+    assert (told["host"], told["events"], told["lost"]) == ("ecu", agent["done"]["events"], 0)
+    assert read_recording(folder.recording("waking", "late", "trace"), "trace").complete
+    # 600 ms at 2 ms, of which 100 ms are warm-up; for one that was overdue no timer was set.
+    assert told["n"] == told["told"] + told["awake"] + told["untold"] == block["metrics"]["interrupt"]["n"] > 150
+    assert told["told"] > 150
+    chain = told["chain"]
+    assert (chain["stops"][0], chain["stops"][-1]) == ("wake_due", "wake")
+    assert {"irq", "waking", "run"} < set(chain["stops"])
+    rows = folder.packets().filter(~pl.col("warmup") & ~pl.col("overdue"))
+    late = dict(zip(rows["sequence"], rows["wake_tai_ns"] - rows["wake_due_tai_ns"], strict=True))
+    for one in chain["worst"]["each"]:
+        assert sum(one["ns"]) == one["value_ns"] == late[one["sequence"]]
+    assert sum(one["n"] for one in told["interrupted"]) > 150
+    assert_reports_have_it(run, "late")
+
+
 def test_threads_alone_have_no_softirq_and_whoever_woke_them_is_not_asked_for(measure: Measure) -> None:
     cell, _, _ = measure(tuning={"ecu": {"listener": {"trace": "threads"}}})
     told = cell["streams"]["control"]["trace"]
@@ -98,17 +122,17 @@ def test_threads_alone_have_no_softirq_and_whoever_woke_them_is_not_asked_for(me
     assert (told["interrupted"], told["raised_by"]) == ([], [])
 
 
-def assert_reports_have_it(run: RunFolder) -> None:
+def assert_reports_have_it(run: RunFolder, who: str) -> None:
     result = run.result()
     write_report(run, formats=())
     terminal = Console(record=True, width=400, file=io.StringIO())
     print_result(result, terminal, default_metrics(result), where=True)
-    page, markdown = run.report_path.read_text(encoding="utf-8"), result_markdown(result, ("latency",))
+    page, markdown = run.report_path.read_text(encoding="utf-8"), result_markdown(result, default_metrics(result))
     for said in (page, terminal.export_text(), markdown.replace("\\", "")):
         text = html.unescape(said)
         assert traces.TITLE in text
         assert traces.INTERVAL_TITLE in text
-        assert "latlab-agent" in text
+        assert who in text
 
 
 def test_a_kernel_that_does_not_let_itself_be_traced_fails_the_cell_and_says_why(measure: Measure) -> None:

@@ -6,14 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from measured_cell import BASE
 
 from latlab.host import MACHINE
 from latlab.lab.guests.planned import planned_site
 from latlab.lab.tracing import tracing_steps
+from latlab.measure.probe_specs import timer_spec
 from latlab.measure.run import plan
-from latlab.measure.trace_specs import ENTRIES, EVENTS, entry_spec, trace_spec
+from latlab.measure.trace_specs import ENTRIES, EVENTS, entry_spec, trace_spec, waking_spec
 from latlab.scenario import Scenario, load_scenario, parse
 
 Make = Callable[..., Scenario]
@@ -25,10 +27,9 @@ STREAMED = {
 }
 
 
-def test_only_hosts_that_listen_and_are_to_be_traced_are(scenario: Make) -> None:
+def test_only_hosts_that_are_to_be_traced_are(scenario: Make) -> None:
     assert scenario().traced == []
-    both = {"ecu": {"listener": {"trace": True}}, "sensor": {"listener": {"trace": True}}}
-    small = scenario(tuning=both)
+    small = scenario(tuning=TRACED)
     assert small.traced == ["ecu"]
     (step,) = tracing_steps(small, planned_site(small))
     assert (step.host, step.do[1:], step.undo) == (MACHINE, ("timer", "--clear-traces"), step.do)
@@ -64,6 +65,27 @@ def test_its_threads_alone_take_two_events_and_nothing_that_receives(scenario: M
     assert "softirqs" not in spec
 
 
+def test_how_a_timers_thread_is_woken_is_traced_where_its_probe_says_so(scenario: Make) -> None:
+    probes = {name: {"probe": "timer", "on": "ecu", "trace": trace} for name, trace in (("a", "threads"), ("b", True))}
+    small = scenario(probes=probes)
+    assert (small.traced, small.traced_timers) == ([], ["a"])
+    assert [timer_spec(small, name, "8f3c5e0d12ab34cd", "/run/timer")["trace"] for name in probes] == [True, True]
+    spec = waking_spec([4711], "8f3c5e0d12ab34cd", "/run/waking-a")
+    assert spec["events"][: len(EVENTS)] == list(EVENTS)
+    assert (spec["threads"], spec["softirqs"], spec["absent"]) == ([4711], [8], "skip")
+    (step,) = tracing_steps(small, planned_site(small))
+    assert step.do[1:] == ("timer", "--clear-traces")
+
+
+def test_beside_a_timer_in_a_guest_its_vm_host_is_traced(scenario: Make) -> None:
+    parts = in_a_guest(False) | {"probes": {"late": {"probe": "timer", "on": "vm1", "trace": "threads"}}}
+    small = scenario(**parts)
+    assert (small.traced, small.traced_timers, small.entered) == ([], ["late"], ["vm1"])
+    assert [step.host for step in tracing_steps(small, planned_site(small))] == [MACHINE]
+    whole = scenario(**parts | {"tuning": in_a_guest(True)["tuning"]})
+    assert whole.entered == ["vm1"]
+
+
 def in_a_guest(trace: Any, **guest: Any) -> dict[str, Any]:
     """The parts of a scenario whose stream comes to a guest that is traced so."""
     return {
@@ -92,6 +114,37 @@ def test_what_else_it_is_to_be_is_refused_with_what_it_can_be() -> None:
     found = parse(BASE | STREAMED | {"tuning": {"ecu": {"listener": {"trace": "all"}}}}).findings
     assert [finding.path for finding in found] == [("tuning", "ecu", "listener", "trace")]
     assert "true, false or threads" in str(found[0])
+
+
+@pytest.mark.parametrize(
+    ("probes", "remedy"),
+    [
+        ({}, "false, or a stream or a ping to it"),
+        ({"late": {"probe": "timer", "on": "sensor"}}, "probes.late.trace: threads"),
+    ],
+    ids=["nothing", "a timer"],
+)
+def test_a_listener_that_receives_nothing_cannot_be_traced(probes: dict[str, Any], remedy: str) -> None:
+    asked = STREAMED | {"tuning": {"sensor": {"listener": {"trace": True}}}, "probes": probes}
+    (found,) = parse(BASE | asked).findings
+    assert found.path == ("tuning", "sensor", "listener", "trace")
+    assert "nothing of latlab's own receives on sensor" in str(found)
+    assert found.expected == remedy
+
+
+def test_one_that_receives_in_some_cells_can_be_traced() -> None:
+    ping = {"probe": "ping", "from": "ecu", "to": "sensor", "size": "64B", "period": "1ms"}
+    asked = STREAMED | {"tuning": {"sensor": {"listener": {"trace": True}}}, "probes": {"back": ping}}
+    assert not parse(BASE | asked | {"matrix": {"probes": ["none", "back"]}}).findings
+
+
+def test_the_plan_has_a_timers_trace(tmp_path: Path) -> None:
+    path = tmp_path / "s.yaml"
+    late = {"late": {"probe": "timer", "on": "ecu", "trace": "threads"}}
+    path.write_text(yaml.safe_dump(BASE | STREAMED | {"tuning": {}, "probes": late}, sort_keys=False))
+    said = plan(load_scenario(path))
+    assert "traces late, whose thread is `tid` of its `ready`" in said
+    assert "irq_vectors:local_timer_entry" in said
 
 
 def test_the_plan_has_it(tmp_path: Path) -> None:

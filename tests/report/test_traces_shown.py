@@ -75,7 +75,7 @@ def test_how_packets_woke_the_thread_and_whom_interrupts_came_to_is_in_one_row(r
     table, _ = trace_tables(with_trace(result, lost=None))
     (row,) = table.rows
     said = dict(zip(table.headings, row, strict=True))
-    assert (said["stream"], said["packets"], said["woke it"], said["it was awake"]) == (
+    assert (said["stream"], said["n"], said["woke it"], said["it was awake"]) == (
         "control",
         str(COUNT),
         str(COUNT),

@@ -87,6 +87,8 @@ def test_what_keeps_a_right_scenario_from_running_here_is_told_with_its_line_and
 def test_how_much_a_scenario_asks_for_is_said(place: Place, repeat: int, count: str) -> None:
     place.scenario(repeat=repeat)
     assert place.latlab("validate", "small.yaml").out.splitlines()[0] == f"small.yaml: fine. {count}:"
+    place.scenario(repeat=repeat, probes={name: {"probe": "timer", "on": "ecu"} for name in ("a", "b")})
+    assert place.latlab("validate", "small.yaml").out.splitlines()[0] == f"small.yaml: fine. {count}, 2 probes:"
 
 
 def test_the_help_says_of_each_verb_in_one_whole_line_what_it_does(place: Place) -> None:

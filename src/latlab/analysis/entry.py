@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from latlab.analysis.interrupt_way import ENTRY_WAY, GUEST_WAY, Passage
+from latlab.analysis.interrupt_way import ENTRY_WAY, Passage
 from latlab.analysis.interrupts import ACCEPT, ENTRY, GSI, INJECT, MSI, lost_between
 
 _VECTOR: Final = 0xFF
@@ -153,16 +153,17 @@ def _at(at_ns: Instants, places: _Places) -> Instants:
 
 
 def with_entries(passage: Passage, entries: NDArray[np.int64]) -> Passage:
-    """The way of packets in a guest with how their interrupts came into it.
+    """The way of packets or instants in a guest with how their interrupts came into it: before their handlers.
 
     entries: int64 [n, 4], by the guest's clock, −1 where that is not told.
     """
-    passed = np.column_stack((entries >= 0, passage.passed))
+    place = passage.stops.index("irq")
+    passed = np.column_stack((passage.passed[:, :place], entries >= 0, passage.passed[:, place:]))
     # Of a stop that is not known there is the one before it, or the first that is.
-    at_ns = np.column_stack((entries, passage.at_ns))
+    at_ns = np.column_stack((passage.at_ns[:, :place], entries, passage.at_ns[:, place:]))
     first = at_ns[np.arange(len(at_ns)), np.argmax(passed, axis=1)] if len(at_ns) else at_ns[:, 0]
     latest_ns = first
     for number in range(at_ns.shape[1]):
         latest_ns = np.where(passed[:, number], at_ns[:, number], latest_ns)
         at_ns[:, number] = latest_ns
-    return Passage(GUEST_WAY, passed, at_ns)
+    return Passage((*passage.stops[:place], *ENTRY_WAY, *passage.stops[place:]), passed, at_ns)

@@ -29,12 +29,16 @@ GUEST_WAY: Final = (*ENTRY_WAY, *PACKET_WAY)
 TIMER_WAY: Final = ("wake_due", "irq", "waking", "run", "wake")
 """Where an instant that a thread waits for passes."""
 
+GUEST_TIMER_WAY: Final = ("wake_due", *ENTRY_WAY[1:], *TIMER_WAY[1:])
+"""Where an instant passes that a guest waits for by its APIC's timer, which nobody asks for."""
+
 INTERVALS: Final = {
     ("asked", "accepted"): "routing",
     ("accepted", "injected"): "pending",
     ("injected", "entered"): "entry",
     ("entered", "irq"): "guest's entry code",
     ("wake_due", "irq"): "interrupt",
+    ("wake_due", "accepted"): "VM host's timer",
     ("irq", "softirq"): "handler",
     ("softirq", "rx_soft"): "poll",
     ("rx_soft", "backlog"): "backlog",

@@ -1,5 +1,5 @@
-"""What is said of the packets of a listener that was traced: their way from the interrupt to the thread, typical ones
-against the latest, and what was interrupted.
+"""What is said of packets, or instants of a timer, of which it was traced how they woke their thread: their way from
+the interrupt to it, typical ones against the latest, and what was interrupted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 from latlab.analysis.chain import Places, Ways, chain_of
 from latlab.analysis.entry import interrupt_entries, with_entries
 from latlab.analysis.guest_state import guest_states
-from latlab.analysis.interrupt_way import ENTRY_WAY, Passage, breakdown_document, interrupted, packets_passage
+from latlab.analysis.interrupt_way import (
+    ENTRY_WAY,
+    Passage,
+    breakdown_document,
+    interrupted,
+    packets_passage,
+    timers_passage,
+)
 from latlab.analysis.way import ONE_CLOCK, TWO_HOSTS, Split
 
 RECEPTION: Final = "reception"
@@ -56,16 +63,39 @@ def reception_documents(
     entered = _Entered.nothing(timed.height)
     if vm_host:
         passage, entered = _entered(passage, told, vm_host)
+    return _documents(timed, passage, told, tasks, entered if vm_host else None)
+
+
+def timer_documents(
+    instants: pl.DataFrame, trace: pl.DataFrame, tasks: pl.DataFrame, thread: int, vm_host: VmHost | None = None
+) -> dict[int, dict[str, Any]]:
+    """As `reception_documents`, of a timer's instants.
+
+    instants: `stream`, `sequence`, `wake_due_tai_ns` and `wake_tai_ns` in their order, by the CLOCK_TAI of the trace's
+    host, without those that were overdue; `counted`, whether it is past the warm-up.
+    """
+    passage, told = timers_passage(instants, trace, thread)
+    entered = _Entered.nothing(instants.height)
+    if vm_host:
+        passage, entered = _entered(passage, told, vm_host, asked=False)
+    return _documents(instants, passage, told, tasks, entered if vm_host else None)
+
+
+def _documents(
+    waits: pl.DataFrame, passage: Passage, told: pl.DataFrame, tasks: pl.DataFrame, entered: _Entered | None
+) -> dict[int, dict[str, Any]]:
+    """waits: `stream`, `sequence` and `counted` of each row of the others. entered: of a guest."""
     vcpus = _vcpus(tasks)
-    whom = interrupted(told, tasks, vcpus).with_columns(vcpu=pl.Series(entered.states, dtype=pl.String))
+    states = entered.states if entered else [None] * waits.height
+    whom = interrupted(told, tasks, vcpus).with_columns(vcpu=pl.Series(states, dtype=pl.String))
     documents = {}
-    for stream in timed.filter("counted")["stream"].unique().sort().to_list():
-        rows = timed.select((pl.col("stream") == stream) & pl.col("counted")).to_series()
+    for stream in waits.filter("counted")["stream"].unique().sort().to_list():
+        rows = waits.select((pl.col("stream") == stream) & pl.col("counted")).to_series()
         of_stream, own = passage.of(rows.to_numpy()), told.filter(rows)
-        sequence = timed["sequence"].filter(rows).to_numpy()
+        sequence = waits["sequence"].filter(rows).to_numpy()
         documents[stream] = breakdown_document(of_stream, own, tasks, vcpus) | {
             "chain": _chain(of_stream, sequence, whom.filter(rows)),
-            **({"entry": entered.of(rows.to_numpy()).document()} if vm_host else {}),
+            **({"entry": entered.of(rows.to_numpy()).document()} if entered else {}),
         }
     return documents
 
@@ -101,13 +131,18 @@ class _Entered:
         }
 
 
-def _entered(passage: Passage, told: pl.DataFrame, vm_host: VmHost) -> tuple[Passage, _Entered]:
-    """The way of packets from their interrupts' being asked for, and what more is told of that."""
+def _entered(passage: Passage, told: pl.DataFrame, vm_host: VmHost, *, asked: bool = True) -> tuple[Passage, _Entered]:
+    """The way with how the interrupts came into the guest, and what more is told of that.
+
+    asked: somebody asks for such an interrupt. Nobody does for that of a vCPU's own timer.
+    """
     at_ns = told["irq_tai_ns"].fill_null(0).to_numpy()
     ahead_ns, half_ns, known = vm_host.ahead(at_ns)
     rows = np.flatnonzero(known & told["irq_tai_ns"].is_not_null().to_numpy())
     irq, cpu = (told[name].cast(pl.Int64).fill_null(_UNKNOWN).to_numpy()[rows] for name in ("irq", "irq_cpu"))
     found = interrupt_entries((at_ns - ahead_ns)[rows], half_ns[rows], irq, cpu, vm_host.trace)
+    if not asked:
+        found[:, ENTRY_WAY.index("asked")] = _UNKNOWN
     entries = np.full((told.height, len(ENTRY_WAY)), _UNKNOWN, np.int64)
     entries[rows] = np.where(found >= 0, found + ahead_ns[rows, None], _UNKNOWN)
     # Once it is injected the guest has been left for it.

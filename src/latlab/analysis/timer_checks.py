@@ -35,7 +35,7 @@ def timer_interrupts_were_told(evidence: Evidence) -> Iterator[Broken]:
 
 def trace_was_whole(evidence: Evidence) -> Iterator[Broken]:
     """Traces of which the kernel lost events, as its buffers were full."""
-    for where, done in totals(evidence, "trace", "entry"):
+    for where, done in totals(evidence, "trace", "waking", "entry"):
         if lost := done.get("lost", 0):
             yield Broken(where, "no event lost", f"{lost} of {lost + done['events']} events lost")
 

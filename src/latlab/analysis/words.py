@@ -28,6 +28,11 @@ def cause_in(text: str) -> str:
     return _DURATION.sub(lambda found: f"{float(found[1]):.3g} {found[2]}", text)
 
 
+def counted(count: int, what: str) -> str:
+    """How many there are of what: "1 cell", "2 cells", "no cell"."""
+    return f"no {what}" if not count else f"{count} {what}{'s' if count > 1 else ''}"
+
+
 def minus(text: str) -> str:
     """A figure with a minus sign (U+2212) where it begins with a hyphen: as wide as a plus sign."""
     return f"−{text[1:]}" if text.startswith("-") else text

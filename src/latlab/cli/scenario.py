@@ -17,6 +17,7 @@ def validate(scenario: ScenarioFile, as_json: Json = False) -> None:
 
     Every mistake is told at once, with its line, and whether this machine can run it.
     """
+    from latlab.analysis.words import counted
     from latlab.console import runs_of_cells
     from latlab.foreseen import as_line, facts_of_this_machine, foreseen
     from latlab.lab.guests.unavailable import summed_up, unavailable_here
@@ -38,10 +39,11 @@ def validate(scenario: ScenarioFile, as_json: Json = False) -> None:
         return
     for problem in lacking:
         open_console().print(f"on this machine it cannot run: {problem}", highlight=False, markup=False, soft_wrap=True)
-    streams, repeat = len(loaded.scenario.streams), loaded.scenario.repeat
+    measured = {"stream": len(loaded.scenario.streams), "probe": len(loaded.scenario.probes)}
+    how_many = ", ".join(counted(count, what) for what, count in measured.items() if count)
     open_console().print(
-        f"{scenario}: {'right in itself' if lacking else 'fine'}. {runs_of_cells(len(found) * repeat, len(found))}, "
-        f"{streams} stream{'s' if streams > 1 else ''}:",
+        f"{scenario}: {'right in itself' if lacking else 'fine'}. "
+        f"{runs_of_cells(len(found) * loaded.scenario.repeat, len(found))}, {how_many}:",
         highlight=False,
         markup=False,
         soft_wrap=True,

@@ -1,4 +1,6 @@
-"""What is on record of how packets came to who received them on a host that was traced, by that host's own clock."""
+"""What is on record of how packets and instants came to who waited for them, where that was traced: by the own clock of
+its host.
+"""
 
 from __future__ import annotations
 
@@ -15,25 +17,45 @@ from latlab.data.run_folder import CellFolder
 _RECEIVING: Final = ("listen", "pong")
 
 
-@dataclass(frozen=True)
-class TracedReceiver:
-    """A listener, or who answers a ping, and its trace.
+@dataclass(frozen=True, kw_only=True)
+class Traced:
+    """A thread that waits, and its trace.
 
-    thread: its number. received: its packets in the order in which it had them, each once: `stream`, `sequence`,
-    `rx_soft_tai_ns` (null where the kernel gave none) and `rx_user_tai_ns` by its host's CLOCK_TAI, and `counted`,
-    whether the packet was launched after the warm-up. trace, tasks: as recorded. done: what the agent that traced said
-    at its end; None: it did not come to it. vm_host, entries: of a guest whose VM host was traced, too, its name and
-    what was recorded there, by that host's CLOCK_TAI.
+    thread: its number. trace, tasks: as recorded. done: what the agent that traced said at its end; None: it did not
+    come to it. vm_host, entries: of a guest whose VM host was traced, too, its name and what was recorded there, by
+    that host's CLOCK_TAI.
     """
 
     host: str
     thread: int
-    received: pl.DataFrame
     trace: pl.DataFrame
     tasks: pl.DataFrame
     done: Mapping[str, Any] | None
     vm_host: str | None = None
     entries: pl.DataFrame | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TracedReceiver(Traced):
+    """A listener, or who answers a ping.
+
+    received: its packets in the order in which it had them, each once: `stream`, `sequence`, `rx_soft_tai_ns` (null
+    where the kernel gave none) and `rx_user_tai_ns` by its host's CLOCK_TAI, and `counted`, whether the packet was
+    launched after the warm-up.
+    """
+
+    received: pl.DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class TracedTimer(Traced):
+    """A timer of ours.
+
+    instants: those that a timer was set for, in their order: `stream`, `sequence`, `wake_due_tai_ns` and `wake_tai_ns`,
+    and `counted`, whether it was due after the warm-up.
+    """
+
+    instants: pl.DataFrame
 
 
 def read_traces(folder: CellFolder, cell: Mapping[str, Any]) -> Iterator[TracedReceiver]:
@@ -46,11 +68,7 @@ def read_traces(folder: CellFolder, cell: Mapping[str, Any]) -> Iterator[TracedR
         if agent["verb"] != "trace":
             continue
         host = agent["host"]
-        trace, tasks = (_read(folder, cell, "trace", host, table) for table in ("trace", "tasks"))
-        vm_host = next(
-            (one["host"] for one in cell["agents"] if (one["verb"], one.get("probe")) == ("entry", host)), None
-        )
-        entries = _read(folder, cell, "entry", host, "trace") if vm_host else None
+        recorded = _recorded(folder, cell, agent, host)
         for receiver in cell["agents"]:
             ready = receiver.get("ready") or {}
             if receiver["host"] != host or receiver["verb"] not in _RECEIVING or not _is_ours(ready):
@@ -58,15 +76,34 @@ def read_traces(folder: CellFolder, cell: Mapping[str, Any]) -> Iterator[TracedR
             name = receiver.get("probe") or host
             received, clocks = (_read(folder, cell, receiver["verb"], name, table) for table in ("received", "clocks"))
             yield TracedReceiver(
-                host=host,
                 thread=ready["realtime"]["tid"],
                 received=_received(cell, received, clocks, ready.get("tai_offset_s")),
-                trace=trace,
-                tasks=tasks,
-                done=agent.get("done"),
-                vm_host=vm_host,
-                entries=entries,
+                **recorded,
             )
+
+
+def read_timer_traces(folder: CellFolder, cell: Mapping[str, Any]) -> Iterator[TracedTimer]:
+    """Every timer of cell.json of which it was traced how its thread is woken. LabError: as `read_traces`."""
+    timers = {agent.get("probe"): agent.get("ready") for agent in cell["agents"] if agent["verb"] == "timer"}
+    for agent in cell["agents"]:
+        name = agent.get("probe")
+        if agent["verb"] != "waking" or not (ready := timers.get(name)):
+            continue
+        yield TracedTimer(
+            thread=ready["realtime"]["tid"],
+            instants=_instants(cell, _read(folder, cell, "timer", name, "timer")),
+            **_recorded(folder, cell, agent, name),
+        )
+
+
+def _recorded(folder: CellFolder, cell: Mapping[str, Any], agent: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """What there is of a trace beside the thread and what it waited for; name: of the agent's recordings."""
+    host = agent["host"]
+    trace, tasks = (_read(folder, cell, agent["verb"], name, table) for table in ("trace", "tasks"))
+    vm_host = next((one["host"] for one in cell["agents"] if (one["verb"], one.get("probe")) == ("entry", host)), None)
+    entries = _read(folder, cell, "entry", host, "trace") if vm_host else None
+    said = {"host": host, "done": agent.get("done"), "vm_host": vm_host}
+    return {**said, "trace": trace, "tasks": tasks, "entries": entries}
 
 
 def _is_ours(ready: Mapping[str, Any]) -> bool:
@@ -86,13 +123,28 @@ def _received(
     real, soft = recorded["rx_soft_real_ns"], pl.lit(None, pl.Int64)
     if to_tai:
         soft = pl.when(real.is_not_null()).then(pl.Series(to_tai(real.fill_null(0).to_numpy())))
+    return (
+        recorded.with_columns(rx_soft_tai_ns=soft, counted=_counted(cell, "launch_tai_ns"))
+        .unique(["stream", "sequence"], keep="first", maintain_order=True)
+        .select("stream", "sequence", "rx_soft_tai_ns", "rx_user_tai_ns", "counted")
+    )
+
+
+def _instants(cell: Mapping[str, Any], recorded: pl.DataFrame) -> pl.DataFrame:
+    return (
+        recorded.filter(~pl.col("overdue"))
+        .rename({"due_tai_ns": "wake_due_tai_ns", "woke_tai_ns": "wake_tai_ns"})
+        .with_columns(counted=_counted(cell, "wake_due_tai_ns"))
+        .unique(["stream", "sequence"], keep="first", maintain_order=True)
+        .select("stream", "sequence", "wake_due_tai_ns", "wake_tai_ns", "counted")
+    )
+
+
+def _counted(cell: Mapping[str, Any], column: str) -> pl.Expr:
+    """Whether that instant of a row is past the warm-up of its stream; not, of a stream that is unknown."""
     warm = {
         stream["stream"]: int(stream.get("start_tai_ns") or cell["start_tai_ns"]) + int(cell["warmup_ns"])
         for stream in cell["streams"]
     }
-    counted = pl.col("launch_tai_ns") >= pl.col("stream").replace_strict(warm, default=None, return_dtype=pl.Int64)
-    return (
-        recorded.with_columns(rx_soft_tai_ns=soft, counted=counted.fill_null(False))
-        .unique(["stream", "sequence"], keep="first", maintain_order=True)
-        .select("stream", "sequence", "rx_soft_tai_ns", "rx_user_tai_ns", "counted")
-    )
+    begins = pl.col("stream").replace_strict(warm, default=None, return_dtype=pl.Int64)
+    return (pl.col(column) >= begins).fill_null(False)

@@ -13,7 +13,7 @@ from latlab.measure.outcome import Outcome
 from latlab.measure.probe_specs import ping_spec, pong_spec, timer_spec, verb_of
 from latlab.measure.recordings import Recordings
 from latlab.measure.specs import Bed, Spec, listen_spec, talk_spec
-from latlab.measure.trace_specs import entry_spec, trace_spec
+from latlab.measure.trace_specs import entry_spec, trace_spec, waking_spec
 
 
 class Agents:
@@ -80,6 +80,13 @@ class Agents:
         spec = trace_spec(self._scenario, host, threads, self._outcome.run_id, self._recording(host, "trace", host))
         await self._start(self.listening, host, "trace", spec)
 
+    async def trace_timer(self, name: str) -> None:
+        """Nothing; how the thread of a timer, which is ready, is woken is recorded."""
+        (host,) = self._scenario.probe_hosts(name)
+        threads = [agent.ready.result()["realtime"]["tid"] for agent in self.talking if agent.probe == name]
+        spec = waking_spec(threads, self._outcome.run_id, self._recording(host, "waking", name))
+        await self._start(self.listening, host, "waking", spec, of=name)
+
     async def trace_entries(self, name: str) -> None:
         """Nothing; how interrupts come into the guest is being recorded on its VM host, where KVM runs it."""
         guest = self._scenario.guests[name]
@@ -89,7 +96,7 @@ class Agents:
         found = await self._bed.hosts[guest.host].run(vcpu_threads_command(pid_file(name, guest, site)))
         threads = [int(thread) for thread in found.stdout.split()]
         spec = entry_spec(threads, self._outcome.run_id, self._recording(guest.host, "entry", name))
-        await self._start(self.listening, guest.host, "entry", spec, guest=name)
+        await self._start(self.listening, guest.host, "entry", spec, of=name)
 
     def _recording(self, host: str, verb: str, name: str) -> str:
         return self._recordings.prefix(self._bed.hosts[host], self._folder.prefix(verb, name))
@@ -101,10 +108,12 @@ class Agents:
         role: str,
         spec: Spec,
         probe: str | None = None,
-        guest: str | None = None,
+        of: str | None = None,
     ) -> None:
-        binary, place, of = self._places.agent(host), self._bed.hosts[host], probe or guest
-        verb = "trace" if guest else verb_of(self._scenario, probe, role) if probe else role
+        """probe: whose agent it is. of: the guest or the timer beside which it traces."""
+        binary, place = self._places.agent(host), self._bed.hosts[host]
+        verb = "trace" if of else verb_of(self._scenario, probe, role) if probe else role
+        of = of or probe
         agent = await Agent.start(self._bed, place, binary, verb, spec, self._listener, of, role=role)
         group.append(agent)
         self._outcome.agents.append(agent)

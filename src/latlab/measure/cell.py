@@ -233,6 +233,8 @@ class _Cell:
             await self._agents.ping(name, at)
         for name in timers(scenario):
             await self._agents.timer(name)
+        for name in scenario.traced_timers:
+            await self._agents.trace_timer(name)
         try:
             await self._clocks.start(self._bed, outcome.run_id, self._folder, facts)
             await self._ptp.start(self._bed, outcome.run_id, self._folder)

@@ -104,7 +104,7 @@ def timer_spec(scenario: Scenario, name: str, run_id: str, recording: Path | str
         "how": probe.how,
         "threshold_ns": probe.threshold,
         "window_ns": probe.window,
-        "trace": probe.trace,
+        "trace": True if probe.trace == "threads" else probe.trace,
     }
 
 

@@ -20,6 +20,7 @@ TABLES = {
     "pong": ("sent", "stamps", "received", "clocks"),
     "timer": ("timer", "clocks"),
     "trace": ("trace", "tasks", "clocks"),
+    "waking": ("trace", "tasks", "clocks"),
     "entry": ("trace", "tasks", "clocks"),
     "clock": ("exchanges",),
     "ptp": ("ptp",),

@@ -36,7 +36,7 @@ from latlab.measure.kvm_clock import planned_with_kvm_clock
 from latlab.measure.probe_specs import ping_spec, pings, pong_spec, timer_spec, timers, verb_of
 from latlab.measure.room import check_room
 from latlab.measure.specs import Bed, listen_spec, listeners, talk_spec, talkers
-from latlab.measure.trace_specs import entry_spec, trace_spec
+from latlab.measure.trace_specs import entry_spec, trace_spec, waking_spec
 from latlab.scenario import Cell, Loaded, Run, cells, runs
 
 RUN_FORMAT = "latlab.run/1"
@@ -215,6 +215,11 @@ def _planned(cell: Cell) -> PlannedCell:
         timer = timer_spec(scenario, name, ANY_RUN, f"timer-{name}")
         argv = (places.agent(host), "timer")
         agents.append(Command(host, argv, f"waits for {name}", timer, started=True, seconds=seconds))
+    for name in scenario.traced_timers:
+        (host,) = scenario.probe_hosts(name)
+        spec = waking_spec(["TID"], ANY_RUN, f"waking-{name}")
+        argv, what = (places.agent(host), "trace"), f"traces {name}, whose thread is `tid` of its `ready`"
+        agents.append(Command(host, argv, what, spec, seconds=seconds))
     for leg in needed_legs(scenario, hosts, planned_with_kvm_clock(scenario, site.machine, hosts)):
         if leg.source != "one kernel":
             recording = f"clock-{leg.here}-{leg.there}"

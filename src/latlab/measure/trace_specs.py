@@ -1,4 +1,4 @@
-"""What the agents are told that trace how packets come from the interrupt to who receives them."""
+"""What the agents are told that trace how packets and instants come from the interrupt to who waits for them."""
 
 from __future__ import annotations
 
@@ -33,8 +33,13 @@ ENTRIES: Final = (
 """What it takes to tell on a VM host how an interrupt came into a guest (analysis/entry.py), and what it came to
 (analysis/guest_state.py)."""
 
+TIMER_INTERRUPTS: Final = ("irq_vectors:local_timer_entry", "irq_vectors:local_timer_exit")
+"""x86's own timer; that of other machines is an interrupt as any other."""
+
 NET_RX: Final = 3
 """The softirq that receives (include/linux/interrupt.h)."""
+HRTIMER: Final = 8
+"""The one of timers, of threads that are not real-time on PREEMPT_RT."""
 
 
 def trace_spec(scenario: Scenario, host: str, threads: Sequence[int | str], run_id: str, recording: Path | str) -> Spec:
@@ -47,6 +52,19 @@ def trace_spec(scenario: Scenario, host: str, threads: Sequence[int | str], run_
         "events": list(EVENTS if whole else THREADS),
         "threads": list(threads),
         **({"softirqs": [NET_RX]} if whole else {}),
+    }
+
+
+def waking_spec(threads: Sequence[int | str], run_id: str, recording: Path | str) -> Spec:
+    """The spec of `latlab-agent trace` beside a timer; threads: the one that waits for it."""
+    return {
+        "run_id": run_id,
+        "recording": str(recording),
+        "realtime": {"lock_memory": False},
+        "events": [*EVENTS, *TIMER_INTERRUPTS],
+        "threads": list(threads),
+        "softirqs": [HRTIMER],
+        "absent": "skip",
     }
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, Final
 
-from latlab.analysis.interrupt_way import ENTRY_WAY, GUEST_WAY, interval_name
+from latlab.analysis.interrupt_way import ENTRY_WAY, GUEST_TIMER_WAY, GUEST_WAY, interval_name
 from latlab.analysis.metrics import METRICS_BY_NAME
 from latlab.analysis.reception import RECEPTION
 from latlab.analysis.way import HARDWARE_WAY, NIC, ROUND_TRIP_WAY, WAKEUP_WAY
@@ -40,6 +40,7 @@ _COLOURS: Final = {
     # And before that on the VM host of a guest.
     "accepted": 6, "injected": 1, "entered": 2,
 }  # fmt: skip
+_WAYS: Final[tuple[tuple[str, ...], ...]] = (HARDWARE_WAY, WAKEUP_WAY, GUEST_TIMER_WAY, GUEST_WAY)
 _RECEPTION_TITLE: Final = "from the interrupt to the application"
 _RECEIVING_NIC: Final = ("rx_hard", "rx_soft")
 _RECEIVING_NIC_COLOUR: Final = 6
@@ -62,6 +63,8 @@ class Interval:
         """Where a timestamp between is missing, that of what came last."""
         if self.to == "irq" and self.from_ in ENTRY_WAY:
             return _GUESTS_ENTRY_COLOUR
+        if (self.from_, self.to) == ("run", "wake"):
+            return _COLOURS["rx_user"]
         return _RECEIVING_NIC_COLOUR if (self.from_, self.to) == _RECEIVING_NIC else _COLOURS[self.to]
 
 
@@ -170,19 +173,22 @@ def chain_view(stream: str, metric: str, found: Sequence[tuple[str, Mapping[str,
         title=_RECEPTION_TITLE if metric == RECEPTION else METRICS_BY_NAME[metric].title,
         start=" or ".join("the planned wake-up" if name == "wake_due" else name for name in starts),
         cells=cells,
-        intervals=tuple(sorted({one.interval for one in segments}, key=_place)),
+        intervals=_in_order({one.interval for one in segments}),
         scales=_scales([bar for cell in cells for bar in cell.bars]),
     )
 
 
-def _place(interval: Interval) -> tuple[int, int]:
-    if interval.to.startswith("answer"):
-        # Behind all of the question's own.
-        return len(HARDWARE_WAY) + ROUND_TRIP_WAY.index(interval.to), ROUND_TRIP_WAY.index(interval.from_)
-    ends = {interval.from_, interval.to}
-    ways: tuple[tuple[str, ...], ...] = (HARDWARE_WAY, WAKEUP_WAY, GUEST_WAY)
-    way = next(one for one in ways if ends.issubset(one))
-    return way.index(interval.to), way.index(interval.from_)
+def _in_order(intervals: Collection[Interval]) -> tuple[Interval, ...]:
+    """The intervals as they are passed; an answer's behind all of its question's own."""
+    answers = [one for one in intervals if one.to.startswith("answer")]
+    own = [one for one in intervals if one not in answers]
+    ends = {end for one in own for end in (one.from_, one.to)}
+    way = next(one for one in _WAYS if ends.issubset(one))
+    return (*_along(way, own), *_along(ROUND_TRIP_WAY, answers))
+
+
+def _along(way: tuple[str, ...], intervals: Collection[Interval]) -> list[Interval]:
+    return sorted(intervals, key=lambda one: (way.index(one.to), way.index(one.from_)))
 
 
 def _bars(document: Mapping[str, Any]) -> tuple[Bar, ...]:

@@ -1,4 +1,4 @@
-"""Listeners that were traced: how packets woke them, what the interrupts came to, and the intervals on the way."""
+"""Listeners and timers that were traced: what woke them, what the interrupts came to, and the intervals on the way."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab.analysis.reception import Instants, VmHost, reception_documents
+from latlab.analysis.reception import Instants, VmHost, reception_documents, timer_documents
 from latlab.data.clock_offset import offset_between
 from latlab.data.run_folder import CellFolder
-from latlab.data.traces import TracedReceiver, read_traces
+from latlab.data.traces import Traced, read_timer_traces, read_traces
 from latlab.report import rows
 from latlab.report.places import cell_title
 from latlab.report.text import microseconds
 
-TITLE: Final = "How packets woke their listener, warm-up left out"
+TITLE: Final = "How packets and timers woke their thread, warm-up left out"
 HEADINGS: Final = (
-    *("cell", "repeat", "stream", "packets", "woke it", "it was awake", "not told", "the interrupts came to"),
+    *("cell", "repeat", "stream", "n", "woke it", "it was awake", "not told", "the interrupts came to"),
     *("softirq asked for by", "way into the guest", "events", "lost"),
 )
-INTERVAL_TITLE: Final = "From the interrupt to the listener's thread, µs, warm-up left out"
+INTERVAL_TITLE: Final = "From the interrupt to the thread, µs, warm-up left out"
 INTERVAL_HEADINGS: Final = (
     *("cell", "repeat", "stream", "interval", "from", "to", "n", "min", "avg", "p50", "p99", "max"),
 )
@@ -47,24 +47,30 @@ class TraceTable:
 
 
 def with_traces(document: Mapping[str, Any], folder: CellFolder, cell: Mapping[str, Any]) -> dict[str, Any]:
-    """The cell's part of the result document, in which each stream whose listener was traced has `trace`.
+    """The cell's part of the result document, with `trace` of each stream or timer whose thread was traced.
 
     LabError: a recording is not of this run.
     """
     streams = dict(document["streams"])
     names = {stream["stream"]: stream["name"] for stream in cell["streams"]}
-    for traced in read_traces(folder, cell):
+    for traced, found in _told(folder, cell):
         done = traced.done or {}
         said = {"host": traced.host, "events": done.get("events"), "lost": done.get("lost")}
-        vm_host = _vm_host(traced, cell)
-        found = reception_documents(traced.received, traced.trace, traced.tasks, traced.thread, vm_host)
         for number, one in found.items():
             if (name := names.get(number)) in streams:
                 streams[name] = {**streams[name], "trace": {**said, **one}}
     return {**document, "streams": streams}
 
 
-def _vm_host(traced: TracedReceiver, cell: Mapping[str, Any]) -> VmHost | None:
+def _told(folder: CellFolder, cell: Mapping[str, Any]) -> Iterator[tuple[Traced, dict[int, dict[str, Any]]]]:
+    """What was traced, with the documents of its streams or its timer."""
+    for one in read_traces(folder, cell):
+        yield one, reception_documents(one.received, one.trace, one.tasks, one.thread, _vm_host(one, cell))
+    for timer in read_timer_traces(folder, cell):
+        yield timer, timer_documents(timer.instants, timer.trace, timer.tasks, timer.thread, _vm_host(timer, cell))
+
+
+def _vm_host(traced: Traced, cell: Mapping[str, Any]) -> VmHost | None:
     """What the VM host of a traced guest told, with how its clock is related to the guest's."""
     name, entries = traced.vm_host, traced.entries
     if name is None or entries is None:

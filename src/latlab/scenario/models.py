@@ -186,10 +186,17 @@ class Scenario(Part):
         return [host for host in self.receivers if self.tuning_of(host).listener.trace]
 
     @property
+    def traced_timers(self) -> list[str]:
+        """The timers of which it is traced how their threads are woken, in the scenario's order."""
+        timers = ((name, probe) for name, probe in self.probes.items() if isinstance(probe, TimerProbe))
+        return [name for name, probe in timers if probe.trace == "threads"]
+
+    @property
     def entered(self) -> list[str]:
         """The traced guests of our own, into which interrupts come from a VM host that can be traced as well."""
-        whole = (name for name in self.traced if self.tuning_of(name).listener.trace is True)
-        return [name for name in whole if name in self.guests and self.guests[name].domain is None]
+        whole = [name for name in self.traced if self.tuning_of(name).listener.trace is True]
+        whole += [self.probe_hosts(name)[0] for name in self.traced_timers]
+        return [name for name in dict.fromkeys(whole) if name in self.guests and self.guests[name].domain is None]
 
     @property
     def sent_loads(self) -> Mapping[str, LoadBetween]:

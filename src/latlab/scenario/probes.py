@@ -43,8 +43,8 @@ def _whole_rate(period: int) -> int:
 
 
 def _traced(value: object) -> object:
-    if not isinstance(value, bool) and value != "auto":
-        raise wrong(f"{shown(value)} is not known here", "true, false or auto")
+    if not isinstance(value, bool) and value not in ("auto", "threads"):
+        raise wrong(f"{shown(value)} is not known here", "true, false, auto or threads")
     return value
 
 
@@ -234,10 +234,12 @@ class TimerProbe(OnOne):
         default=10 * SECOND_NS, description="figures are told live for each stretch of this length"
     )
     trace: Annotated[
-        bool | Literal["auto"],
-        BeforeValidator(_traced, json_schema_input_type=bool | Literal["auto"]),
+        bool | Literal["auto", "threads"],
+        BeforeValidator(_traced, json_schema_input_type=bool | Literal["auto", "threads"]),
     ] = Field(
-        default="auto", description="the instant of the timer's interrupt is taken too; auto: where the kernel tells it"
+        default="auto",
+        description="the instant of the timer's interrupt is taken too; auto: where the kernel tells it; threads: and "
+        "how its thread is woken and comes to run, and what was interrupted",
     )
 
 

@@ -271,6 +271,7 @@ RULES: tuple[Rule, ...] = (
     ptp.ptp_passes_the_shapers,
     each("tuning", tuning.spinning_is_confined),
     each("tuning", tuning.polling_has_a_time),
+    each("tuning", tuning.traced_listener_receives),
     each("tuning", tuning.tuned_guests_are_here),
     each("tuning", tuning.guests_have_no_guests),
     each("tuning", tuning.machines_have_the_cpus),

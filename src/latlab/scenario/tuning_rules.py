@@ -8,6 +8,7 @@ from typing import Any
 from latlab.scenario.findings import Finding, Path, unknown
 from latlab.scenario.hosts import BoardHost
 from latlab.scenario.parts import Cpus, End, UnknownError
+from latlab.scenario.probes import PingProbe, TimerProbe
 from latlab.scenario.sketch import Sketch, where_known
 from latlab.scenario.tuning import Tuning
 from latlab.scenario.units import format_duration
@@ -26,6 +27,26 @@ def polling_has_a_time(_: Sketch, path: Path, tuning: Tuning) -> Iterator[Findin
     if tuning.listener.mode == "busy-poll" and tuning.listener.busy_poll is None:
         what = "mode busy-poll without a time"
         yield Finding((*path, "listener", "busy_poll"), what, "a duration such as 50us")
+
+
+def traced_listener_receives(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
+    """Where a listener is traced something of latlab's receives, in some cell at least."""
+    if not any(_given(tuning, "listener", "trace")) or not {"streams", "probes"} <= sketch.names.keys():
+        return
+    known = [*sketch.streams, *sketch.probes]
+    if len(known) < len((*sketch.names["streams"], *sketch.names["probes"])):
+        return
+    host = path[1]
+    receivers = dict(where_known(sketch.streams, lambda _, stream: stream.listener))
+    pings = {name: probe for name, probe in sketch.probes.items() if isinstance(probe, PingProbe)}
+    receivers |= dict(where_known(pings, lambda _, ping: ping.to))
+    if len(receivers) < len(sketch.streams) + len(pings) or host in receivers.values():
+        return
+    timers = {name: probe for name, probe in sketch.probes.items() if isinstance(probe, TimerProbe)}
+    here = [name for name, on in where_known(timers, lambda _, timer: timer.on) if on == host]
+    what = f"nothing of latlab's own receives on {host}: there is nothing to trace"
+    remedy = "false, or a stream or a ping to it"
+    yield Finding((*path, "listener", "trace"), what, f"probes.{here[0]}.trace: threads" if here else remedy)
 
 
 def tuned_guests_are_here(sketch: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
