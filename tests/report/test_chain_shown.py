@@ -228,7 +228,7 @@ def test_on_the_page_s_whole_scale_intervals_lie_beside_each_other(software: Cha
 def test_labels_and_note_say_that_bars_are_means_and_of_which_packets(software: ChainView) -> None:
     assert software.note == (
         "typical: mean of p40 to p60; mean p99–p99.9: from p99 on, below p99.9; "
-        "mean ≥ p99.9: of all from p99.9 on; worst: one packet"
+        "mean ≥ p99.9: of all from p99.9 on; worst: one alone"
     )
     assert chain_drawing(software).note == software.note
     assert f"- {software.note}" in list(chain_table.markdown(software))

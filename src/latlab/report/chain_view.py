@@ -22,7 +22,7 @@ _TOLD: Final = {
     GROUPS["p99"]: f"{GROUPS['p99']}: from p99 on, below p99.9",
     ALL_ABOVE_P99: f"{ALL_ABOVE_P99}: of all from p99 on",
     GROUPS["p99_9"]: f"{GROUPS['p99_9']}: of all from p99.9 on",
-    WORST: f"{WORST}: one packet",
+    WORST: f"{WORST}: one alone",
 }
 
 _CLOSER: Final = 4
@@ -228,15 +228,15 @@ def _grew(document: Mapping[str, Any]) -> str:
     )
     most = max(worst["grew"], key=lambda one: float(one["share"]))
     return (
-        f"of the worst {worst['late']} {_things(document)} {counts}; "
+        f"of the worst {worst['late']} {thing(document)}s {counts}; "
         f"{_name(most)} has {percent(most['share'])} of their lateness"
     )
 
 
-def _things(document: Mapping[str, Any]) -> str:
-    """What its values are of: only a timer has an interrupt."""
-    stops = document["stops"]
-    return "instants" if "irq" in stops and stops[-1] in WAKEUP_WAY else "packets"
+def thing(chain: Mapping[str, Any]) -> str:
+    """What each of a chain's values is of, "packet" or "instant": only a timer has an interrupt and ends at its wake."""
+    stops = chain["stops"]
+    return "instant" if "irq" in stops and stops[-1] in WAKEUP_WAY else "packet"
 
 
 def _name(ends: Mapping[str, Any]) -> str:
@@ -253,7 +253,7 @@ def _remarks(document: Mapping[str, Any]) -> tuple[str, ...]:
     lines = []
     if document["split"] < document["packets"]:
         lacking = document["packets"] - document["split"]
-        lines.append(f"{lacking} of {document['packets']} {_things(document)} have other timestamps and are in no mean")
+        lines.append(f"{lacking} of {document['packets']} {thing(document)}s have other timestamps and are in no mean")
     for ends, clocks, count in zip(
         pairwise(document["stops"]), document["clocks"], document["below_zero"], strict=True
     ):
@@ -266,7 +266,7 @@ def _remarks(document: Mapping[str, Any]) -> tuple[str, ...]:
                 else ""
             )
             many = f"all {count}" if count == document["split"] else f"{count} of {document['split']}"
-            lines.append(f"{interval_name(*ends)} is below zero in {many} {_things(document)}{why}")
+            lines.append(f"{interval_name(*ends)} is below zero in {many} {thing(document)}s{why}")
     return tuple(lines)
 
 

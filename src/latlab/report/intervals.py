@@ -21,7 +21,7 @@ _SINGLY: Final = 3
 NAMES: Final = 3
 """The leading columns, which say whose figures they are."""
 TITLE: Final = (
-    "95 % intervals, µs, for packets that depend on each other; in brackets how many packets like these it would take "
+    "95 % intervals, µs, for values that depend on each other; in brackets how many values like these it would take "
     "where n does not support one"
 )
 
@@ -33,8 +33,8 @@ LOST: Final = "lost"
 NO_CLOCKS: Final = "no packet is in the figures: nothing bounds the clocks"
 NONE_LEFT: Final = "no packet is in the figures: nothing arrived"
 MEANINGS: Final[Mapping[str, str]] = {
-    "": "too few packets that do not depend on each other",
-    SHORT: "packets depend on each other over so much of the run that it is too short to tell, and how long it would "
+    "": "too few values that do not depend on each other",
+    SHORT: "values depend on each other over so much of the run that it is too short to tell, and how long it would "
     "have to be, too",
     LARGE: HEAVY,
     UNBOUNDED: NO_CLOCKS,
@@ -47,7 +47,7 @@ MEANINGS: Final[Mapping[str, str]] = {
 class Intervals:
     """One metric's: a row a cell, repeat and stream, as many texts as there are HEADINGS; what is said of tails.
 
-    An interval is "low … high" in µs; where n does not support one, "(n)" says how many packets would, and where nobody
+    An interval is "low … high" in µs; where n does not support one, "(n)" says how many values would, and where nobody
     can tell, a word of MEANINGS why. supports: the same in words, of FEW rows at most.
     """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import polars as pl
@@ -63,7 +63,17 @@ def notes(blocks: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[str, ...]:
     for _, block in blocks:
         if probe := block.get("probe"):
             found.setdefault(probe["name"], {})[probe["told"]] = None
-    return tuple(f"{name}: {' · or '.join(told)}" for name, told in found.items())
+    return tuple(f"{name}: {_together(list(told))}" for name, told in found.items())
+
+
+def _together(variants: Sequence[str]) -> str:
+    """What is said of one probe in several cells: what all say once, and then where they differ."""
+    parts = [told.split("; ") for told in variants]
+    shared = [part for part in parts[0] if all(part in others for others in parts)]
+    own = ["; ".join(part for part in of if part not in shared) for of in parts]
+    differing = " · or ".join(filter(None, own))
+    where = "in some cells: " if differing and "" in own else ""
+    return "; ".join(filter(None, (*shared, where + differing)))
 
 
 def _block(cell: Mapping[str, Any], stream: Mapping[str, Any], packets: pl.DataFrame | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from latlab.analysis.interrupt_way import interval_name
 from latlab.analysis.reception import RECEPTION
 from latlab.analysis.worst import CHAINS_SHOWN
 from latlab.report import rows
-from latlab.report.chain_view import GROUPS, percent
+from latlab.report.chain_view import GROUPS, percent, thing
 from latlab.report.chains import chain_of, has_parts
 from latlab.report.places import cell_name
 from latlab.report.testbed import label_text
@@ -111,11 +111,12 @@ def _grown(one: Mapping[str, Any] | None, chain: Chain) -> tuple[str, str]:
 def _note(chain: Chain, last: Mapping[str, Any]) -> str:
     """What the columns are of: "typical: mean of 1789 packets from p40 to p60; worst: packet 39439; …"."""
     usual = _typical(chain)
-    found = [f"{GROUPS['typical']}: mean of {usual['split']} packets from p40 to p60"] if usual else []
+    of = thing(chain)
+    found = [f"{GROUPS['typical']}: mean of {usual['split']} {of}s from p40 to p60"] if usual else []
     whom = f", whose interrupt came to {whom_text(last['interrupted'])}" if last.get("interrupted") else ""
-    found.append(f"worst: packet {last['sequence']}{whom}")
+    found.append(f"worst: {of} {last['sequence']}{whom}")
     late = chain["worst"]["late"]
     found += [
-        f"grew most in: of the worst {late} packets, against the typical one; {_NONE}: no packet took longer there"
+        f"grew most in: of the worst {late} {of}s, against the typical one; {_NONE}: no {of} took longer there"
     ] * bool(late)
     return "; ".join(found)

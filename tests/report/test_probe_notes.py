@@ -1,0 +1,34 @@
+"""What has to be known to read a probe's figures stands once beside them, however many cells it is of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from latlab.report.probes import notes
+
+CLOSED = "udp; each answer starts the next question"
+
+
+def of(*told: str) -> list[tuple[str, dict[str, Any]]]:
+    """A cell each in which this is told of the probe."""
+    return [("rr", {"probe": {"name": "rr", "told": one}}) for one in told]
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ((CLOSED,), CLOSED),
+        ((CLOSED, CLOSED), CLOSED),
+        ((CLOSED, f"{CLOSED}; in 2 frames"), f"{CLOSED}; in some cells: in 2 frames"),
+        ((f"{CLOSED}; in 3 frames", f"{CLOSED}; in 2 frames"), f"{CLOSED}; in 3 frames · or in 2 frames"),
+        (("udp", "tcp"), "udp · or tcp"),
+        (
+            (CLOSED, f"{CLOSED}; in 2 frames", f"{CLOSED}; in 3 frames"),
+            f"{CLOSED}; in some cells: in 2 frames · or in 3 frames",
+        ),
+    ],
+)
+def test_what_all_cells_say_is_said_once(told: tuple[str, ...], said: str) -> None:
+    assert notes(of(*told)) == (f"rr: {said}",)
