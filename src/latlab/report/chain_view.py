@@ -234,7 +234,7 @@ def _grew(document: Mapping[str, Any]) -> str:
 
 
 def thing(chain: Mapping[str, Any]) -> str:
-    """What each of a chain's values is of, "packet" or "instant": only a timer has an interrupt and ends at its wake."""
+    """What a chain's values are of, "packet" or "instant": a timer's alone have an interrupt and end at its wake."""
     stops = chain["stops"]
     return "instant" if "irq" in stops and stops[-1] in WAKEUP_WAY else "packet"
 

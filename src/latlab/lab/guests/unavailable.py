@@ -40,7 +40,11 @@ def summed_up(reasons: list[LabError]) -> LabError:
     """One error that tells all of them."""
     if len(reasons) == 1:
         return reasons[0]
-    return LabError("; ".join(str(reason) for reason in reasons), where="", remedy="")
+    what, where, remedy = (
+        dict.fromkeys(filter(None, (getattr(reason, part) for reason in reasons)))
+        for part in ("what", "where", "remedy")
+    )
+    return LabError("; ".join(what), where=", ".join(where), remedy="; ".join(remedy))
 
 
 def _bridges(scenario: Scenario, site: Site) -> Iterator[LabError]:
