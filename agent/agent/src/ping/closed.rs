@@ -56,9 +56,12 @@ pub fn run<I: Inlet>(
     let mut cue = Cue { launch_tai_ns, wake_due_tai_ns, wake_tai_ns };
     let mut answered = 0;
     for sequence in 0..=LAST {
-        outlet.send(sequence, cue, going);
+        let sent = outlet.send(sequence, cue, going);
         let give_up_tai_ns = cue.launch_tai_ns.saturating_add(pace.timeout_ns);
-        let over_tai_ns = match answer(inlet, intake, wait, sequence, give_up_tai_ns, going)? {
+        // Recorded once it is over: until then its answer may be there.
+        let over = answer(inlet, intake, wait, sequence, give_up_tai_ns, going);
+        outlet.note(sent);
+        let over_tai_ns = match over? {
             Over::Answered(at) => {
                 answered += 1;
                 at

@@ -1,6 +1,6 @@
 //! The thread that answers: each question's arrival is its answer's launch.
 //!
-//! It answers before it does anything else, in the thread that received. Nothing in [`answer`] allocates, locks, formats or
+//! It answers before it does anything else, recording included, in the thread that received. Nothing in [`answer`] allocates, locks, formats or
 //! prints.
 
 use crate::receiving::inlet::{Datagrams, Inlet};
@@ -65,9 +65,11 @@ fn answer<I: Inlet>(
     while going() {
         let Some(packet) = inlet.receive(wait)? else { continue };
         let rx_user_tai_ns = tai_ns();
-        let Some(question) = intake.take_in(0, &packet, rx_user_tai_ns) else { continue };
+        let Some((question, row)) = intake.admit(0, &packet, rx_user_tai_ns) else { continue };
         outlet.lane.turn_to(inlet.from());
-        outlet.send(question.sequence, Cue::at(rx_user_tai_ns), going);
+        let sent = outlet.send(question.sequence, Cue::at(rx_user_tai_ns), going);
+        intake.note(row);
+        outlet.note(sent);
     }
     Ok(())
 }

@@ -82,6 +82,14 @@ impl Intake {
     /// if it was recorded.
     #[inline]
     pub fn take_in(&mut self, port: usize, packet: &Packet<'_>, rx_user_tai_ns: i64) -> Option<Probe> {
+        let (probe, row) = self.admit(port, packet, rx_user_tai_ns)?;
+        self.note(row);
+        Some(probe)
+    }
+
+    /// As [`Self::take_in`], but for its row, which [`Self::note`] is to be given: what a packet calls for comes first.
+    #[inline]
+    pub fn admit(&mut self, port: usize, packet: &Packet<'_>, rx_user_tai_ns: i64) -> Option<(Probe, Received)> {
         let header = self.headers[port];
         let probe = match packet.bytes.get(header..).map_or(Err(Refusal::Truncated), Probe::read) {
             Ok(probe) => probe,
@@ -105,21 +113,27 @@ impl Intake {
         }
         stream.totals.received += 1;
         self.received[position].store(stream.totals.received, Ordering::Relaxed);
-        self.tap.push(Received {
-            stream: probe.stream,
-            sequence: probe.sequence,
-            launch_tai_ns: probe.launch_tai_ns,
-            rx_hard_phc_ns: packet.hardware_ns,
-            rx_soft_real_ns: packet.software_ns,
-            rx_user_tai_ns,
-        });
         if stream.sequences.complete() {
             self.open_streams -= 1;
             if self.open_streams == 0 {
                 self.complete.store(true, Ordering::Release);
             }
         }
-        Some(probe)
+        let row = Received {
+            stream: probe.stream,
+            sequence: probe.sequence,
+            launch_tai_ns: probe.launch_tai_ns,
+            rx_hard_phc_ns: packet.hardware_ns,
+            rx_soft_real_ns: packet.software_ns,
+            rx_user_tai_ns,
+        };
+        Some((probe, row))
+    }
+
+    /// Records a packet that was admitted.
+    #[inline]
+    pub fn note(&mut self, row: Received) {
+        self.tap.push(row);
     }
 
     /// Packets that have arrived, each once.
@@ -149,7 +163,7 @@ impl Intake {
 }
 
 /// None, and one more of these.
-fn count(counter: &mut u64) -> Option<Probe> {
+fn count<T>(counter: &mut u64) -> Option<T> {
     *counter += 1;
     None
 }

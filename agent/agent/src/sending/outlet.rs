@@ -50,9 +50,11 @@ impl Outlet {
         self.tap.crowded()
     }
 
-    /// Sends packet `sequence` now, and notes what came of it. `going`: whether room in a connection is to be waited for.
+    /// Sends packet `sequence` now. Returns what came of it, which [`Self::note`] is to be given once there is time: whoever waits
+    /// for the packet does not wait for that. `going`: whether room in a connection is to be waited for.
     #[inline]
-    pub fn send(&mut self, sequence: u64, cue: Cue, going: impl Fn() -> bool) {
+    #[must_use]
+    pub fn send(&mut self, sequence: u64, cue: Cue, going: impl Fn() -> bool) -> Sent {
         self.lane.write(0, self.run_id, sequence, cue.launch_tai_ns);
         let mut submit_tai_ns = tai_ns();
         let mut sent = self.lane.send(0, 1, &going);
@@ -62,7 +64,7 @@ impl Outlet {
         }
         let error = sent.map_or_else(|error| error.errno, |_| 0);
         let Cue { launch_tai_ns, wake_due_tai_ns, wake_tai_ns } = cue;
-        self.tap.push(Sent {
+        Sent {
             stream: self.lane.stream,
             sequence,
             launch_tai_ns,
@@ -71,9 +73,15 @@ impl Outlet {
             submit_tai_ns,
             error,
             late: Late::No,
-        });
+        }
+    }
+
+    /// Records and counts what came of a packet.
+    #[inline]
+    pub fn note(&mut self, sent: Sent) {
         let counters = &self.counters[0];
-        let counter = if error == 0 { &counters.packets } else { &counters.errors };
+        let counter = if sent.error == 0 { &counters.packets } else { &counters.errors };
         counter.fetch_add(1, Ordering::Relaxed);
+        self.tap.push(sent);
     }
 }
