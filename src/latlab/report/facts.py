@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+ABSENT: Final = "absent"
 
 
 @dataclass(frozen=True)
@@ -44,23 +46,25 @@ def compare_facts(cells: Sequence[tuple[str, Mapping[str, Any], Mapping[str, Any
     return tuple(_host(host, cells) for host in hosts)
 
 
-def flatten(facts: object, prefix: str = "") -> dict[str, str]:
+def flatten(facts: object) -> dict[str, str]:
     """{dotted path: value as text} of nested facts; a list of plain values is one fact, joined by commas."""
+    found: dict[str, str] = {}
+    _flatten(facts, "", found)
+    return found
+
+
+def _flatten(facts: object, path: str, found: dict[str, str]) -> None:
+    """Puts what is below the path into found. There are ten thousands: none is copied on the way up."""
     if isinstance(facts, Mapping):
-        return {
-            path: text
-            for key, value in facts.items()
-            for path, text in flatten(value, f"{prefix}.{key}" if prefix else str(key)).items()
-        }
-    if isinstance(facts, (list, tuple)):
-        if any(isinstance(item, (Mapping, list, tuple)) for item in facts):
-            return {
-                path: text
-                for number, item in enumerate(facts)
-                for path, text in flatten(item, f"{prefix}.{number}").items()
-            }
-        return {prefix: ", ".join(_text(item) for item in facts) or "none"}
-    return {prefix: _text(facts)}
+        for key, value in facts.items():
+            _flatten(value, f"{path}.{key}" if path else str(key), found)
+    elif not isinstance(facts, (list, tuple)):
+        found[path] = _text(facts)
+    elif any(isinstance(item, (Mapping, list, tuple)) for item in facts):
+        for number, item in enumerate(facts):
+            _flatten(item, f"{path}.{number}", found)
+    else:
+        found[path] = ", ".join(_text(item) for item in facts) or "none"
 
 
 def _host(host: str, cells: Sequence[tuple[str, Mapping[str, Any], Mapping[str, Any]]]) -> HostFacts:
@@ -72,14 +76,12 @@ def _host(host: str, cells: Sequence[tuple[str, Mapping[str, Any], Mapping[str, 
     paths = dict.fromkeys(path for _, before, after in seen for path in (*before, *after))
     same, varied = [], []
     for path in paths:
-        changes = tuple(
-            Change(name, before.get(path, "absent"), after.get(path, "absent")) for name, before, after in seen
-        )
-        values = {value for change in changes for value in (change.before, change.after)}
-        if len(values) == 1:
-            same.append((path, values.pop()))
+        told = {facts.get(path, ABSENT) for _, before, after in seen for facts in (before, after)}
+        if len(told) == 1:
+            same.append((path, told.pop()))
         else:
-            varied.append((path, changes))
+            changes = (Change(name, old.get(path, ABSENT), new.get(path, ABSENT)) for name, old, new in seen)
+            varied.append((path, tuple(changes)))
     return HostFacts(host, tuple(same), tuple(varied))
 
 

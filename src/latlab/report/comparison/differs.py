@@ -134,7 +134,7 @@ def _written(key: str, value: Any) -> str:
             return format_size(value)
     if isinstance(value, Mapping):
         return ", ".join(f"{part} {text}" for part, text in flatten(value).items())
-    return flatten(value, key)[key]
+    return flatten({key: value})[key]
 
 
 def _steady(group: Group) -> dict[str, str]:
