@@ -114,6 +114,6 @@ BROKEN: list[Case] = [
         "suspect",
         replace(GOOD, facts_before={"sensor": facts(), "ecu": facts(isolated=(2, 3))}),
         "listen on ecu",
-        "CPUs 1 not isolated",
+        "CPU 1 not isolated",
     ),
 ]

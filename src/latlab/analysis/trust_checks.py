@@ -13,7 +13,7 @@ from latlab.analysis.counts import REFUSED, counted, nothing_arrived
 from latlab.analysis.evidence import Broken, Evidence
 from latlab.analysis.metrics import METRICS
 from latlab.analysis.packetless import is_no_packets
-from latlab.analysis.trust_readings import RECEIVING, agent_name, counters, fact, metrics, said_sent, totals
+from latlab.analysis.trust_readings import RECEIVING, agent_name, counters, fact, listed, metrics, said_sent, totals
 from latlab.analysis.words import duration, percent
 from latlab.analysis.worst import EXPLAINED
 
@@ -299,7 +299,7 @@ def agents_cpus_are_isolated(evidence: Evidence) -> Iterator[Broken]:
         if isolated is None or cpus is None:
             continue
         if shared := sorted(set(cpus) - set(isolated)):
-            yield Broken(agent_name(agent), "isolated CPUs only", f"CPUs {', '.join(map(str, shared))} not isolated")
+            yield Broken(agent_name(agent), "isolated CPUs only", f"{listed(shared)} not isolated")
 
 
 def _xdp_bridges(evidence: Evidence) -> list[Mapping[str, Any]]:

@@ -42,6 +42,9 @@ _NARROW = (rows.MOMENTS + rows.COUNTS, rows.PERCENTILES)
 _WORST_LINES = 8
 """How many lines about slowest packets one metric may have: with more, each stream has one."""
 
+_INTERVAL_ROWS = 36
+"""A table of intervals with more rows is not shown: the summary before it has the figures."""
+
 _DIFFERENCES = 8
 """How many differences between cells one metric may tell of."""
 
@@ -122,6 +125,9 @@ def _intervals(result: Mapping[str, Any], metric: str) -> list[RenderableType]:
     headings, shown = found.filled()
     if len(headings) == intervals.NAMES + 1:
         return [Text(f"{metric}: {line}") for line in found.notes()]
+    if len(shown) > _INTERVAL_ROWS:
+        where_else = "in the report, and in latlab report --format md"
+        return [Text(f"{metric}: 95 % intervals of {len(shown)} rows stand {where_else}")]
     table = _table()
     for number, heading in enumerate(headings):
         table.add_column(heading, justify="left" if number < intervals.NAMES else "right", overflow="fold")
