@@ -42,7 +42,7 @@ _NARROW = (rows.MOMENTS + rows.COUNTS, rows.PERCENTILES)
 _WORST_LINES = 8
 """How many lines about slowest packets one metric may have: with more, each stream has one."""
 
-_INTERVAL_ROWS = 36
+_INTERVAL_ROWS = 60
 """A table of intervals with more rows is not shown: the summary before it has the figures."""
 
 _DIFFERENCES = 8
