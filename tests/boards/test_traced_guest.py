@@ -11,10 +11,12 @@ from latlab.analysis.guest_state import GUEST_IDLE, GUEST_KERNEL, GUEST_USER, HY
 from latlab.data.recordings import read_recording
 from latlab.data.run_folder import RunFolder
 
-PACKETS = 40
+PACKETS = 48
 AGENTS = {"trace": "vm1", "waking": "late", "entry": "vm1"}
-PERIOD_MS = 100
+PERIOD_MS = 250
 """An emulated machine's guest takes tens of ms for a packet: it is to be asleep when the next one comes."""
+IN_TIME = 8
+"""So many instants are left to a timer that is told seconds late when to start, as on a machine that is busy besides."""
 
 
 def test_the_way_of_an_interrupt_into_a_nested_guest_is_told(place: BoardPlace) -> None:
@@ -72,8 +74,9 @@ def assert_packets_are_followed(told: dict[str, Any]) -> None:
 
 def assert_instants_are_followed(told: dict[str, Any]) -> None:
     """From KVM's timer on, which nobody asks for."""
-    assert PACKETS / 2 < told["told"] <= told["n"] <= PACKETS
-    assert told["entry"]["told"] > PACKETS / 2
+    assert IN_TIME <= told["n"] <= PACKETS
+    assert told["told"] > told["n"] / 2
+    assert told["entry"]["told"] > told["n"] / 2
     stops = told["chain"]["stops"]
     assert [stop for stop in ("wake_due", "accepted", "injected", "entered", "irq") if stop in stops] == stops[:5]
     assert stops[-1] == "wake"
