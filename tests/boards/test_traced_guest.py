@@ -16,7 +16,7 @@ AGENTS = {"trace": "vm1", "waking": "late", "entry": "vm1"}
 PERIOD_MS = 250
 """An emulated machine's guest takes tens of ms for a packet: it is to be asleep when the next one comes."""
 IN_TIME = 8
-"""So many instants are left to a timer that is told seconds late when to start, as on a machine that is busy besides."""
+"""So many instants are left to a timer that is told seconds late when to start, where the machine is busy besides."""
 
 
 def test_the_way_of_an_interrupt_into_a_nested_guest_is_told(place: BoardPlace) -> None:
