@@ -192,4 +192,4 @@ def test_a_tool_that_is_missing_makes_its_cells_unavailable_with_what_provides_i
     assert cell["status"] == "unavailable"
     first = cell["reason"]
     assert "netperf is missing on sensor" in first["what"]
-    assert "non-free" in first["what"]
+    assert "non-free" in first["remedy"]
