@@ -81,7 +81,7 @@ def test_every_format_has_a_file_here() -> None:
 def test_import_then_report_then_list(tmp_path: Path) -> None:
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", "from latlab.cli import main; main()", *words]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
 
     document = json.loads(run("import", "--json", "--name", "bench-a", str(CAPTURED / "isochron.dat")).stdout)
     assert (document["format"], document["cells"][0]["streams"][0]["packets"]) == ("isochron", 40)

@@ -33,7 +33,7 @@ def axe_source() -> str:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as folder:
             command = ["npm", "pack", f"axe-core@{VERSION}", "--pack-destination", folder, "--silent"]
-            subprocess.run(command, check=True, capture_output=True, timeout=300, cwd=folder)
+            subprocess.run(command, check=True, capture_output=True, timeout=600, cwd=folder)
             (archive,) = Path(folder).glob("*.tgz")
             found = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
             assert found == SHA512, f"axe-core {VERSION} is another than it was"

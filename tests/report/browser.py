@@ -55,7 +55,7 @@ def opened(page: Path, fragment: str = "", *flags: str) -> str:
             ],
             capture_output=True,
             text=True,
-            timeout=180,
+            timeout=600,
             check=True,
         )
     return finished.stdout

@@ -21,7 +21,8 @@ _FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe"),
 )
-_PATIENCE_S = 120.0
+_PATIENCE_S = 600.0
+"""A lane that takes what time others leave (tests/lanes.py) may get none for minutes."""
 _READY_AT = """new MutationObserver(() => {
   if (document.body.dataset.interactive === "true") window.interactiveAt ??= performance.now();
   if (document.body.dataset.ready === "true") window.readyAt ??= performance.now();

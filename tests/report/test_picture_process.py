@@ -48,7 +48,7 @@ def test_it_ends_with_its_input_and_with_the_context(new_run: Callable[..., Path
         process = beside._process
         assert process.stdin
         process.stdin.close()
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=600) == 0
     with PictureProcess(folder) as beside:
         process = beside._process
     assert process.poll() is not None
