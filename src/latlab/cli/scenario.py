@@ -17,15 +17,17 @@ def validate(scenario: ScenarioFile, as_json: Json = False) -> None:
 
     Every mistake is told at once, with its line, and whether this machine can run it.
     """
+    from latlab.scenario import cells, load_scenario
+
+    loaded = load_scenario(scenario)
+    # Only now: what is imported for the tables restarts a read that Ctrl-C is to end (polars, by SA_RESTART).
     from latlab.analysis.words import counted
     from latlab.console import runs_of_cells
     from latlab.foreseen import as_line, facts_of_this_machine, foreseen
     from latlab.lab.guests.unavailable import summed_up, unavailable_here
     from latlab.lab.machine import read_machine
     from latlab.lab.preflight import preflight_cells
-    from latlab.scenario import cells, load_scenario
 
-    loaded = load_scenario(scenario)
     found = cells(loaded)
     lacking = preflight_cells(loaded)
     not_here = {cell.slug: summed_up(reasons) for cell in found if (reasons := unavailable_here(cell.scenario))}
