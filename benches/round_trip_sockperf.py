@@ -8,9 +8,9 @@ namespaces, with payloads of the same size; both wait in a blocking receive call
 from just before the send call to the return of the receive call, in ns, of every sample that came back: that latlab
 has recorded each is checked.
 
-Each is run twice a round. latlab: as always, with the kernel's timestamps of every packet, which cost time of their
-own, and without those of transmission, which is nearer to what sockperf does. sockperf: as it is installed, and under
-SCHED_FIFO as latlab is. latlab is compared with either.
+Each is run in several ways a round. latlab: as always, with the kernel's timestamps of every packet, which cost time of
+their own; without those of transmission; and with `timestamps: user`, without any, which is what sockperf does.
+sockperf: as it is installed, and under SCHED_FIFO as latlab is. latlab is compared with either.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from latlab.measure.specs import Bed
 from latlab.scenario import Scenario, parse
 
 PORT = 11112
-OURS = ("latlab", "latlab, no tx stamps")
+OURS = ("latlab", "latlab, no tx stamps", "latlab, user")
 THEIRS = ("sockperf", "sockperf FIFO")
 
 
@@ -52,7 +52,7 @@ class Trips:
     transport: str = "udp"
 
 
-def scenario(trips: Trips) -> Scenario:
+def scenario(trips: Trips, timestamps: str) -> Scenario:
     """One ping from `a` to `b`, in a closed loop."""
     parsed = parse(
         {
@@ -66,6 +66,7 @@ def scenario(trips: Trips) -> Scenario:
                     "to": "b",
                     "size": f"{trips.size}B",
                     "transport": trips.transport,
+                    "timestamps": timestamps,
                 }
             },
             "tuning": {
@@ -80,13 +81,13 @@ def scenario(trips: Trips) -> Scenario:
     return parsed.scenario
 
 
-async def latlab(bed: TestBed, trips: Trips, *, stamps: bool) -> NDArray[np.int64]:
-    """Each round trip in ns. ValueError: one was not recorded."""
-    wanted, run_id, binary = scenario(trips), secrets.token_hex(8), str(find_agent())
+async def latlab(bed: TestBed, trips: Trips, timestamps: str, *, outgoing: bool = True) -> NDArray[np.int64]:
+    """Each round trip in ns; outgoing: those of transmission among the timestamps. ValueError: one was not recorded."""
+    wanted, run_id, binary = scenario(trips, timestamps), secrets.token_hex(8), str(find_agent())
     with tempfile.TemporaryDirectory() as place:
         asks = ping_spec(wanted, "trip", Bed({}), run_id, f"{place}/ping")
         answers = pong_spec(wanted, "trip", Bed({}), run_id, f"{place}/pong")
-        if not stamps:
+        if not outgoing:
             for spec in (asks, answers):
                 spec["side"]["stamps"] |= {"sched": False, "software": False}
         pong = await Agent.start(bed, bed.hosts["b"], binary, "pong", answers)
@@ -146,9 +147,10 @@ async def main() -> None:
     async with two_namespaces(Setting(1_000_000)) as bed:
         found = await side_by_side(
             {
-                OURS[0]: lambda: latlab(bed, trips, stamps=True),
+                OURS[0]: lambda: latlab(bed, trips, "kernel"),
                 THEIRS[0]: lambda: sockperf(bed, trips, fifo=False),
-                OURS[1]: lambda: latlab(bed, trips, stamps=False),
+                OURS[1]: lambda: latlab(bed, trips, "kernel", outgoing=False),
+                OURS[2]: lambda: latlab(bed, trips, "user"),
                 THEIRS[1]: lambda: sockperf(bed, trips, fifo=True),
             },
             given.rounds,

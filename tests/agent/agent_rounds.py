@@ -23,7 +23,7 @@ TABLES = ("sent", "stamps", "received", "clocks")
 NO_STAMPS = {"sched": False, "software": False, "hardware": False, "key": "auto"}
 OF_BOTH = {
     *("run_id", "recording", "realtime", "busy_wait_ns", "ring_records", "stamp_timeout_ns", "stamps", "mode"),
-    *("busy_poll_us", "hardware_stamps", "up", "down", "name", "interface", "size", "priority"),
+    *("busy_poll_us", "hardware_stamps", "software_stamps", "up", "down", "name", "interface", "size", "priority"),
 }
 """The keys of `side` in both specs."""
 Spec = dict[str, Any]
@@ -78,6 +78,7 @@ class Trips:
             "mode": "block",
             "busy_poll_us": None,
             "hardware_stamps": False,
+            "software_stamps": True,
             "up": UP,
             "down": DOWN,
             "name": "rr",

@@ -109,6 +109,23 @@ def test_a_closed_loop_has_a_row_for_each_question_that_was_asked(measure: Measu
     assert "closed loop" in loop["probe"]["told"]
 
 
+def test_a_ping_that_the_kernel_does_not_stamp_is_whole_but_for_the_stages(measure: Measure) -> None:
+    cell, folder, result_folder = measure(probes={"rr": RATE | {"timestamps": "user"}})
+    assert (cell["status"], cell["reason"]) == ("ok", None)
+    counts = cell["streams"]["rr"]["counts"]
+    assert (counts["sent"], counts["answered"]) == (200, 200)
+    for leg in ("rr.up", "rr.down"):
+        packets = rows(folder, leg)
+        stamped = [name for name in packets.columns if name.startswith(("tx_", "rx_")) and packets[name].count()]
+        assert stamped == ["rx_user_tai_ns"]
+        assert "latency" not in cell["streams"][leg]["metrics"]
+    worst = cell["streams"]["rr"]["metrics"]["round_trip"]["worst"]["intervals"]
+    assert [one["to"] for one in worst] == ["wake", "submit", "rx_user", "answer_submit", "answered"]
+    assert sum(one["ns"] for one in worst) == cell["streams"]["rr"]["metrics"]["round_trip"]["max"]
+    assert "without the kernel's timestamps" in cell["streams"]["rr"]["probe"]["told"]
+    assert "timestamps are there" not in {reason["check"] for reason in result_folder.result()["reasons"]}
+
+
 def test_streams_and_probes_are_measured_side_by_side(measure: Measure) -> None:
     streams = {"control": {"talker": "sensor", "listener": "ecu", "period": "10ms", "size": "64B"}}
     cell, folder, _ = measure(streams=streams, probes={"rr": RATE, "back": RATE | {"from": "ecu", "to": "sensor"}})

@@ -48,6 +48,21 @@ def test_ping_and_pong_are_told_the_same_of_what_they_share(scenario: Make) -> N
     assert (asks["realtime"]["fifo"], answers["realtime"]["fifo"]) == (90, 80)
 
 
+def test_the_kernel_is_asked_for_the_timestamps_that_the_scenario_wants_of_it(scenario: Make) -> None:
+    bed = Bed({}, hardware=frozenset({"sensor.eth0", "ecu.eth1"}))
+    asked = {}
+    for way in ({}, {"timestamps": "kernel"}, {"timestamps": "user"}, {"transport": "tcp"}):
+        small = scenario(probes={"rr": PING | way})
+        sides = [spec(small, "rr", bed, "8f3c5e0d12ab34cd", "/r/x")["side"] for spec in (ping_spec, pong_spec)]
+        keys = ("sched", "software", "hardware")
+        found = {
+            (*(side["stamps"][key] for key in keys), side["hardware_stamps"], side["software_stamps"]) for side in sides
+        }
+        asked[tuple(way.values())] = found
+    all_of_them, none = {(True,) * 5}, {(False,) * 5}
+    assert asked == {(): all_of_them, ("kernel",): all_of_them, ("user",): none, ("tcp",): none}
+
+
 def test_a_closed_loop_has_neither_period_nor_count(scenario: Make) -> None:
     loop = {key: value for key, value in PING.items() if key != "period"}
     small = scenario(probes={"loop": loop | {"transport": "tcp"}})

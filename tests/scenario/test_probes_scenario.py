@@ -90,6 +90,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({P: PING | {"transport": "tcp", "vlan": 5}}, f"{P}.vlan: a TCP socket writes no VLAN tag"),
     ({P: PING | {"pcp": 5}}, f"{P}.pcp: a pcp stands in a VLAN tag; expected a vlan beside it"),
     ({P: PING | {"transport": "ethernet", "port": 80}}, f"{P}.port: raw frames have no port"),
+    ({P: PING | {"transport": "tcp", "timestamps": "kernel"}}, f"{P}.timestamps: over TCP the kernel has none"),
+    ({P: PING | {"timestamps": "nobody"}}, f"{P}.timestamps: "),
     ({P: PING | {"transport": "tcp", "ethertype": 0x88B6}}, f"{P}.ethertype: TCP has an EtherType of its own"),
     ({P: PING | {"size": "39B"}}, f"{P}.size: 39B is too small; expected 40B or more"),
     ({P: PING | {"timeout": "0"}}, f"{P}.timeout"),

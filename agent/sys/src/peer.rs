@@ -90,7 +90,7 @@ mod tests {
                 assert_eq!((&asked[..length], from), (&b"where"[..], first.local_address().unwrap()));
                 other.send_to(b"here", from).unwrap();
                 let (mut buffer, mut peer) = (Buffer::default(), Peer::default());
-                let answer = buffer.receive_from(&first, Wait::Block, &mut peer).unwrap().unwrap();
+                let answer = buffer.receive_from(&first, Wait::Block, Some(&mut peer)).unwrap().unwrap();
                 assert_eq!(answer.bytes, b"here");
                 assert_eq!(peer.mac(), None);
                 // And so back once more, to where it came from.

@@ -26,7 +26,7 @@ pub struct Packet<'a> {
 /// Whether a receive call sleeps until there is a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// It does, up to the socket's receive timeout.
+    /// It does, up to the socket's receive timeout if it has one, or until a signal comes.
     Block,
     /// It returns at once.
     Never,
@@ -47,24 +47,25 @@ impl Default for Buffer {
 }
 
 impl Buffer {
-    /// Receives one packet; None if there was none (or not in time).
+    /// Receives one packet; None if there was none (or not in time, or a signal came).
     ///
     /// # Errors
     /// The interface went away, or another error of the socket.
     pub fn receive(&mut self, socket: &Socket, wait: Wait) -> Result<Option<Packet<'_>>, Error> {
-        self.take(socket, wait, None)
+        self.receive_from(socket, wait, None)
     }
 
-    /// As [`Self::receive`], and notes in `from` where it came from.
+    /// As [`Self::receive`], and notes in `from`, if there is one, where it came from.
     ///
     /// # Errors
     /// As of [`Self::receive`].
-    pub fn receive_from(&mut self, socket: &Socket, wait: Wait, from: &mut Peer) -> Result<Option<Packet<'_>>, Error> {
-        self.take(socket, wait, Some(from))
-    }
-
     #[inline]
-    fn take(&mut self, socket: &Socket, wait: Wait, mut from: Option<&mut Peer>) -> Result<Option<Packet<'_>>, Error> {
+    pub fn receive_from(
+        &mut self,
+        socket: &Socket,
+        wait: Wait,
+        mut from: Option<&mut Peer>,
+    ) -> Result<Option<Packet<'_>>, Error> {
         let mut vector = libc::iovec { iov_base: self.bytes.as_mut_ptr().cast(), iov_len: self.bytes.len() };
         // SAFETY: all-zero is a valid msghdr.
         let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -78,12 +79,7 @@ impl Buffer {
         }
         // SAFETY: the header and all it points to are valid for the call.
         let received = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, wait.flags()) };
-        // An error is put into words, which takes memory, only if it is one: a thread that spins gets EAGAIN all the time.
-        let length = match usize::try_from(received) {
-            Ok(length) => length,
-            Err(_) if matches!(crate::errno(), libc::EAGAIN | libc::EINTR) => return Ok(None),
-            Err(_) => return Err(Error::last("recvmsg")),
-        };
+        let Some(length) = received_length(received, "recvmsg")? else { return Ok(None) };
         if let Some(from) = from {
             from.length = header.msg_namelen;
         }
@@ -98,15 +94,53 @@ impl Buffer {
         }
         Ok(Some(Packet { bytes: &self.bytes[..length], software_ns, hardware_ns }))
     }
+
+    /// As [`Self::receive`], without timestamps, and with a call that is quicker by what it costs the kernel to look for them.
+    ///
+    /// # Errors
+    /// As of [`Self::receive`].
+    #[inline]
+    pub fn receive_bare(
+        &mut self,
+        socket: &Socket,
+        wait: Wait,
+        from: Option<&mut Peer>,
+    ) -> Result<Option<Packet<'_>>, Error> {
+        let (bytes, room) = (self.bytes.as_mut_ptr().cast(), self.bytes.len());
+        let received = match from {
+            None => {
+                // SAFETY: `bytes` is valid for writing `room`.
+                unsafe { libc::recv(socket.as_raw_fd(), bytes, room, wait.flags()) }
+            }
+            Some(Peer { address, length }) => {
+                *length = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+                let (address, length) = ((&raw mut *address).cast(), &raw mut *length);
+                // SAFETY: `bytes` is valid for writing `room`, and `address` for `length`.
+                unsafe { libc::recvfrom(socket.as_raw_fd(), bytes, room, wait.flags(), address, length) }
+            }
+        };
+        let received = received_length(received, "recv")?;
+        Ok(received.map(|length| Packet { bytes: &self.bytes[..length], software_ns: None, hardware_ns: None }))
+    }
 }
 
-/// Waits until one of `sockets` has a packet, at most `timeout_ms`; calls `ready(position)` for each that has.
+/// What a receive call returned, as a number of bytes; None: there was nothing, or a signal came.
+pub(crate) fn received_length(returned: isize, call: &str) -> Result<Option<usize>, Error> {
+    // An error is put into words, which takes memory, only if it is one: a thread that spins gets EAGAIN all the time.
+    match usize::try_from(returned) {
+        Ok(length) => Ok(Some(length)),
+        Err(_) if matches!(crate::errno(), libc::EAGAIN | libc::EINTR) => Ok(None),
+        Err(_) => Err(Error::last(call)),
+    }
+}
+
+/// Waits until one of `sockets` has a packet, or a signal comes; calls `ready(position)` for each that has.
 ///
 /// # Errors
 /// `poll` failed.
-pub fn wait_for_any(sockets: &mut PollSet, timeout_ms: i32, mut ready: impl FnMut(usize)) -> Result<(), Error> {
+pub fn wait_for_any(sockets: &mut PollSet, mut ready: impl FnMut(usize)) -> Result<(), Error> {
     // SAFETY: the array is valid for reading and writing its length.
-    let result = unsafe { libc::poll(sockets.0.as_mut_ptr(), sockets.0.len() as libc::nfds_t, timeout_ms) };
+    let result = unsafe { libc::poll(sockets.0.as_mut_ptr(), sockets.0.len() as libc::nfds_t, -1) };
     match check(result, "poll") {
         Err(Error { errno: libc::EINTR, .. }) => Ok(()),
         Err(error) => Err(error),

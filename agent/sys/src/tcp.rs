@@ -1,6 +1,6 @@
 //! TCP connections for probes: made, taken, and messages cut out of their streams of bytes.
 
-use crate::receive::Wait;
+use crate::receive::{Wait, received_length};
 use crate::socket::Socket;
 use crate::{Error, check};
 use std::net::SocketAddr;
@@ -98,11 +98,7 @@ impl Socket {
     pub fn receive_bytes(&self, into: &mut [u8], wait: Wait) -> Result<Option<usize>, Error> {
         // SAFETY: `into` is valid for writing its length.
         let received = unsafe { libc::recv(self.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), wait.flags()) };
-        match usize::try_from(received) {
-            Ok(received) => Ok(Some(received)),
-            Err(_) if matches!(crate::errno(), libc::EAGAIN | libc::EINTR) => Ok(None),
-            Err(_) => Err(Error::last("recv")),
-        }
+        received_length(received, "recv")
     }
 }
 

@@ -191,15 +191,17 @@ def _ping(scenario: Scenario, name: str) -> PingProbe:
 def _side(scenario: Scenario, name: str, bed: Bed, end: End, run_id: str, recording: Path | str) -> Spec:
     """What both sides are told alike, and of their own interface."""
     probe = _ping(scenario, name)
-    hardware = str(end) in bed.hardware and probe.transport != "tcp"
+    kernel = probe.timestamps == "kernel"
+    hardware = kernel and str(end) in bed.hardware
     listener = scenario.tuning_of(end.host).listener
     return {
         "run_id": run_id,
         "recording": str(recording),
-        "stamps": {"sched": True, "software": True, "hardware": hardware, "key": "auto"},
+        "stamps": {"sched": kernel, "software": kernel, "hardware": hardware, "key": "auto"},
         "mode": listener.mode,
         "busy_poll_us": listener.busy_poll_us,
         "hardware_stamps": hardware,
+        "software_stamps": kernel,
         "up": scenario.stream_number(f"{name}.up"),
         "down": scenario.stream_number(f"{name}.down"),
         "name": name,

@@ -128,7 +128,8 @@ def _told(probe: Mapping[str, Any], frames: int) -> str:
         rate = "a question each {}, whatever answers do: a round trip counts from when its question was due"
         loop = rate.format(duration(period_ns)) if period_ns else _CLOSED
         many = f"; each packet goes in {frames} frames" if frames > 1 else ""
-        return f"{by}; {loop}{many}"
+        is_bare = asked.get("timestamps") == "user" and asked.get("transport") != "tcp"
+        return f"{by}; {loop}{many}" + ("; without the kernel's timestamps" if is_bare else "")
     loop = f"a message each {duration(period_ns)}" if period_ns else _CLOSED
     if probe["from"] == probe["to"]:
         loop = f"an expiry each {duration(period_ns)}"

@@ -120,6 +120,12 @@ def ethertype_goes_with_frames(_: Sketch, path: Path, stream: Stream | PingProbe
         yield Finding((*path, "ethertype"), what, "transport: ethernet")
 
 
+def timestamps_are_of_packets(_: Sketch, path: Path, probe: PingProbe) -> Iterator[Finding]:
+    """The kernel stamps the bytes of a stream, not the messages in it."""
+    if probe.transport == "tcp" and probe.timestamps == "kernel":
+        yield Finding((*path, "timestamps"), "over TCP the kernel has none of a message", "timestamps: user, or no TCP")
+
+
 def stream_fits_the_mtu(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
     """A probe is one frame."""
     for mtu in {route.segment.mtu: "" for route in routes(sketch.segments, stream.talker, stream.listener, stream.via)}:

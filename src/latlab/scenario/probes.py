@@ -117,6 +117,10 @@ class Asked(Between):
     )
 
 
+def _timestamps(given: dict[str, Any]) -> Literal["kernel", "user"]:
+    return "user" if given.get("transport") == "tcp" else "kernel"
+
+
 class PingProbe(Asked):
     """latlab's own question and answer over UDP, TCP or in raw frames."""
 
@@ -137,6 +141,11 @@ class PingProbe(Asked):
     port: Port | None = Field(default=None, description="UDP or TCP port of the answerer; one of latlab's if not given")
     ethertype: int = Field(
         default=0x88B5, ge=0x600, le=0xFFFF, description="EtherType of raw frames; 0x88b5: local experimental"
+    )
+    timestamps: Literal["kernel", "user"] = Field(
+        default_factory=_timestamps,
+        description="who stamps packets: kernel, and NICs that can, beside latlab itself; user: latlab alone, which is "
+        "quicker, and does not tell the stages of a leg; user over tcp",
     )
 
 

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use sys::clock::tai_ns;
+use sys::signal::Waker;
 use sys::socket::{Frames, Socket};
 use wire::event::{Done, Event, Failure, StreamProgress};
 use wire::spec::{Listen, ListenStream, ListenTransport};
@@ -27,6 +28,7 @@ pub fn run() -> Result<(), Failure> {
     let (spec, session) = session::open::<Listen>("listen")?;
     spec.check().map_err(refused)?;
     let process = prepare_process(&spec.realtime)?;
+    let waker = Waker::new().map_err(|error| failed(error, "listen", "report this: it should not happen"))?;
     let mut recorder = Recorder::new(&spec.recording, spec.run_id);
     let tap = recorder.table(spec.ring_records)?;
     let mut clocks = ClockLog::new(&mut recorder)?;
@@ -76,6 +78,8 @@ pub fn run() -> Result<(), Failure> {
         }
     }
     stop.store(true, Ordering::Relaxed);
+    // It sleeps in calls without a timeout, as each of them would cost the kernel a timer.
+    waker.wake_until_ended(&listener);
     let (intake, socket_drops) = listener.join().unwrap_or_else(|_| Err(thread_died()))?;
     clocks.note();
     drop(clocks);
@@ -114,7 +118,12 @@ fn open_sockets(spec: &Listen) -> Result<(Vec<Port>, Vec<Socket>), Failure> {
                     .map_err(problem("check that the interface exists; run as root or with CAP_NET_RAW"))?
             }
         };
-        let manner = Manner { mode: spec.mode, busy_poll_us: spec.busy_poll_us, hardware_stamps: spec.hardware_stamps };
+        let manner = Manner {
+            mode: spec.mode,
+            busy_poll_us: spec.busy_poll_us,
+            hardware_stamps: spec.hardware_stamps,
+            software_stamps: true,
+        };
         manner.give(&socket, &format!("stream {} on {}", stream.name, stream.interface))?;
         ports.push(port);
         sockets.push(socket);

@@ -9,9 +9,7 @@ use sys::socket::Socket;
 use wire::event::Failure;
 use wire::spec::Mode;
 
-const POLL_TIMEOUT_MS: i32 = 100;
-
-/// Takes packets in until asked to stop; returns the books and how many packets the kernel had no room for.
+/// Takes packets in until asked to stop, and woken then; returns the books and how many packets the kernel had no room for.
 ///
 /// # Errors
 /// A socket failed, as when its interface goes away.
@@ -67,7 +65,7 @@ fn sleep_in_poll(
     let mut set = PollSet::new(sockets);
     while going() {
         let mut result = Ok(());
-        wait_for_any(&mut set, POLL_TIMEOUT_MS, |port| match drain(&sockets[port], port, buffer, intake) {
+        wait_for_any(&mut set, |port| match drain(&sockets[port], port, buffer, intake) {
             Ok(0) => intake.note_empty_wakeup(),
             Ok(_) => {}
             Err(error) => result = Err(error),

@@ -1,14 +1,16 @@
 //! A closed loop: each question is asked as soon as the one before is answered, or given up.
 //!
 //! One thread does both, so that nothing lies between an answer and the next question but this code. It sleeps in the receive
-//! call itself: `poll` before it would be a second system call for every answer. Nothing here allocates, locks, formats or
-//! prints.
+//! call itself: `poll` before it would be a second system call for every answer. Nor has the call a timeout, for which the
+//! kernel would set a timer and take it back with every answer: who watches the thread wakes it when it is to give up.
+//! Nothing here allocates, locks, formats or prints.
 
 use crate::receiving::inlet::Inlet;
 use crate::receiving::intake::Intake;
+use crate::round::Shared;
 use crate::sending::outlet::{Cue, Outlet};
 use crate::sending::sender::sleep_until;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use sys::clock::tai_ns;
 use sys::receive::Wait;
@@ -43,8 +45,9 @@ pub fn run<I: Inlet>(
     wait: Wait,
     start_tai_ns: i64,
     pace: &Pace,
-    stop: &AtomicBool,
+    shared: &Shared,
 ) -> Result<u64, sys::Error> {
+    let stop = &*shared.stop;
     let going = || !stop.load(Ordering::Relaxed);
     let launch_tai_ns = start_tai_ns.saturating_add(pace.offset_ns);
     let end_tai_ns = launch_tai_ns.saturating_add(pace.duration_ns);
@@ -58,6 +61,7 @@ pub fn run<I: Inlet>(
     for sequence in 0..=LAST {
         let sent = outlet.send(sequence, cue, going);
         let give_up_tai_ns = cue.launch_tai_ns.saturating_add(pace.timeout_ns);
+        shared.give_up_tai_ns.store(give_up_tai_ns, Ordering::Relaxed);
         // Recorded once it is over: until then its answer may be there.
         let over = answer(inlet, intake, wait, sequence, give_up_tai_ns, going);
         outlet.note(sent);
@@ -119,14 +123,15 @@ fn answer<I: Inlet>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::receiving::inlet::Datagrams;
+    use crate::receiving::inlet::{Datagrams, Heed};
     use crate::receiving::intake::Expected;
     use crate::recording::Recorder;
+    use crate::round::NEVER;
     use crate::sending::Counters;
     use crate::sending::lane::{Lane, Load};
     use std::net::{Ipv4Addr, UdpSocket};
     use std::sync::Arc;
-    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::{AtomicI64, AtomicU64};
     use sys::socket::Socket;
     use wire::probe::Probe;
 
@@ -149,10 +154,15 @@ mod tests {
         let expected = [Expected { stream: 2, port: 0, size: 64, count: None }];
         let mut intake =
             Intake::new(RUN, vec![0], &expected, received, Arc::new(vec![AtomicU64::new(0)]), Arc::default());
-        let mut inlet = Datagrams::new(socket);
-        let stop = Arc::new(AtomicBool::new(false));
+        let mut inlet = Datagrams::new(socket, Heed { stamps: false, sender: false });
+        let shared = Shared {
+            counters: Arc::clone(&counters),
+            received: Arc::default(),
+            stop: Arc::default(),
+            give_up_tai_ns: Arc::new(AtomicI64::new(NEVER)),
+        };
         let answering = {
-            let stop = Arc::clone(&stop);
+            let stop = Arc::clone(&shared.stop);
             std::thread::spawn(move || {
                 pong.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
                 let mut bytes = [0; 64];
@@ -172,9 +182,13 @@ mod tests {
         };
         let before = sys::allocations::made_by_this_thread();
         let start = tai_ns() + 1_000_000;
-        let answered = run(&mut outlet, &mut inlet, &mut intake, Wait::Block, start, &pace, &stop).unwrap();
+        let answered = run(&mut outlet, &mut inlet, &mut intake, Wait::Block, start, &pace, &shared).unwrap();
         assert_eq!(sys::allocations::made_by_this_thread(), before);
         answering.join().unwrap();
+        assert!(
+            shared.give_up_tai_ns.load(Ordering::Relaxed) > start,
+            "whoever watches would not know when to wake it"
+        );
         (counters[0].packets.load(Ordering::Relaxed), intake.received(), answered)
     }
 

@@ -6,10 +6,10 @@ mod open;
 use crate::realtime::{Process, prepare_process};
 use crate::receiving::inlet::{self, Inlet};
 use crate::receiving::intake::Intake;
-use crate::receiving::{ETHERNET_HEADER, RECEIVE_TIMEOUT_MS, STAMPING_STARTS};
+use crate::receiving::{ETHERNET_HEADER, STAMPING_STARTS};
 use crate::recording::Tap;
-use crate::round::ends::{Ends, Wiring, patience_ms};
-use crate::round::{Heard, Outcome, Round, Shared, Side, Tables, hot, joined};
+use crate::round::ends::{Ends, Wiring};
+use crate::round::{Heard, Outcome, Round, Shared, Side, Tables, hot};
 use crate::sending::lane::Lane;
 use crate::sending::outlet::Outlet;
 use crate::sending::sender::Sender;
@@ -46,7 +46,7 @@ pub fn run() -> Result<(), Failure> {
     let local = vec![ends.lane_mut().local()];
     let header = if matches!(spec.transport, PingTransport::Ethernet { .. }) { ETHERNET_HEADER } else { 0 };
     let stamp_key = side.stamp_key();
-    let (mut round, intake, tap) = Round::begin(side, tables, Some(Arc::clone(&ends.lane_mut().socket)), header);
+    let (mut round, intake, tap) = Round::begin(side, tables, Some(Arc::clone(&ends.lane_mut().socket)), header)?;
 
     let start = Arc::new(AtomicI64::new(NOT_YET));
     let asking = Asking { spec: &spec, process, start: Arc::clone(&start), shared: round.shared.clone() };
@@ -59,10 +59,11 @@ pub fn run() -> Result<(), Failure> {
     round.note_clocks();
     if let Some(at) = session.wait_for_start() {
         start.store(at, Ordering::Release);
-        round.watch(&session, || !threads.hearing.is_finished());
+        round.watch(&session, &threads.hearing);
     }
     round.shared.stop.store(true, Ordering::Relaxed);
-    let outcome = round.finish(threads.heard(&place))?;
+    let heard = threads.heard(&round, &place);
+    let outcome = round.finish(heard)?;
     tell(&outcome);
     Ok(())
 }
@@ -74,9 +75,8 @@ fn tell(outcome: &Outcome) {
 
 /// The ends of the way to pong and back, and what to call it in messages.
 fn connect(spec: &Ping, side: &Side) -> Result<(String, Ends), Failure> {
-    let closed = spec.period_ns.is_none();
-    let patience_ms = if closed { patience_ms(spec.timeout_ns) } else { RECEIVE_TIMEOUT_MS };
-    let wiring = Wiring::new(&spec.side, side, patience_ms, if closed { 1 } else { MAX_BATCH as usize });
+    let at_once = if spec.period_ns.is_none() { 1 } else { MAX_BATCH as usize };
+    let wiring = Wiring::new(&spec.side, side, at_once, false);
     let ends = match spec.transport {
         PingTransport::Udp { source, destination } => {
             let socket = Socket::udp(source, Some(&spec.side.interface))
@@ -119,10 +119,10 @@ struct Threads {
 
 impl Threads {
     /// What was heard, once all of them are over.
-    fn heard(self, place: &str) -> Result<Heard, Failure> {
-        let heard = joined("ping", self.hearing);
+    fn heard(self, round: &Round, place: &str) -> Result<Heard, Failure> {
+        let heard = round.joined(self.hearing);
         if let Some(asking) = self.asking {
-            joined("ping", asking)?;
+            round.joined(asking)?;
         }
         heard?.map_err(|error| inlet::ended(error, place))
     }
@@ -164,7 +164,7 @@ impl Asking<'_> {
         };
         let (realtime, hearing) = hot("ping", &asked.realtime, &process, move || {
             let answered = match started(&start, &shared) {
-                Some(at) => closed::run(&mut outlet, &mut inlet, &mut intake, wait, at, &pace, &shared.stop)?,
+                Some(at) => closed::run(&mut outlet, &mut inlet, &mut intake, wait, at, &pace, &shared)?,
                 None => 0,
             };
             Heard::new(intake, &inlet, answered)
@@ -208,16 +208,15 @@ impl Asking<'_> {
         let asked = &spec.side;
         let mut sender = Sender::new(vec![lane], asked.run_id, asked.busy_wait_ns, tap, Arc::clone(&shared.counters));
         let (timeout_ns, agenda) = (spec.timeout_ns, agenda(spec, period_ns));
-        let give_up_tai_ns = Arc::new(AtomicI64::new(i64::MAX));
-        let (give_up, stop) = (Arc::clone(&give_up_tai_ns), Arc::clone(&shared.stop));
+        let hearing_shares = shared.clone();
         let (_, asking) = hot("ping", &asked.realtime, &process, move || {
             if let Some(at) = started(&start, &shared) {
                 sender.run(&mut agenda(at), &shared.stop);
-                give_up.store(sys::clock::tai_ns().saturating_add(timeout_ns), Ordering::Relaxed);
+                shared.give_up_tai_ns.store(sys::clock::tai_ns().saturating_add(timeout_ns), Ordering::Relaxed);
             }
         })?;
         let (realtime, hearing) = hot("ping", &asked.realtime, &process, move || {
-            open::take_in(&mut inlet, &mut intake, &give_up_tai_ns, &stop)?;
+            open::take_in(&mut inlet, &mut intake, &hearing_shares)?;
             let answered = intake.received();
             Heard::new(intake, &inlet, answered)
         })?;

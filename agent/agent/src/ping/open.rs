@@ -9,29 +9,25 @@
 
 use crate::receiving::inlet::Inlet;
 use crate::receiving::intake::Intake;
+use crate::round::Shared;
 use crate::sending::sender::Sender;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use sys::clock::tai_ns;
 use sys::receive::Wait;
 use wire::schedule::Agenda;
 
-/// Takes answers in, asleep between them, until all are there, `give_up_tai_ns` has come or it is asked to stop.
+/// Takes answers in, asleep between them, until all are there, it is time to give up or it is asked to stop.
 ///
 /// # Errors
 /// Nothing can come in any more.
-pub fn take_in<I: Inlet>(
-    inlet: &mut I,
-    intake: &mut Intake,
-    give_up_tai_ns: &AtomicI64,
-    stop: &AtomicBool,
-) -> Result<(), sys::Error> {
-    while !intake.complete() && !stop.load(Ordering::Relaxed) {
+pub fn take_in<I: Inlet>(inlet: &mut I, intake: &mut Intake, shared: &Shared) -> Result<(), sys::Error> {
+    while !intake.complete() && !shared.stop.load(Ordering::Relaxed) {
         let packet = inlet.receive(Wait::Block)?;
         let now_tai_ns = tai_ns();
         if let Some(packet) = packet {
             intake.take_in(0, &packet, now_tai_ns);
         }
-        if now_tai_ns >= give_up_tai_ns.load(Ordering::Relaxed) {
+        if now_tai_ns >= shared.give_up_tai_ns.load(Ordering::Relaxed) {
             break;
         }
     }

@@ -77,6 +77,7 @@ fn answer<I: Inlet>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::receiving::inlet::Heed;
     use crate::receiving::intake::Expected;
     use crate::recording::Recorder;
     use crate::sending::Counters;
@@ -90,7 +91,13 @@ mod tests {
 
     #[test]
     fn answers_carry_their_questions_arrival_and_making_them_allocates_nothing() {
-        let folder = std::env::temp_dir().join(format!("latlab-answering-{}", std::process::id()));
+        for stamps in [true, false] {
+            answer_some(Heed { stamps, sender: true });
+        }
+    }
+
+    fn answer_some(heed: Heed) {
+        let folder = std::env::temp_dir().join(format!("latlab-answering-{}-{}", std::process::id(), heed.stamps));
         std::fs::create_dir_all(&folder).unwrap();
         let mut recorder = Recorder::new(&folder.join("x").to_string_lossy(), RUN);
         let (sent, received) = (recorder.table(64).unwrap(), recorder.table(64).unwrap());
@@ -103,7 +110,7 @@ mod tests {
         let expected = [Expected { stream: 1, port: 0, size: 64, count: None }];
         let mut intake =
             Intake::new(RUN, vec![0], &expected, received, Arc::new(vec![AtomicU64::new(0)]), Arc::default());
-        let mut inlet = Datagrams::new(socket);
+        let mut inlet = Datagrams::new(socket, heed);
         let stop = Arc::new(AtomicBool::new(false));
 
         let asking = {

@@ -3,9 +3,9 @@
 mod answering;
 
 use crate::realtime::prepare_process;
-use crate::receiving::{ETHERNET_HEADER, RECEIVE_TIMEOUT_MS, STAMPING_STARTS, inlet};
+use crate::receiving::{ETHERNET_HEADER, STAMPING_STARTS, inlet};
 use crate::round::ends::{Ends, Wiring};
-use crate::round::{Outcome, Round, Side, Tables, hot, joined};
+use crate::round::{Outcome, Round, Side, Tables, hot};
 use crate::sending::lane::Lane;
 use crate::sending::outlet::Outlet;
 use crate::session::{self, emit, refused};
@@ -31,13 +31,13 @@ pub fn run() -> Result<(), Failure> {
     let side = Side::new("pong", asked, (asked.down, asked.up), None, bytes)?;
     let process = Arc::new(prepare_process(&asked.realtime)?);
     let tables = Tables::create(&side)?;
-    let wiring = Wiring::new(asked, &side, RECEIVE_TIMEOUT_MS, 1);
+    let wiring = Wiring::new(asked, &side, 1, true);
     let place = wiring.place.clone();
     let (lane, door) = open(&spec, wiring)?;
     let local = vec![lane.local()];
     let header = if matches!(spec.transport, PongTransport::Ethernet { .. }) { ETHERNET_HEADER } else { 0 };
     let stamp_key = side.stamp_key();
-    let (mut round, intake, tap) = Round::begin(side, tables, Some(Arc::clone(&lane.socket)), header);
+    let (mut round, intake, tap) = Round::begin(side, tables, Some(Arc::clone(&lane.socket)), header)?;
 
     let outlet = Outlet::new(lane, asked.run_id, tap, Arc::clone(&round.shared.counters));
     let wait = if asked.mode == Mode::Spin { Wait::Never } else { Wait::Block };
@@ -47,8 +47,8 @@ pub fn run() -> Result<(), Failure> {
     std::thread::sleep(STAMPING_STARTS);
     emit(&Event::Ready(Ready { stamp_key, ..session::ready("pong", realtime, local)? }));
     round.note_clocks();
-    round.watch(&session, || !answering.is_finished());
-    let heard = joined("pong", answering).and_then(|heard| heard.map_err(|error| inlet::ended(error, &place)));
+    round.watch(&session, &answering);
+    let heard = round.joined(answering).and_then(|heard| heard.map_err(|error| inlet::ended(error, &place)));
     let Outcome { sent, send_errors, totals, .. } = round.finish(heard)?;
     emit(&Event::Done(Done::Pong { answered: sent, send_errors, totals }));
     Ok(())

@@ -21,7 +21,7 @@ pub trait Inlet: Send {
     /// There will be none any more: [`ended`] says why.
     fn receive(&mut self, wait: Wait) -> Result<Option<Packet<'_>>, sys::Error>;
 
-    /// Where the last one came from.
+    /// Where the last one came from, if that is heeded; else nobody.
     fn from(&self) -> &Peer;
 
     /// How many packets the kernel had no room for.
@@ -31,24 +31,38 @@ pub trait Inlet: Send {
     fn drops(&self) -> Result<u64, sys::Error>;
 }
 
+/// What is heeded of a packet besides what it holds: the kernel is not asked for more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heed {
+    /// The timestamps of the kernel and the NIC.
+    pub stamps: bool,
+    /// Whom it came from.
+    pub sender: bool,
+}
+
 /// Datagrams or frames.
 pub struct Datagrams {
     socket: Arc<Socket>,
     buffer: Buffer,
     from: Peer,
+    heed: Heed,
 }
 
 impl Datagrams {
     /// Those that come in at `socket`.
-    pub fn new(socket: Arc<Socket>) -> Self {
-        Self { socket, buffer: Buffer::default(), from: Peer::default() }
+    pub fn new(socket: Arc<Socket>, heed: Heed) -> Self {
+        Self { socket, buffer: Buffer::default(), from: Peer::default(), heed }
     }
 }
 
 impl Inlet for Datagrams {
     #[inline]
     fn receive(&mut self, wait: Wait) -> Result<Option<Packet<'_>>, sys::Error> {
-        match self.buffer.receive_from(&self.socket, wait, &mut self.from) {
+        let Self { socket, buffer, from, heed } = self;
+        let from = heed.sender.then_some(from);
+        let received =
+            if heed.stamps { buffer.receive_from(socket, wait, from) } else { buffer.receive_bare(socket, wait, from) };
+        match received {
             // The peer is not there yet, or not any more: what was sent is lost, and that is all.
             Err(error) if error.errno == ANSWERED_BY_ICMP => Ok(None),
             received => received,
@@ -133,6 +147,36 @@ mod tests {
     use std::io::Write;
     use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 
+    const ALL: Heed = Heed { stamps: true, sender: true };
+    const NOTHING: Heed = Heed { stamps: false, sender: false };
+
+    #[test]
+    fn what_is_not_heeded_is_not_there() {
+        let socket = Socket::udp((Ipv4Addr::LOCALHOST, 0).into(), None).unwrap();
+        let wanted = sys::socket::Timestamping { rx_software: true, ..Default::default() };
+        socket.set_timestamping(wanted).unwrap();
+        socket.set_receive_timeout_ms(5000).unwrap();
+        std::thread::sleep(crate::receiving::STAMPING_STARTS);
+        let (to, socket) = (socket.local_address().unwrap(), Arc::new(socket));
+        let other = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut answer = [0; 16];
+        other.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+        for heed in [ALL, NOTHING, Heed { stamps: false, ..ALL }, Heed { sender: false, ..ALL }] {
+            let mut inlet = Datagrams::new(Arc::clone(&socket), heed);
+            other.send_to(b"question", to).unwrap();
+            let packet = inlet.receive(Wait::Block).unwrap().unwrap();
+            assert_eq!(packet.bytes, b"question");
+            assert_eq!((packet.software_ns.is_some(), packet.hardware_ns), (heed.stamps, None));
+            let mut batch = sys::send::Batch::new(1, 6, sys::send::Beside::default());
+            batch.packet_mut(0).copy_from_slice(b"answer");
+            batch.set_destination(inlet.from());
+            assert_eq!(batch.send(&socket, 0, 1).is_ok(), heed.sender);
+            if heed.sender {
+                assert_eq!(other.recv_from(&mut answer).unwrap(), (6, to));
+            }
+        }
+    }
+
     fn connected() -> (Messages, TcpStream) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let socket = Socket::tcp((Ipv4Addr::LOCALHOST, 0).into(), "lo").unwrap();
@@ -171,18 +215,21 @@ mod tests {
         let mut batch = sys::send::Batch::new(1, 4, sys::send::Beside::default());
         batch.send(&socket, 0, 1).unwrap();
         socket.set_receive_timeout_ms(5000).unwrap();
-        assert!(Datagrams::new(Arc::new(socket)).receive(Wait::Block).unwrap().is_none());
+        assert!(Datagrams::new(Arc::new(socket), ALL).receive(Wait::Block).unwrap().is_none());
     }
 
     #[test]
     fn looking_in_vain_allocates_nothing() {
         let (mut messages, _other) = connected();
         let socket = Socket::udp((Ipv4Addr::LOCALHOST, 0).into(), None).unwrap();
-        let mut datagrams = Datagrams::new(Arc::new(socket));
+        let socket = Arc::new(socket);
+        let mut datagrams = Datagrams::new(Arc::clone(&socket), ALL);
+        let mut bare = Datagrams::new(socket, NOTHING);
         let before = sys::allocations::made_by_this_thread();
         for _ in 0..10 {
             assert!(messages.receive(Wait::Never).unwrap().is_none());
             assert!(datagrams.receive(Wait::Never).unwrap().is_none());
+            assert!(bare.receive(Wait::Never).unwrap().is_none());
         }
         assert_eq!(sys::allocations::made_by_this_thread(), before);
     }

@@ -13,8 +13,6 @@ use wire::spec::Mode;
 pub const ETHERNET_HEADER: usize = 14;
 /// What a socket may hold of packets not yet read: a listener that is held up for a second must lose none.
 const SOCKET_BYTES: i32 = 64 << 20;
-/// A receive call that finds nothing returns after this, to see whether it is asked to stop.
-pub const RECEIVE_TIMEOUT_MS: i64 = 100;
 /// The kernel starts to stamp received packets a little after it is asked to: `net_enable_timestamp` (net/core/dev.c) leaves
 /// it to a work item. Packets that come before that have no software timestamp.
 pub const STAMPING_STARTS: Duration = Duration::from_millis(50);
@@ -28,6 +26,8 @@ pub struct Manner {
     pub busy_poll_us: Option<u32>,
     /// Ask for the NIC's receive timestamps.
     pub hardware_stamps: bool,
+    /// Ask for the kernel's receive timestamps.
+    pub software_stamps: bool,
 }
 
 impl Manner {
@@ -39,11 +39,14 @@ impl Manner {
         let problem = |remedy: &'static str| move |error: sys::Error| failed(error, place, remedy);
         let privileged = "run as root or with CAP_NET_ADMIN";
         socket.set_receive_buffer(SOCKET_BYTES).map_err(problem(privileged))?;
-        socket.set_receive_timeout_ms(RECEIVE_TIMEOUT_MS).map_err(problem(privileged))?;
         if let (Mode::BusyPoll, Some(us)) = (self.mode, self.busy_poll_us) {
             socket.set_busy_poll(us).map_err(problem(privileged))?;
         }
-        let wanted = Timestamping { rx_software: true, rx_hardware: self.hardware_stamps, ..Timestamping::default() };
+        let wanted = Timestamping {
+            rx_software: self.software_stamps,
+            rx_hardware: self.hardware_stamps,
+            ..Timestamping::default()
+        };
         socket.set_timestamping(wanted).map_err(problem("ask only for timestamps the interface has (ethtool -T)"))
     }
 }

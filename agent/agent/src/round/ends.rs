@@ -5,8 +5,8 @@
 //! timestamps of a qdisc or a NIC that would be just while the answer is awaited. So where there are to be timestamps, what goes
 //! out has a socket of its own. Where there are none it goes by the one socket there is.
 
-use crate::receiving::inlet::{Datagrams, Messages};
-use crate::receiving::{Manner, RECEIVE_TIMEOUT_MS};
+use crate::receiving::Manner;
+use crate::receiving::inlet::{Datagrams, Heed, Messages};
 use crate::round::Side;
 use crate::sending::lane::{self, Lane, Load, NO_INTERFACE, PRIVILEGED, ethernet_header, own_mac};
 use crate::session::failed;
@@ -47,22 +47,23 @@ pub struct Wiring {
     pub stamps: Stamps,
     /// How packets are waited for.
     pub manner: Manner,
-    /// A receive call that finds nothing returns after this, ms.
-    pub patience_ms: i64,
+    /// What is heeded of packets that come in.
+    pub heed: Heed,
     /// What goes out.
     pub load: Load,
 }
 
 impl Wiring {
-    /// What `spec` asks for, of `side`: so many packets handed over `at_once`.
-    pub fn new(spec: &PingSide, side: &Side, patience_ms: i64, at_once: usize) -> Self {
+    /// What `spec` asks for, of `side`: so many packets handed over `at_once`. `answers`: to wherever packets come from.
+    pub fn new(spec: &PingSide, side: &Side, at_once: usize, answers: bool) -> Self {
+        let &PingSide { mode, busy_poll_us, hardware_stamps, software_stamps, .. } = spec;
         Self {
             place: format!("probe {} on {}", spec.name, spec.interface),
             interface: spec.interface.clone(),
             priority: spec.priority,
             stamps: side.stamps.clone(),
-            manner: Manner { mode: spec.mode, busy_poll_us: spec.busy_poll_us, hardware_stamps: spec.hardware_stamps },
-            patience_ms,
+            manner: Manner { mode, busy_poll_us, hardware_stamps, software_stamps },
+            heed: Heed { stamps: hardware_stamps || software_stamps, sender: answers },
             load: Load { stream: side.sends, size: side.size, at_once, ids: side.ids },
         }
     }
@@ -106,8 +107,7 @@ impl Wiring {
     fn packets(&self, out: Arc<Socket>, header: &[u8], back: Arc<Socket>) -> Result<Ends, Failure> {
         lane::give(&out, self.priority, &self.stamps, self.load.ids, &self.place)?;
         self.manner.give(&back, &self.place)?;
-        back.set_receive_timeout_ms(self.patience_ms).map_err(self.problem(PRIVILEGED))?;
-        Ok(Ends::Packets(Lane::through(out, header, &self.load), Box::new(Datagrams::new(back))))
+        Ok(Ends::Packets(Lane::through(out, header, &self.load), Box::new(Datagrams::new(back, self.heed))))
     }
 
     /// A TCP socket on `local`, for a connection or for taking them.
@@ -130,7 +130,6 @@ impl Wiring {
             connection.set_priority(self.priority)?;
             connection.set_send_buffer(lane::SEND_BYTES)?;
             connection.set_send_timeout_ms(SEND_TIMEOUT_MS)?;
-            connection.set_receive_timeout_ms(self.patience_ms)?;
             match (self.manner.mode, self.manner.busy_poll_us) {
                 (Mode::BusyPoll, Some(us)) => connection.set_busy_poll(us),
                 _ => Ok(()),
@@ -140,28 +139,5 @@ impl Wiring {
         let connection = Arc::new(connection);
         let messages = Messages::new(Arc::clone(&connection), self.load.size);
         Ok(Ends::Bytes(Lane::of_bytes(connection, &self.load), messages))
-    }
-}
-
-/// How long a receive call is to wait at most, ms, so that `timeout_ns` is not passed by far when calls follow each other:
-/// equal parts of it, each short enough to see a request to stop.
-pub fn patience_ms(timeout_ns: i64) -> i64 {
-    let timeout_ms = (timeout_ns.max(1) - 1) / 1_000_000 + 1;
-    let parts = (timeout_ms - 1) / RECEIVE_TIMEOUT_MS + 1;
-    (timeout_ms - 1) / parts + 1
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patience_is_an_equal_part_of_the_timeout_and_never_long() {
-        for (timeout_ns, expected) in
-            [(1, 1), (1_000_000, 1), (1_000_001, 2), (100_000_000, 100), (101_000_000, 51), (1_000_000_000, 100)]
-        {
-            assert_eq!(patience_ms(timeout_ns), expected, "{timeout_ns}");
-        }
-        assert!((1..=RECEIVE_TIMEOUT_MS).contains(&patience_ms(i64::MAX)));
     }
 }

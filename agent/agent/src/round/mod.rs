@@ -9,17 +9,25 @@ use crate::receiving::intake::{Expected, Intake};
 use crate::recording::{Recorder, Recording, Tap};
 use crate::sending::Counters;
 use crate::sending::stamps::{Collector, Queue, Wanted, ids_in_use};
-use crate::session::{Session, died, emit};
+use crate::session::{Session, died, emit, failed};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use sys::clock::tai_ns;
+use sys::signal::Waker;
 use sys::socket::Socket;
 use wire::event::{Event, Failure, RealtimeFound, RoundTotals, StreamProgress};
 use wire::record::{Received, Sent, Stamp};
 use wire::spec::{PingSide, Realtime, Stamps};
+
+/// So often whoever watches the hot threads looks after them.
+const LOOK: Duration = Duration::from_millis(5);
+/// So often while one is to give up, which it may not notice at once: it may be about to sleep just then.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+/// [`Shared::give_up_tai_ns`]: there is nothing to give up.
+pub const NEVER: i64 = i64::MAX;
 
 /// One side of a probe, in numbers.
 #[derive(Clone, Debug)]
@@ -114,9 +122,11 @@ pub struct Shared {
     /// Of what goes out, the only entry.
     pub counters: Arc<Vec<Counters>>,
     /// Packets that came in, the only entry.
-    received: Arc<Vec<AtomicU64>>,
+    pub received: Arc<Vec<AtomicU64>>,
     /// Set once the hot threads are to end.
     pub stop: Arc<AtomicBool>,
+    /// When who hears gives up what it waits for, CLOCK_TAI ns: it is woken then, as it sleeps without a timeout.
+    pub give_up_tai_ns: Arc<AtomicI64>,
 }
 
 /// A side at work: everything but its hot threads.
@@ -127,6 +137,7 @@ pub struct Round<'a> {
     recording: Recording,
     clocks: ClockLog,
     collector: Option<Collector>,
+    waker: Waker,
 }
 
 /// What a hot thread heard, once it is over.
@@ -164,11 +175,21 @@ pub struct Outcome {
 impl<'a> Round<'a> {
     /// Begins to write and to collect timestamps; returns the books for what comes in as well, and the tap for what goes out.
     /// `out`: where timestamps come back; None: nowhere. `header`: how many bytes stand before the probe in what comes in.
-    pub fn begin(side: Side<'a>, tables: Tables, out: Option<Arc<Socket>>, header: usize) -> (Self, Intake, Tap<Sent>) {
+    ///
+    /// # Errors
+    /// Threads cannot be woken.
+    pub fn begin(
+        side: Side<'a>,
+        tables: Tables,
+        out: Option<Arc<Socket>>,
+        header: usize,
+    ) -> Result<(Self, Intake, Tap<Sent>), Failure> {
+        let waker = Waker::new().map_err(|error| failed(error, side.verb, "report this: it should not happen"))?;
         let shared = Shared {
             counters: Arc::new(vec![Counters::default()]),
             received: Arc::new(vec![AtomicU64::new(0)]),
             stop: Arc::default(),
+            give_up_tai_ns: Arc::new(AtomicI64::new(NEVER)),
         };
         let Tables { recorder, sent, received, stamps, clocks } = tables;
         let recording = recorder.start();
@@ -180,15 +201,19 @@ impl<'a> Round<'a> {
             let queue = Queue::new(socket, side.sends, side.size, side.count.unwrap_or(1 << 32));
             Collector::start(wanted, vec![queue], stamps, Arc::clone(&shared.counters))
         });
-        (Self { side, shared, recording, clocks, collector }, intake, sent)
+        Ok((Self { side, shared, recording, clocks, collector, waker }, intake, sent))
     }
 
-    /// Notes the clocks and reports progress until the session is over, a recording fails, or not `going` any more; the hot
-    /// threads have been asked to end then.
-    pub fn watch(&mut self, session: &Session, going: impl Fn() -> bool) {
+    /// Notes the clocks and reports progress until the session is over, a recording fails, or `hearing` has ended, which is
+    /// woken meanwhile whenever it is to give up what it waits for; the hot threads have been asked to end then.
+    pub fn watch<T>(&mut self, session: &Session, hearing: &JoinHandle<T>) {
         let mut reported = Instant::now();
-        while !session.stopped() && !self.recording.broken() && going() {
-            std::thread::sleep(Duration::from_millis(5));
+        while !session.stopped() && !self.recording.broken() && !hearing.is_finished() {
+            let left_ns = self.shared.give_up_tai_ns.load(Ordering::Relaxed).saturating_sub(tai_ns());
+            if left_ns <= 0 {
+                self.waker.wake(hearing);
+            }
+            std::thread::sleep(Duration::from_nanos(left_ns.max(0) as u64).clamp(LOOK_AGAIN, LOOK));
             if reported.elapsed() >= Duration::from_secs(1) {
                 reported = Instant::now();
                 self.clocks.note();
@@ -213,6 +238,15 @@ impl<'a> Round<'a> {
     /// A reading of the clocks.
     pub fn note_clocks(&mut self) {
         self.clocks.note();
+    }
+
+    /// What a hot thread came to that has been asked to end: it is woken until it has.
+    ///
+    /// # Errors
+    /// It panicked.
+    pub fn joined<T>(&self, thread: JoinHandle<Option<T>>) -> Result<T, Failure> {
+        self.waker.wake_until_ended(&thread);
+        thread.join().ok().flatten().ok_or_else(|| died(self.side.verb, "a measuring thread"))
     }
 
     /// Waits for the last timestamps and finishes the recordings, whatever came of the hot threads; says what came of it all.
@@ -273,12 +307,4 @@ pub fn hot<T: Send + 'static>(
     });
     let found = prepared.recv().unwrap_or_else(|_| Err(died(verb, "a measuring thread")))?;
     Ok((found, thread))
-}
-
-/// What a thread came to that has ended, or is about to.
-///
-/// # Errors
-/// It panicked.
-pub fn joined<T>(verb: &'static str, thread: JoinHandle<Option<T>>) -> Result<T, Failure> {
-    thread.join().ok().flatten().ok_or_else(|| died(verb, "a measuring thread"))
 }

@@ -91,6 +91,8 @@ pub struct PingSide {
     /// Ask for the NIC's receive timestamps.
     #[serde(default)]
     pub hardware_stamps: bool,
+    /// Ask for the kernel's receive timestamps; none over TCP.
+    pub software_stamps: bool,
     /// Number of the stream of questions.
     pub up: u16,
     /// Number of the stream of answers.
@@ -223,7 +225,7 @@ mod tests {
 
     fn side() -> Value {
         json!({"run_id": "8f3c5e0d12ab34cd", "recording": "/tmp/x", "realtime": {"fifo": 90}, "busy_wait_ns": 0,
-            "ring_records": 65536, "stamp_timeout_ns": 500_000_000, "mode": "block", "busy_poll_us": null, "hardware_stamps": false,
+            "ring_records": 65536, "stamp_timeout_ns": 500_000_000, "mode": "block", "busy_poll_us": null, "hardware_stamps": false, "software_stamps": true,
             "stamps": {"sched": true, "software": true, "hardware": false, "key": "auto"},
             "up": 1, "down": 2, "name": "rr", "interface": "eth0", "size": 64, "priority": 0})
     }
