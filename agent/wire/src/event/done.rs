@@ -1,0 +1,293 @@
+//! What came of a verb: totals.
+
+use crate::dds;
+use crate::envelope::Bound;
+use crate::lateness::Figures;
+use serde::Serialize;
+
+/// Totals of a verb.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Done {
+    /// Of `talk`.
+    Talk {
+        /// By stream.
+        streams: Vec<TalkTotals>,
+        /// Records lost because a ring was full.
+        ring_full: u64,
+        /// Records written.
+        recorded: u64,
+    },
+    /// Of `listen`.
+    Listen {
+        /// By stream.
+        streams: Vec<ListenTotals>,
+        /// What was refused, by kind.
+        #[serde(flatten)]
+        refused: Refused,
+        /// Packets the kernel dropped because the socket's queue was full.
+        socket_drops: u64,
+        /// Receptions announced by the kernel that turned out empty.
+        empty_wakeups: u64,
+        /// Records lost because a ring was full.
+        ring_full: u64,
+        /// Records written.
+        recorded: u64,
+    },
+    /// Of `ping`.
+    Ping {
+        /// Questions taken by the kernel.
+        sent: u64,
+        /// Questions refused by the kernel.
+        send_errors: u64,
+        /// Questions answered before they were given up.
+        answered: u64,
+        /// Questions sent and not.
+        unanswered: u64,
+        /// As of both.
+        #[serde(flatten)]
+        totals: RoundTotals,
+    },
+    /// Of `pong`.
+    Pong {
+        /// Answers taken by the kernel.
+        answered: u64,
+        /// Answers refused by the kernel.
+        send_errors: u64,
+        /// As of both.
+        #[serde(flatten)]
+        totals: RoundTotals,
+    },
+    /// Of `clock`.
+    Clock {
+        /// Answered questions.
+        exchanges: u64,
+        /// Unanswered ones.
+        lost: u64,
+        /// What they prove together; None if no straight line fits.
+        bound: Option<Bound>,
+        /// What each stretch of time proves by itself.
+        windows: Vec<Bound>,
+    },
+    /// Of `ptp`.
+    Ptp {
+        /// Rows with an answer.
+        answers: u64,
+        /// Rows without.
+        unanswered: u64,
+        /// Periods in which it was not asked, as the agent itself was held up; no rows.
+        missed: u64,
+        /// How often an answer told another state than the answer before it.
+        state_changes: u64,
+        /// Least offset that was told; None: none was.
+        offset_min_ns: Option<i64>,
+        /// Largest offset that was told.
+        offset_max_ns: Option<i64>,
+        /// Rows lost because the ring was full.
+        ring_full: u64,
+        /// Rows written.
+        recorded: u64,
+    },
+    /// Of `flood`.
+    Flood(FloodTotals),
+    /// Of `busy`.
+    Busy(BusyTotals),
+    /// Of `dds`, asking.
+    DdsPing(dds::PingTotals),
+    /// Of `dds`, answering.
+    DdsPong(dds::PongTotals),
+    /// Of `timer`.
+    Timer {
+        /// Number of the stream of instants.
+        stream: u16,
+        /// Instants come to.
+        events: u64,
+        /// Of these, such that had passed when their turn came: no timer was set for them.
+        overdue: u64,
+        /// How long in all such instants waited for room in the recording, ns.
+        held_up_ns: i64,
+        /// How late they were come to.
+        #[serde(flatten)]
+        lateness: Figures,
+        /// Instants for which a timer was set, and of whose interrupt nothing was told; None: interrupts were not told of.
+        trace_lost: Option<u64>,
+        /// Records lost because a ring was full.
+        ring_full: u64,
+        /// Records written.
+        recorded: u64,
+    },
+    /// Of `trace`.
+    Trace {
+        /// Events recorded.
+        events: u64,
+        /// Events lost, as a buffer was full.
+        lost: u64,
+        /// Both, by CPU.
+        cpus: Vec<CpuEvents>,
+        /// Rows lost because a ring was full.
+        ring_full: u64,
+        /// Rows written.
+        recorded: u64,
+    },
+    /// Of `bridge`.
+    Bridge {
+        /// By port.
+        ports: Vec<PortTotals>,
+    },
+}
+
+/// One talked stream's totals.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct TalkTotals {
+    /// Its number.
+    pub stream: u16,
+    /// Accepted by the kernel.
+    pub sent: u64,
+    /// Refused by the kernel.
+    pub send_errors: u64,
+    /// Not handed over: too late for their launch times.
+    pub unsent_late: u64,
+    /// Handed over after their launch times, with them.
+    pub launch_late: u64,
+    /// Handed over with later launch times than the schedule's.
+    pub launch_moved: u64,
+    /// Timestamps received, by kind.
+    pub tx_sched: u64,
+    /// Timestamps received, by kind.
+    pub tx_soft: u64,
+    /// Timestamps received, by kind.
+    pub tx_hard: u64,
+    /// Launch times refused by the qdisc.
+    pub launch_invalid: u64,
+    /// Launch times that passed in the queue.
+    pub launch_missed: u64,
+    /// Messages that could not be matched to a packet.
+    pub stray_stamps: u64,
+}
+
+/// One listened stream's totals.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct ListenTotals {
+    /// Its number.
+    pub stream: u16,
+    /// Valid packets, each sequence once.
+    pub received: u64,
+    /// Further copies.
+    pub repeated: u64,
+    /// Valid packets overtaken by a later one.
+    pub reordered: u64,
+    /// Sequences that are not in the stream.
+    pub out_of_range: u64,
+}
+
+/// What a listener refused, by kind.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Refused {
+    /// Not a probe.
+    pub foreign: u64,
+    /// A probe cut short.
+    pub truncated: u64,
+    /// Another run's.
+    pub other_run: u64,
+    /// A stream this listener was not told of.
+    pub unknown_stream: u64,
+}
+
+/// What ping and pong count alike: of the leg that comes in, and of the timestamps of the one that goes out.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct RoundTotals {
+    /// Valid packets, each sequence once.
+    pub received: u64,
+    /// Further copies.
+    pub repeated: u64,
+    /// Valid packets overtaken by a later one.
+    pub reordered: u64,
+    /// Sequences that are not in the stream, or too far behind to be told from repeated ones.
+    pub out_of_range: u64,
+    /// What was refused, by kind.
+    #[serde(flatten)]
+    pub refused: Refused,
+    /// Packets the kernel dropped because the socket's queue was full.
+    pub socket_drops: u64,
+    /// Receptions announced by the kernel that turned out empty.
+    pub empty_wakeups: u64,
+    /// Timestamps received, by kind.
+    pub tx_sched: u64,
+    /// Timestamps received, by kind.
+    pub tx_soft: u64,
+    /// Timestamps received, by kind.
+    pub tx_hard: u64,
+    /// Messages that could not be matched to a packet.
+    pub stray_stamps: u64,
+    /// Records lost because a ring was full.
+    pub ring_full: u64,
+    /// Records written.
+    pub recorded: u64,
+}
+
+/// Totals of a flood.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct FloodTotals {
+    /// Sent, or taken in.
+    pub packets: u64,
+    /// UDP payload.
+    pub bytes: u64,
+    /// From the first packet to the last.
+    pub elapsed_ns: i64,
+    /// Average over `elapsed_ns`.
+    pub packets_per_s: f64,
+    /// UDP payload, average over `elapsed_ns`.
+    pub bits_per_s: f64,
+    /// Send calls the kernel refused.
+    pub send_errors: u64,
+}
+
+/// Totals of a busy.
+#[derive(Clone, Debug, Serialize)]
+pub struct BusyTotals {
+    /// What was done: `exits` or `calls`.
+    pub what: &'static str,
+    /// How often, by all workers together.
+    pub count: u64,
+    /// From when the first worker began until the last had ended.
+    pub elapsed_ns: i64,
+    /// Average over `elapsed_ns`, of all workers together.
+    pub per_s: f64,
+    /// Who runs this machine, as it signs itself; None: nobody, or it does not tell.
+    pub hypervisor: Option<String>,
+}
+
+/// A port of a bridge, as it was set up.
+#[derive(Clone, Debug, Serialize)]
+pub struct BridgePort {
+    /// Its name.
+    pub interface: String,
+    /// The kernel's number for it.
+    pub ifindex: u32,
+    /// `native` or `generic`.
+    pub mode: &'static str,
+}
+
+/// What became of the frames that came in at a port of a bridge.
+#[derive(Clone, Debug, Serialize)]
+pub struct PortTotals {
+    /// Its name.
+    pub interface: String,
+    /// Handed to another port.
+    pub redirected: u64,
+    /// Left to the kernel bridge.
+    pub passed: u64,
+    /// Of those handed to another port: refused by it. None: not counted on this machine.
+    pub dropped: Option<u64>,
+}
+
+/// What became of a CPU's events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CpuEvents {
+    /// The CPU.
+    pub cpu: usize,
+    /// Read.
+    pub events: u64,
+    /// Lost, as its buffer was full.
+    pub lost: u64,
+}

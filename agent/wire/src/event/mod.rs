@@ -1,0 +1,208 @@
+//! What the agent tells the lab: one JSON object a line, as in `docs/formats.md`.
+
+mod done;
+mod ready;
+
+use crate::dds;
+use crate::lateness::Figures;
+pub use done::{
+    BridgePort, BusyTotals, CpuEvents, Done, FloodTotals, ListenTotals, PortTotals, Refused, RoundTotals, TalkTotals,
+};
+pub use ready::{EventAbsent, EventFound, Ready, RealtimeFound, TimerFound};
+use serde::Serialize;
+
+/// A line on standard output.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+pub enum Event {
+    /// Set up; nothing sent yet.
+    Ready(Ready),
+    /// Counters so far.
+    Progress {
+        /// CLOCK_TAI now.
+        tai_ns: i64,
+        /// Packets so far, by stream.
+        streams: Vec<StreamProgress>,
+    },
+    /// Of `bridge`: set up.
+    #[serde(rename = "ready")]
+    BridgeReady {
+        /// As of every verb.
+        #[serde(flatten)]
+        ready: Ready,
+        /// Where the program runs.
+        ports: Vec<BridgePort>,
+        /// Entries of the kernel bridge's table that are followed.
+        fdb: usize,
+    },
+    /// Of `ptp`: set up.
+    #[serde(rename = "ready")]
+    PtpReady {
+        /// As of every verb.
+        #[serde(flatten)]
+        ready: Ready,
+        /// Why the clock whose frequency was to be recorded cannot be read; None: it can, or none was named.
+        clock: Option<Failure>,
+    },
+    /// Of `dds`: set up, and for ping the other side found.
+    #[serde(rename = "ready")]
+    DdsReady {
+        /// As of every verb.
+        #[serde(flatten)]
+        ready: Ready,
+        /// What runs, and who was found.
+        #[serde(flatten)]
+        found: dds::Found,
+    },
+    /// Of `timer`: set up.
+    #[serde(rename = "ready")]
+    TimerReady {
+        /// As of every verb.
+        #[serde(flatten)]
+        ready: Ready,
+        /// The timer that is used.
+        timer: TimerFound,
+        /// Why interrupts, of which the kernel was to tell if it can, are not told of; None: they are, or were not asked for.
+        trace_problem: Option<Failure>,
+    },
+    /// Of `timer`: counters so far.
+    #[serde(rename = "progress")]
+    TimerProgress {
+        /// CLOCK_TAI now.
+        tai_ns: i64,
+        /// One, whose packets are instants come to.
+        streams: Vec<StreamProgress>,
+        /// Of these, such that had passed when their turn came.
+        overdue: u64,
+    },
+    /// Of `timer`: what came of the instants of a stretch of time.
+    Window {
+        /// CLOCK_TAI now.
+        tai_ns: i64,
+        /// Number of the stream of instants.
+        stream: u16,
+        /// They were due from then on.
+        from_tai_ns: i64,
+        /// And before then.
+        to_tai_ns: i64,
+        /// How many they are.
+        n: u64,
+        /// Of these, such that had passed when their turn came.
+        overdue: u64,
+        /// How late they were come to.
+        #[serde(flatten)]
+        lateness: Figures,
+    },
+    /// Of `trace`: set up; events are recorded from now on.
+    #[serde(rename = "ready")]
+    TraceReady {
+        /// As of every verb.
+        #[serde(flatten)]
+        ready: Ready,
+        /// The clock that the kernel's records were made by: CLOCK_TAI, or CLOCK_MONOTONIC, whose readings are converted.
+        clock: &'static str,
+        /// The tracepoints.
+        events: Vec<EventFound>,
+        /// Those that were asked for and that this kernel does not have.
+        absent: Vec<EventAbsent>,
+    },
+    /// Of `trace`: counters so far.
+    #[serde(rename = "progress")]
+    TraceProgress {
+        /// CLOCK_TAI now.
+        tai_ns: i64,
+        /// Events read.
+        events: u64,
+        /// Events lost.
+        lost: u64,
+    },
+    /// Of `bridge`: counters so far.
+    #[serde(rename = "progress")]
+    BridgeProgress {
+        /// CLOCK_TAI now.
+        tai_ns: i64,
+        /// By port.
+        ports: Vec<PortTotals>,
+    },
+    /// Every expected packet has arrived.
+    Complete {
+        /// CLOCK_TAI now.
+        tai_ns: i64,
+    },
+    /// The end, and what came of it.
+    Done(Done),
+    /// It cannot go on.
+    Error(Failure),
+}
+
+/// Packets of one stream so far.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct StreamProgress {
+    /// Its number.
+    pub stream: u16,
+    /// Sent, or received.
+    pub packets: u64,
+}
+
+/// Why the agent cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    /// What was tried and what came back.
+    pub what: String,
+    /// On what: a path, an interface, a field of the spec.
+    #[serde(rename = "where")]
+    pub place: String,
+    /// What to do next.
+    pub remedy: String,
+    /// The system's error number, if it gave one.
+    pub errno: Option<i32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn events_stand_on_one_line_with_their_name() {
+        let line = serde_json::to_value(Event::Error(Failure {
+            what: "no such interface".into(),
+            place: "eth9".into(),
+            remedy: "name one that exists".into(),
+            errno: None,
+        }));
+        assert_eq!(
+            line.unwrap(),
+            json!({"event": "error", "what": "no such interface", "where": "eth9", "remedy": "name one that exists", "errno": null})
+        );
+        let done = serde_json::to_value(Event::Done(Done::Listen {
+            streams: vec![],
+            refused: Refused { foreign: 3, ..Refused::default() },
+            socket_drops: 0,
+            empty_wakeups: 0,
+            ring_full: 0,
+            recorded: 0,
+        }));
+        assert_eq!(done.unwrap()["foreign"], 3);
+    }
+
+    #[test]
+    fn a_window_has_its_statistics_beside_its_ends() {
+        let mut latenesses = crate::lateness::Latenesses::default();
+        [20, 40].into_iter().for_each(|ns| latenesses.add(ns, 30));
+        let window = Event::Window {
+            tai_ns: 2_050,
+            stream: 3,
+            from_tai_ns: 1_000,
+            to_tai_ns: 2_000,
+            n: latenesses.n(),
+            overdue: 1,
+            lateness: Figures::of(&latenesses, 30),
+        };
+        assert_eq!(
+            serde_json::to_value(window).unwrap(),
+            json!({"event": "window", "tai_ns": 2_050, "stream": 3, "from_tai_ns": 1_000, "to_tai_ns": 2_000, "n": 2,
+                "overdue": 1, "mean_ns": 30.0, "stddev_ns": 10.0, "min_ns": 20, "max_ns": 40, "above": 1, "threshold_ns": 30})
+        );
+    }
+}

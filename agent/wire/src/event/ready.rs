@@ -1,0 +1,86 @@
+//! What a verb has found once it is set up.
+
+use serde::Serialize;
+
+/// Set up; nothing sent yet.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ready {
+    /// `talk`, `listen`, `ping`, `pong`, `clock`, `ptp`, `timer`, `trace`, `flood`, `busy`, `bridge` or `dds`.
+    pub verb: &'static str,
+    /// The agent's.
+    pub version: &'static str,
+    /// Its process.
+    pub pid: u32,
+    /// CLOCK_TAI now.
+    pub tai_ns: i64,
+    /// TAI − UTC as the kernel knows it; 0 on a machine nobody told.
+    pub tai_offset_s: i32,
+    /// How the measuring thread runs, as read back.
+    pub realtime: RealtimeFound,
+    /// How timestamps find their packets (talk, ping, pong): `id` or `payload`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stamp_key: Option<&'static str>,
+    /// The sockets' local addresses.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub local: Vec<String>,
+}
+
+/// The timer of `timer`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TimerFound {
+    /// The clock it is set by: CLOCK_TAI, or CLOCK_REALTIME at whole seconds from it.
+    pub clock: &'static str,
+    /// How finely.
+    pub resolution_ns: Option<i64>,
+    /// What makes the interrupt, on the first CPU the thread may run on.
+    pub event_device: Option<String>,
+    /// Period of the counter that this counts by.
+    pub tick_ns: Option<f64>,
+    /// Whether interrupts are told of.
+    pub traced: bool,
+}
+
+/// A tracepoint that is recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EventFound {
+    /// Its name.
+    pub event: String,
+    /// The field that `subject` is, on this kernel; None: it tells none.
+    pub subject: Option<&'static str>,
+    /// The field that `detail` is, likewise.
+    pub detail: Option<&'static str>,
+    /// Which of its records count, as the kernel was told; None: all.
+    pub filter: Option<String>,
+}
+
+/// A tracepoint that this kernel does not have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EventAbsent {
+    /// Its name.
+    pub event: String,
+    /// What it would have told.
+    pub tells: &'static str,
+    /// What to do.
+    pub remedy: &'static str,
+}
+
+/// How a thread runs, as read back from the kernel.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct RealtimeFound {
+    /// The thread's number, as this process sees it.
+    pub tid: u32,
+    /// SCHED_OTHER, SCHED_FIFO and so on.
+    pub policy: String,
+    /// Its priority in that policy.
+    pub priority: i32,
+    /// CPUs it may run on.
+    pub cpus: Vec<usize>,
+    /// All memory locked.
+    pub memory_locked: bool,
+    /// What `/dev/cpu_dma_latency` was asked for, µs.
+    pub cpu_dma_latency_us: Option<i32>,
+    /// Timer slack, ns.
+    pub timer_slack_ns: u64,
+    /// What was asked for and could not be had.
+    pub problems: Vec<String>,
+}
