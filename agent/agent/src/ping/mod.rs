@@ -51,8 +51,8 @@ pub fn run() -> Result<(), Failure> {
     let start = Arc::new(AtomicI64::new(NOT_YET));
     let asking = Asking { spec: &spec, process, start: Arc::clone(&start), shared: round.shared.clone() };
     let (realtime, threads) = match ends {
-        Ends::Packets(lane, inlet) => asking.begin(lane, *inlet, intake, tap)?,
-        Ends::Bytes(lane, inlet) => asking.begin(lane, inlet, intake, tap)?,
+        Ends::Packets(lane, inlet) => asking.begin(Ways { lane, inlet: *inlet, intake, tap })?,
+        Ends::Bytes(lane, inlet) => asking.begin(Ways { lane, inlet, intake, tap })?,
     };
     std::thread::sleep(STAMPING_STARTS);
     emit(&Event::Ready(Ready { stamp_key, ..session::ready("ping", realtime, local)? }));
@@ -109,6 +109,14 @@ struct Asking<'a> {
     shared: Shared,
 }
 
+/// The way out and the way in, and where what goes by them is recorded.
+struct Ways<I> {
+    lane: Lane,
+    inlet: I,
+    intake: Intake,
+    tap: Tap<Sent>,
+}
+
 /// The hot threads.
 struct Threads {
     /// Takes answers in, and asks as well unless another does.
@@ -130,28 +138,17 @@ impl Threads {
 
 impl Asking<'_> {
     /// The threads, which run as was asked for and wait for the start.
-    fn begin<I: Inlet + 'static>(
-        self,
-        lane: Lane,
-        inlet: I,
-        intake: Intake,
-        tap: Tap<Sent>,
-    ) -> Result<(RealtimeFound, Threads), Failure> {
+    fn begin<I: Inlet + 'static>(self, ways: Ways<I>) -> Result<(RealtimeFound, Threads), Failure> {
         match (self.spec.period_ns, self.spec.side.mode) {
-            (None, _) => self.closed(lane, inlet, intake, tap),
-            (Some(period_ns), Mode::Spin) => self.spinning(period_ns, lane, inlet, intake, tap),
-            (Some(period_ns), Mode::Block | Mode::BusyPoll) => self.sleeping(period_ns, lane, inlet, intake, tap),
+            (None, _) => self.closed(ways),
+            (Some(period_ns), Mode::Spin) => self.spinning(period_ns, ways),
+            (Some(period_ns), Mode::Block | Mode::BusyPoll) => self.sleeping(period_ns, ways),
         }
     }
 
     /// One thread: the answer's arrival starts the next question.
-    fn closed<I: Inlet + 'static>(
-        self,
-        lane: Lane,
-        mut inlet: I,
-        mut intake: Intake,
-        tap: Tap<Sent>,
-    ) -> Result<(RealtimeFound, Threads), Failure> {
+    fn closed<I: Inlet + 'static>(self, ways: Ways<I>) -> Result<(RealtimeFound, Threads), Failure> {
+        let Ways { lane, mut inlet, mut intake, tap } = ways;
         let Self { spec, process, start, shared } = self;
         let asked = &spec.side;
         let mut outlet = Outlet::new(lane, asked.run_id, tap, Arc::clone(&shared.counters));
@@ -173,14 +170,8 @@ impl Asking<'_> {
     }
 
     /// One thread that never sleeps, and so need not choose between its clock and its socket.
-    fn spinning<I: Inlet + 'static>(
-        self,
-        period_ns: i64,
-        lane: Lane,
-        mut inlet: I,
-        mut intake: Intake,
-        tap: Tap<Sent>,
-    ) -> Result<(RealtimeFound, Threads), Failure> {
+    fn spinning<I: Inlet + 'static>(self, period_ns: i64, ways: Ways<I>) -> Result<(RealtimeFound, Threads), Failure> {
+        let Ways { lane, mut inlet, mut intake, tap } = ways;
         let Self { spec, process, start, shared } = self;
         let asked = &spec.side;
         let mut sender = Sender::new(vec![lane], asked.run_id, 0, tap, Arc::clone(&shared.counters));
@@ -196,14 +187,8 @@ impl Asking<'_> {
     }
 
     /// Two threads: one sleeps until a question is due, the other until there is an answer.
-    fn sleeping<I: Inlet + 'static>(
-        self,
-        period_ns: i64,
-        lane: Lane,
-        mut inlet: I,
-        mut intake: Intake,
-        tap: Tap<Sent>,
-    ) -> Result<(RealtimeFound, Threads), Failure> {
+    fn sleeping<I: Inlet + 'static>(self, period_ns: i64, ways: Ways<I>) -> Result<(RealtimeFound, Threads), Failure> {
+        let Ways { lane, mut inlet, mut intake, tap } = ways;
         let Self { spec, process, start, shared } = self;
         let asked = &spec.side;
         let mut sender = Sender::new(vec![lane], asked.run_id, asked.busy_wait_ns, tap, Arc::clone(&shared.counters));
