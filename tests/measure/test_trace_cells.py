@@ -30,6 +30,9 @@ pytestmark = [
 STREAMED: dict[str, Any] = {
     "streams": {"control": {"talker": "sensor", "listener": "ecu", "period": "2ms", "size": "64B"}},
     "tuning": {"ecu": {"listener": {"trace": True}}},
+    # No CPU is idle: there are kernels that do not always tell of the switch from a CPU's idle thread to another.
+    "loads": {"calls": {"kind": "busy", "on": "ecu", "what": "calls", "workers": 2}},
+    "matrix": {"loads": ["calls"]},
     "duration": "600ms",
 }
 
@@ -105,7 +108,7 @@ def test_a_timers_instants_have_the_way_from_the_interrupt_to_its_thread(measure
     assert told["told"] > 150
     chain = told["chain"]
     assert (chain["stops"][0], chain["stops"][-1]) == ("wake_due", "wake")
-    assert {"irq", "waking", "run"} < set(chain["stops"])
+    assert {"irq", "waking", "run"} < set(chain["stops"]), (told["intervals"], told["interrupted"])
     rows = folder.packets().filter(~pl.col("warmup") & ~pl.col("overdue"))
     late = dict(zip(rows["sequence"], rows["wake_tai_ns"] - rows["wake_due_tai_ns"], strict=True))
     for one in chain["worst"]["each"]:
