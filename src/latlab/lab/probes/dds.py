@@ -8,8 +8,7 @@ from typing import Any, Final, Literal
 
 from latlab.lab.probes.cyclone import Cyclone, configuration
 
-DISCOVERY_NS: Final = 18_000_000_000
-"""Cyclone announces itself again each 80 % of its lease of 10 s: who missed the first packets hears two more."""
+DISCOVERY_NS: Final = 10_000_000_000
 _LOOP_HISTORY: Final = 1
 """In a closed loop there is one sample at a time, and ddsperf keeps as many."""
 _RATE_HISTORY: Final = 1000
