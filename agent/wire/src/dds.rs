@@ -1,6 +1,6 @@
 //! What `dds` tells the lab beside what every verb does.
 
-use crate::event::Refused;
+use crate::event::Taken;
 use serde::Serialize;
 
 /// Of `ready`: what runs, and who was found.
@@ -40,22 +40,6 @@ pub struct Below {
     pub samples_lost: u64,
     /// Waits that ended without a sample.
     pub empty_wakeups: u64,
-}
-
-/// Of `done`, what was taken in: answers at ping, questions at pong.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Taken {
-    /// Valid samples, each sequence once.
-    pub received: u64,
-    /// Further copies.
-    pub repeated: u64,
-    /// Valid samples overtaken by a later one.
-    pub reordered: u64,
-    /// Sequences that were never asked, or too long ago to tell.
-    pub out_of_range: u64,
-    /// What was refused, by kind.
-    #[serde(flatten)]
-    pub refused: Refused,
 }
 
 /// Totals of a ping.

@@ -6,7 +6,7 @@
 use crate::recording::Tap;
 use cyclone::Reader;
 use sys::clock::tai_ns;
-use wire::dds::Taken;
+use wire::event::Taken;
 use wire::probe::{Probe, Refusal};
 use wire::record::Received;
 use wire::sequence::{Arrival, Sequences};

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use sys::clock::tai_ns;
 use sys::signal::Waker;
 use sys::socket::Socket;
-use wire::event::{Event, Failure, RealtimeFound, RoundTotals, StreamProgress};
+use wire::event::{Event, Failure, RealtimeFound, RoundTotals, StreamProgress, Taken};
 use wire::record::{Received, Sent, Stamp};
 use wire::spec::{PingSide, Realtime, Stamps};
 
@@ -265,11 +265,13 @@ impl<'a> Round<'a> {
         let leg = streams.first().copied().unwrap_or_default();
         let counters = &self.shared.counters[0];
         let totals = RoundTotals {
-            received: leg.received,
-            repeated: leg.repeated,
-            reordered: leg.reordered,
-            out_of_range: leg.out_of_range,
-            refused,
+            taken: Taken {
+                received: leg.received,
+                repeated: leg.repeated,
+                reordered: leg.reordered,
+                out_of_range: leg.out_of_range,
+                refused,
+            },
             socket_drops: drops,
             empty_wakeups,
             tx_sched: stamped.tx_sched,

@@ -193,20 +193,28 @@ pub struct Refused {
     pub unknown_stream: u64,
 }
 
-/// What ping and pong count alike: of the leg that comes in, and of the timestamps of the one that goes out.
+/// Of `done`, what was taken in: answers at ping, questions at pong.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct RoundTotals {
-    /// Valid packets, each sequence once.
+pub struct Taken {
+    /// Valid packets, or samples of DDS, each sequence once.
     pub received: u64,
     /// Further copies.
     pub repeated: u64,
-    /// Valid packets overtaken by a later one.
+    /// Valid ones overtaken by a later one.
     pub reordered: u64,
     /// Sequences that are not in the stream, or too far behind to be told from repeated ones.
     pub out_of_range: u64,
     /// What was refused, by kind.
     #[serde(flatten)]
     pub refused: Refused,
+}
+
+/// What ping and pong count alike: of the leg that comes in, and of the timestamps of the one that goes out.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct RoundTotals {
+    /// Of the leg that comes in.
+    #[serde(flatten)]
+    pub taken: Taken,
     /// Packets the kernel dropped because the socket's queue was full.
     pub socket_drops: u64,
     /// Receptions announced by the kernel that turned out empty.

@@ -6,7 +6,8 @@ mod ready;
 use crate::dds;
 use crate::lateness::Figures;
 pub use done::{
-    BridgePort, BusyTotals, CpuEvents, Done, FloodTotals, ListenTotals, PortTotals, Refused, RoundTotals, TalkTotals,
+    BridgePort, BusyTotals, CpuEvents, Done, FloodTotals, ListenTotals, PortTotals, Refused, RoundTotals, Taken,
+    TalkTotals,
 };
 pub use ready::{EventAbsent, EventFound, Ready, RealtimeFound, TimerFound};
 use serde::Serialize;
