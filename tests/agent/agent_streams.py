@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import struct
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -132,6 +131,16 @@ def listen_spec(run_id: str, folder: Path, *streams: Stream, **changes: Any) -> 
     }
 
 
+def crc32c(data: bytes) -> int:
+    """CRC-32C of this, bit by bit."""
+    total = 0xFFFFFFFF
+    for byte in data:
+        total ^= byte
+        for _ in range(8):
+            total = total >> 1 ^ (0x82F63B78 if total & 1 else 0)
+    return total ^ 0xFFFFFFFF
+
+
 @dataclass(frozen=True)
 class Probe:
     """A probe packet as docs/formats.md lays it out."""
@@ -142,14 +151,14 @@ class Probe:
     launch_tai_ns: int = 0
     size: int = 64
     magic: bytes = b"LATL"
-    version: int = 1
+    version: int = 2
 
     def bytes(self) -> bytes:
         """The packet."""
         run_id = int(self.run_id, 16)
         words = (self.magic, self.version, 0, self.stream, run_id, self.sequence, self.launch_tai_ns, self.size)
         header = struct.pack("<4sBBHQQqI", *words)
-        return (header + struct.pack("<I", zlib.crc32(header))).ljust(self.size, b"\0")
+        return (header + struct.pack("<I", crc32c(header))).ljust(self.size, b"\0")
 
 
 def recording(folder: Path, name: str) -> Recording:

@@ -62,7 +62,7 @@ FAULTS = {
     "foreign": [
         *[b"something else entirely, and long enough to be a probe of ours"] * 3,
         replace(GOOD, magic=b"LATX").bytes(),
-        replace(GOOD, version=2).bytes(),
+        replace(GOOD, version=1).bytes(),
         GOOD.bytes()[:36] + b"\1\2\3\4" + GOOD.bytes()[40:],
     ],
     "truncated": [GOOD.bytes()[:39], GOOD.bytes()[:63], GOOD.bytes()[:4], replace(GOOD, size=200).bytes()[:64]],

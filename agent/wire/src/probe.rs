@@ -6,7 +6,7 @@ pub const HEADER_BYTES: usize = 40;
 pub const MAX_BYTES: usize = 65_507;
 
 const MAGIC: [u8; 4] = *b"LATL";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const SUMMED_BYTES: usize = 36;
 
 /// One probe's header, as in `docs/formats.md`.
@@ -48,7 +48,7 @@ impl Probe {
         header[16..24].copy_from_slice(&self.sequence.to_le_bytes());
         header[24..32].copy_from_slice(&self.launch_tai_ns.to_le_bytes());
         header[32..36].copy_from_slice(&self.size.to_le_bytes());
-        let sum = crc32fast::hash(&header[..SUMMED_BYTES]);
+        let sum = crc32c::crc32c(&header[..SUMMED_BYTES]);
         header[36..40].copy_from_slice(&sum.to_le_bytes());
     }
 
@@ -65,7 +65,7 @@ impl Probe {
             return Err(Refusal::Truncated);
         };
         let sum = u32::from_le_bytes(field(header, 36));
-        if header[4] != VERSION || header[5] != 0 || crc32fast::hash(&header[..SUMMED_BYTES]) != sum {
+        if header[4] != VERSION || header[5] != 0 || crc32c::crc32c(&header[..SUMMED_BYTES]) != sum {
             return Err(Refusal::Foreign);
         }
         let probe = Self {
@@ -147,16 +147,30 @@ mod tests {
         }
     }
 
+    /// CRC-32C bit by bit (RFC 3385, section 3): reflected, begun with ones, inverted.
+    fn castagnoli(bytes: &[u8]) -> u32 {
+        !bytes.iter().fold(u32::MAX, |sum, byte| {
+            (0..8).fold(sum ^ u32::from(*byte), |sum, _| sum >> 1 ^ if sum & 1 == 1 { 0x82f6_3b78 } else { 0 })
+        })
+    }
+
+    #[test]
+    fn the_sum_is_crc_32c() {
+        // The check value of the catalogues, and RFC 3720's, B.4, of 32 zeros.
+        assert_eq!((castagnoli(b"123456789"), castagnoli(&[0; 32])), (0xe306_9283, 0x8a91_36aa));
+    }
+
     #[test]
     fn the_layout_on_the_wire_is_the_documented_one() {
         let probe =
             Probe { stream: 0x0102, run_id: 0x1112_1314_1516_1718, sequence: 0x2122, launch_tai_ns: -2, size: 64 };
         let packet = written(probe);
-        assert_eq!(&packet[..8], b"LATL\x01\x00\x02\x01");
+        assert_eq!(&packet[..8], b"LATL\x02\x00\x02\x01");
         assert_eq!(&packet[8..16], &[0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11]);
         assert_eq!(&packet[16..24], &[0x22, 0x21, 0, 0, 0, 0, 0, 0]);
         assert_eq!(&packet[24..32], &[0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
         assert_eq!(&packet[32..36], &[64, 0, 0, 0]);
+        assert_eq!(packet[36..40], castagnoli(&packet[..36]).to_le_bytes());
         assert_eq!(packet.len(), 64);
     }
 }
