@@ -3,6 +3,7 @@
 //! Nothing here decides anything. Every function names the call it makes in its error.
 
 pub mod allocations;
+mod call;
 pub mod clock;
 pub mod counter;
 pub mod descriptor;

@@ -1,10 +1,12 @@
 //! Receiving one packet with its timestamps.
 
+use crate::call;
 use crate::message::{Control, for_each_control, timestamps};
 use crate::peer::Peer;
 use crate::socket::Socket;
 use crate::{Error, check};
 use std::os::fd::AsRawFd;
+use std::ptr::null_mut;
 
 /// Room for one packet, allocated beforehand.
 pub struct Buffer {
@@ -78,7 +80,7 @@ impl Buffer {
             header.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
         }
         // SAFETY: the header and all it points to are valid for the call.
-        let received = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, wait.flags()) };
+        let received = unsafe { call::recvmsg(socket.as_raw_fd(), &raw mut header, wait.flags()) };
         let Some(length) = received_length(received, "recvmsg")? else { return Ok(None) };
         if let Some(from) = from {
             from.length = header.msg_namelen;
@@ -106,17 +108,17 @@ impl Buffer {
         wait: Wait,
         from: Option<&mut Peer>,
     ) -> Result<Option<Packet<'_>>, Error> {
-        let (bytes, room) = (self.bytes.as_mut_ptr().cast(), self.bytes.len());
+        let (bytes, room) = (self.bytes.as_mut_ptr(), self.bytes.len());
         let received = match from {
             None => {
                 // SAFETY: `bytes` is valid for writing `room`.
-                unsafe { libc::recv(socket.as_raw_fd(), bytes, room, wait.flags()) }
+                unsafe { call::recvfrom(socket.as_raw_fd(), bytes, room, wait.flags(), null_mut(), null_mut()) }
             }
             Some(Peer { address, length }) => {
                 *length = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
                 let (address, length) = ((&raw mut *address).cast(), &raw mut *length);
                 // SAFETY: `bytes` is valid for writing `room`, and `address` for `length`.
-                unsafe { libc::recvfrom(socket.as_raw_fd(), bytes, room, wait.flags(), address, length) }
+                unsafe { call::recvfrom(socket.as_raw_fd(), bytes, room, wait.flags(), address, length) }
             }
         };
         let received = received_length(received, "recv")?;

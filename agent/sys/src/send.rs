@@ -1,5 +1,6 @@
 //! Sending several packets with one call, each with its launch time and its id.
 
+use crate::call;
 use crate::peer::Peer;
 use crate::socket::Socket;
 use crate::{Error, check, message::Control};
@@ -95,11 +96,11 @@ impl Batch {
         if control_bytes == 0 && to - from == 1 {
             // Nothing beside the packet, as it is with every answer: the shortest way in.
             let packet = self.packet(from);
-            let (bytes, room) = (packet.as_ptr().cast(), packet.len());
+            let (bytes, room) = (packet.as_ptr(), packet.len());
             let Peer { address, length } = &self.destination;
             let to = if *length > 0 { (&raw const *address).cast() } else { std::ptr::null() };
             // SAFETY: the packet's bytes and the address are valid for the call.
-            let sent = unsafe { libc::sendto(socket.as_raw_fd(), bytes, room, 0, to, *length) };
+            let sent = unsafe { call::sendto(socket.as_raw_fd(), bytes, room, 0, to, *length) };
             return check(sent as libc::c_int, "sendto").map(|_| 1);
         }
         for n in from..to {
@@ -120,13 +121,13 @@ impl Batch {
         if to - from == 1 {
             // One packet is the rule, and this call is the shorter way in.
             // SAFETY: the header and all it points to were just set up within this batch.
-            let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const self.headers[from].msg_hdr, 0) };
+            let sent = unsafe { call::sendmsg(socket.as_raw_fd(), &raw const self.headers[from].msg_hdr, 0) };
             return check(sent as libc::c_int, "sendmsg").map(|_| 1);
         }
         let headers = self.headers[from..to].as_mut_ptr();
         // SAFETY: the headers and all they point to were just set up within this batch.
-        let taken = unsafe { libc::sendmmsg(socket.as_raw_fd(), headers, (to - from) as libc::c_uint, 0) };
-        check(taken, "sendmmsg").map(|taken| taken as usize)
+        let taken = unsafe { call::sendmmsg(socket.as_raw_fd(), headers, (to - from) as libc::c_uint, 0) };
+        check(taken as libc::c_int, "sendmmsg").map(|taken| taken as usize)
     }
 }
 

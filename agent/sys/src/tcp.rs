@@ -1,10 +1,12 @@
 //! TCP connections for probes: made, taken, and messages cut out of their streams of bytes.
 
+use crate::call;
 use crate::receive::{Wait, received_length};
 use crate::socket::Socket;
 use crate::{Error, check};
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
+use std::ptr::{null, null_mut};
 
 /// The errnos that say that the other side, or something between, has cut the connection.
 pub const CUT: [i32; 2] = [libc::ECONNRESET, libc::EPIPE];
@@ -80,7 +82,8 @@ impl Socket {
     pub fn send_all(&self, mut bytes: &[u8], going: impl Fn() -> bool) -> Result<(), Error> {
         while !bytes.is_empty() {
             // SAFETY: `bytes` is valid for reading its length.
-            let sent = unsafe { libc::send(self.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
+            let sent =
+                unsafe { call::sendto(self.as_raw_fd(), bytes.as_ptr(), bytes.len(), libc::MSG_NOSIGNAL, null(), 0) };
             let errno = crate::errno();
             match usize::try_from(sent) {
                 Ok(sent) => bytes = &bytes[sent..],
@@ -97,7 +100,9 @@ impl Socket {
     /// ECONNRESET and others.
     pub fn receive_bytes(&self, into: &mut [u8], wait: Wait) -> Result<Option<usize>, Error> {
         // SAFETY: `into` is valid for writing its length.
-        let received = unsafe { libc::recv(self.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), wait.flags()) };
+        let received = unsafe {
+            call::recvfrom(self.as_raw_fd(), into.as_mut_ptr(), into.len(), wait.flags(), null_mut(), null_mut())
+        };
         received_length(received, "recv")
     }
 }

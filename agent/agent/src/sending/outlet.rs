@@ -81,7 +81,8 @@ impl Outlet {
     pub fn note(&mut self, sent: Sent) {
         let counters = &self.counters[0];
         let counter = if sent.error == 0 { &counters.packets } else { &counters.errors };
-        counter.fetch_add(1, Ordering::Relaxed);
+        // Nobody else counts here, and an atomic addition would wait for the row before it to reach the cache.
+        counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.tap.push(sent);
     }
 }
