@@ -3,10 +3,10 @@
     benches/round_trip_netperf.py [--rounds 5] [--seconds 3] [--size 64] [--cpus 0,0]
 
 All threads of who asks run on the first CPU, all of who answers on the second, latlab's and netperf's alike under
-SCHED_FIFO; they run in turn, round by round, on the same two namespaces. netperf keeps sums and a coarse histogram,
-so what is compared is the mean; and the time a transaction takes altogether, which is the run's length by how many
-there were, whoever reads which clock when. Over TCP neither has timestamps of the kernel's. That latlab has recorded
-each transaction is checked.
+SCHED_FIFO, and no CPU sleeps deeply; they run in turn, round by round, on the same two namespaces. netperf keeps
+sums and a coarse histogram, so what is compared is the mean; and the time a transaction takes altogether, which is
+the run's length by how many there were, whoever reads which clock when. Over TCP neither has timestamps of the
+kernel's. That latlab has recorded each transaction is checked.
 
 Where netperf is not installed Debian's is fetched, and unpacked beside.
 """
@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
-from bed import TALKER_FIFO, Setting, mean_ratio, need_root, ratios, two_namespaces
+from bed import TALKER_FIFO, Setting, awake, mean_ratio, need_root, ratios, two_namespaces
 from latency_sockperf import Peer
 from round_trip_sockperf import Trips, latlab
 
@@ -74,7 +74,7 @@ async def main() -> None:
     asker, answerer = (int(cpu) for cpu in given.cpus.split(","))
     trips = Trips(given.seconds, given.size, (asker, answerer), "tcp")
     found: dict[str, dict[str, list[float]]] = {figure: {name: [] for name in (OURS, THEIRS)} for figure in FIGURES}
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as place, awake():
         provide(Path(place))
         async with two_namespaces(Setting(1_000_000)) as bed:
             runs: dict[str, Callable[[], Awaitable[tuple[float, float]]]] = {
