@@ -31,7 +31,7 @@ impl Scheduling {
 /// call where a single thread has the table (`__fget_light`, fs/file.c).
 ///
 /// # Errors
-/// There is no memory for it.
+/// There is no memory for it, or a filter of system calls refuses it.
 pub fn own_descriptors() -> Result<(), Error> {
     // SAFETY: no pointer is passed.
     check(unsafe { libc::unshare(libc::CLONE_FILES) }, "unshare CLONE_FILES").map(drop)
