@@ -2,8 +2,8 @@
 
     benches/round_trip_netperf.py [--rounds 5] [--seconds 3] [--size 64] [--cpus 0,0]
 
-All threads of who asks run on the first CPU, all of who answers on the second, latlab's and netperf's alike under
-SCHED_FIFO, and no CPU sleeps deeply; they run in turn, round by round, on the same two namespaces. netperf keeps
+All measuring threads of who asks run on the first CPU, all of who answers on the second, latlab's and netperf's alike
+under SCHED_FIFO, and no CPU sleeps deeply; they run in turn, round by round, on the same two namespaces. netperf keeps
 sums and a coarse histogram, so what is compared is the mean; and the time a transaction takes altogether, which is
 the run's length by how many there were, whoever reads which clock when. Over TCP neither has timestamps of the
 kernel's. That latlab has recorded each transaction is checked.

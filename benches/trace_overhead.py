@@ -30,6 +30,7 @@ from bed import need_root
 from numpy.typing import NDArray
 
 from latlab.data.recordings import read_recording
+from latlab.errors import LabError
 from latlab.measure.events import CellEnded, Event, Phase
 from latlab.measure.run import run
 from latlab.measure.trace_specs import EVENTS, THREADS
@@ -186,7 +187,10 @@ def main() -> None:
     need_root()
     names = list(PARTS) if given.parts else ["all", "threads", "nothing"]
     text = scenario(given.period, given.seconds, guest=given.guest)
-    both, stretches = asyncio.run(measured(text, names, given.stretch))
+    try:
+        both, stretches = asyncio.run(measured(text, names, given.stretch))
+    except LabError as error:
+        raise SystemExit(str(error)) from None
     found = medians(both, stretches)
     generator = np.random.default_rng(given.seed)
     print(f"{both.height} round trips, {len(found)} stretches, load {os.getloadavg()[0]:.1f}")
