@@ -21,6 +21,8 @@ const BATCH_ROWS: usize = 4096;
 const BATCH_AGE: Duration = Duration::from_secs(1);
 /// How long the writer leaves the rings alone: long enough to disturb little, short against what a ring holds.
 const PAUSE: Duration = Duration::from_millis(5);
+/// How long who may wait for room leaves it to the writer at a time.
+const ROOM_SOON: Duration = Duration::from_millis(1);
 
 /// The hot end of a table's ring.
 pub struct Tap<R> {
@@ -46,6 +48,14 @@ impl<R> Tap<R> {
     /// How many rows it takes now without losing one.
     pub fn room(&self) -> usize {
         self.ring.slots()
+    }
+
+    /// As [`Self::push`], for a thread that may wait: it does while there is no room and `patient` says so.
+    pub fn push_when_room(&mut self, row: R, patient: impl Fn() -> bool) {
+        while self.room() == 0 && patient() {
+            std::thread::sleep(ROOM_SOON);
+        }
+        self.push(row);
     }
 }
 

@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn the_probe_is_found_behind_any_headers() {
-        let probe = Probe { stream: 3, run_id: 9, sequence: 4, launch_tai_ns: 1, size: 64 };
+        let probe = Probe { stream: 3, run_id: 9, sequence: 4, launch_tai_ns: 1, size: 64, crowded: false };
         let mut frame = vec![0xaa; 42 + 64];
         probe.write(&mut frame[42..]);
         assert_eq!(probe_in(&frame, 9, [48, 64]), Some(probe));

@@ -8,6 +8,8 @@ pub const MAX_BYTES: usize = 65_507;
 const MAGIC: [u8; 4] = *b"LATL";
 const VERSION: u8 = 2;
 const SUMMED_BYTES: usize = 36;
+/// [`Probe::crowded`], among the flags.
+const CROWDED: u8 = 1;
 
 /// One probe's header, as in `docs/formats.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub struct Probe {
     pub launch_tai_ns: i64,
     /// Bytes of the whole probe, header and padding.
     pub size: u32,
+    /// Whoever sends it records more slowly than packets come: who sets its own pace is to leave it time.
+    pub crowded: bool,
 }
 
 /// Why bytes are not a probe of anybody's.
@@ -42,7 +46,7 @@ impl Probe {
         let header = &mut packet[..HEADER_BYTES];
         header[0..4].copy_from_slice(&MAGIC);
         header[4] = VERSION;
-        header[5] = 0;
+        header[5] = if self.crowded { CROWDED } else { 0 };
         header[6..8].copy_from_slice(&self.stream.to_le_bytes());
         header[8..16].copy_from_slice(&self.run_id.to_le_bytes());
         header[16..24].copy_from_slice(&self.sequence.to_le_bytes());
@@ -65,7 +69,7 @@ impl Probe {
             return Err(Refusal::Truncated);
         };
         let sum = u32::from_le_bytes(field(header, 36));
-        if header[4] != VERSION || header[5] != 0 || crc32c::crc32c(&header[..SUMMED_BYTES]) != sum {
+        if header[4] != VERSION || header[5] & !CROWDED != 0 || crc32c::crc32c(&header[..SUMMED_BYTES]) != sum {
             return Err(Refusal::Foreign);
         }
         let probe = Self {
@@ -74,6 +78,7 @@ impl Probe {
             sequence: u64::from_le_bytes(field(header, 16)),
             launch_tai_ns: i64::from_le_bytes(field(header, 24)),
             size: u32::from_le_bytes(field(header, 32)),
+            crowded: header[5] == CROWDED,
         };
         if packet.len() < probe.size as usize {
             return Err(Refusal::Truncated);
@@ -101,8 +106,8 @@ mod tests {
 
     prop_compose! {
         fn any_probe()(stream: u16, run_id: u64, sequence: u64, launch_tai_ns: i64,
-                       size in HEADER_BYTES as u32..2000) -> Probe {
-            Probe { stream, run_id, sequence, launch_tai_ns, size }
+                       size in HEADER_BYTES as u32..2000, crowded: bool) -> Probe {
+            Probe { stream, run_id, sequence, launch_tai_ns, size, crowded }
         }
     }
 
@@ -162,8 +167,15 @@ mod tests {
 
     #[test]
     fn the_layout_on_the_wire_is_the_documented_one() {
-        let probe =
-            Probe { stream: 0x0102, run_id: 0x1112_1314_1516_1718, sequence: 0x2122, launch_tai_ns: -2, size: 64 };
+        let probe = Probe {
+            stream: 0x0102,
+            run_id: 0x1112_1314_1516_1718,
+            sequence: 0x2122,
+            launch_tai_ns: -2,
+            size: 64,
+            crowded: false,
+        };
+        assert_eq!(written(Probe { crowded: true, ..probe })[5], 1);
         let packet = written(probe);
         assert_eq!(&packet[..8], b"LATL\x02\x00\x02\x01");
         assert_eq!(&packet[8..16], &[0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11]);

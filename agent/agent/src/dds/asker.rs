@@ -45,7 +45,8 @@ impl Lane {
     #[inline]
     pub fn write(&mut self, sequence: u64, launch_tai_ns: i64) -> (i64, i32) {
         let size = self.bytes.len() as u32;
-        Probe { stream: self.stream, run_id: self.run_id, sequence, launch_tai_ns, size }.write(&mut self.bytes);
+        let (stream, run_id) = (self.stream, self.run_id);
+        Probe { stream, run_id, sequence, launch_tai_ns, size, crowded: false }.write(&mut self.bytes);
         let submit_tai_ns = tai_ns();
         (submit_tai_ns, self.writer.write(&mut self.bytes))
     }

@@ -65,16 +65,17 @@ pub fn run<I: Inlet>(
         // Recorded once it is over: until then its answer may be there.
         let over = answer(inlet, intake, wait, sequence, give_up_tai_ns, going);
         outlet.note(sent);
-        let over_tai_ns = match over? {
-            Over::Answered(at) => {
+        let (over_tai_ns, pong_crowded) = match over? {
+            Over::Answered { at_tai_ns, crowded } => {
                 answered += 1;
-                at
+                (at_tai_ns, crowded)
             }
-            Over::GivenUp(at) => at,
+            Over::GivenUp(at) => (at, false),
         };
-        // On a CPU that it has to itself, a real-time thread may keep the writer from ever running. At a rate that would be told as
-        // rows that are lost; a loop sets its own pace.
-        let next_tai_ns = if outlet.crowded() || intake.crowded() {
+        // On a CPU that it has to itself, a real-time thread may keep the writer from ever running, ours or pong's; and a disk may
+        // be slow. At a rate that would be told as rows that are lost; a loop sets its own pace.
+        let next_tai_ns = if pong_crowded || outlet.crowded() || intake.crowded() {
+            std::thread::sleep(WRITERS_TURN);
             while (outlet.crowded() || intake.crowded()) && going() {
                 std::thread::sleep(WRITERS_TURN);
             }
@@ -92,7 +93,11 @@ pub fn run<I: Inlet>(
 
 /// How and when a question was over, CLOCK_TAI ns.
 enum Over {
-    Answered(i64),
+    Answered {
+        at_tai_ns: i64,
+        /// Pong records more slowly than it is asked.
+        crowded: bool,
+    },
     GivenUp(i64),
 }
 
@@ -110,8 +115,8 @@ fn answer<I: Inlet>(
         let packet = inlet.receive(wait)?;
         let now_tai_ns = tai_ns();
         let probe = packet.and_then(|packet| intake.take_in(0, &packet, now_tai_ns));
-        if probe.is_some_and(|probe| probe.sequence == sequence) {
-            return Ok(Over::Answered(now_tai_ns));
+        if let Some(probe) = probe.filter(|probe| probe.sequence == sequence) {
+            return Ok(Over::Answered { at_tai_ns: now_tai_ns, crowded: probe.crowded });
         }
         // Anything else, an answer that is too late among it, starts no question.
         if now_tai_ns >= give_up_tai_ns || !going() {

@@ -67,6 +67,7 @@ fn answer<I: Inlet>(
         let rx_user_tai_ns = tai_ns();
         let Some((question, row)) = intake.admit(0, &packet, rx_user_tai_ns) else { continue };
         outlet.lane.turn_to(inlet.from());
+        outlet.lane.crowded = outlet.crowded() || intake.crowded();
         let sent = outlet.send(question.sequence, Cue::at(rx_user_tai_ns), going);
         intake.note(row);
         outlet.note(sent);
@@ -122,7 +123,8 @@ mod tests {
                     .map(|sequence| {
                         let mut bytes = [0; 64];
                         let asked = tai_ns();
-                        Probe { stream: 1, run_id: RUN, sequence, launch_tai_ns: asked, size: 64 }.write(&mut bytes);
+                        Probe { stream: 1, run_id: RUN, sequence, launch_tai_ns: asked, size: 64, crowded: false }
+                            .write(&mut bytes);
                         socket.send_to(&bytes, to).unwrap();
                         assert_eq!(socket.recv(&mut bytes).unwrap(), 64);
                         (asked, Probe::read(&bytes).unwrap(), tai_ns())

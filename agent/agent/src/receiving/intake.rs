@@ -185,7 +185,7 @@ mod tests {
     }
 
     fn probe(change: impl FnOnce(&mut Probe)) -> Vec<u8> {
-        let mut probe = Probe { stream: 1, run_id: RUN, sequence: 0, launch_tai_ns: 5, size: 64 };
+        let mut probe = Probe { stream: 1, run_id: RUN, sequence: 0, launch_tai_ns: 5, size: 64, crowded: false };
         change(&mut probe);
         let mut bytes = vec![0; 64];
         probe.write(&mut bytes);

@@ -35,6 +35,8 @@ pub struct Lane {
     pub batch: Batch,
     /// Number of the stream.
     pub stream: u16,
+    /// What its packets say from now on of whoever sends them: [`Probe::crowded`].
+    pub crowded: bool,
     /// Where the probe begins in a packet: after the Ethernet header, if it is ours to write.
     probe_at: usize,
     /// Bytes of the probe.
@@ -78,7 +80,8 @@ impl Lane {
         if n == 0 && self.written.replace(sequence) == Some(sequence) {
             return;
         }
-        let probe = Probe { stream: self.stream, run_id, sequence, launch_tai_ns, size: self.size as u32 };
+        let Self { stream, crowded, .. } = *self;
+        let probe = Probe { stream, run_id, sequence, launch_tai_ns, size: self.size as u32, crowded };
         probe.write(&mut self.batch.packet_mut(n)[self.probe_at..]);
         if self.launching.is_none() {
             self.batch.set_beside(n, 0, sequence as u32);
@@ -168,7 +171,7 @@ impl Lane {
         for n in 0..at_once {
             batch.packet_mut(n)[..probe_at].copy_from_slice(header);
         }
-        Self { socket, batch, stream, probe_at, size, written: None, launching, stream_of_bytes: false }
+        Self { socket, batch, stream, crowded: false, probe_at, size, written: None, launching, stream_of_bytes: false }
     }
 
     /// Hands packets `from..to` of the batch to the kernel; returns how many it took, at least 1. Where it has no room, it is

@@ -85,11 +85,13 @@ impl Collector {
         let (ending, giving_up) = (Arc::clone(&finish), Arc::clone(&give_up));
         let thread = std::thread::spawn(move || {
             let mut buffer = sys::errqueue::Buffer::new(largest);
+            // This thread may wait for the writer: the error queue has room for what comes meanwhile.
+            let patient = || !giving_up.load(Ordering::Relaxed);
             loop {
                 // Asked before draining: what came before the request is then drained below.
                 let (ending, giving_up) = (ending.load(Ordering::Acquire), giving_up.load(Ordering::Acquire));
                 for queue in &mut queues {
-                    drain(queue, &mut buffer, run_id, ids, &mut tap)?;
+                    drain(queue, &mut buffer, run_id, ids, &mut tap, &patient)?;
                 }
                 let complete = || queues.iter().zip(sent.iter()).all(|(queue, sent)| all_stamped(queue, sent, &stamps));
                 if giving_up || ending && complete() {
@@ -131,6 +133,7 @@ fn drain(
     run_id: u64,
     ids: bool,
     tap: &mut Tap<Stamp>,
+    patient: &impl Fn() -> bool,
 ) -> Result<(), Failure> {
     let Queue { socket, size, count, totals } = queue;
     loop {
@@ -156,7 +159,8 @@ fn drain(
                     StampKind::LaunchMissed => &mut totals.launch_missed,
                 };
                 *counter += 1;
-                tap.push(Stamp { stream: totals.stream, sequence, kind: meaning.kind, stamp_ns: meaning.stamp_ns });
+                let row = Stamp { stream: totals.stream, sequence, kind: meaning.kind, stamp_ns: meaning.stamp_ns };
+                tap.push_when_room(row, patient);
             })
             .map_err(|error| {
                 failed(error, "the error queue of the talker's socket", "see whether the interface went away")

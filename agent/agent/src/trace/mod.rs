@@ -135,10 +135,7 @@ impl Reader {
                 }
             };
             // This thread may wait; what the kernel's buffer then has no room for is counted there.
-            while tap.room() == 0 && !recording.broken() {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            tap.push(row);
+            tap.push_when_room(row, || !recording.broken());
             tasks.named_by(&row);
         });
         tasks.look_up(recording);

@@ -2,7 +2,6 @@
 
 use crate::recording::{Recorder, Recording, Tap};
 use std::collections::HashSet;
-use std::time::Duration;
 use sys::clock::tai_ns;
 use wire::event::Failure;
 use wire::record::{Task, Traced};
@@ -58,11 +57,8 @@ impl Tasks {
         for pid in self.new.drain(..) {
             let stat = Some(format!("/proc/{pid}/stat")).filter(|_| self.readable);
             let found = stat.and_then(|path| std::fs::read(path).ok()).and_then(|stat| who(&stat));
-            while self.tap.room() == 0 && !recording.broken() {
-                std::thread::sleep(Duration::from_millis(1));
-            }
             let (comm, kernel) = found.unzip();
-            self.tap.push(Task { tai_ns: tai_ns(), pid, comm, kernel });
+            self.tap.push_when_room(Task { tai_ns: tai_ns(), pid, comm, kernel }, || !recording.broken());
         }
     }
 }
