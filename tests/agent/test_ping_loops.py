@@ -86,7 +86,7 @@ def test_in_a_closed_loop_an_answer_s_arrival_is_the_next_question_s_launch(bed:
 @pytest.mark.parametrize("slow", ["ping", "pong"])
 def test_a_closed_loop_is_no_faster_than_either_side_records(bed: Bed, tmp_path: Path, slow: str, kind: str) -> None:
     trips = Trips(kind=kind, count=None, duration_ns=500 * MS)
-    # Too little for a writer that comes round each 5 ms; yet the quarter kept free holds a question each 10 ms of all the loop.
+    # Too little for a writer that comes round each 5 ms; its last quarter holds a question each 10 ms of all the loop.
     tripped = trip(bed, tmp_path, trips, **{slow: {"ring_records": 256}})
     assert (tripped.ping["ring_full"], tripped.pong["ring_full"]) == (0, 0)
     legs = tripped.legs()
