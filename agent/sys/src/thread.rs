@@ -37,6 +37,86 @@ pub fn own_descriptors() -> Result<(), Error> {
     check(unsafe { libc::unshare(libc::CLONE_FILES) }, "unshare CLONE_FILES").map(drop)
 }
 
+/// Ends what the C library has registered each thread for: restartable sequences (rseq(2), glibc from 2.35 on). For a thread with
+/// them the kernel writes into its memory on which CPU it runs, each time it comes back to it after a switch
+/// (`rseq_handle_notify_resume`, kernel/rseq.c). Where the C library asks for the CPU it does by system call from then on.
+///
+/// # Errors
+/// The thread is not registered, or in another way than glibc's.
+pub fn leave_restartable_sequences() -> Result<(), Error> {
+    /// The length that glibc registers: that of the first `struct rseq` (include/uapi/linux/rseq.h).
+    const LENGTH: usize = 32;
+    const UNREGISTER: i32 = 1;
+    // SAFETY: the kernel compares the address with the registered one, and reads and writes there only if they are the same.
+    let result =
+        unsafe { libc::syscall(libc::SYS_rseq, restartable::area(), LENGTH, UNREGISTER, restartable::SIGNATURE) };
+    check(result as i32, "rseq RSEQ_FLAG_UNREGISTER").map(drop)
+}
+
+/// Where glibc has a thread's `struct rseq`: `__rseq_offset` from the thread's pointer. The symbol is weak, as other C libraries have
+/// none, and its offset is 0 then: the thread's own control block, which nobody registers. What a weak symbol is, Rust cannot say.
+#[cfg(target_arch = "x86_64")]
+mod restartable {
+    use std::arch::asm;
+
+    /// What stands before the handler of a sequence that was interrupted (`RSEQ_SIG`, sysdeps/unix/sysv/linux/x86/bits/rseq.h).
+    pub const SIGNATURE: u32 = 0x5305_3053;
+
+    pub fn area() -> usize {
+        let (thread, offset): (usize, *const isize);
+        // SAFETY: both only load: the thread's pointer, which is there (x86-64 psABI, 3.4.6), and an address out of the GOT.
+        unsafe {
+            asm!(
+                ".weak __rseq_offset",
+                "mov {0}, qword ptr fs:[0]",
+                "mov {1}, qword ptr [rip + __rseq_offset@GOTPCREL]",
+                out(reg) thread,
+                out(reg) offset,
+                options(nostack, preserves_flags, readonly)
+            );
+        }
+        // SAFETY: null, or glibc's constant.
+        thread.wrapping_add_signed(unsafe { offset.as_ref() }.copied().unwrap_or(0))
+    }
+}
+
+/// As on x86-64.
+#[cfg(target_arch = "aarch64")]
+mod restartable {
+    use std::arch::asm;
+
+    /// As on x86-64 (sysdeps/unix/sysv/linux/aarch64/bits/rseq.h).
+    pub const SIGNATURE: u32 = 0xd428_bc00;
+
+    pub fn area() -> usize {
+        let (thread, offset): (usize, *const isize);
+        // SAFETY: both only load: the thread's pointer, and an address out of the GOT.
+        unsafe {
+            asm!(
+                ".weak __rseq_offset",
+                "mrs {0}, tpidr_el0",
+                "adrp {1}, :got:__rseq_offset",
+                "ldr {1}, [{1}, :got_lo12:__rseq_offset]",
+                out(reg) thread,
+                out(reg) offset,
+                options(nostack, preserves_flags, readonly)
+            );
+        }
+        // SAFETY: null, or glibc's constant.
+        thread.wrapping_add_signed(unsafe { offset.as_ref() }.copied().unwrap_or(0))
+    }
+}
+
+/// Nothing is known of where it is.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod restartable {
+    pub const SIGNATURE: u32 = 0;
+
+    pub fn area() -> usize {
+        0
+    }
+}
+
 /// The calling thread's number.
 pub fn id() -> u32 {
     // SAFETY: no argument; it cannot fail.
@@ -135,5 +215,23 @@ pub fn prefault_stack() {
     for page in (0..BYTES).step_by(PAGE) {
         // SAFETY: `page` is within the array; volatile so that the write is not removed.
         unsafe { std::ptr::write_volatile(&raw mut stack[page], 1) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_leaves_restartable_sequences_once_and_is_still_told_its_cpu() {
+        std::thread::spawn(|| {
+            leave_restartable_sequences().unwrap();
+            assert_eq!(leave_restartable_sequences().unwrap_err().errno, libc::EINVAL);
+            // SAFETY: no argument.
+            assert!(unsafe { libc::sched_getcpu() } >= 0);
+        })
+        .join()
+        .unwrap();
+        std::thread::spawn(leave_restartable_sequences).join().unwrap().unwrap();
     }
 }
