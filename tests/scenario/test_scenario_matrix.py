@@ -241,3 +241,34 @@ def test_the_order_of_runs_is_shuffled_anew_for_each_repetition_and_the_same_for
     assert first != [cell.slug for cell in found]
     assert [run.cell.slug for run in runs(found, 2, 7)] == first + second
     assert [run.cell.slug for run in runs(found, 2, 8)] != first + second
+
+
+def test_a_guest_that_runs_where_it_is_used_is_in_no_other_cell(with_: With) -> None:
+    guest = {"host": "ecu", "uplink": "eth0"}
+    values = {
+        "guests.vm1": guest | {"runs": "used"},
+        "guests.vm2": guest | {"runs": "used"},
+        "guests.vm3": guest,
+        "probes.native": {"probe": "timer", "on": "ecu", "period": "1ms"},
+        "probes.virtual": {"probe": "timer", "on": "vm1", "period": "1ms"},
+        "loads.of": {"kind": "flood", "from": "vm2", "to": "sensor", "rate": "10Mbit/s"},
+        "tuning.ecu.guests": {"vm1": {"vcpus": {"fifo": 1}}, "vm3": {"vcpus": {"fifo": 2}}},
+        "tuning.vm1.talker": {"fifo": 70},
+        "matrix.probes": ["native", "virtual"],
+        "matrix.loads": ["none", "of"],
+    }
+    found = {cell.slug: cell.scenario for cell in cells(with_(values))}
+    assert {slug: list(scenario.guests) for slug, scenario in found.items()} == {
+        "probes=native,loads=none": ["vm3"],
+        "probes=native,loads=of": ["vm2", "vm3"],
+        "probes=virtual,loads=none": ["vm1", "vm3"],
+        "probes=virtual,loads=of": ["vm1", "vm2", "vm3"],
+    }
+    tuned = {slug: (list(one.tuning_of("ecu").guests), "vm1" in one.tuning) for slug, one in found.items()}
+    assert tuned["probes=native,loads=of"] == (["vm3"], False)
+    assert tuned["probes=virtual,loads=of"] == (["vm1", "vm3"], True)
+
+
+def test_without_a_matrix_too_a_guest_that_nobody_uses_is_not_there(with_: With) -> None:
+    (cell,) = cells(with_({"guests.vm1": {"host": "ecu", "uplink": "eth0", "runs": "used"}}))
+    assert not cell.scenario.guests

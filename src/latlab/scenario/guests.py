@@ -103,6 +103,10 @@ class Guest(Part):
     snapshot: bool = Field(
         default=True, description="start it from a snapshot taken after its first boot; images of latlab only"
     )
+    runs: Literal["always", "used"] = Field(
+        default="always",
+        description="in which cells it is there: used, in those that have a stream, a probe or a load at it",
+    )
 
     @property
     def is_ours(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +20,7 @@ from latlab.scenario.models import Scenario
 from latlab.scenario.parse import Parsed, parse
 from latlab.scenario.parts import Part, UnknownError
 from latlab.scenario.probes import NO_PROBES
-from latlab.scenario.references import MACHINES
+from latlab.scenario.references import MACHINES, unused_guests
 from latlab.scenario.shape import known_keys
 from latlab.scenario.short_names import short_names
 from latlab.scenario.sketch import PTP_ENDS, Sketch
@@ -131,6 +131,7 @@ def _every_cell(
         data = rest
         for key, index in picked.items():
             data = _with(data, paths[key], matrix[key][index])
+        data = _without(data, unused_guests(data))
         label = {
             key: _names(matrix[key][index]) if key in CHOSEN else names[key][index] for key, index in picked.items()
         }
@@ -293,6 +294,22 @@ def _with(raw: dict[str, Any], path: tuple[str, ...], value: object) -> dict[str
         measured = {*(streams if isinstance(streams, dict) else ()), *active}
         raw = {**raw, "accept": {path: limit for path, limit in limits.items() if path.partition(".")[0] in measured}}
     return {**raw, key: {name: entry for name, entry in entries.items() if name in active}}
+
+
+def _without(raw: dict[str, Any], guests: Collection[str]) -> dict[str, Any]:
+    """The data without these guests and what is said of how they run."""
+    if not guests:
+        return raw
+
+    def rest(entries: Any) -> Any:
+        return {name: entry for name, entry in entries.items() if name not in guests}
+
+    tuning = raw.get("tuning")
+    tuned = rest(tuning) if isinstance(tuning, dict) else {}
+    for host, entry in tuned.items():
+        if isinstance(entry, dict) and isinstance(entry.get("guests"), dict):
+            tuned[host] = {**entry, "guests": rest(entry["guests"])}
+    return {**raw, "guests": rest(raw["guests"]), "tuning": tuned}
 
 
 def _put(data: Any, path: tuple[str, ...], value: object) -> Any:

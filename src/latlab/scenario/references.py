@@ -11,6 +11,7 @@ from latlab.scenario.probes import NO_PROBES
 
 ANY = "*"
 MACHINES = ("hosts", "guests")
+_AT_MACHINES = ("streams", "probes", "loads")
 _MAY_BE_ABSENT = ("streams", "probes", "loads", "guests")
 
 
@@ -50,6 +51,15 @@ KEYS = (
     ("tuning", MACHINES, _whole),
     ("accept", ("streams", "probes"), _first),
 )
+
+
+def unused_guests(raw: dict[str, Any]) -> set[str]:
+    """The guests that are there only where they are used, and at which no stream, probe or load of this data is."""
+    ends = (one for one in REFERENCES if one[0][0] in _AT_MACHINES and one[1] == MACHINES)
+    used = {name_in(text) for pattern, _, name_in, _ in ends for _, text in _matches(raw, pattern, ())}
+    guests = raw.get("guests")
+    entries = guests.items() if isinstance(guests, dict) else ()
+    return {name for name, guest in entries if isinstance(guest, dict) and guest.get("runs") == "used"} - used
 
 
 def unknown_references(raw: dict[str, Any]) -> Iterator[Finding]:
