@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from latlab.console import RunConsole, cell_line, window_line
+from latlab.console import RunConsole, cell_line, timer_lines, window_line
 from latlab.measure import events
 
 LACKING = {"what": "no IOMMU is in use", "where": "guests.vm1.bridge: vfio", "remedy": "turn it on"}
@@ -55,3 +55,17 @@ def test_instants_that_had_passed_when_their_turn_came_are_told() -> None:
     window = events.Window("ecu", "irq", 0, 10**9, 10**6, 400.0, 90.0, 60, 900, 0, 30_000, 936_635)
     assert "0 above 30 µs (0 %), 936635 overdue; so far 0.06 to 0.90 µs" in window_line(window, 60, 900)
     assert "overdue" not in window_line(replace(window, overdue=0), 60, 900)
+
+
+def test_all_instants_of_a_timer_are_told_at_its_end_in_ticks_too_where_its_counter_is_known() -> None:
+    done = {"events": 400, "mean_ns": 3120.5, "stddev_ns": 410.0, "min_ns": 2514, "max_ns": 38120, "above": 3}
+    done |= {"threshold_ns": 30_000, "overdue": 1}
+    timer = {"verb": "timer", "probe": "irq", "host": "vm1", "ready": {"timer": {"tick_ns": 10.0}}, "done": done}
+    unknown = timer | {"host": "ecu", "ready": {"timer": {"tick_ns": None}}}
+    dead, none = timer | {"done": None}, timer | {"done": done | {"events": 0}}
+    assert timer_lines(cell(agents=[timer, unknown, dead, none])) == [
+        "irq on vm1, in all, n 400: mean 3.12 µs (312 ticks), stddev 0.41 µs (41 ticks), min 2.51 µs (251 ticks), "
+        "max 38.12 µs (3812 ticks), 3 above 30 µs (0.75 %), 1 overdue",
+        "irq on ecu, in all, n 400: mean 3.12 µs, stddev 0.41 µs, min 2.51 µs, max 38.12 µs, 3 above 30 µs (0.75 %), "
+        "1 overdue",
+    ]

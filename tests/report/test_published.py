@@ -32,6 +32,22 @@ def test_each_source_has_a_table_of_the_figures_it_gives(result: dict[str, Any])
     assert list(published_tables(result, "arrival_offset")) == []
 
 
+def test_published_figures_of_what_was_not_measured_stand_below_what_stands_in_for_it() -> None:
+    row = dict.fromkeys(("min", "mean", "stddev", "pk_pk", "p50", "p99", "n")) | {
+        "source": "theirs",
+        "row": "of theirs",
+    }
+    published = [row | {"metric": "interrupt", "max": 9_180}, row | {"metric": "wakeup", "max": 40_000}]
+
+    def titles(*measured: str) -> list[str]:
+        cells = [{"streams": {"irq": {"metrics": dict.fromkeys(measured)}}}]
+        found = published_tables({"cells": cells, "published": published}, "wakeup")
+        return [table.title.partition(",")[0] for table in found]
+
+    assert titles("wakeup") == ["wakeup", "interrupt"]
+    assert titles("wakeup", "interrupt", "dispatch") == ["wakeup"]
+
+
 def test_a_metric_with_published_figures_is_shown_without_being_asked_for(result: dict[str, Any]) -> None:
     assert default_metrics(result) == ("latency", "latency_user")
     with_them = result | {"published": PUBLISHED}

@@ -17,7 +17,8 @@ LATLAB = Path(sys.executable).with_name("latlab")
 
 
 def test_the_ready_made_scenarios_are_there() -> None:
-    assert {"bridges.yaml", "demo.yaml", "first.yaml"} <= set(READY_MADE)
+    experiments = {"dds-payload.yaml", "irq-latency.yaml", "netperf-rr.yaml", "two-way.yaml"}
+    assert {"bridges.yaml", "demo.yaml", "first.yaml"} | experiments <= set(READY_MADE)
 
 
 @pytest.mark.parametrize("name", READY_MADE)

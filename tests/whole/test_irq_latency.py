@@ -31,7 +31,7 @@ def small() -> dict[str, Any]:
         name: probe | {"window": "500ms"} for name, probe in scenario["probes"].items() if name in BOTH
     }
     scenario["loads"] = {LOAD: scenario["loads"][LOAD]}
-    return scenario | {"duration": "2s", "repeat": 1, "matrix": {"probes": [list(BOTH)], "loads": [LOAD]}}
+    return scenario | {"duration": "2s", "warmup": 0, "repeat": 1, "matrix": {"probes": [list(BOTH)], "loads": [LOAD]}}
 
 
 @pytest.fixture(scope="module")
