@@ -37,12 +37,12 @@ def probe_counts(
     """What became of a probe's questions, over its whole length, warm-up included.
 
     up, down: the counts of its legs. sent: questions taken by the kernel; answered: those with an answer, however late;
-    unanswered: the others; late: answers that came more than timeout_ns after their question was sent.
+    unanswered: the others; late: answers that came more than timeout_ns after their question was due.
     """
     answered = int(trips["arrival"].count())
     late = 0
     if timeout_ns is not None:
-        took = trips.select((pl.col("answered_tai_ns") - pl.col("submit_tai_ns")) > timeout_ns).to_series()
+        took = trips.select((pl.col("answered_tai_ns") - pl.col("launch_tai_ns")) > timeout_ns).to_series()
         late = int(took.sum())
     return {
         "scheduled": up["scheduled"],
