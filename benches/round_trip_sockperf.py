@@ -10,7 +10,7 @@ has recorded each is checked.
 
 Each is run in several ways a round. latlab: as always, with the kernel's timestamps of every packet, which cost time of
 their own; without those of transmission; and with `timestamps: user`, without any, which is what sockperf does.
-sockperf: as it is installed, and under SCHED_FIFO as latlab is. latlab is compared with either.
+sockperf: as it is installed, and under SCHED_FIFO as latlab is. latlab is compared with either. No CPU sleeps deeply.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from bed import LAUNCH_LEAD_NS, TALKER_FIFO, Setting, mean_ratio, need_root, ratios, two_namespaces
+from bed import LAUNCH_LEAD_NS, TALKER_FIFO, Setting, awake, mean_ratio, need_root, ratios, two_namespaces
 from latency_sockperf import Peer
 from numpy.typing import NDArray
 from rounds import COMPARED, side_by_side
@@ -144,17 +144,18 @@ async def main() -> None:
     need_root()
     asker, answerer = (int(cpu) for cpu in given.cpus.split(","))
     trips = Trips(given.seconds, given.size, (asker, answerer))
-    async with two_namespaces(Setting(1_000_000)) as bed:
-        found = await side_by_side(
-            {
-                OURS[0]: lambda: latlab(bed, trips, "kernel"),
-                THEIRS[0]: lambda: sockperf(bed, trips, fifo=False),
-                OURS[1]: lambda: latlab(bed, trips, "kernel", outgoing=False),
-                OURS[2]: lambda: latlab(bed, trips, "user"),
-                THEIRS[1]: lambda: sockperf(bed, trips, fifo=True),
-            },
-            given.rounds,
-        )
+    with awake():
+        async with two_namespaces(Setting(1_000_000)) as bed:
+            found = await side_by_side(
+                {
+                    OURS[0]: lambda: latlab(bed, trips, "kernel"),
+                    THEIRS[0]: lambda: sockperf(bed, trips, fifo=False),
+                    OURS[1]: lambda: latlab(bed, trips, "kernel", outgoing=False),
+                    OURS[2]: lambda: latlab(bed, trips, "user"),
+                    THEIRS[1]: lambda: sockperf(bed, trips, fifo=True),
+                },
+                given.rounds,
+            )
     print("latlab ÷ sockperf of the same round, min / median / max, and the geometric mean:")
     for label in COMPARED:
         for name, peer in itertools.product(OURS, THEIRS):
