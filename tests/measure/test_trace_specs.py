@@ -15,7 +15,7 @@ from latlab.lab.guests.planned import planned_site
 from latlab.lab.tracing import tracing_steps
 from latlab.measure.probe_specs import timer_spec
 from latlab.measure.run import plan
-from latlab.measure.trace_specs import ENTRIES, EVENTS, entry_spec, trace_spec, waking_spec
+from latlab.measure.trace_specs import ENTRIES, EVENTS, TIMER_INTERRUPTS, entry_spec, trace_spec, waking_spec
 from latlab.scenario import Scenario, load_scenario, parse
 
 Make = Callable[..., Scenario]
@@ -106,8 +106,11 @@ def test_beside_a_guests_listener_its_vm_host_is_traced_and_cleared(scenario: Ma
 
 def test_of_a_vm_host_its_guests_interrupts_and_entries_are_recorded() -> None:
     spec = entry_spec([11, 12], "8f3c5e0d12ab34cd", "/run/entry-vm1")
-    assert spec["events"] == list(ENTRIES)
-    assert (spec["threads"], spec["absent"]) == ([11, 12], "skip")
+    # And how the threads are woken that send them on.
+    assert spec["events"] == [*EVENTS, *TIMER_INTERRUPTS, *ENTRIES]
+    assert (spec["threads"], spec["softirqs"], spec["absent"]) == ([11, 12], [3], "skip")
+    many = entry_spec(range(100), "8f3c5e0d12ab34cd", "/run/entry-vm1")
+    assert many["threads"] == list(range(64))
 
 
 def test_what_else_it_is_to_be_is_refused_with_what_it_can_be() -> None:

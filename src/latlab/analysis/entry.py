@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from latlab.analysis.interrupt_way import ENTRY_WAY, Passage
+from latlab.analysis.interrupt_way import ENTRY_WAY, WAY_IN, Passage
 from latlab.analysis.interrupts import ACCEPT, ENTRY, GSI, INJECT, MSI, lost_between
 
 _VECTOR: Final = 0xFF
@@ -155,7 +155,7 @@ def _at(at_ns: Instants, places: _Places) -> Instants:
 def with_entries(passage: Passage, entries: NDArray[np.int64]) -> Passage:
     """The way of packets or instants in a guest with how their interrupts came into it: before their handlers.
 
-    entries: int64 [n, 4], by the guest's clock, −1 where that is not told.
+    entries: int64 [n, 8], of each stop of `WAY_IN`, by the guest's clock, −1 where that is not told.
     """
     place = passage.stops.index("irq")
     passed = np.column_stack((passage.passed[:, :place], entries >= 0, passage.passed[:, place:]))
@@ -166,4 +166,4 @@ def with_entries(passage: Passage, entries: NDArray[np.int64]) -> Passage:
     for number in range(at_ns.shape[1]):
         latest_ns = np.where(passed[:, number], at_ns[:, number], latest_ns)
         at_ns[:, number] = latest_ns
-    return Passage((*passage.stops[:place], *ENTRY_WAY, *passage.stops[place:]), passed, at_ns)
+    return Passage((*passage.stops[:place], *WAY_IN, *passage.stops[place:]), passed, at_ns)

@@ -23,16 +23,31 @@ program of this host sends to itself, or another CPU has polled, waits in a back
 ENTRY_WAY: Final = ("asked", "accepted", "injected", "entered")
 """Where an interrupt passes on its way into a guest, on the guest's VM host (analysis/entry.py)."""
 
-GUEST_WAY: Final = (*ENTRY_WAY, *PACKET_WAY)
-"""Where a packet passes that a guest receives, from when somebody on its VM host asks for the interrupt."""
+HOST_WAY: Final = ("host_irq", "host_softirq", "host_waking", "host_run")
+"""Where it passes before that, to the thread of the VM host that sends it on (analysis/host_way.py)."""
+
+WAY_IN: Final = (*HOST_WAY, *ENTRY_WAY)
+"""All of it that is on the VM host."""
+
+GUEST_WAY: Final = (*WAY_IN, *PACKET_WAY)
+"""Where a packet passes that a guest receives, from the interrupt of its VM host on."""
 
 TIMER_WAY: Final = ("wake_due", "irq", "waking", "run", "wake")
 """Where an instant that a thread waits for passes."""
 
-GUEST_TIMER_WAY: Final = ("wake_due", *ENTRY_WAY[1:], *TIMER_WAY[1:])
+GUEST_TIMER_WAY: Final = ("wake_due", *HOST_WAY, *ENTRY_WAY[1:], *TIMER_WAY[1:])
 """Where an instant passes that a guest waits for by its APIC's timer, which nobody asks for."""
 
 INTERVALS: Final = {
+    ("host_irq", "host_softirq"): "host's handler",
+    ("host_irq", "host_waking"): "host's handler",
+    ("host_softirq", "host_waking"): "host's stack",
+    ("host_waking", "host_run"): "host's scheduling",
+    ("host_waking", "asked"): "carrying",
+    ("host_run", "asked"): "carrying",
+    ("host_run", "accepted"): "KVM's timer",
+    ("wake_due", "host_irq"): "VM host's timer",
+    ("wake_due", "host_waking"): "VM host's timer",
     ("asked", "accepted"): "routing",
     ("accepted", "injected"): "pending",
     ("injected", "entered"): "entry",

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from latlab.analysis.chain import Places, Ways, chain_of
 from latlab.analysis.entry import interrupt_entries, with_entries
 from latlab.analysis.guest_state import guest_states
+from latlab.analysis.host_way import host_ways
 from latlab.analysis.interrupt_way import (
     ENTRY_WAY,
+    WAY_IN,
     Passage,
     breakdown_document,
     interrupted,
@@ -143,10 +145,11 @@ def _entered(passage: Passage, told: pl.DataFrame, vm_host: VmHost, *, asked: bo
     found = interrupt_entries((at_ns - ahead_ns)[rows], half_ns[rows], irq, cpu, vm_host.trace)
     if not asked:
         found[:, ENTRY_WAY.index("asked")] = _UNKNOWN
-    entries = np.full((told.height, len(ENTRY_WAY)), _UNKNOWN, np.int64)
+    asked_ns, accepted_ns = found[:, ENTRY_WAY.index("asked")], found[:, ENTRY_WAY.index("accepted")]
+    found = np.column_stack((host_ways(asked_ns, accepted_ns, vm_host.trace), found))
+    entries = np.full((told.height, len(WAY_IN)), _UNKNOWN, np.int64)
     entries[rows] = np.where(found >= 0, found + ahead_ns[rows, None], _UNKNOWN)
     # Once it is injected the guest has been left for it.
-    asked_ns, accepted_ns = found[:, ENTRY_WAY.index("asked")], found[:, ENTRY_WAY.index("accepted")]
     states: list[str | None] = [None] * told.height
     for row, state in zip(
         rows.tolist(), guest_states(np.where(asked_ns >= 0, asked_ns, accepted_ns), cpu, vm_host.trace), strict=True
@@ -186,7 +189,7 @@ def _chain(passage: Passage, sequence: NDArray[np.uint64], whom: pl.DataFrame) -
         {**one, "interrupted": _whom(known, int(np.argmax(numbers == one["sequence"])))}
         for one in found["worst"]["each"][:WORST_TOLD]
     ]
-    clocks = [TWO_HOSTS if (a in ENTRY_WAY) != (b in ENTRY_WAY) else ONE_CLOCK for a, b in pairwise(found["stops"])]
+    clocks = [TWO_HOSTS if (a in WAY_IN) != (b in WAY_IN) else ONE_CLOCK for a, b in pairwise(found["stops"])]
     return {**found, "clocks": clocks, "worst": {**found["worst"], "each": each}}
 
 

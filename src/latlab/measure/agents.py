@@ -6,7 +6,7 @@ from latlab.data.run_folder import CellFolder
 from latlab.lab.apply import TestBed
 from latlab.lab.places import Places
 from latlab.lab.site import Site
-from latlab.lab.tuning.threads import pid_file, vcpu_threads_command
+from latlab.lab.tuning.threads import guest_threads_command, pid_file
 from latlab.measure.agent import Agent
 from latlab.measure.events import Listener
 from latlab.measure.outcome import Outcome
@@ -93,7 +93,7 @@ class Agents:
         if not any(one["name"] == name and one["acceleration"] == "kvm" for one in self._outcome.guests):
             return
         site = self._site.on(self._scenario.machine_of(name))
-        found = await self._bed.hosts[guest.host].run(vcpu_threads_command(pid_file(name, guest, site)))
+        found = await self._bed.hosts[guest.host].run(guest_threads_command(pid_file(name, guest, site)))
         threads = [int(thread) for thread in found.stdout.split()]
         spec = entry_spec(threads, self._outcome.run_id, self._recording(guest.host, "entry", name))
         await self._start(self.listening, guest.host, "entry", spec, of=name)

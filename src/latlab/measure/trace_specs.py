@@ -38,6 +38,8 @@ TIMER_INTERRUPTS: Final = ("irq_vectors:local_timer_entry", "irq_vectors:local_t
 
 NET_RX: Final = 3
 """The softirq that receives (include/linux/interrupt.h)."""
+THREADS_MOST: Final = 64
+"""That an agent takes (agent/wire/src/spec/trace.rs): the kernel's filters are a page at most."""
 HRTIMER: Final = 8
 """The one of timers, of threads that are not real-time on PREEMPT_RT."""
 
@@ -69,7 +71,7 @@ def waking_spec(threads: Sequence[int | str], run_id: str, recording: Path | str
 
 
 def entry_spec(threads: Sequence[int | str], run_id: str, recording: Path | str) -> Spec:
-    """The spec of `latlab-agent trace` on the VM host of a guest that KVM runs; threads: its vCPUs'.
+    """The spec of `latlab-agent trace` on the VM host of a guest that KVM runs; threads: its QEMU's and vhost's.
 
     KVM of another architecture has other tracepoints: those that are not there are left out.
     """
@@ -77,7 +79,8 @@ def entry_spec(threads: Sequence[int | str], run_id: str, recording: Path | str)
         "run_id": run_id,
         "recording": str(recording),
         "realtime": {"lock_memory": False},
-        "events": list(ENTRIES),
-        "threads": list(threads),
+        "events": [*EVENTS, *TIMER_INTERRUPTS, *ENTRIES],
+        "threads": list(threads[:THREADS_MOST]),
+        "softirqs": [NET_RX],
         "absent": "skip",
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, Final
 
-from latlab.analysis.interrupt_way import ENTRY_WAY, GUEST_TIMER_WAY, GUEST_WAY, interval_name
+from latlab.analysis.interrupt_way import GUEST_TIMER_WAY, GUEST_WAY, WAY_IN, interval_name
 from latlab.analysis.metrics import METRICS_BY_NAME
 from latlab.analysis.reception import RECEPTION
 from latlab.analysis.way import HARDWARE_WAY, NIC, ROUND_TRIP_WAY, WAKEUP_WAY
@@ -38,7 +38,8 @@ _COLOURS: Final = {
     # What a traced listener's packets pass beside the kernel's stamp.
     "softirq": 4, "backlog": 2, "waking": 3, "run": 0,
     # And before that on the VM host of a guest.
-    "accepted": 6, "injected": 1, "entered": 2,
+    "host_irq": 7, "host_softirq": 4, "host_waking": 3, "host_run": 0,
+    "asked": 5, "accepted": 6, "injected": 1, "entered": 2,
 }  # fmt: skip
 _WAYS: Final[tuple[tuple[str, ...], ...]] = (HARDWARE_WAY, WAKEUP_WAY, GUEST_TIMER_WAY, GUEST_WAY)
 _RECEPTION_TITLE: Final = "from the interrupt to the application"
@@ -61,7 +62,7 @@ class Interval:
     @property
     def colour(self) -> int:
         """Where a timestamp between is missing, that of what came last."""
-        if self.to == "irq" and self.from_ in ENTRY_WAY:
+        if self.to == "irq" and self.from_ in WAY_IN:
             return _GUESTS_ENTRY_COLOUR
         if (self.from_, self.to) == ("run", "wake"):
             return _COLOURS["rx_user"]

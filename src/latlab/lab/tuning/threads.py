@@ -41,9 +41,11 @@ EACH = (
 """A command for each thread that is found; one that ends meanwhile is no failure. $0: the file with QEMU's pid."""
 
 
-def vcpu_threads_command(pids: str) -> Argv:
-    """Prints the ids of the threads in which KVM runs the vCPUs of the QEMU whose pid is in the file `pids`."""
-    find = f'p=$(cat "$0") && {KVM_VCPUS} | sed "s,/comm,,; s,.*/,,"'
+def guest_threads_command(pids: str) -> Argv:
+    """Prints the ids of the threads that send interrupts into the guest of the QEMU whose pid is in the file `pids`:
+    those in which KVM runs its vCPUs, then vhost's, then QEMU's others.
+    """
+    find = f'p=$(cat "$0") && {{ {KVM_VCPUS}; {VHOST}; {EMULATOR}; }} | sed "s,/comm,,; s,.*/,,"'
     return ("sh", "-c", find, pids)
 
 

@@ -1,0 +1,58 @@
+"""How a thread of a VM host came to send an interrupt on into a guest: from the VM host's own interrupt on.
+
+Of a packet that is the thread which asked for the guest's interrupt: vhost's, or QEMU's. Of a vCPU's own timer it is
+the vCPU's, which takes the interrupt itself. It had gone to sleep, and the VM host's tracepoints tell how it was woken,
+as those of any host tell it of who receives there (analysis/interrupts.py).
+
+A thread that had sent another interrupt on since it was woken was not woken for this one: nothing is told then.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from latlab.analysis.entry import Events, Instants
+from latlab.analysis.interrupt_way import HOST_WAY
+from latlab.analysis.interrupts import ACCEPT, GSI, MSI, WAKING, wakings
+
+_UNKNOWN: Final = -1
+_TOLD: Final = tuple(f"{stop.removeprefix('host_')}_tai_ns" for stop in HOST_WAY)
+"""What `wakings` calls them."""
+
+
+def host_ways(asked_ns: Instants, accepted_ns: Instants, trace: pl.DataFrame) -> NDArray[np.int64]:
+    """int64 [n, 4]: when the interrupt's handler and its softirq began on the VM host, and when the thread that sent
+    the guest's interrupt on was woken and ran, by the CLOCK_TAI of the trace; −1 where that is not told.
+
+    asked_ns, accepted_ns: when the guest's interrupt was asked for and taken, int64 [n], −1 where nobody asked, or
+    nobody knows. trace: the VM host's.
+    """
+    at_ns = np.where(asked_ns >= 0, asked_ns, accepted_ns)
+    sent, taken = Events.of(trace, MSI, GSI), Events.of(trace, ACCEPT)
+    threads = np.where(asked_ns >= 0, _threads(asked_ns, sent), _threads(accepted_ns, taken))
+    found = np.full((len(at_ns), len(HOST_WAY)), _UNKNOWN, np.int64)
+    woken = Events.of(trace, WAKING)
+    for thread in np.unique(threads[threads >= 0]).tolist():
+        own = woken.tai_ns[woken.subject == thread]
+        deeds = np.sort(np.concatenate([events.tai_ns[events.pid == thread] for events in (sent, taken)]))
+        rows = np.flatnonzero(threads == thread)
+        last = np.searchsorted(own, at_ns[rows], side="right") - 1
+        rows, last = rows[last >= 0], last[last >= 0]
+        from_ns, to_ns = own[last], at_ns[rows]
+        first = np.searchsorted(deeds, from_ns) == np.searchsorted(deeds, to_ns)
+        rows, waits = rows[first], pl.DataFrame({"from_tai_ns": from_ns[first], "to_tai_ns": to_ns[first]})
+        told = wakings(waits, trace, thread).select(pl.col(_TOLD).fill_null(_UNKNOWN))
+        found[rows] = told.to_numpy()
+    return found
+
+
+def _threads(at_ns: Instants, events: Events) -> NDArray[np.int64]:
+    """Whose each of these events is, by its instant; −1 where it is none's, or two have the same."""
+    begin, end = (np.searchsorted(events.tai_ns, at_ns, side=side) for side in ("left", "right"))
+    alone = end == begin + 1
+    pids = events.pid[np.where(alone, begin, 0)].astype(np.int64) if len(events.pid) else np.full(len(at_ns), -1)
+    return np.where(alone, pids, _UNKNOWN)

@@ -1,0 +1,86 @@
+"""How a thread of a VM host came to send an interrupt on into a guest is told from its own interrupt on, or not."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from trace_events import NET_RX, READER, Event, received, trace
+
+from latlab.analysis.host_way import host_ways
+from latlab.analysis.interrupt_way import interval_name
+from latlab.analysis.interrupts import ACCEPT, LOST, MSI, SOFTIRQ_ENTRY, SOFTIRQ_RAISE, SWITCH, TIMER_ENTRY, WAKING
+
+VHOST, VCPU = READER, 500
+UNTOLD = [-1, -1, -1, -1]
+
+
+def sent(begin: int) -> list[Event]:
+    """A packet by the VM host's card wakes vhost, which asks for the guest's interrupt 60 after its own."""
+    return [*received(begin, run_cpu=1), (begin + 60, 1, MSI, VHOST, 0xFEE00000, 0x4023)]
+
+
+def asked(events: list[Event], *at: int) -> list[list[int]]:
+    return host_ways(np.array(at, np.int64), np.full(len(at), -1, np.int64), trace(*events)).tolist()
+
+
+def test_a_packet_is_followed_from_the_vm_hosts_interrupt_to_vhost() -> None:
+    assert asked([*sent(1_000), *sent(2_000)], 1_060, 2_060) == [
+        [1_000, 1_010, 1_030, 1_040],
+        [2_000, 2_010, 2_030, 2_040],
+    ]
+
+
+def test_what_a_thread_of_the_vm_host_sends_has_no_interrupt_there() -> None:
+    by_itself: list[Event] = [
+        (1_004, 0, SOFTIRQ_RAISE, 7, NET_RX),
+        (1_010, 0, SOFTIRQ_ENTRY, 7, NET_RX),
+        (1_030, 0, WAKING, 7, VHOST),
+        (1_040, 1, SWITCH, 0, VHOST),
+        (1_060, 1, MSI, VHOST, 0xFEE00000, 0x4023),
+    ]
+    assert asked(by_itself, 1_060) == [[-1, 1_010, 1_030, 1_040]]
+
+
+def test_a_thread_that_had_asked_since_it_was_woken_was_not_woken_for_this() -> None:
+    again = (1_070, 1, MSI, VHOST, 0xFEE00000, 0x4023)
+    assert asked([*sent(1_000), again], 1_060, 1_070) == [[1_000, 1_010, 1_030, 1_040], UNTOLD]
+
+
+def test_another_threads_waking_is_not_taken_for_it() -> None:
+    others = [
+        (at, cpu, what, ran, 77 if what == WAKING else of, *more) for at, cpu, what, ran, of, *more in sent(1_000)
+    ]
+    assert asked(others, 1_060) == [UNTOLD]  # type: ignore[arg-type]
+
+
+def test_where_events_were_lost_or_nobody_asked_nothing_is_told() -> None:
+    events = sent(1_000)
+    assert asked([*events[:-1], (1_050, 1, LOST, 0, 7), events[-1]], 1_060) == [UNTOLD]
+    assert asked(events, -1) == [UNTOLD]
+    assert asked([], 1_060) == [UNTOLD]
+
+
+def test_of_two_that_were_asked_for_in_the_same_nanosecond_nothing_is_told() -> None:
+    assert asked([*sent(1_000), (1_060, 0, MSI, 77, 0xFEE00000, 0x4023)], 1_060) == [UNTOLD]
+
+
+def test_a_vcpus_own_timer_is_followed_from_the_vm_hosts_to_the_vcpu() -> None:
+    events: list[Event] = [
+        (1_000, 0, TIMER_ENTRY, 0, 236),
+        (1_005, 0, WAKING, 0, VCPU),
+        (1_020, 0, SWITCH, 0, VCPU),
+        (1_030, 0, ACCEPT, VCPU, 0xEC, 0),
+    ]
+    found = host_ways(np.array([-1]), np.array([1_030]), trace(*events)).tolist()
+    assert found == [[1_000, -1, 1_005, 1_020]]
+
+
+def test_its_intervals_have_names() -> None:
+    stops = ["host_irq", "host_softirq", "host_waking", "host_run", "asked"]
+    assert [interval_name(a, b) for a, b in pairwise(stops)] == [
+        "host's handler",
+        "host's stack",
+        "host's scheduling",
+        "carrying",
+    ]
