@@ -80,9 +80,13 @@ def assert_instants_are_followed(told: dict[str, Any]) -> None:
     assert told["told"] > told["n"] / 2
     assert told["entry"]["told"] > told["n"] / 2
     stops = told["chain"]["stops"]
-    # Its vCPU halted, and the VM host's timer woke it.
     way = ("wake_due", "host_irq", "host_waking", "host_run", "accepted", "injected", "entered", "irq")
-    assert tuple(stops[: len(way)]) == way
+    assert [stop for stop in way if stop in stops] == stops[: stops.index("irq") + 1]
+    assert {"wake_due", "accepted", "injected", "entered"} <= set(stops)
+    # Where its vCPU had halted, the VM host's timer woke it.
+    idle = sum(one["n"] for one in told["entry"]["interrupted"] if one["what"] == GUEST_IDLE)
+    ways = {(one["from"], one["to"]): one["n"] for one in told["intervals"]}
+    assert idle < 4 or min(ways["host_irq", "host_waking"], ways["host_run", "accepted"]) > 0
     assert stops[-1] == "wake"
     within = {(one["from"], one["to"]): one["min"] for one in told["intervals"]}
     assert within["entered", "irq"] >= -told["entry"]["uncertainty_ns"]
