@@ -79,8 +79,8 @@ def test_a_vcpus_own_timer_is_followed_from_the_vm_hosts_to_the_vcpu() -> None:
 def test_its_intervals_have_names() -> None:
     stops = ["host_irq", "host_softirq", "host_waking", "host_run", "asked"]
     assert [interval_name(a, b) for a, b in pairwise(stops)] == [
-        "host's handler",
-        "host's stack",
-        "host's scheduling",
+        "VM host's handler",
+        "VM host's stack",
+        "VM host's scheduling",
         "carrying",
     ]

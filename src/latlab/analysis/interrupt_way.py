@@ -39,10 +39,10 @@ GUEST_TIMER_WAY: Final = ("wake_due", *HOST_WAY, *ENTRY_WAY[1:], *TIMER_WAY[1:])
 """Where an instant passes that a guest waits for by its APIC's timer, which nobody asks for."""
 
 INTERVALS: Final = {
-    ("host_irq", "host_softirq"): "host's handler",
-    ("host_irq", "host_waking"): "host's handler",
-    ("host_softirq", "host_waking"): "host's stack",
-    ("host_waking", "host_run"): "host's scheduling",
+    ("host_irq", "host_softirq"): "VM host's handler",
+    ("host_irq", "host_waking"): "VM host's handler",
+    ("host_softirq", "host_waking"): "VM host's stack",
+    ("host_waking", "host_run"): "VM host's scheduling",
     ("host_waking", "asked"): "carrying",
     ("host_run", "asked"): "carrying",
     ("host_run", "accepted"): "KVM's timer",

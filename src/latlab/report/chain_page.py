@@ -81,7 +81,7 @@ def chain_drawing(view: ChainView) -> ChainDrawing:
     return ChainDrawing(
         title=f"Where the time of {view.metric} went, µs",
         note=view.note,
-        legend=tuple((one.colour, one.name) for one in view.intervals),
+        legend=view.legend,
         below_zero=view.below_zero,
         scales=tuple(_scale(view, scale) for scale in view.scales),
         headings=chain_table.headings(view),

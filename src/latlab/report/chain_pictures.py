@@ -177,8 +177,8 @@ def _ink_on(colour: str) -> str:
 
 def _legend(shown: ChainView) -> list[Patch]:
     entries = [
-        Patch(facecolor=WAY_COLOURS[one.colour], edgecolor="white", linewidth=0.5, label=one.name)
-        for one in shown.intervals
+        Patch(facecolor=WAY_COLOURS[colour], edgecolor="white", linewidth=0.5, label=name)
+        for colour, name in shown.legend
     ]
     if shown.below_zero:
         entries.append(Patch(facecolor="white", edgecolor=QUIET, hatch="//////", linewidth=0.5, label="below zero"))

@@ -38,10 +38,16 @@ _COLOURS: Final = {
     # What a traced listener's packets pass beside the kernel's stamp.
     "softirq": 4, "backlog": 2, "waking": 3, "run": 0,
     # And before that on the VM host of a guest.
-    "host_irq": 7, "host_softirq": 4, "host_waking": 3, "host_run": 0,
+    "host_irq": 6, "host_softirq": 4, "host_waking": 3, "host_run": 0,
     "asked": 5, "accepted": 6, "injected": 1, "entered": 2,
 }  # fmt: skip
 _WAYS: Final[tuple[tuple[str, ...], ...]] = (HARDWARE_WAY, WAKEUP_WAY, GUEST_TIMER_WAY, GUEST_WAY)
+_STARTS: Final = {
+    "wake_due": "the planned wake-up",
+    "host_irq": "the VM host's interrupt",
+    "host_softirq": "the VM host's softirq",
+}
+"""What is not plain by its name."""
 _RECEPTION_TITLE: Final = "from the interrupt to the application"
 _RECEIVING_NIC: Final = ("rx_hard", "rx_soft")
 _RECEIVING_NIC_COLOUR: Final = 6
@@ -64,6 +70,8 @@ class Interval:
         """Where a timestamp between is missing, that of what came last."""
         if self.to == "irq" and self.from_ in WAY_IN:
             return _GUESTS_ENTRY_COLOUR
+        if (self.from_, self.to) == ("host_run", "accepted"):
+            return _COLOURS["asked"]
         if (self.from_, self.to) == ("run", "wake"):
             return _COLOURS["rx_user"]
         return _RECEIVING_NIC_COLOUR if (self.from_, self.to) == _RECEIVING_NIC else _COLOURS[self.to]
@@ -158,6 +166,11 @@ class ChainView:
         return "; ".join((_TYPICAL_TOLD, *(told for what, told in _TOLD.items() if what in shown)))
 
     @property
+    def legend(self) -> tuple[tuple[int, str], ...]:
+        """(colour, name) of what is drawn, each once: the same may end at another stop where some are not known."""
+        return tuple(dict.fromkeys((one.colour, one.name) for one in self.intervals))
+
+    @property
     def below_zero(self) -> bool:
         """Whether any bar has an interval below zero."""
         return any(one.ns < 0 for cell in self.cells for bar in cell.bars for one in bar.segments)
@@ -172,7 +185,7 @@ def chain_view(stream: str, metric: str, found: Sequence[tuple[str, Mapping[str,
         stream=stream,
         metric=metric,
         title=_RECEPTION_TITLE if metric == RECEPTION else METRICS_BY_NAME[metric].title,
-        start=" or ".join("the planned wake-up" if name == "wake_due" else name for name in starts),
+        start=" or ".join(_STARTS.get(name, name) for name in starts),
         cells=cells,
         intervals=_in_order({one.interval for one in segments}),
         scales=_scales([bar for cell in cells for bar in cell.bars]),
