@@ -183,10 +183,10 @@ mod tests {
     #[test]
     fn a_program_is_reached_by_signals_that_are_blocked_here() {
         std::thread::spawn(|| {
-            let _signals = Signals::take(&[Signal::Hangup]).unwrap();
-            for (unblocked, status) in [(false, 0), (true, 128 + Signal::Hangup as u8)] {
+            let _signals = Signals::take(&[Signal::Terminate]).unwrap();
+            for (unblocked, status) in [(false, 0), (true, 128 + Signal::Terminate as u8)] {
                 let mut command = Command::new("sh");
-                command.args(["-c", "kill -HUP $$"]);
+                command.args(["-c", "kill -TERM $$"]);
                 if unblocked {
                     unblock_signals(&mut command);
                 }
