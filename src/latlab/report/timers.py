@@ -9,8 +9,13 @@ from typing import Any
 from latlab.analysis.words import duration
 from latlab.report import rows
 from latlab.report.places import cell_title
+from latlab.report.text import microseconds
 
 TITLE = "Timers: instants later than the threshold, warm-up left out"
+WINDOWS_TITLE = "Each window of each timer, µs, warm-up left out"
+WINDOW_HEADINGS = ("cell", "repeat", "timer", "from", "n", "mean", "stddev", "min", "max", "later", "share")
+WINDOW_FIGURES = frozenset(range(4, len(WINDOW_HEADINGS)))
+"""Which of them are numbers."""
 NOT_ASKED = "not asked for"
 HEADINGS = (
     *("cell", "repeat", "timer", "threshold", "later", "share", "windows", "their means", "most later in one"),
@@ -42,6 +47,23 @@ def timer_rows(result: Mapping[str, Any]) -> Iterator[TimerRow]:
         for name, block in cell["streams"].items():
             if timer := block.get("timer"):
                 yield _row(cell, name, block, timer)
+
+
+def window_rows(result: Mapping[str, Any]) -> Iterator[Sequence[str]]:
+    """A row for each window of each timer, in their order; none of timers that had too many."""
+    for cell in rows.ordered_cells(result):
+        for name, block in cell["streams"].items():
+            for window in (block.get("timer") or {}).get("windows") or ():
+                yield (
+                    cell_title(cell),
+                    str(cell["repeat"]),
+                    f"{name}, {block['talker']}",
+                    f"{window['from_ns'] / 1e9:g} s",
+                    str(window["n"]),
+                    *(microseconds(window[figure]) for figure in ("mean", "stddev", "min", "max")),
+                    str(window["above"]),
+                    f"{100 * window['above'] / window['n']:.3g} %",
+                )
 
 
 def _row(cell: Mapping[str, Any], name: str, block: Mapping[str, Any], timer: Mapping[str, Any]) -> TimerRow:
