@@ -9,7 +9,17 @@ from trace_events import NET_RX, READER, Event, received, trace
 
 from latlab.analysis.host_way import host_ways
 from latlab.analysis.interrupt_way import interval_name
-from latlab.analysis.interrupts import ACCEPT, LOST, MSI, SOFTIRQ_ENTRY, SOFTIRQ_RAISE, SWITCH, TIMER_ENTRY, WAKING
+from latlab.analysis.interrupts import (
+    ACCEPT,
+    ENTRY,
+    LOST,
+    MSI,
+    SOFTIRQ_ENTRY,
+    SOFTIRQ_RAISE,
+    SWITCH,
+    TIMER_ENTRY,
+    WAKING,
+)
 
 VHOST, VCPU = READER, 500
 UNTOLD = [-1, -1, -1, -1]
@@ -45,6 +55,24 @@ def test_what_a_thread_of_the_vm_host_sends_has_no_interrupt_there() -> None:
 def test_a_thread_that_had_asked_since_it_was_woken_was_not_woken_for_this() -> None:
     again = (1_070, 1, MSI, VHOST, 0xFEE00000, 0x4023)
     assert asked([*sent(1_000), again], 1_060, 1_070) == [[1_000, 1_010, 1_030, 1_040], UNTOLD]
+
+
+def test_a_vcpu_that_has_run_its_guest_since_it_was_woken_was_not_woken_for_this() -> None:
+    woken: list[Event] = [(1_005, 0, WAKING, 7, VCPU), (1_020, 0, SWITCH, 0, VCPU), (1_030, 0, ENTRY, VCPU, 0)]
+    own_timer = (5_000, 0, ACCEPT, VCPU, 0xEC, 0)
+    assert host_ways(np.array([-1]), np.array([5_000]), trace(*woken, own_timer)).tolist() == [UNTOLD]
+    # A card that is passed through interrupts it in its guest: no thread asks.
+    assert asked([*woken, (5_000, 0, MSI, VCPU, 0xFEE00000, 0x4023)], 5_000) == [UNTOLD]
+
+
+def test_vhost_that_the_guest_had_woken_to_send_was_not_woken_for_what_it_receives() -> None:
+    runs: Event = (900, 0, ENTRY, VCPU, 0)
+    kick: list[Event] = [(1_005, 0, WAKING, VCPU, VHOST), (1_020, 1, SWITCH, 0, VHOST)]
+    ask: Event = (1_060, 1, MSI, VHOST, 0xFEE00000, 0x4023)
+    assert asked([runs, *kick, ask], 1_060) == [UNTOLD]
+    # A softirq may be served while a vCPU's thread is the current one.
+    by_a_card = [(at, cpu, what, VCPU if cpu == 0 else ran, *of) for at, cpu, what, ran, *of in sent(1_000)]
+    assert asked([runs, *by_a_card], 1_060) == [[1_000, 1_010, 1_030, 1_040]]  # type: ignore[list-item]
 
 
 def test_another_threads_waking_is_not_taken_for_it() -> None:

@@ -24,7 +24,7 @@ pub struct Probe {
     pub launch_tai_ns: i64,
     /// Bytes of the whole probe, header and padding.
     pub size: u32,
-    /// Whoever sends it records more slowly than packets come: who sets its own pace is to leave it time.
+    /// The sender's recording falls behind: who sets its own pace is to leave it time.
     pub crowded: bool,
 }
 

@@ -4,7 +4,8 @@ Of a packet that is the thread which asked for the guest's interrupt: vhost's, o
 the vCPU's, which takes the interrupt itself. It had gone to sleep, and the VM host's tracepoints tell how it was woken,
 as those of any host tell it of who receives there (analysis/interrupts.py).
 
-A thread that had sent another interrupt on since it was woken was not woken for this one: nothing is told then.
+A thread that had sent another interrupt on since it was woken, or had run its guest, was not woken for this one; nor
+one that the guest itself had woken, as it does to send: nothing is told then.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.entry import Events, Instants
 from latlab.analysis.interrupt_way import HOST_WAY
-from latlab.analysis.interrupts import ACCEPT, GSI, MSI, WAKING, wakings
+from latlab.analysis.interrupts import ACCEPT, ENTRY, GSI, MSI, WAKING, wakings
 
 _UNKNOWN: Final = -1
 _TOLD: Final = tuple(f"{stop.removeprefix('host_')}_tai_ns" for stop in HOST_WAY)
@@ -32,21 +33,24 @@ def host_ways(asked_ns: Instants, accepted_ns: Instants, trace: pl.DataFrame) ->
     nobody knows. trace: the VM host's.
     """
     at_ns = np.where(asked_ns >= 0, asked_ns, accepted_ns)
-    sent, taken = Events.of(trace, MSI, GSI), Events.of(trace, ACCEPT)
+    sent, taken, entered = Events.of(trace, MSI, GSI), Events.of(trace, ACCEPT), Events.of(trace, ENTRY)
     threads = np.where(asked_ns >= 0, _threads(asked_ns, sent), _threads(accepted_ns, taken))
     found = np.full((len(at_ns), len(HOST_WAY)), _UNKNOWN, np.int64)
     woken = Events.of(trace, WAKING)
     for thread in np.unique(threads[threads >= 0]).tolist():
-        own = woken.tai_ns[woken.subject == thread]
-        deeds = np.sort(np.concatenate([events.tai_ns[events.pid == thread] for events in (sent, taken)]))
+        own = woken.where(woken.subject == thread)
+        deeds = np.sort(np.concatenate([events.tai_ns[events.pid == thread] for events in (sent, taken, entered)]))
         rows = np.flatnonzero(threads == thread)
-        last = np.searchsorted(own, at_ns[rows], side="right") - 1
+        last = np.searchsorted(own.tai_ns, at_ns[rows], side="right") - 1
         rows, last = rows[last >= 0], last[last >= 0]
-        from_ns, to_ns = own[last], at_ns[rows]
+        from_ns, to_ns = own.tai_ns[last], at_ns[rows]
         first = np.searchsorted(deeds, from_ns) == np.searchsorted(deeds, to_ns)
-        rows, waits = rows[first], pl.DataFrame({"from_tai_ns": from_ns[first], "to_tai_ns": to_ns[first]})
-        told = wakings(waits, trace, thread).select(pl.col(_TOLD).fill_null(_UNKNOWN))
-        found[rows] = told.to_numpy()
+        rows, last = rows[first], last[first]
+        waits = pl.DataFrame({"from_tai_ns": from_ns[first], "to_tai_ns": to_ns[first]})
+        told = wakings(waits, trace, thread).select(pl.col(_TOLD).fill_null(_UNKNOWN)).to_numpy()
+        # In no interrupt and no softirq, by a vCPU: the guest's own kick.
+        kicked = np.isin(own.pid[last], entered.pid) & (told[:, :2] < 0).all(axis=1)
+        found[rows] = np.where(kicked[:, None], _UNKNOWN, told)
     return found
 
 

@@ -45,6 +45,7 @@ INTERVALS: Final = {
     ("host_waking", "host_run"): "VM host's scheduling",
     ("host_waking", "asked"): "carrying",
     ("host_run", "asked"): "carrying",
+    ("host_waking", "accepted"): "KVM's timer",
     ("host_run", "accepted"): "KVM's timer",
     ("wake_due", "host_irq"): "VM host's timer",
     ("wake_due", "host_waking"): "VM host's timer",

@@ -146,7 +146,8 @@ def _entered(passage: Passage, told: pl.DataFrame, vm_host: VmHost, *, asked: bo
     if not asked:
         found[:, ENTRY_WAY.index("asked")] = _UNKNOWN
     asked_ns, accepted_ns = found[:, ENTRY_WAY.index("asked")], found[:, ENTRY_WAY.index("accepted")]
-    found = np.column_stack((host_ways(asked_ns, accepted_ns, vm_host.trace), found))
+    nobody = np.full(len(found), _UNKNOWN, np.int64)
+    found = np.column_stack((host_ways(asked_ns, nobody if asked else accepted_ns, vm_host.trace), found))
     entries = np.full((told.height, len(WAY_IN)), _UNKNOWN, np.int64)
     entries[rows] = np.where(found >= 0, found + ahead_ns[rows, None], _UNKNOWN)
     # Once it is injected the guest has been left for it.
@@ -190,7 +191,8 @@ def _chain(passage: Passage, sequence: NDArray[np.uint64], whom: pl.DataFrame) -
         for one in found["worst"]["each"][:WORST_TOLD]
     ]
     clocks = [TWO_HOSTS if (a in WAY_IN) != (b in WAY_IN) else ONE_CLOCK for a, b in pairwise(found["stops"])]
-    return {**found, "clocks": clocks, "worst": {**found["worst"], "each": each}}
+    left_out = len(sequence) - len(numbers)
+    return {**found, "clocks": clocks, "left_out": left_out, "worst": {**found["worst"], "each": each}}
 
 
 def _whom(known: pl.DataFrame, place: int) -> dict[str, Any] | None:

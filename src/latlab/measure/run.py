@@ -176,7 +176,7 @@ def _planned(cell: Cell) -> PlannedCell:
         Command(
             scenario.guests[name].host,
             (places.agent(scenario.guests[name].host), "trace"),
-            f"traces how interrupts come into {name}, in whose QEMU the threads of the vCPUs are TID",
+            f"traces how interrupts come into {name}, in whose QEMU and vhost the threads are TID",
             entry_spec(["TID"], ANY_RUN, f"entry-{name}"),
             seconds=seconds,
         )

@@ -70,7 +70,7 @@ class Interval:
         """Where a timestamp between is missing, that of what came last."""
         if self.to == "irq" and self.from_ in WAY_IN:
             return _GUESTS_ENTRY_COLOUR
-        if (self.from_, self.to) == ("host_run", "accepted"):
+        if self.from_ in ("host_waking", "host_run") and self.to == "accepted":
             return _COLOURS["asked"]
         if (self.from_, self.to) == ("run", "wake"):
             return _COLOURS["rx_user"]
@@ -265,6 +265,9 @@ def percent(share: float) -> str:
 def _remarks(document: Mapping[str, Any]) -> tuple[str, ...]:
     """What of the bars has to be told: packets that are in no mean, and intervals below zero."""
     lines = []
+    if left_out := document.get("left_out"):
+        whole = document["packets"] + left_out
+        lines.append(f"{left_out} of {whole} {thing(document)}s are not drawn: what is known of them begins elsewhere")
     if document["split"] < document["packets"]:
         lacking = document["packets"] - document["split"]
         lines.append(f"{lacking} of {document['packets']} {thing(document)}s have other timestamps and are in no mean")

@@ -37,6 +37,8 @@ def published_tables(result: Mapping[str, Any], metric: str) -> Iterator[Publish
     """
     published = result.get("published", [])
     measured = metric_names(result, ())
+    if metric not in measured and _WIDER.get(metric) in measured:
+        return
     named = [metric, *(name for name, wider in _WIDER.items() if wider == metric and name not in measured)]
     for name in named:
         yield from _tables([one for one in published if one["metric"] == name], name)

@@ -105,7 +105,7 @@ class Guest(Part):
     )
     runs: Literal["always", "used"] = Field(
         default="always",
-        description="in which cells it is there: used, in those that have a stream, a probe or a load at it",
+        description="always; or used: only in cells that have a stream, a probe or a load at it",
     )
 
     @property

@@ -43,9 +43,9 @@ EACH = (
 
 def guest_threads_command(pids: str) -> Argv:
     """Prints the ids of the threads that send interrupts into the guest of the QEMU whose pid is in the file `pids`:
-    those in which KVM runs its vCPUs, then vhost's, then QEMU's others.
+    vhost's, then those in which KVM runs its vCPUs, then QEMU's others.
     """
-    find = f'p=$(cat "$0") && {{ {KVM_VCPUS}; {VHOST}; {EMULATOR}; }} | sed "s,/comm,,; s,.*/,,"'
+    find = f'p=$(cat "$0") && {{ {VHOST}; {KVM_VCPUS}; {EMULATOR}; }} | sed "s,/comm,,; s,.*/,,"'
     return ("sh", "-c", find, pids)
 
 
