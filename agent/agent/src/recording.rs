@@ -21,6 +21,8 @@ const BATCH_ROWS: usize = 4096;
 const BATCH_AGE: Duration = Duration::from_secs(1);
 /// How long the writer leaves the rings alone: long enough to disturb little, short against what a ring holds.
 const PAUSE: Duration = Duration::from_millis(5);
+/// So long a loop that sets its own pace stands still at a time while what was recorded is being written.
+pub const WRITERS_TURN: Duration = Duration::from_millis(10);
 /// How long who may wait for room leaves it to the writer at a time.
 const ROOM_SOON: Duration = Duration::from_millis(1);
 
@@ -327,6 +329,20 @@ mod tests {
         let totals = recorder.start().finish().unwrap();
         assert_eq!((totals.recorded, totals.ring_full), (8, 12));
         assert_eq!(read(&prefix), (0..8).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn who_may_wait_for_room_loses_nothing_and_who_is_not_patient_any_more_counts() {
+        let prefix = prefix("wait");
+        let mut recorder = Recorder::new(&prefix, 0xab);
+        let mut tap = recorder.table::<Clocks>(8).unwrap();
+        (0..8).for_each(|n| tap.push_when_room(row(n), || true));
+        tap.push_when_room(row(8), || false);
+        let recording = recorder.start();
+        (9..100).for_each(|n| tap.push_when_room(row(n), || true));
+        let totals = recording.finish().unwrap();
+        assert_eq!((totals.recorded, totals.ring_full), (99, 1));
+        assert_eq!(read(&prefix), (0..100).filter(|n| *n != 8).collect::<Vec<_>>());
     }
 
     #[test]

@@ -47,14 +47,16 @@ pub fn leave_restartable_sequences() -> Result<(), Error> {
     /// The length that glibc registers: that of the first `struct rseq` (include/uapi/linux/rseq.h).
     const LENGTH: usize = 32;
     const UNREGISTER: i32 = 1;
+    let (thread, offset) = restartable::pointers();
+    // SAFETY: null, or glibc's constant.
+    let area = thread.wrapping_add_signed(unsafe { offset.as_ref() }.copied().unwrap_or(0));
     // SAFETY: the kernel compares the address with the registered one, and reads and writes there only if they are the same.
-    let result =
-        unsafe { libc::syscall(libc::SYS_rseq, restartable::area(), LENGTH, UNREGISTER, restartable::SIGNATURE) };
+    let result = unsafe { libc::syscall(libc::SYS_rseq, area, LENGTH, UNREGISTER, restartable::SIGNATURE) };
     check(result as i32, "rseq RSEQ_FLAG_UNREGISTER").map(drop)
 }
 
-/// Where glibc has a thread's `struct rseq`: `__rseq_offset` from the thread's pointer. The symbol is weak, as other C libraries have
-/// none, and its offset is 0 then: the thread's own control block, which nobody registers. What a weak symbol is, Rust cannot say.
+/// Where glibc has a thread's `struct rseq`: the thread's pointer, and where `__rseq_offset` from there is told. That symbol is weak, as
+/// other C libraries have none, and null then. What a weak symbol is, Rust cannot say.
 #[cfg(target_arch = "x86_64")]
 mod restartable {
     use std::arch::asm;
@@ -62,7 +64,7 @@ mod restartable {
     /// What stands before the handler of a sequence that was interrupted (`RSEQ_SIG`, sysdeps/unix/sysv/linux/x86/bits/rseq.h).
     pub const SIGNATURE: u32 = 0x5305_3053;
 
-    pub fn area() -> usize {
+    pub fn pointers() -> (usize, *const isize) {
         let (thread, offset): (usize, *const isize);
         // SAFETY: both only load: the thread's pointer, which is there (x86-64 psABI, 3.4.6), and an address out of the GOT.
         unsafe {
@@ -75,8 +77,7 @@ mod restartable {
                 options(nostack, preserves_flags, readonly)
             );
         }
-        // SAFETY: null, or glibc's constant.
-        thread.wrapping_add_signed(unsafe { offset.as_ref() }.copied().unwrap_or(0))
+        (thread, offset)
     }
 }
 
@@ -88,7 +89,7 @@ mod restartable {
     /// As on x86-64 (sysdeps/unix/sysv/linux/aarch64/bits/rseq.h).
     pub const SIGNATURE: u32 = 0xd428_bc00;
 
-    pub fn area() -> usize {
+    pub fn pointers() -> (usize, *const isize) {
         let (thread, offset): (usize, *const isize);
         // SAFETY: both only load: the thread's pointer, and an address out of the GOT.
         unsafe {
@@ -102,8 +103,7 @@ mod restartable {
                 options(nostack, preserves_flags, readonly)
             );
         }
-        // SAFETY: null, or glibc's constant.
-        thread.wrapping_add_signed(unsafe { offset.as_ref() }.copied().unwrap_or(0))
+        (thread, offset)
     }
 }
 
@@ -112,8 +112,8 @@ mod restartable {
 mod restartable {
     pub const SIGNATURE: u32 = 0;
 
-    pub fn area() -> usize {
-        0
+    pub fn pointers() -> (usize, *const isize) {
+        (0, std::ptr::null())
     }
 }
 

@@ -76,13 +76,13 @@ impl Pace {
     }
 
     /// Notes the first answer to a question, and returns the question that it makes due; that counts as asked. At a rate there
-    /// is nothing to note.
-    pub fn answered(&mut self, sequence: u64, at_tai_ns: i64) -> Option<Question> {
+    /// is nothing to note. `rested_ns`: for so long nothing was asked since on purpose, which puts off that question.
+    pub fn answered(&mut self, sequence: u64, at_tai_ns: i64, rested_ns: i64) -> Option<Question> {
         // One that was given up has been followed by another question already.
         let question = self.open.filter(|question| question.sequence == sequence)?;
         self.open = None;
         // Or ought to have been: then the next was due as it was to be given up.
-        self.ask_if_there_is_time(at_tai_ns.min(self.given_up(question)))
+        self.ask_if_there_is_time(at_tai_ns.min(self.given_up(question)).saturating_add(rested_ns))
     }
 
     /// Whether the last question has been asked and answered or given up; `answered` questions have an answer.
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(pace.take(99), None);
         assert_eq!(pace.take(103), question(0, 100));
         assert_eq!(pace.take(104), None);
-        assert_eq!(pace.answered(0, 120), question(1, 120));
+        assert_eq!(pace.answered(0, 120, 0), question(1, 120));
         assert_eq!(pace.next_tai_ns(), 170);
         assert!(!pace.over(121, 0));
     }
@@ -144,17 +144,20 @@ mod tests {
         pace.take(100);
         assert_eq!(pace.take(149), None);
         assert_eq!(pace.take(155), question(1, 150), "it was due when the answer was given up, not when that was seen");
-        assert_eq!(pace.answered(0, 160), None);
-        assert_eq!(pace.answered(1, 165), question(2, 165));
-        assert_eq!(pace.answered(2, 230), question(3, 215), "nobody had come to giving it up yet");
+        assert_eq!(pace.answered(0, 160, 0), None);
+        assert_eq!(pace.answered(1, 165, 0), question(2, 165));
+        assert_eq!(pace.answered(2, 230, 0), question(3, 215), "nobody had come to giving it up yet");
     }
 
     #[test]
     fn a_closed_loop_ends_with_the_answer_after_its_time_or_when_that_is_given_up() {
         let mut pace = Pace::new(CLOSED, 100, 5_000);
         pace.take(100);
-        assert_eq!(pace.answered(0, 1_099), question(1, 1_099));
-        assert_eq!(pace.answered(1, 1_100), None);
+        let mut rested = pace.clone();
+        assert_eq!(rested.answered(0, 150, 10), question(1, 160), "what was rested is in no round trip");
+        assert_eq!(pace.clone().answered(0, 1_099, 1), None, "nor is a question asked after the end for it");
+        assert_eq!(pace.answered(0, 1_099, 0), question(1, 1_099));
+        assert_eq!(pace.answered(1, 1_100, 0), None);
         assert!(pace.over(1_100, 0));
         let mut lonely = Pace::new(CLOSED, 0, 600);
         assert_eq!((lonely.take(0), lonely.take(600)), (question(0, 0), question(1, 600)));
@@ -169,7 +172,7 @@ mod tests {
         assert_eq!(pace.take(99), None);
         let due: Vec<_> = std::iter::from_fn(|| pace.take(125)).map(|q| (q.sequence, q.launch_tai_ns)).collect();
         assert_eq!(due, [(0, 100), (1, 110), (2, 120)]);
-        assert_eq!(pace.answered(1, 126), None, "time alone makes questions due");
+        assert_eq!(pace.answered(1, 126, 0), None, "time alone makes questions due");
         assert_eq!((pace.next_tai_ns(), pace.take(130)), (130, question(3, 130)));
         assert_eq!((pace.next_tai_ns(), pace.over(179, 0), pace.over(180, 0)), (180, false, true));
         assert_eq!(pace.take(1_000), None);
@@ -200,7 +203,7 @@ mod tests {
                 let Some(open) = question else { break };
                 prop_assert_eq!(open.sequence + 1, pace.asked());
                 let at = open.launch_tai_ns + delay;
-                question = if delay < 60 { pace.answered(open.sequence, at) } else { pace.take(at) };
+                question = if delay < 60 { pace.answered(open.sequence, at, 0) } else { pace.take(at) };
                 prop_assert_eq!(question.is_none(), pace.over(at, 0));
             }
         }

@@ -1,7 +1,7 @@
 //! Questions: written when they are due, and each recorded.
 
 use super::taker::{KNOCK, Then};
-use crate::recording::Tap;
+use crate::recording::{Tap, WRITERS_TURN};
 use cyclone::Writer;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,12 +41,12 @@ impl Lane {
         Self { writer, bytes: vec![0; spec.size], run_id: spec.run_id, stream }
     }
 
-    /// Writes a probe. Returns when it was handed to Cyclone, and 0 or Cyclone's return code.
+    /// Writes a probe; `crowded` is what it says of who writes it. Returns when it was handed to Cyclone, and 0 or Cyclone's return code.
     #[inline]
-    pub fn write(&mut self, sequence: u64, launch_tai_ns: i64) -> (i64, i32) {
+    pub fn write(&mut self, sequence: u64, launch_tai_ns: i64, crowded: bool) -> (i64, i32) {
         let size = self.bytes.len() as u32;
         let (stream, run_id) = (self.stream, self.run_id);
-        Probe { stream, run_id, sequence, launch_tai_ns, size, crowded: false }.write(&mut self.bytes);
+        Probe { stream, run_id, sequence, launch_tai_ns, size, crowded }.write(&mut self.bytes);
         let submit_tai_ns = tai_ns();
         (submit_tai_ns, self.writer.write(&mut self.bytes))
     }
@@ -88,7 +88,7 @@ impl Asker {
     /// Asks whether there is anybody.
     pub fn knock(&mut self) {
         let now = tai_ns();
-        let _ = self.lane.write(KNOCK, now);
+        let _ = self.lane.write(KNOCK, now, false);
     }
 
     /// Asks all questions that are due by themselves. When it is to be called next, CLOCK_TAI ns; None: never again.
@@ -107,9 +107,17 @@ impl Asker {
         (!pace.over(now_tai_ns, answered)).then(|| pace.next_tai_ns())
     }
 
-    fn answered(&mut self, sequence: u64, rx_user_tai_ns: i64) {
+    /// crowded: samples are written down more slowly than they come, here or at the other side. The next question then waits, in
+    /// whichever thread takes samples: none but an answer that was given up can be on its way.
+    fn answered(&mut self, sequence: u64, rx_user_tai_ns: i64, crowded: bool) {
         let Some(pace) = self.pace.as_mut() else { return };
-        if let Some(question) = pace.answered(sequence, rx_user_tai_ns) {
+        let rested_ns = if crowded || self.tap.crowded() {
+            std::thread::sleep(WRITERS_TURN);
+            tai_ns() - rx_user_tai_ns
+        } else {
+            0
+        };
+        if let Some(question) = pace.answered(sequence, rx_user_tai_ns, rested_ns) {
             self.counters.asked.store(pace.asked(), Ordering::Release);
             let times = (question.launch_tai_ns, question.launch_tai_ns);
             ask(&mut self.lane, &mut self.tap, &self.counters, question, times);
@@ -118,7 +126,7 @@ impl Asker {
 }
 
 fn ask(lane: &mut Lane, tap: &mut Tap<Sent>, counters: &Counters, question: Question, due_and_woke: (i64, i64)) {
-    let written = lane.write(question.sequence, question.launch_tai_ns);
+    let written = lane.write(question.sequence, question.launch_tai_ns, false);
     tap.push(lane.row(question, due_and_woke, written));
     let counter = if written.1 == 0 { &counters.sent } else { &counters.errors };
     counter.fetch_add(1, Ordering::Relaxed);
@@ -140,9 +148,10 @@ impl Then for Ask {
         self.counters.met.store(true, Ordering::Release);
     }
 
-    fn came(&mut self, probe: &Probe, rx_user_tai_ns: i64) {
+    fn came(&mut self, probe: &Probe, rx_user_tai_ns: i64, crowded: bool) {
         if self.closed {
-            self.asker.lock().unwrap_or_else(PoisonError::into_inner).answered(probe.sequence, rx_user_tai_ns);
+            let mut asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
+            asker.answered(probe.sequence, rx_user_tai_ns, crowded || probe.crowded);
         }
         self.counters.answered.fetch_add(1, Ordering::Relaxed);
     }

@@ -34,11 +34,11 @@ struct Answer {
 impl Then for Answer {
     fn knocked(&mut self) {
         let now = tai_ns();
-        let _ = self.lane.write(KNOCK, now);
+        let _ = self.lane.write(KNOCK, now, false);
     }
 
-    fn came(&mut self, probe: &Probe, rx_user_tai_ns: i64) {
-        let written = self.lane.write(probe.sequence, rx_user_tai_ns);
+    fn came(&mut self, probe: &Probe, rx_user_tai_ns: i64, crowded: bool) {
+        let written = self.lane.write(probe.sequence, rx_user_tai_ns, crowded || self.tap.crowded());
         let answer = Question { sequence: probe.sequence, launch_tai_ns: rx_user_tai_ns };
         self.tap.push(self.lane.row(answer, (rx_user_tai_ns, rx_user_tai_ns), written));
         let counter = if written.1 == 0 { &self.counters.answered } else { &self.counters.errors };

@@ -21,8 +21,8 @@ const SPARE_BYTES: usize = 64;
 pub trait Then: Send {
     /// A knock came.
     fn knocked(&mut self);
-    /// The sample with this probe was taken at `rx_user_tai_ns`.
-    fn came(&mut self, probe: &Probe, rx_user_tai_ns: i64);
+    /// The sample with this probe was taken at `rx_user_tai_ns`. `crowded`: such samples are written down more slowly than they come.
+    fn came(&mut self, probe: &Probe, rx_user_tai_ns: i64, crowded: bool);
     /// Sequences from there on cannot have come.
     fn bound(&self) -> u64;
 }
@@ -118,7 +118,7 @@ impl<T: Then> Taker<T> {
                         continue;
                     }
                     // What comes next is on its way before this is written down.
-                    self.then.came(&probe, rx_user_tai_ns);
+                    self.then.came(&probe, rx_user_tai_ns, self.tap.crowded());
                     self.tap.push(Received {
                         stream: probe.stream,
                         sequence: probe.sequence,

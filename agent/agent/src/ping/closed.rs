@@ -7,11 +7,11 @@
 
 use crate::receiving::inlet::Inlet;
 use crate::receiving::intake::Intake;
+use crate::recording::WRITERS_TURN;
 use crate::round::Shared;
 use crate::sending::outlet::{Cue, Outlet};
 use crate::sending::sender::sleep_until;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 use sys::clock::tai_ns;
 use sys::receive::Wait;
 
@@ -27,9 +27,6 @@ pub struct Pace {
     /// So long the thread spins before the first.
     pub busy_wait_ns: i64,
 }
-
-/// So long the loop stands still at a time while what it recorded is being written.
-const WRITERS_TURN: Duration = Duration::from_millis(10);
 
 /// Sequence numbers end there: timestamps are matched by the low half of a number.
 const LAST: u64 = u32::MAX as u64;
@@ -137,6 +134,7 @@ mod tests {
     use std::net::{Ipv4Addr, UdpSocket};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicI64, AtomicU64};
+    use std::time::Duration;
     use sys::socket::Socket;
     use wire::probe::Probe;
 
