@@ -269,6 +269,26 @@ def test_a_guest_that_runs_where_it_is_used_is_in_no_other_cell(with_: With) -> 
     assert tuned["probes=virtual,loads=of"] == (["vm1", "vm3"], True)
 
 
+def test_a_key_that_leads_to_a_guest_says_nothing_of_cells_without_it(with_: With) -> None:
+    values = {
+        "guests.vm1": {"host": "ecu", "uplink": "eth0", "runs": "used"},
+        "probes.native": {"probe": "timer", "on": "ecu", "period": "1ms"},
+        "probes.virtual": {"probe": "timer", "on": "vm1", "period": "1ms"},
+        "tuning.ecu.guests": {"vm1": {"vcpus": {"fifo": 1}}},
+        "matrix.probes": ["native", "virtual"],
+        "matrix/guests.vm1.bridge": ["tap", "macvtap"],
+        "matrix/tuning.ecu.guests.vm1.vcpus.fifo": [None, 1],
+    }
+    assert [cell.slug for cell in cells(with_(values))] == [
+        "probes=native",
+        *(
+            f"probes=virtual,guests.vm1.bridge={bridge},tuning.ecu.guests.vm1.vcpus.fifo={fifo}"
+            for bridge in ("tap", "macvtap")
+            for fifo in ("null", 1)
+        ),
+    ]
+
+
 def test_without_a_matrix_too_a_guest_that_nobody_uses_is_not_there(with_: With) -> None:
     (cell,) = cells(with_({"guests.vm1": {"host": "ecu", "uplink": "eth0", "runs": "used"}}))
     assert not cell.scenario.guests

@@ -22,6 +22,9 @@ const PRIVILEGED: &str = "run as root or with CAP_SYS_ADMIN, in a kernel that is
 pub const ABSENT: &str = "use a kernel with tracepoints (CONFIG_EVENT_TRACING; `ls /sys/kernel/tracing/events` once tracefs is \
     mounted); or ask for no trace";
 
+/// What to do on a kernel that lacks the calls to mount it for ourselves alone (fsopen(2), Linux 5.2).
+const UNMOUNTED: &str = "mount tracefs first, as this kernel is older than Linux 5.2 (mount -t tracefs tracefs /sys/kernel/tracing); or ask for no trace";
+
 /// What is read of a CPU's buffer.
 pub enum Heard<'a> {
     /// Records before those that follow were lost: how many, and when the first was made that is there. 0: the kernel does not
@@ -231,12 +234,17 @@ fn failed(name: &str, error: &io::Error) -> Failure {
 
 /// Why tracepoints cannot be heard: `name` is of tracefs.
 fn unheard(name: &str, what: String, errno: Option<i32>) -> Failure {
-    const ABSENCES: [i32; 4] = [2, 19, 22, 38]; // ENOENT, ENODEV, EINVAL, ENOSYS
-    let absent = errno.is_none_or(|errno| ABSENCES.contains(&errno));
+    const ABSENCES: [i32; 3] = [2, 19, 22]; // ENOENT, ENODEV, EINVAL
+    const NO_SUCH_CALL: i32 = 38; // ENOSYS
+    let remedy = match errno {
+        Some(NO_SUCH_CALL) => UNMOUNTED,
+        Some(errno) if !ABSENCES.contains(&errno) => PRIVILEGED,
+        _ => ABSENT,
+    };
     Failure {
         what: format!("the kernel's tracepoints cannot be heard: {what}"),
         place: if name == "tracefs" { name.into() } else { format!("{name} in tracefs") },
-        remedy: if absent { ABSENT } else { PRIVILEGED }.into(),
+        remedy: remedy.into(),
         errno,
     }
 }
@@ -251,6 +259,7 @@ mod tests {
             (unheard("tracefs", "no such device".into(), Some(19)), unheard("tracefs", "no".into(), Some(1)));
         assert!(enodev.remedy.contains("CONFIG_EVENT_TRACING") && !enodev.remedy.contains("lockdown"));
         assert!(eperm.remedy.contains("/sys/kernel/security/lockdown") && eperm.remedy.contains("CAP_SYS_ADMIN"));
+        assert!(unheard("tracefs", "no such call".into(), Some(38)).remedy.contains("mount -t tracefs"));
         assert_eq!([&enodev, &eperm].map(|failure| failure.place.as_str()), ["tracefs"; 2]);
         assert_eq!(unheard("set_event", "no".into(), None).place, "set_event in tracefs");
     }

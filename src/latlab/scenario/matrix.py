@@ -59,8 +59,8 @@ class Cell:
     """One combination of values.
 
     label: matrix key → value chosen; for `loads` and `probes` the list of names, `["none"]` for none; for a mapping, or
-    a list of them, its short name: what tells it from the other values of the key. A key that leads into a load or a
-    probe that the cell does not have is not in it.
+    a list of them, its short name: what tells it from the other values of the key. A key that leads into a load, a
+    probe or a guest that the cell does not have is not in it.
     slug: the label as a name for files, unique in the scenario.
     scenario: with the values put in; its `loads` and `probes` are the active ones only, and it has no matrix.
     """
@@ -126,12 +126,18 @@ def _every_cell(
     cells: list[Cell] = []
     findings: dict[Finding, Finding] = {}
     slugs: set[str] = set()
+    seen: set[frozenset[tuple[str, int]]] = set()
     names = {key: short_names(values) for key, values in matrix.items() if key not in CHOSEN}
     for picked in _combinations(matrix, paths):
         data = rest
         for key, index in picked.items():
             data = _with(data, paths[key], matrix[key][index])
-        data = _without(data, unused_guests(data))
+        absent = unused_guests(data)
+        picked = {key: index for key, index in picked.items() if not _is_about(paths[key], absent)}
+        if frozenset(picked.items()) in seen:
+            continue
+        seen.add(frozenset(picked.items()))
+        data = _without(data, absent)
         label = {
             key: _names(matrix[key][index]) if key in CHOSEN else names[key][index] for key, index in picked.items()
         }
@@ -294,6 +300,13 @@ def _with(raw: dict[str, Any], path: tuple[str, ...], value: object) -> dict[str
         measured = {*(streams if isinstance(streams, dict) else ()), *active}
         raw = {**raw, "accept": {path: limit for path, limit in limits.items() if path.partition(".")[0] in measured}}
     return {**raw, key: {name: entry for name, entry in entries.items() if name in active}}
+
+
+def _is_about(path: tuple[str, ...], guests: Collection[str]) -> bool:
+    """Whether a path leads to one of these guests, or to what is said of how it runs."""
+    at_guest = path[:1] in (("guests",), ("tuning",)) and len(path) > 1 and path[1] in guests
+    at_threads = path[:1] == ("tuning",) and path[2:3] == ("guests",) and len(path) > 3 and path[3] in guests
+    return at_guest or at_threads
 
 
 def _without(raw: dict[str, Any], guests: Collection[str]) -> dict[str, Any]:
