@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -43,6 +44,16 @@ def make_console(*, stderr: bool = False) -> Console:
     return console if console.is_terminal else PatientConsole(stderr=stderr, width=PLAIN_COLUMNS)
 
 
+@dataclass
+class _ShownCell:
+    """A cell under way: its title, its line, what its agents have counted, and its timers' extremes."""
+
+    title: str
+    task: TaskID
+    counted: dict[tuple[str, str, str | None], int] = field(default_factory=dict)
+    extremes: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+
 class RunConsole:
     """Shows a run's events on a console; use it as a context. verbose: each cell's phases, too."""
 
@@ -58,11 +69,9 @@ class RunConsole:
             transient=True,
             disable=not console.is_terminal,
         )
-        self._task: TaskID | None = None
         self._runs = 0
-        self._title = ""
-        self._counted: dict[tuple[str, str, str | None], int] = {}
-        self._extremes: dict[str, tuple[int, int]] = {}
+        self._cells: dict[int, _ShownCell] = {}
+        """Those under way, by their order."""
 
     def __enter__(self) -> RunConsole:
         self._progress.start()
@@ -81,52 +90,48 @@ class RunConsole:
                 order = f", in an order shuffled with seed {event.seed}" if event.runs > 1 else ""
                 self._line(f"{event.folder}: {runs_of_cells(event.runs, event.cells)}{order}")
             case events.CellStarted():
-                self._counted = {}
-                self._extremes = {}
                 repeat = f", repeat {event.repeat} of {event.repeats}" if event.repeats > 1 else ""
-                self._title = f"[{event.order}/{self._runs}] {event.slug}{repeat}"
-                self._line(f"{self._title}, {_seconds(event.duration_ns)} s")
-                self._task = self._progress.add_task(self._title, total=event.duration_ns * NS, packets="", start=False)
-            case events.Phase():
-                self._phase(event.name)
-            case events.Packets():
-                self._packets(event)
+                title = f"[{event.order}/{self._runs}] {event.slug}{repeat}"
+                self._line(f"{title}, {_seconds(event.duration_ns)} s")
+                task = self._progress.add_task(title, total=event.duration_ns * NS, packets="", start=False)
+                self._cells[event.order] = _ShownCell(title, task)
+            case events.Phase() if cell := self._cells.get(event.order):
+                self._phase(cell, event.name)
+            case events.Packets() if cell := self._cells.get(event.order):
+                self._packets(cell, event)
             case events.Window():
                 self._line(self._window(event))
-            case events.CellEnded():
-                if self._task is not None:
-                    self._progress.remove_task(self._task)
-                    self._task = None
+            case events.CellEnded() if cell := self._cells.pop(event.order, None):
+                self._progress.remove_task(cell.task)
                 for line in timer_lines(event.cell):
                     self._line(line)
-                self._line(f"{self._title}: {cell_line(event.cell)}")
+                self._line(f"{cell.title}: {cell_line(event.cell)}")
 
-    def _phase(self, name: str) -> None:
-        if self._task is None:
-            return
+    def _phase(self, cell: _ShownCell, name: str) -> None:
         if self._verbose:
-            self._line(f"{self._title}: {name}")
-        self._progress.update(self._task, description=f"{self._title}: {name}")
+            self._line(f"{cell.title}: {name}")
+        self._progress.update(cell.task, description=f"{cell.title}: {name}")
         if name == "measuring":
-            self._progress.start_task(self._task)
+            self._progress.start_task(cell.task)
 
     def _window(self, event: events.Window) -> str:
         """A timer's stretch of time in a line, and the least and the largest since its start."""
-        least, most = self._extremes.get(event.probe, (event.min_ns, event.max_ns))
-        found = self._extremes[event.probe] = min(least, event.min_ns), max(most, event.max_ns)
+        extremes = self._cells[event.order].extremes if event.order in self._cells else {}
+        least, most = extremes.get(event.probe, (event.min_ns, event.max_ns))
+        found = extremes[event.probe] = min(least, event.min_ns), max(most, event.max_ns)
         return f"{event.probe} on {window_line(event, *found)}"
 
-    def _packets(self, event: events.Packets) -> None:
-        if self._task is None or event.verb not in _COUNTED:
+    def _packets(self, cell: _ShownCell, event: events.Packets) -> None:
+        if event.verb not in _COUNTED:
             return
-        self._counted[event.host, event.verb, event.probe] = sum(event.streams.values())
-        counts = {verb: 0 for _, verb, _ in self._counted}
-        for (_, verb, _), count in self._counted.items():
+        cell.counted[event.host, event.verb, event.probe] = sum(event.streams.values())
+        counts = {verb: 0 for _, verb, _ in cell.counted}
+        for (_, verb, _), count in cell.counted.items():
             counts[verb] += count
         told = [f"{counts[verb]} {word}" for verb, word in _COUNTED.items() if verb in counts]
-        self._progress.update(self._task, packets=", ".join(told))
-        task = next(task for task in self._progress.tasks if task.id == self._task)
-        self._progress.update(self._task, completed=min(task.elapsed or 0.0, task.total or 0.0))
+        self._progress.update(cell.task, packets=", ".join(told))
+        task = next(task for task in self._progress.tasks if task.id == cell.task)
+        self._progress.update(cell.task, completed=min(task.elapsed or 0.0, task.total or 0.0))
 
     def _line(self, text: str) -> None:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -31,7 +31,7 @@ hosts:
   emulated:
     kind: board
     time: virtual                       #! a board in virtual time has no company: sensor, ecu, here, there are not
-    cpus: 2                             #! virtual time counts the instructions of one CPU
+    cpus: 17                            #! 17 is too large
     memory: 1MiB                        #! 1MiB is too small; expected 128MiB or more
   part: {kind: netns, on: emulated}
 links:

@@ -40,7 +40,19 @@ Strict = Annotated[bool, typer.Option("--strict", help="Exit with 4 if the measu
 Verbose = Annotated[bool, typer.Option("--verbose", help="Tell each cell's phases, a line each.")]
 CheckRepeat = Annotated[
     bool,
-    typer.Option("--check-repeat", help="Measure each cell twice, and tell by how much its packets differ at most."),
+    typer.Option(
+        "--check-repeat",
+        help="Measure each cell twice, in virtual time with one seed, and report how far its packets differ.",
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        metavar="N",
+        min=1,
+        help="Measure N cells in virtual time at once; as many as CPUs and memory allow if not given.",
+    ),
 ]
 Metrics = Annotated[
     list[str] | None,

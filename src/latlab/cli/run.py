@@ -15,6 +15,7 @@ from latlab.cli.options import (
     CheckRepeat,
     Format,
     Formats,
+    Jobs,
     Json,
     JUnit,
     Metrics,
@@ -43,6 +44,7 @@ def run(
     picture: Formats = None,
     verbose: Verbose = False,
     check_repeat: CheckRepeat = False,
+    jobs: Jobs = None,
 ) -> None:
     """Run a scenario and report.
 
@@ -58,7 +60,7 @@ def run(
     loaded = load_scenario(scenario)
     # With --json the document has standard output to itself.
     with RunConsole(make_console(stderr=as_json), verbose=verbose) as console:
-        folder = asyncio.run(measure.run(loaded, runs, console.show, check_repeat=check_repeat))
+        folder = asyncio.run(measure.run(loaded, runs, console.show, check_repeat=check_repeat, jobs=jobs))
     raise typer.Exit(_report(folder, as_json=as_json, strict=strict, metrics=metric, formats=picture))
 
 

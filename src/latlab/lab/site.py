@@ -23,7 +23,8 @@ class Site:
     built images by name, as they are there. snapshots: guest → the snapshot it starts from. inward: guest → protocol
     and port of all that is sent to it, which user NAT has to let through. others: the same for every other machine, by
     its host's name. lab: the tag of what is made on this machine, where it is another than the test bed's.
-    clock_pages: host and guests there can compare clocks by looking at a page of memory at the same time.
+    clock_pages: host and guests there can compare clocks by looking at a page of memory at the same time. emulator_cpu:
+    the CPU of this machine that a board in virtual time has. emulator_seed: the seed of that board's QEMU.
     """
 
     tag: str
@@ -38,6 +39,8 @@ class Site:
     others: Mapping[str, Site] = field(default_factory=dict)
     lab: str = ""
     clock_pages: bool = True
+    emulator_cpu: int = 0
+    emulator_seed: int = 1
 
     def on(self, machine: str | None) -> Site:
         """The cell's place on the machine of that name, as Scenario.machine_of has it; None: on this one."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import json
 import time
 from collections.abc import Coroutine, Mapping
@@ -24,6 +23,7 @@ from latlab.lab.guests.described import (
 )
 from latlab.lab.guests.start import start_conditions
 from latlab.lab.guests.unavailable import unavailable
+from latlab.lab.images import is_whole
 from latlab.lab.loads import plan_loads
 from latlab.lab.loads.kvm_exits import exit_counters
 from latlab.lab.loads.runner import LoadRunner
@@ -58,7 +58,9 @@ LOAD_MARGIN_NS = 2 * SECOND_NS
 """A load of fixed length is started before the streams and must not end before them."""
 
 
-async def run_cell(run: Run, order: int, site: Site, folder: CellFolder, listener: Listener) -> dict[str, Any]:
+async def run_cell(
+    run: Run, order: int, site: Site, folder: CellFolder, listener: Listener, making: asyncio.Lock | None = None
+) -> dict[str, Any]:
     """The cell's cell.json, which has been written, with its recordings and its packet table.
 
     A cell that this machine cannot build is `unavailable`, and nothing is begun. A LatlabError makes the cell `failed`;
@@ -70,8 +72,8 @@ async def run_cell(run: Run, order: int, site: Site, folder: CellFolder, listene
     if scenario.in_virtual_time:
         outcome.label, outcome.instructions_per_ns = LABEL_VIRTUAL, INSTRUCTIONS_PER_NS
         outcome.qemu = virtual_time_by(scenario, site)
-        outcome.run_id = hashlib.sha256(run.cell.slug.encode()).hexdigest()[:16]
-        site = replace(site, tag=SAME_TAG, lab=site.tag)
+        outcome.run_id = f"{run.seed or 0:016x}"
+        site = replace(site, tag=SAME_TAG, lab=site.tag, emulator_seed=run.seed or 0)
     site = replace(site, others=planned_sites(scenario, site))
     if reasons := unavailable(scenario, site):
         outcome.refuse(reasons)
@@ -79,7 +81,7 @@ async def run_cell(run: Run, order: int, site: Site, folder: CellFolder, listene
         return outcome.as_dict()
     interrupted = False
     try:
-        await _on_test_bed(outcome, site, folder, listener)
+        await _on_test_bed(outcome, site, folder, listener, making or asyncio.Lock())
         if outcome.reason is None:
             outcome.status = "ok"
     except asyncio.CancelledError as cancelled:
@@ -114,7 +116,9 @@ def _write(outcome: Outcome, folder: CellFolder) -> None:
         raise after_that(first, error) if first else system_error(error) from error
 
 
-async def _on_test_bed(outcome: Outcome, site: Site, folder: CellFolder, listener: Listener) -> None:
+async def _on_test_bed(
+    outcome: Outcome, site: Site, folder: CellFolder, listener: Listener, making: asyncio.Lock
+) -> None:
     """Nothing; the cell has been measured, and its test bed is down.
 
     Where a machine hangs as it boots, or does not get ready from its snapshot, which is removed, all is made once more.
@@ -122,7 +126,7 @@ async def _on_test_bed(outcome: Outcome, site: Site, folder: CellFolder, listene
     known: set[str] = set()
     while True:
         try:
-            return await _on_a_test_bed(outcome, site, folder, listener)
+            return await _on_a_test_bed(outcome, site, folder, listener, making)
         except StartError as error:
             if error.which in known:
                 raise
@@ -130,7 +134,10 @@ async def _on_test_bed(outcome: Outcome, site: Site, folder: CellFolder, listene
             listener(Phase(error.again))
 
 
-async def _on_a_test_bed(outcome: Outcome, site: Site, folder: CellFolder, listener: Listener) -> None:
+async def _on_a_test_bed(
+    outcome: Outcome, site: Site, folder: CellFolder, listener: Listener, making: asyncio.Lock
+) -> None:
+    """making: held while a snapshot is made, which other cells then start from."""
     scenario = outcome.run.cell.scenario
     site = replace(site, logs=str(folder.logs_path), recordings=str(folder.path))
     hosts = make_hosts(scenario, site)
@@ -139,10 +146,13 @@ async def _on_a_test_bed(outcome: Outcome, site: Site, folder: CellFolder, liste
         try:
             if site.others:
                 kept = replace(site, snapshots=machine_snapshots(scenario, site))
-                await bed.apply(list(machine_steps(scenario, kept)))
+                async with contextlib.nullcontext() if all(map(is_whole, kept.snapshots.values())) else making:
+                    await bed.apply(list(machine_steps(scenario, kept)))
                 site = replace(site, others=await _seen(scenario, site, hosts))
                 if reasons := unavailable(scenario, site):
                     return outcome.refuse(reasons)
+            if outcome.perturbation:
+                await next(iter(hosts.values())).pause(outcome.perturbation.idle_ns / SECOND_NS)
             site = replace(site, **start_conditions(scenario, site))
             outcome.bridges, outcome.guests = described_bridges(scenario, site), described_guests(scenario, site)
             await bed.apply(test_bed_steps(scenario, site))
@@ -181,7 +191,12 @@ class _Cell:
         self._ptp = PtpWatch(self._scenario, site, bed.hosts, self._places, self._recordings)
         self._tools = Tools(self._scenario, bed, self._places, self._recordings, folder)
         loads = plan_loads(self._scenario, load_duration_ns(self._scenario), self._places)
-        self._loads = LoadRunner(bed, loads, exit_counters(self._scenario, site))
+        self._loads = LoadRunner(
+            bed,
+            loads,
+            exit_counters(self._scenario, site),
+            outcome.perturbation.load_ns if outcome.perturbation else None,
+        )
 
     async def measure(self) -> None:
         """Nothing; everything has run to its end and been stopped. LabError at the first thing that fails.
@@ -243,8 +258,9 @@ class _Cell:
         if scenario.loads:
             self._listener(Phase("loading"))
         await self._loads.start()
+        lead_ns = START_LEAD_NS + (outcome.perturbation.start_ns if outcome.perturbation else 0)
         outcome.starts_tai_ns = {
-            agent.host.name: _in_step(_now_tai_ns(agent) + START_LEAD_NS, scenario.cycle) for agent in self._talking
+            agent.host.name: _in_step(_now_tai_ns(agent) + lead_ns, scenario.cycle) for agent in self._talking
         }
         outcome.start_tai_ns = self._first_start_ns()
         self._listener(Phase("measuring"))
@@ -379,8 +395,8 @@ def _in_step(start_tai_ns: int, cycle_ns: int) -> int:
 def _now_tai_ns(talker: Agent) -> int:
     """The talker's CLOCK_TAI now: what it read when it was ready, and the time gone by since.
 
-    In virtual time none has gone by since the machine halted. It is rounded up to the second, so that the streams of
-    two repetitions begin alike by the machine's own timers.
+    In virtual time none has gone by since the machine halted. It is rounded up to the second, so that where the streams
+    begin against the machine's own timers is the repetition's choice alone.
     """
     if talker.host.turns:
         return -(-talker.host.turns.tai_ns // SECOND_NS) * SECOND_NS

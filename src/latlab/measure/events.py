@@ -38,22 +38,24 @@ class CellStarted:
 
 @dataclass(frozen=True)
 class Phase:
-    """What the cell is doing now: setting up, loading, measuring, tearing down, joining."""
+    """What a cell is doing now: setting up, loading, measuring, tearing down, joining. order: which of the run's."""
 
     name: str
+    order: int = 0
 
 
 @dataclass(frozen=True)
 class Packets:
     """How many packets an agent has counted, {stream number: packets}; of a timer's how many instants.
 
-    probe: whose agent it is, where it is a probe's.
+    probe: whose agent it is, where it is a probe's. order: the cell's in the run.
     """
 
     host: str
     verb: str
     streams: Mapping[int, int]
     probe: str | None = None
+    order: int = 0
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ class Window:
     threshold_ns: int
     overdue: int = 0
     tick_ns: float | None = None
+    order: int = 0
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from latlab.data.run_folder import CELL_FORMAT
 from latlab.errors import LabError, LatlabError
 from latlab.lab.guests.unavailable import summed_up
 from latlab.measure.agent import Agent
+from latlab.measure.perturbation import Perturbation
 from latlab.measure.probe_specs import leg_entries, timer_entries
 from latlab.measure.probes import known_probes
 from latlab.measure.specs import stream_entries
@@ -32,6 +33,7 @@ class Outcome:
     reason: dict[str, str] | None = None
     label: str | None = LABEL
     instructions_per_ns: int | None = None
+    perturbation: Perturbation | None = field(init=False)
     qemu: str | None = None
     start_tai_ns: int = 0
     starts_tai_ns: dict[str, int] = field(default_factory=dict)
@@ -44,6 +46,9 @@ class Outcome:
     guests: list[dict[str, Any]] = field(default_factory=list)
     steps: list[dict[str, Any]] = field(default_factory=list)
     rechecks: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.perturbation = None if self.run.seed is None else Perturbation.of(self.run.seed)
 
     def as_dict(self) -> dict[str, Any]:
         """The cell.json of docs/formats.md."""
@@ -58,6 +63,7 @@ class Outcome:
             "reason": self.reason,
             "label": self.label,
             "instructions_per_ns": self.instructions_per_ns,
+            "seed": self.run.seed,
             "qemu": self.qemu,
             "run_id": self.run_id,
             "start_tai_ns": self.start_tai_ns,

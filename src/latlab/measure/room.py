@@ -30,7 +30,7 @@ def check_room(cells: Sequence[Cell], repeat: int, root: Path) -> None:
             where=str(root),
             remedy="free space, or choose another folder with --runs; or lower duration or repeat, or raise period",
         )
-    needed, available = max(packets) * MEMORY_BYTES, available_memory(_MEMINFO.read_text())
+    needed, available = max(packets) * MEMORY_BYTES, available_memory()
     if available is not None and needed > available:
         slug = cells[packets.index(max(packets))].slug
         raise LabError(
@@ -40,9 +40,10 @@ def check_room(cells: Sequence[Cell], repeat: int, root: Path) -> None:
         )
 
 
-def available_memory(meminfo: str) -> int | None:
-    """The bytes of MemAvailable in proc_meminfo(5); None where it is not there."""
-    lines = [line.split() for line in meminfo.splitlines() if line.startswith("MemAvailable:")]
+def available_memory(meminfo: str | None = None) -> int | None:
+    """Return the bytes of MemAvailable in proc_meminfo(5), this machine's or that text; None where it is not there."""
+    text = _MEMINFO.read_text() if meminfo is None else meminfo
+    lines = [line.split() for line in text.splitlines() if line.startswith("MemAvailable:")]
     return int(lines[0][1]) * 1024 if lines else None
 
 

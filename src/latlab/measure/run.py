@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import platform
 import random
 import secrets
 import signal
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import latlab
 from latlab.data.run_folder import RunFolder
+from latlab.errors import UsageError
 from latlab.lab import make_hosts
 from latlab.lab.bridges.joints import mac_of
+from latlab.lab.emulator_cpu import emulator_cpu
 from latlab.lab.guests.origin import images_by_name
 from latlab.lab.guests.planned import TAG, planned_site
 from latlab.lab.guests.qemu import acceleration
@@ -31,13 +36,24 @@ from latlab.lab.site import Site
 from latlab.lab.undo import clean_stale
 from latlab.measure.cell import load_duration_ns, run_cell
 from latlab.measure.clock_legs import leg_specs, needed_legs
-from latlab.measure.events import CellEnded, CellStarted, Cleaned, Listener, RunStarted, ignore
+from latlab.measure.events import (
+    CellEnded,
+    CellStarted,
+    Cleaned,
+    Event,
+    Listener,
+    Packets,
+    Phase,
+    RunStarted,
+    Window,
+    ignore,
+)
 from latlab.measure.kvm_clock import planned_with_kvm_clock
 from latlab.measure.probe_specs import ping_spec, pings, pong_spec, timer_spec, timers, verb_of
-from latlab.measure.room import check_room
+from latlab.measure.room import available_memory, check_room
 from latlab.measure.specs import Bed, listen_spec, listeners, talk_spec, talkers
 from latlab.measure.trace_specs import entry_spec, trace_spec, waking_spec
-from latlab.scenario import Cell, Loaded, Run, cells, runs
+from latlab.scenario import BoardHost, Cell, Loaded, Run, cells, runs
 
 RUN_FORMAT = "latlab.run/1"
 SECOND_NS = 1_000_000_000
@@ -61,23 +77,27 @@ def plan(loaded: Loaded) -> str:
     return plan_text([_planned(cell) for cell in cells(loaded)], [str(one) for one in image_problems(loaded)])
 
 
-async def run(loaded: Loaded, root: Path, listener: Listener = ignore, *, check_repeat: bool = False) -> RunFolder:
+async def run(
+    loaded: Loaded, root: Path, listener: Listener = ignore, *, check_repeat: bool = False, jobs: int | None = None
+) -> RunFolder:
     """The run's folder, with every cell that could be run in it. A cell that failed leaves the others' results whole.
 
-    check_repeat: every cell is measured twice at least, and the result says what its repetitions differ by.
+    check_repeat: every cell is measured twice, in virtual time with the same seed, and the result says what the two
+    differ by. jobs: how many cells in virtual time are measured at once; as many as there are CPUs for if not given.
 
     SIGINT and SIGTERM end the run in order: the cell's recordings are finished, the test bed is undone, and the folder
     returned says `interrupted`. UsageError, LabError: nothing was run, and nothing is changed.
     """
-    repeat = max(loaded.scenario.repeat, 2 if check_repeat else 1)
+    repeat = 2 if check_repeat else loaded.scenario.repeat
     found = check(loaded, root, repeat)
+    jobs = at_once(found, jobs)
     undone = await clean_stale(leave_unreached=True)
     if undone:
         listener(Cleaned(tuple(undone)))
     # A journal that cannot be written is told now, while nothing has begun.
     Journal.create(f"try-{secrets.token_hex(4)}").close()
     seed = loaded.scenario.seed if loaded.scenario.seed is not None else random.SystemRandom().randrange(2**32)
-    order = runs(found, repeat, seed)
+    order = runs(found, repeat, seed, copies=check_repeat)
     folder = RunFolder.create(root, loaded.scenario.name)
     folder.scenario_path.write_text(loaded.text, encoding="utf-8")
     with folder.alive():
@@ -99,7 +119,7 @@ async def run(loaded: Loaded, root: Path, listener: Listener = ignore, *, check_
         folder.write_run(document)
         listener(RunStarted(folder.path, len(found), len(order), seed))
         try:
-            status = "ended" if await _until_told(_run_all(order, folder, listener)) else "interrupted"
+            status = "ended" if await _until_told(_run_all(order, folder, listener, jobs)) else "interrupted"
         except BaseException:
             # On a full disk run.json cannot be written either; what has happened is the error that is raised.
             with contextlib.suppress(OSError):
@@ -109,13 +129,53 @@ async def run(loaded: Loaded, root: Path, listener: Listener = ignore, *, check_
     return folder
 
 
-async def _run_all(order: Sequence[Run], folder: RunFolder, listener: Listener) -> None:
-    site = Site(secrets.token_hex(2), agent=str(find_agent()), images=images_by_name())
+def at_once(found: Sequence[Cell], jobs: int | None) -> int:
+    """Return how many of these cells are measured at once. UsageError: more than one was asked for, and they cannot be.
+
+    Only boards in virtual time do not notice each other. Each takes a CPU and its memory, which it may need twice: once
+    more for its snapshot, in the page cache.
+    """
+    if not all(cell.scenario.in_virtual_time for cell in found):
+        if jobs is not None and jobs > 1:
+            what = "cells that share this machine's clock and CPUs would disturb each other"
+            raise UsageError(what, where="--jobs", remedy="--jobs 1, or boards with time: virtual")
+        return 1
+    if jobs is not None:
+        return jobs
+    available = available_memory()
+    needed = 2 * max(
+        sum(host.memory for host in cell.scenario.hosts.values() if isinstance(host, BoardHost)) for cell in found
+    )
+    fitting = len(found) if available is None else available // needed
+    return max(1, min(len(os.sched_getaffinity(0)), fitting))
+
+
+async def _run_all(order: Sequence[Run], folder: RunFolder, listener: Listener, jobs: int) -> None:
+    """Run every cell, `jobs` at once, in this order."""
+    left = iter(enumerate(order, start=1))
     repeats = max(one.repeat for one in order)
-    for number, one in enumerate(order, start=1):
-        listener(CellStarted(number, one.cell.slug, one.repeat, repeats, one.cell.scenario.duration))
-        cell_folder = folder.add_cell(one.cell.slug, one.repeat)
-        listener(CellEnded(number, await run_cell(one, number, site, cell_folder, listener)))
+    agent, images, making = str(find_agent()), images_by_name(), asyncio.Lock()
+
+    async def work() -> None:
+        for number, one in left:
+            listener(CellStarted(number, one.cell.slug, one.repeat, repeats, one.cell.scenario.duration))
+            cell_folder = folder.add_cell(one.cell.slug, one.repeat)
+            with emulator_cpu() if one.cell.scenario.in_virtual_time else contextlib.nullcontext(0) as cpu:
+                site = Site(secrets.token_hex(2), agent=agent, images=images, emulator_cpu=cpu)
+                known = partial(_of_cell, listener, number)
+                listener(CellEnded(number, await run_cell(one, number, site, cell_folder, known, making)))
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(jobs, len(order))):
+                group.create_task(work())
+    except BaseExceptionGroup as several:
+        raise several.exceptions[0] from None
+
+
+def _of_cell(listener: Listener, number: int, event: Event) -> None:
+    """Pass an event of a cell on, with which cell it is."""
+    listener(replace(event, order=number) if isinstance(event, Phase | Packets | Window) else event)
 
 
 async def _until_told(work: Any) -> bool:

@@ -39,13 +39,6 @@ def one_user(path: Path, ssh: Ssh) -> Iterator[Finding]:
         yield Finding((*path, "user"), "a user beside the one in destination", "one of them")
 
 
-def virtual_time_has_one_cpu(_: Sketch, path: Path, host: Host) -> Iterator[Finding]:
-    """Instructions are counted on one CPU: several would each have a time of its own."""
-    if isinstance(host, BoardHost) and host.time == "virtual" and host.cpus > 1:
-        what = f"virtual time counts the instructions of one CPU, not of {host.cpus}"
-        yield Finding((*path, "cpus"), what, "1, or time: real")
-
-
 def virtual_time_has_no_company(sketch: Sketch, path: Path, host: Host) -> Iterator[Finding]:
     """Between a clock that counts instructions and any other, no time can be told."""
     if isinstance(host, BoardHost) and host.time == "virtual":

@@ -48,7 +48,8 @@ class BoardHost(Part):
     cpus: int = Field(default=1, ge=1, le=16, description="its CPUs")
     memory: Memory = Field(default=2**30, description="whole MiB, such as 2GiB")
     time: Literal["real", "virtual"] = Field(
-        default="real", description="real; virtual: its clock counts the instructions that its one CPU executes"
+        default="real",
+        description="real; virtual: its clock counts the instructions that its CPUs execute, which take turns",
     )
     nics: int = Field(
         default=0, ge=0, le=8, description="emulated network cards, which links name as interfaces that are there"

@@ -72,24 +72,36 @@ class Cell:
 
 @dataclass(frozen=True)
 class Run:
-    """A cell and which repetition of it, from 1."""
+    """A cell and which repetition of it, from 1.
+
+    seed: of what differs between its repetitions in virtual time; None on a clock that differs by itself.
+    """
 
     cell: Cell
     repeat: int
+    seed: int | None = None
 
 
-def runs(cells: Sequence[Cell], repeat: int, seed: int) -> list[Run]:
-    """Every repetition of every cell, in the order to run them: shuffled, the same for the same seed.
+def runs(cells: Sequence[Cell], repeat: int, seed: int, *, copies: bool = False) -> list[Run]:
+    """Return every repetition of every cell, in the order to run them: shuffled, the same for the same seed.
 
-    Each repetition is shuffled apart, so that what drifts over the whole run meets all cells alike.
+    Each repetition is shuffled apart, so that what drifts over the whole run meets all cells alike. copies: all
+    repetitions in virtual time have the seed of the first, so that they must be equal.
     """
     shuffler = random.Random(seed)
     ordered = []
     for number in range(1, repeat + 1):
         block = list(cells)
         shuffler.shuffle(block)
-        ordered += [Run(cell, number) for cell in block]
+        ordered += [Run(cell, number, _seed(cell.scenario, 1 if copies else number)) for cell in block]
     return ordered
+
+
+def _seed(scenario: Scenario, repeat: int) -> int | None:
+    """Return a repetition's seed: the scenario's, or 1, and one more for each repetition after the first."""
+    if not scenario.in_virtual_time:
+        return None
+    return (1 if scenario.seed is None else scenario.seed) + repeat - 1
 
 
 def expand(raw: dict[str, Any], base: Parsed) -> tuple[list[Cell], list[Finding]]:

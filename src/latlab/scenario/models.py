@@ -92,7 +92,9 @@ class Scenario(Part):
     settle: Pause = Field(default=200_000_000, description="wait after the last packet before the listener is stopped")
     repeat: int = Field(default=1, ge=1, le=1000, description="how often each cell is run")
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = Field(
-        default=None, description="of the order in which cells run; drawn anew for each run if not given"
+        default=None,
+        description="of the order in which cells run, drawn anew for each run if not given; in virtual time of the "
+        "first repetition, too, 1 if not given, and one more for each that follows",
     )
     matrix: dict[str, Values] = Field(
         default_factory=dict,

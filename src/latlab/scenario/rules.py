@@ -192,7 +192,6 @@ RULES: tuple[Rule, ...] = (
     subnets_are_apart,
     each("hosts", hosts.namespace_is_on_a_machine),
     each("hosts", hosts.host_is_reached),
-    each("hosts", hosts.virtual_time_has_one_cpu),
     each("hosts", hosts.virtual_time_has_no_company),
     each("hosts", hosts.board_has_the_cards),
     each("hosts", hosts.cards_are_a_boards),

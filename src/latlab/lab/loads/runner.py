@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -14,6 +14,7 @@ from latlab.lab.loads.kvm_exits import ExitCounter
 from latlab.lab.loads.running import END_S, RunningProcess
 from latlab.lab.loads.table import LOADS
 
+SECOND_NS = 1_000_000_000
 FLOWS_S = 30.0
 # A guest in software emulation takes up to 0.1 s of its CPU for each look, which its load lacks meanwhile.
 POLL_S = 0.2
@@ -27,9 +28,16 @@ class LoadRunner:
     """The loads of one cell on a test bed."""
 
     def __init__(
-        self, bed: TestBed, plans: Sequence[LoadPlan], exits: Mapping[str, ExitCounter] = MappingProxyType({})
+        self,
+        bed: TestBed,
+        plans: Sequence[LoadPlan],
+        exits: Mapping[str, ExitCounter] = MappingProxyType({}),
+        wait_ns: Callable[[str, int], int] | None = None,
     ) -> None:
-        """exits: where the exits of guests are counted, by guest."""
+        """exits: where the exits of guests are counted, by guest. wait_ns: how long to wait before an instance of
+        a load starts.
+        """
+        self._wait_ns = wait_ns
         self._bed = bed
         self._exits = exits
         self._exits_before: dict[str, tuple[float, int]] = {}
@@ -84,7 +92,9 @@ class LoadRunner:
         self._running.append((plan, running))
         before = 0 if plan.work else await self._sent(plan)
         self._begun = self._begun or time.monotonic()
-        for process in kind.processes(plan):
+        for number, process in enumerate(kind.processes(plan)):
+            if self._wait_ns and process.role == "source":
+                await self._bed.hosts[plan.source].pause(self._wait_ns(plan.name, number) / SECOND_NS)
             running.append(await RunningProcess.start(f"load {plan.name}", process, self._bed))
         if not plan.work:
             await self._until_flowing(plan, before)

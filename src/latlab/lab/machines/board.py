@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -163,17 +162,17 @@ def _qemu(
 
 
 def _alone(name: str, site: Site) -> Iterator[Step]:
-    """QEMU's threads share one CPU, where the virtual CPU's never runs beside another: the last that the lab may use.
+    """QEMU's threads share one CPU, where the thread of the virtual CPUs never runs beside another.
 
     Its main thread runs timers, too. When it does would depend on this machine, were it not woken only by the virtual
-    CPU, which it then goes before: at the same instruction each time. (Some timers only it can run, and the virtual CPU
-    waits for them without sleeping.) All are real-time threads: when the kernel gives others their share
+    CPUs' thread, which it then goes before: at the same instruction each time. (Some timers only it can run, and the
+    virtual CPUs wait for them without sleeping.) All are real-time threads: when the kernel gives others their share
     (sched_rt_runtime_us), it takes it from all.
     """
     pids = f"{folder(site, name)}/pid"
-    shared = on_cpus((max(os.sched_getaffinity(0)),))
+    shared = on_cpus((site.emulator_cpu,))
     steps = [thread_step(MACHINE, f"{name}'s threads {shared.title}", ALL, shared, pids)]
-    for who, find, priority in (("other threads", EMULATOR, 2), ("virtual CPU", VCPUS, 1)):
+    for who, find, priority in (("other threads", EMULATOR, 2), ("virtual CPUs", VCPUS, 1)):
         ahead = at_fifo(priority)
         steps.append(thread_step(MACHINE, f"{name}'s {who} {ahead.title}", find, ahead, pids))
     yield from (replace(step, about=name) for step in steps)

@@ -28,10 +28,14 @@ from latlab.scenario import BoardHost, End, Scenario
 
 VIRTUAL_TIME = (
     *("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"),
-    *("-cpu", "max,-rdrand,-rdseed", "-seed", "1", "-rtc", "base=2025-01-01T00:00:00,clock=vm"),
+    *("-cpu", "max,-rdrand,-rdseed", "-rtc", "base=2025-01-01T00:00:00,clock=vm"),
+    *("-global", "migration.announce-rounds=0"),
 )
-"""A nanosecond is an instruction, and an idle CPU's time goes by at once; nothing is random, and the date is always the
-same (QEMU: docs/devel/tcg-icount.rst)."""
+"""A nanosecond is an instruction, of any of its CPUs, which take turns on one thread; while all are idle time goes by
+at once. Nothing is random, and the date is always the same (QEMU: docs/devel/tcg-icount.rst).
+
+A QEMU that goes on from a snapshot announces its cards for a second, by timers of this machine's clock. While one is
+pending it cuts the turns of the virtual CPUs short (icount_get_limit() in accel/tcg/tcg-accel-ops-icount.c)."""
 INSTRUCTIONS_PER_NS = 1
 
 IOMMU = ("-device", "intel-iommu,intremap=on")
@@ -52,7 +56,7 @@ def board_argv(
     """
     return (
         program(image, site.machine),
-        *_machine(scenario, name, site.machine),
+        *_machine(scenario, name, site),
         *("-name", f"{name},debug-threads=on"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
         *("-serial", f"file:{console}"),
@@ -111,14 +115,14 @@ def nested_images(scenario: Scenario, name: str, site: Site) -> list[Image]:
     return [site.images[image] for image in sorted({guest.image_name for guest in guests})]
 
 
-def _machine(scenario: Scenario, name: str, machine: Machine) -> Iterator[str]:
-    board = _board(scenario, name)
+def _machine(scenario: Scenario, name: str, site: Site) -> Iterator[str]:
+    board, machine = _board(scenario, name), site.machine
     # With guests in it: where each virtual CPU has a thread, QEMU's emulation of AMD's virtualisation goes wrong under
     # load, and the board or a guest starts anew without a word.
     threads = "single" if _has_guests(scenario, name) else "multi"
     yield from ("-machine", MACHINES.get(machine.architecture, "virt"))
     if board.time == "virtual":
-        yield from VIRTUAL_TIME
+        yield from (*VIRTUAL_TIME, "-seed", str(site.emulator_seed))
     else:
         accelerated = acceleration_here(machine)
         yield from ("-accel", "kvm" if accelerated == "kvm" else f"tcg,thread={threads}")
