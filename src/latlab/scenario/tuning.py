@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from latlab.scenario.findings import shown, wrong
-from latlab.scenario.parts import Cpus, Interface, ItemName, KeyNumber, Part
+from latlab.scenario.parts import Cpus, Interface, ItemName, KeyNumber, Listed, Part
 from latlab.scenario.units import DURATION, Duration, format_duration, within
 from latlab.scenario.vlans import PcpKey
 
@@ -145,6 +145,9 @@ class Tuning(Part):
     )
     steering: dict[Interface, Steering] = Field(
         default_factory=dict, description="interface → VLAN priority, 0 to 7 → the receive queue of its packets"
+    )
+    rss: dict[Interface, Annotated[Listed[Queue], Field(min_length=1)]] = Field(
+        default_factory=dict, description="interface → the receive queues that flows are spread over by their hash"
     )
     halt_poll: Annotated[Duration, within(DURATION, 0, 2**32 - 1)] | None = Field(
         default=None,

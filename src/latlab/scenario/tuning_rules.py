@@ -104,7 +104,7 @@ def tuned_interfaces_are_there(sketch: Sketch, path: Path, tuning: Tuning) -> It
     there = _interfaces(sketch, machine)
     if there is None:
         return
-    for key in ("irq", "steering"):
+    for key in ("irq", "steering", "rss"):
         for tuned in _given(tuning, key):
             for name in tuned:
                 end = End(machine, name)
@@ -172,6 +172,9 @@ def _queues(tuning: Tuning) -> Iterator[tuple[Path, int]]:
     for steering in _given(tuning, "steering"):
         for name, steered in steering.items():
             yield from ((("steering", name, str(priority)), queue) for priority, queue in steered.items())
+    for spread in _given(tuning, "rss"):
+        for name, chosen in spread.items():
+            yield from ((("rss", name, place), queue) for place, queue in enumerate(chosen))
 
 
 def _given(part: Any, *keys: str) -> Iterator[Any]:

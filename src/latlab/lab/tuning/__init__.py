@@ -14,6 +14,7 @@ from latlab.lab.step import Step
 from latlab.lab.tuning.halt_poll import halt_poll_steps
 from latlab.lab.tuning.irq import irq_steps
 from latlab.lab.tuning.isolation import isolation_steps
+from latlab.lab.tuning.scaling import scaling_steps
 from latlab.lab.tuning.steering import steering_steps
 from latlab.lab.tuning.threads import thread_steps
 from latlab.scenario import Scenario
@@ -24,7 +25,7 @@ Part = Callable[[str, Scenario, Site], Iterator[Step]]
 BEFORE_GUESTS: tuple[Part, ...] = (isolation_steps, halt_poll_steps)
 """KVM takes halt_poll_ns over when a guest is made (kvm_create_vm, before Linux 6.2)."""
 
-WITH_GUESTS: tuple[Part, ...] = (thread_steps, steering_steps, irq_steps)
+WITH_GUESTS: tuple[Part, ...] = (thread_steps, scaling_steps, steering_steps, irq_steps)
 """Guests have threads once they run. A NIC may ask for new interrupts when a bridge takes it, so these are last."""
 
 
