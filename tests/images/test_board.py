@@ -31,7 +31,7 @@ from latlab.lab.images import (
     own_modules,
 )
 from latlab.lab.images.base import chosen_modules
-from latlab.lab.images.board_recipe import BOARD, FEATURES, NEEDED, NESTED_KVM
+from latlab.lab.images.board_recipe import BOARDS, FEATURES, NEEDED, NESTED_KVM
 from latlab.lab.images.elf import MAGIC, module_facts
 from latlab.lab.images.modules import Modules
 from latlab.lab.images.recipe import guest_recipe
@@ -175,7 +175,7 @@ def kernel_with(folder: Path, *names: str) -> Modules:
 
 def test_a_module_the_kernel_lacks_is_recorded_with_what_cannot_be_done_without(tmp_path: Path) -> None:
     kernel = kernel_with(tmp_path, *NEEDED, *(name for name in FEATURES if name != "act_gate"))
-    names, lacking = chosen_modules(kernel, BOARD)
+    names, lacking = chosen_modules(kernel, BOARDS["rt"])
     assert lacking == {"act_gate": FEATURES["act_gate"]}
     assert set(names) == {*NEEDED, *FEATURES} - {"act_gate"}
 
@@ -184,15 +184,15 @@ def test_a_module_the_kernel_lacks_is_recorded_with_what_cannot_be_done_without(
 def test_a_kernel_without_what_no_board_can_be_without_is_refused(tmp_path: Path, module: str) -> None:
     kernel = kernel_with(tmp_path, *(name for name in (*NEEDED, *FEATURES) if name != module))
     with pytest.raises(LabError, match=f"kernel 6.99-rt has no module {module}$"):
-        chosen_modules(kernel, BOARD)
+        chosen_modules(kernel, BOARDS["rt"])
 
 
 def test_without_a_compiler_or_a_module_there_is_an_image_that_says_what_it_lacks(
     own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts = guest_recipe("cloud").parts
-    small = replace(BOARD, parts=parts, features={"no_such_module": "miracles", "igb": FEATURES["igb"]})
-    monkeypatch.setattr(kinds, "BOARD", small)
+    small = replace(BOARDS["rt"], parts=parts, features={"no_such_module": "miracles", "igb": FEATURES["igb"]})
+    monkeypatch.setattr(kinds, "BOARDS", {"rt": small})
     monkeypatch.setattr(own_modules, "COMPILER", ("gcc", "no-such-make"))
     told: list[str] = []
     board = build_image(NAME, say=told.append)

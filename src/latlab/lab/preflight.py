@@ -276,7 +276,7 @@ def _build_command(image: str, kind: object) -> str:
 def _images(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     """The images that boards and guests of ours start from."""
     needed = {("guests", name): guest.image_name for name, guest in scenario.guests.items() if guest.is_ours}
-    needed |= {("hosts", name): host.image for name, host in scenario.hosts.items() if host.kind == "board"}
+    needed |= {("hosts", name): host.image_name for name, host in scenario.hosts.items() if host.kind == "board"}
     built = images_by_name() if needed else {}
     for place, image in needed.items():
         if image not in built:

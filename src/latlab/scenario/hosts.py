@@ -10,8 +10,6 @@ from pydantic import Field
 from latlab.scenario.guests import ImageName, Memory, Ssh
 from latlab.scenario.parts import Interface, Listed, Part, Reference
 
-DEFAULT_BOARD_IMAGE = "debian-rt-board"
-
 
 class LocalHost(Part):
     """This machine, in its own network namespace."""
@@ -44,7 +42,12 @@ class BoardHost(Part):
     """A machine that QEMU emulates, with a kernel of its own, in its own network namespace."""
 
     kind: Literal["board"]
-    image: ImageName = Field(default=DEFAULT_BOARD_IMAGE, description="an image of `latlab image build`")
+    image: ImageName | None = Field(
+        default=None, description="an image of `latlab image build`; the ready-made one of its flavour if not given"
+    )
+    flavour: Literal["rt", "standard"] = Field(
+        default="rt", description="its kernel, where no image is given: PREEMPT_RT or Debian's standard one"
+    )
     cpus: int = Field(default=1, ge=1, le=16, description="its CPUs")
     memory: Memory = Field(default=2**30, description="whole MiB, such as 2GiB")
     time: Literal["real", "virtual"] = Field(
@@ -55,6 +58,11 @@ class BoardHost(Part):
         default=0, ge=0, le=8, description="emulated network cards, which links name as interfaces that are there"
     )
     append: str | None = Field(default=None, description="what to add to the kernel's command line")
+
+    @property
+    def image_name(self) -> str:
+        """The image that it is started from."""
+        return self.image or f"debian-{self.flavour}-board"
 
     @property
     def cards(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ def planned_site(scenario: Scenario) -> Site:
         agent = AGENT
     built = images_by_name()
     needed = {guest.image_name for guest in scenario.guests.values() if guest.is_ours}
-    needed |= {host.image for host in scenario.hosts.values() if host.kind == "board"}
+    needed |= {host.image_name for host in scenario.hosts.values() if host.kind == "board"}
     images = {name: built.get(name) or unbuilt_image(name) for name in sorted(needed)}
     site = Site(TAG, agent=agent, images=images)
     site = replace(site, others=planned_sites(scenario, site))

@@ -1,4 +1,4 @@
-"""What goes into a board's image: a full real-time kernel, and all that a test bed is made with in that machine."""
+"""What goes into a board's image: a full kernel, and all that a test bed is made with in that machine."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from latlab.lab.images.recipe import (
     Recipe,
 )
 
-FLAVOUR = "rt"
-"""A board's kernel is PREEMPT_RT."""
+KERNELS: Mapping[str, tuple[str, ...]] = {
+    "rt": ("linux-image-6.12-rt-{}", "linux-image-rt-{}"),
+    "standard": ("linux-image-6.12-{}", "linux-image-{}"),
+}
+"""Flavour of a board → its kernels: Debian 12 has 6.12 beside its usual 6.1, and later releases have nothing older."""
 
-KERNELS = ("linux-image-6.12-rt-{}", "linux-image-rt-{}")
-"""Newest first: Debian 12 has 6.12 beside its usual 6.1, and later releases have nothing older than 6.12."""
+FLAVOUR = "rt"
+"""A board's kernel is PREEMPT_RT, unless another is asked for."""
 
 NESTED_KVM = "KVM for guests nested in an emulated board"
 """What our own modules are for."""
@@ -98,14 +101,18 @@ NESTED = Parts(
 # Each of them takes long in emulation, and no board needs any of it.
 NOT_AT_BOOT = "initcall_blacklist=crypto_kdf108_init,jent_mod_init,init_encrypted,bpf_dummy_struct_ops_init"
 
-BOARD = Recipe(
-    architectures=("amd64",),
-    kernels=KERNELS,
-    command_line=f"{COMMAND_LINE} {NOT_AT_BOOT}",
-    parts=Parts(BOARD_PROGRAMS, BOARD_FILES, BOARD_LINKS),
-    boot_modules=BOOT_MODULES,
-    modules=NEEDED,
-    modules_if_there=IF_THERE,
-    features=FEATURES,
-    nested=NESTED,
-)
+BOARDS: Mapping[str, Recipe] = {
+    flavour: Recipe(
+        architectures=("amd64",),
+        kernels=kernels,
+        command_line=f"{COMMAND_LINE} {NOT_AT_BOOT}",
+        parts=Parts(BOARD_PROGRAMS, BOARD_FILES, BOARD_LINKS),
+        boot_modules=BOOT_MODULES,
+        modules=NEEDED,
+        modules_if_there=IF_THERE,
+        features=FEATURES,
+        nested=NESTED,
+    )
+    for flavour, kernels in KERNELS.items()
+}
+"""Flavour → what a board of it is made of."""

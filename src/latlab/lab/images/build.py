@@ -30,7 +30,7 @@ from latlab.lab.images.image import (
     size_of,
     write_description,
 )
-from latlab.lab.images.kinds import DEFAULTS, GUEST_KIND, Sort, command_line, recipe_version, sort_of
+from latlab.lab.images.kinds import DEFAULTS, GUEST_KIND, Sort, command_line, default_name, recipe_version, sort_of
 from latlab.lab.images.nested_image import image_archive
 from latlab.lab.images.packages import to_be_fetched
 from latlab.lab.images.room import room
@@ -60,7 +60,7 @@ def build_image(
     even if nothing changed. say: is told what is going on, a line each time. UsageError: no such kind or flavour.
     LabError: a package, what should be in one, the agent or room is not to be had.
     """
-    name = name or DEFAULTS[kind or GUEST_KIND]
+    name = name or default_name(flavour, kind)
     folder, sort = home(name), sort_of(name, flavour, kind)
     binary = agent or find_agent()
     extra = tuple(sorted(set(packages)))

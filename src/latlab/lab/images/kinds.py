@@ -9,7 +9,7 @@ from pathlib import Path
 
 from latlab.errors import UsageError
 from latlab.lab.images import board_recipe
-from latlab.lab.images.board_recipe import BOARD
+from latlab.lab.images.board_recipe import BOARDS
 from latlab.lab.images.recipe import CONSOLES, DDS_PROGRAMS, FLAVOURS, Recipe, guest_recipe
 
 GUEST_KIND = "guest"
@@ -43,13 +43,15 @@ class Sort:
     @property
     def recipe(self) -> Recipe:
         """What it is made of."""
-        return BOARD if self.kind == BOARD_KIND else guest_recipe(self.flavour, DDS_PROGRAMS if self.dds else None)
+        if self.kind == BOARD_KIND:
+            return BOARDS[self.flavour]
+        return guest_recipe(self.flavour, DDS_PROGRAMS if self.dds else None)
 
 
 READY_MADE: Mapping[str, Sort] = {
     **{f"debian-{flavour}": Sort(GUEST_KIND, flavour) for flavour in FLAVOURS},
     "debian-rt-dds": Sort(GUEST_KIND, "rt", dds=True),
-    "debian-rt-board": Sort(BOARD_KIND, board_recipe.FLAVOUR),
+    **{f"debian-{flavour}-board": Sort(BOARD_KIND, flavour) for flavour in BOARDS},
 }
 """The images one need not describe."""
 
@@ -57,10 +59,16 @@ DEFAULTS = {GUEST_KIND: "debian-cloud", BOARD_KIND: "debian-rt-board"}
 """The image of a kind that is meant where none is named."""
 
 
+def default_name(flavour: str | None, kind: str | None) -> str:
+    """Return the ready-made image that is meant where none is named: of that flavour, else the kind's default."""
+    name = f"debian-{flavour}-board" if kind == BOARD_KIND else f"debian-{flavour}"
+    return name if flavour and name in READY_MADE else DEFAULTS[kind or GUEST_KIND]
+
+
 def sort_of(name: str, flavour: str | None, kind: str | None) -> Sort:
     """What an image of that name is, as far as it was not said. UsageError: there is no such, or it is another."""
     ready = READY_MADE.get(name)
-    if kind == BOARD_KIND and flavour is None:
+    if kind == BOARD_KIND and flavour is None and ready is None:
         flavour = board_recipe.FLAVOUR
     meant = ready or Sort(GUEST_KIND, "")
     chosen = Sort(kind or meant.kind, flavour or meant.flavour, meant.dds)
@@ -73,8 +81,8 @@ def sort_of(name: str, flavour: str | None, kind: str | None) -> Sort:
         raise UsageError(f"there is no flavour {chosen.flavour!r}", remedy=f"one of {', '.join(FLAVOURS)}")
     if ready and chosen.kind != ready.kind:
         raise UsageError(f"image {name} is a {ready.kind}'s, not a {chosen.kind}'s", remedy="give it another name")
-    if chosen.kind == BOARD_KIND and chosen.flavour != board_recipe.FLAVOUR:
-        raise UsageError(f"a board's flavour is {board_recipe.FLAVOUR}, not {chosen.flavour}", remedy="leave it out")
+    if chosen.kind == BOARD_KIND and chosen.flavour not in BOARDS:
+        raise UsageError(f"no board has the flavour {chosen.flavour}", remedy=f"one of {', '.join(BOARDS)}")
     if ready and chosen != ready:
         raise UsageError(
             f"image {name} is of the flavour {ready.flavour}, not {chosen.flavour}", remedy="give it another name"

@@ -206,7 +206,7 @@ def _wanted(scenario: Scenario, name: str) -> WantedBoard:
 
 
 def _image(scenario: Scenario, name: str, site: Site) -> Image:
-    return site.images[_wanted(scenario, name).image]
+    return site.images[_wanted(scenario, name).image_name]
 
 
 def _nested(image: Image) -> Image:

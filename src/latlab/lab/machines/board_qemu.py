@@ -86,7 +86,7 @@ def version(image: Image, machine: Machine) -> tuple[int, ...]:
 def virtual_time_by(scenario: Scenario, site: Site) -> str:
     """The version of the QEMU whose instructions are counted, such as 10.0.2."""
     boards = (host for host in scenario.hosts.values() if isinstance(host, BoardHost) and host.time == "virtual")
-    return next((".".join(map(str, version(site.images[board.image], site.machine))) for board in boards), "")
+    return next((".".join(map(str, version(site.images[board.image_name], site.machine))) for board in boards), "")
 
 
 def board_key(scenario: Scenario, name: str, image: Image, site: Site) -> str:
