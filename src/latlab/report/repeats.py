@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
-from statistics import fmean, median, median_low, pstdev
+from statistics import fmean, median, pstdev
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from latlab.analysis.comparison.effect import over_repetitions
 from latlab.analysis.pooled import Pooled, pooled
 from latlab.report.palette import Look
 from latlab.report.rows import Row, Summary
 from latlab.report.text import microseconds
 from latlab.report.view import Trace, View
 
-FIGURES: Final = ("p50", "p99", "max")
-"""Of which the least, the middle and the greatest of the repetitions are shown."""
+FIGURES: Final = ("mean", "p50", "p90", "p99", "max")
+"""Of which the mean of the repetitions is shown, with its 95 % interval."""
 LOW, HIGH = 0.05, 0.95
 """What share of a repetition's packets lies below a strip's two ends."""
 
@@ -35,19 +36,18 @@ class Spread:
     labels: tuple[str, ...]
     slug: str
     repeats: int
-    figures: Mapping[str, tuple[int, ...]]
+    figures: Mapping[str, tuple[float, ...]]
     within_ns: float
     between_ns: float
     together: Pooled | None
 
     def text(self, figure: str) -> str:
-        """The least, the middle and the greatest: "812.0 … 845.0 … 901.0", µs; of two both; blank where one has none.
-
-        The middle of an even number is the lower one: every figure was measured.
-        """
+        """Return the repetitions' mean and its 95 % interval: "84.5 [81.2, 87.8]", µs; blank where one lacks it."""
         values = self.figures[figure]
-        shown = values if len(values) < 3 else (values[0], median_low(values), values[-1])
-        return " … ".join(map(microseconds, shown))
+        if not values:
+            return ""
+        mean, half = over_repetitions(values)
+        return f"{microseconds(mean)} [{microseconds(mean - half)}, {microseconds(mean + half)}]"
 
     @property
     def within(self) -> str:

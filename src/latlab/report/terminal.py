@@ -348,16 +348,20 @@ class _Summary:
             yield _figures(self._summary, _NARROW[1], clocks=True)
 
 
+_HEADINGS = {column.key: column.heading for column in rows.COLUMNS}
+
+
 class _Spreads:
-    """How far the repetitions of each cell differ; as many figures as the width allows."""
+    """What the repetitions of each cell say together, and how far they differ; as many figures as fit."""
 
     def __init__(self, result: Mapping[str, Any], summary: Summary) -> None:
-        self._title = f"{summary.title}: least … middle … greatest of the repetitions, µs · {label_text(result)}"
+        self._title = f"{summary.title}: mean of the repetitions [95 % interval], µs · {label_text(result)}"
         self._headings = summary.headings[:-1]
         self._spreads = repeats.spreads(summary)
 
     def __rich_console__(self, console: Console, options: Any) -> Iterator[RenderableType]:
-        tables = [self._shape(figures) for figures in (repeats.FIGURES, ("p50", "max"), ("p50",))]
+        shorter = (repeats.FIGURES, ("p50", "p99", "max"), ("p50", "max"), ("p50",))
+        tables = [self._shape(figures) for figures in shorter]
         yield Text(self._title, style="bold")
         yield next((table for table in tables[:-1] if _fits(table, console, options)), tables[-1])
 
@@ -365,7 +369,7 @@ class _Spreads:
         table = _table()
         for heading in self._headings:
             table.add_column(heading, overflow="fold")
-        for heading in ("repeats", *(f"{name} of each" for name in figures), "stddev in one", "between"):
+        for heading in ("repeats", *(_HEADINGS.get(name, name) for name in figures), "stddev in one", "between"):
             table.add_column(heading, justify="right", no_wrap=True)
         for spread in self._spreads:
             told = (str(spread.repeats), *(spread.text(name) for name in figures), spread.within, spread.between)

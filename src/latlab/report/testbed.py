@@ -91,6 +91,17 @@ def _virtual(result: Mapping[str, Any]) -> list[str]:
         "virtual time: reproducible, compares configurations, says nothing about this machine's speed; "
         f"the clock counts instructions, {count:g} a nanosecond" + _repeats_by(qemu)
         for count, qemu in sorted(one for one in found if one[0])
+    ] + _one_course(result)
+
+
+def _one_course(result: Mapping[str, Any]) -> list[str]:
+    """What a single repetition in virtual time does not show."""
+    virtual = [cell for cell in result["cells"] if cell.get("instructions_per_ns")]
+    if not virtual or max(cell["repeat"] for cell in virtual) > 1:
+        return []
+    return [
+        "one repetition is one course of stream, load and timer ticks against each other, and says nothing about "
+        "another: compare cells over several (repeat: 4)"
     ]
 
 

@@ -103,6 +103,14 @@ def unpaired(a: Sequence[float], b: Sequence[float], clocks: int | None = 0) -> 
     return Effect(fmean(a), fmean(b), error, min(n, m) - 1, clocks)
 
 
+def over_repetitions(values: Sequence[float]) -> tuple[float, float]:
+    """Return the mean of one figure of n ≥ 2 repetitions, and half of its 95 % interval, in the figure's unit.
+
+    Student's t with n − 1 degrees of freedom: it holds for figures that repetitions spread normally.
+    """
+    return fmean(values), critical(ALPHA, len(values) - 1) * _stdev(values) / sqrt(len(values))
+
+
 def _stdev(values: Sequence[float]) -> float:
     """The sample's standard deviation; exactly 0 for equal values, whatever their mean is rounded to."""
     if min(values) == max(values):

@@ -43,8 +43,8 @@ def _of_labels(found: Sequence[Comparison]) -> Iterator[str]:
         yield "functional only: a guest or host is emulated in software, and no difference says how fast a machine is"
     if VIRTUAL in labels:
         yield (
-            "virtual time: a repetition is the same computation again; an interval says how well it repeats, not what "
-            "another phase or seed would give"
+            "virtual time: each repetition has phases of stream, load and timer ticks of its own, and the intervals "
+            "are over these"
         )
 
 
