@@ -48,7 +48,7 @@ class XdpBridge(TapBridge):
         return super().lacking(joint, site) or lacking_tools(site, "ethtool") or lacking_tags(joint, site)
 
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
-        """The kernel bridge; whole frames with their tags from the uplink; then every port's program, and the counts."""
+        """The kernel bridge; whole frames, tags in them, from the uplink; then each port's program, and its counts."""
         ports = [*([joint.uplink] if joint.uplink else ()), *(tap_device(port, site) for port in joint.ports)]
         log = site.log(f"xdp-bridge-{joint.number}")
         service = Service(
