@@ -155,19 +155,19 @@ def test_a_frame_is_answered_to_the_address_it_came_from_and_in_its_vlan(bed: Be
     wire = bed.tap("sensor", "ecu")
     ecu = bytes.fromhex(mac(ECU).replace(":", ""))
 
-    def frame(source: bytes, tag: int, sequence: int) -> bytes:
-        return (
-            ecu + source + b"\x81\x00" + tag.to_bytes(2, "big") + ETHERTYPE.to_bytes(2, "big") + question(RUN, sequence)
-        )
+    def frame(source: bytes, tag: int | None, sequence: int) -> bytes:
+        tagged = b"" if tag is None else b"\x81\x00" + tag.to_bytes(2, "big")
+        return ecu + source + tagged + ETHERTYPE.to_bytes(2, "big") + question(RUN, sequence)
 
     sources = [bytes.fromhex(f"0200000000{n:02x}") for n in (1, 0x77)]
     for sequence, source in enumerate(sources):
         wire.send(frame(source, 0x0006, 40 + sequence))  # another VLAN's
+        wire.send(frame(source, None, 40 + sequence))  # whose tag was taken off
         wire.send(frame(source, 0xE005, sequence))
         reply = wire.recv(2048)
         # The kernel took the tag off.
         assert (reply[:6], reply[6:12], reply[12:14]) == (source, ecu, ETHERTYPE.to_bytes(2, "big"))
         assert int.from_bytes(reply[14 + 16 : 14 + 24], "little") == sequence
     done = stopped(agent)
-    assert (done["received"], done["answered"], faults(done)) == (2, 2, {})
+    assert (done["received"], done["answered"], done["untagged"], faults(done)) == (2, 2, 2, {})
     wire.close()

@@ -142,6 +142,12 @@ def test_thousands_of_random_and_mutated_datagrams_are_all_accounted_for(
     assert min(counted[kind] for kind in ("foreign", "truncated", "unknown_stream", "out_of_range")) > 0
 
 
+def frame(tag: int | None, payload: bytes) -> bytes:
+    """A frame from `sensor` to `ecu`; tag: what its VLAN tag says, if it has one."""
+    tagged = b"" if tag is None else b"\x81\x00" + tag.to_bytes(2, "big")
+    return bytes.fromhex("020000000002020000000001") + tagged + b"\x88\xb5" + payload
+
+
 def test_frames_of_another_vlan_are_nothing_to_the_listener_and_short_ones_are_refused(
     bed: Bed, tmp_path: Path
 ) -> None:
@@ -149,11 +155,6 @@ def test_frames_of_another_vlan_are_nothing_to_the_listener_and_short_ones_are_r
     agent = bed.agent("ecu", "listen", listen_spec(RUN, tmp_path, stream))
     agent.until("ready")
     wire: socket.socket = bed.tap("sensor", "ecu")
-    addresses = bytes.fromhex("020000000002020000000001")
-
-    def frame(tag: int, payload: bytes) -> bytes:
-        return addresses + b"\x81\x00" + tag.to_bytes(2, "big") + b"\x88\xb5" + payload
-
     for tag, payload in (
         (0xE005, GOOD.bytes()),
         (0x0006, replace(GOOD, sequence=1).bytes()),
@@ -166,3 +167,31 @@ def test_frames_of_another_vlan_are_nothing_to_the_listener_and_short_ones_are_r
     assert recorded == [0, 2]
     found = {name: count for name, count in counts(done).items() if count}
     assert found == {"received": 2, "truncated": 2}
+
+
+def test_frames_of_a_stream_that_came_without_its_tag_are_counted_as_that_stream_s_and_are_not_received(
+    bed: Bed, tmp_path: Path
+) -> None:
+    """As a card that strips tags leaves them; there are more of them than a socket that nobody reads has room for."""
+    streams = (Stream(count=2000, vlan=5), Stream(number=2, count=2000, raw=True), Stream(number=3, count=2000, vlan=6))
+    agent = bed.agent("ecu", "listen", listen_spec(RUN, tmp_path, *streams))
+    agent.until("ready")
+    wire: socket.socket = bed.tap("sensor", "ecu")
+    for n in range(1000):
+        wire.send(frame(None, replace(GOOD, sequence=n).bytes()))
+        if n % 64 == 0:
+            time.sleep(0.001)
+    for tag, payload in (
+        (0xE000, replace(GOOD, sequence=1000).bytes()),  # a priority without a VLAN
+        (0xE005, replace(GOOD, sequence=1001).bytes()),
+        (None, replace(GOOD, stream=2).bytes()),
+        (None, replace(GOOD, stream=3).bytes()),
+        (None, replace(GOOD, run_id=new_run_id()).bytes()),
+        (None, b"LATL" + bytes(60)),
+    ):
+        wire.send(frame(tag, payload))
+    agent.tell(stop=True)
+    done = agent.until("done")
+    assert agent.ended() == 0
+    assert [(one["received"], one["untagged"]) for one in done["streams"]] == [(1, 1001), (1, 0), (0, 1)]
+    assert (done["other_run"], done["foreign"], done["socket_drops"]) == (1, 1, 0)

@@ -49,7 +49,7 @@ def assert_whole(measured: Measured, *streams: Stream) -> None:
         stamped = {"tx_sched": every, "tx_soft": every, "tx_hard": 0, "stray_stamps": 0}
         launched = dict.fromkeys(("launch_invalid", "launch_missed", "launch_late", "launch_moved", "unsent_late"), 0)
         assert talked == {"stream": stream.number, "sent": every, "send_errors": 0, **stamped, **launched}
-        counted = {"received": every, "repeated": 0, "reordered": 0, "out_of_range": 0}
+        counted = {"received": every, "repeated": 0, "reordered": 0, "out_of_range": 0, "untagged": 0}
         assert listened == {"stream": stream.number, **counted}
         assert measured.stream(stream.number)["arrival"].to_list() == list(range(every))
     refused = ("foreign", "truncated", "other_run", "unknown_stream", "socket_drops", "ring_full")

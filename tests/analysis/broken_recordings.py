@@ -147,6 +147,40 @@ BROKEN: list[Case] = [
         "socket_drops 8",
     ),
     (
+        "frames kept their VLAN tags",
+        "untrusted",
+        evidence(agents=agents(streams=[{"stream": 1, "untagged": 9}])),
+        "stream control, ecu",
+        "9 of 10 arrived without it, and count as lost",
+    ),
+    (
+        "frames kept their VLAN tags",
+        "untrusted",
+        evidence(
+            agents=agents(streams=[{"stream": 1, "untagged": 9}]),
+            bridges=[{"kind": "xdp", "host": "board", "guests": ["ecu"], "uplink": "eth1", "detail": ""}],
+        ),
+        "stream control, ecu",
+        "9 of 10 arrived without it, and count as lost; the bridge (xdp) has them from board.eth1",
+    ),
+    (
+        "frames kept their VLAN tags",
+        "untrusted",
+        evidence(
+            agents=[
+                *agents(),
+                {
+                    "host": "ecu",
+                    "verb": "pong",
+                    "probe": "rr",
+                    "done": {"untagged": 3, "answered": 0, "send_errors": 0},
+                },
+            ]
+        ),
+        "stream rr.up, ecu",
+        "3 arrived without it, and count as lost",
+    ),
+    (
         "no packet was refused",
         "suspect",
         evidence(agents=agents(foreign=2, other_run=7)),

@@ -10,7 +10,7 @@ import broken_machine
 import broken_recordings
 import pytest
 from tables import cell_document
-from trust_evidence import GOOD, Seen
+from trust_evidence import GOOD, SILENT, Seen, agents, evidence
 
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.summary import summarise_cell
@@ -48,6 +48,11 @@ def test_the_verdict_is_the_worst_reasons_and_the_worst_comes_first() -> None:
 def test_evidence_that_is_not_there_breaks_nothing() -> None:
     cell = cell_document(status="unavailable", agents=[{"host": "ecu", "verb": "listen", "ready": None, "done": None}])
     assert judge(Evidence(cell=cell, document=summarise_cell(cell, None), facts_before={"ecu": {}})) == []
+
+
+def test_packets_that_arrived_without_their_tag_are_not_said_to_be_dropped_on_the_way() -> None:
+    lost = evidence([SILENT] * 10, agents=agents(streams=[{"stream": 1, "untagged": 10}]))
+    assert [reason.check for reason in judge(lost) if reason.severity == "untrusted"] == ["frames kept their VLAN tags"]
 
 
 def test_a_finding_says_what_was_found_and_no_rule_shares_one() -> None:

@@ -1,4 +1,7 @@
-"""Bridges on a board in virtual time, by the scenario that is shipped: the shortest way, and one through user space."""
+"""Bridges on a board in virtual time, by the scenario that is shipped: the shortest way, and one through user space.
+
+One of its streams has a VLAN.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,12 @@ def test_every_packet_passes_every_bridge_both_ways(place: BoardPlace) -> None:
         SHIPPED.read_text(),
         "[user, tap, macvtap, xdp, ovs, ovs-afxdp, vfio]\n  loads: [none, load-down, load-up]",
     )
-    for was, becomes in ((whole, f"[{', '.join(BRIDGES)}]\n  loads: [none]"), ("duration: 1s", "duration: 300ms")):
+    down = "down: {talker: sensor, "
+    for was, becomes in (
+        (whole, f"[{', '.join(BRIDGES)}]\n  loads: [none]"),
+        ("duration: 1s", "duration: 300ms"),
+        (down, f"{down}vlan: 5, "),  # a tag that the card would strip before XDP and AF_XDP see the frame
+    ):
         assert was in text
         text = text.replace(was, becomes)
     path = place.folder / "small.yaml"
@@ -37,6 +45,11 @@ def test_every_packet_passes_every_bridge_both_ways(place: BoardPlace) -> None:
         ]
         counts = [stream["counts"] for stream in cell["streams"].values()]
         assert all(one["received"] == one["sent"] > 250 for one in counts) and len(counts) == 2
+    kept = {
+        cell["bridges"][0]["kind"]: [again["actual"] for again in cell["rechecks"] if "VLAN tags" in again["title"]]
+        for cell in cells_of(folder).values()
+    }
+    assert kept == {"xdp": ["off"], "ovs-afxdp": ["off"], "vfio": []}
     details = {cell["bridges"][0]["kind"]: cell["bridges"][0]["detail"] for cell in cells_of(folder).values()}
     assert details.keys() == BRIDGES.keys()
     assert {kind: detail for kind, detail in details.items() if BRIDGES[kind] not in detail} == {}

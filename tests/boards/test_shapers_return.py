@@ -1,4 +1,4 @@
-"""What is made on a card is taken away again, on a machine that outlives the lab: qdiscs, queues, VLAN interfaces."""
+"""What is made on a card is taken away again, on a machine that outlives the lab: qdiscs, queues, VLANs, offloads."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from latlab.errors import LabError
 from latlab.host import MACHINE, Host, LocalHost
 from latlab.host.guest import GUEST_AGENT, BoardHost
 from latlab.lab.apply import TestBed
+from latlab.lab.bridges.joints import joints
+from latlab.lab.bridges.offloads import tags_in_frames
 from latlab.lab.machines.board import LOAD
 from latlab.lab.shapers import shaper_steps, transmit_queue_steps
 from latlab.lab.site import Site
@@ -62,6 +64,19 @@ def vlan_steps_of(folder: Path) -> list[Step]:
     (cell,) = load_scenario(path).combinations
     places = {name: Site("f1a2", name=name, agent=GUEST_AGENT) for name in ("ecu", "far")}
     return [step for step in vlan_steps(cell.scenario, Site("f1a2", others=places)) if step.host == "ecu"]
+
+
+def tag_steps_of(folder: Path) -> list[Step]:
+    """The steps at ecu's card below a bridge whose frames must keep their tags."""
+    whole = yaml.safe_load(OFTEN_SHAPED)
+    del whole["shapers"]
+    whole["guests"] = {"vm1": {"host": "ecu", "uplink": "eth1", "bridge": "xdp"}}
+    whole["streams"]["control"] = {"talker": "far", "listener": "vm1", "period": "1ms", "size": "64B", "vlan": 5}
+    path = folder / "bridged.yaml"
+    path.write_text(yaml.safe_dump(whole))
+    (cell,) = load_scenario(path).combinations
+    (joint,) = joints(cell.scenario, "f1a2")
+    return tags_in_frames(joint)
 
 
 async def found(board: BoardHost) -> tuple[object, str]:
@@ -185,6 +200,28 @@ def test_a_cards_qdiscs_and_queues_come_back_and_somebody_elses_are_left_alone(
         assert taken.remedy == "eth1 has VLAN 5 already, as theirs: another VLAN id, or `ip link del dev theirs`"
         await board.run(("ip", "link", "del", "dev", "theirs"))
 
+    tags = tag_steps_of(tmp_path)
+
+    async def tag_session(board: BoardHost) -> None:
+        hosts: dict[str, Host] = {MACHINE: LocalHost(MACHINE), "ecu": board}
+
+        async def features() -> str:
+            return (await board.run(("ethtool", "-k", "eth1"))).stdout
+
+        before = await features()
+        assert "rx-vlan-offload: on\ntx-vlan-offload: on\n" in before
+        for end in ("undone", "killed"):
+            bed = TestBed("f1a2", hosts)
+            assert [result.actual for result in await bed.apply(tags)] == ["off"]
+            # This card does both or neither (kernel: igb_fix_features).
+            assert "rx-vlan-offload: off\ntx-vlan-offload: off [requested on]\n" in await features()
+            if end == "undone":
+                await bed.undo_all()
+            bed._journal.close()
+            await clean_stale()
+            assert await features() == before, end
+
     with kept_board(cell.scenario, tmp_path) as (board, _):
         asyncio.run(session(board))
+        asyncio.run(tag_session(board))
         asyncio.run(vlan_session(board))

@@ -44,6 +44,82 @@ pub struct Frames {
     pub vlan: Option<u16>,
 }
 
+/// A word of a frame, as the network has it: where it begins, which of its bits count, and what they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word {
+    /// Bytes from the frame's beginning, the VLAN tag left out.
+    pub at: u32,
+    /// The bits that count.
+    pub mask: u32,
+    /// What they are.
+    pub value: u32,
+}
+
+impl Frames {
+    /// A classic BPF program that lets in only these, and of these only such that have all the `words`.
+    fn filter(self, words: &[Word]) -> Vec<libc::sock_filter> {
+        const PROTOCOL: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_PROTOCOL) as u32;
+        const VLAN_TAG: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_VLAN_TAG) as u32;
+        const VLAN_ID: u32 = 0x0fff;
+        const IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+        let instruction = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
+        let unless_equal = |k: u32| libc::sock_filter { code: IF_EQUAL, jt: 0, jf: 0, k };
+        let masked = |mask: u32| instruction(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, mask);
+        let mut program = vec![
+            instruction(libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, PROTOCOL),
+            unless_equal(u32::from(self.ethertype)),
+            // 0 without a tag, and with one that only carries a priority (IEEE 802.1Q, 6.9: VLAN id 0).
+            instruction(libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, VLAN_TAG),
+            masked(VLAN_ID),
+            unless_equal(u32::from(self.vlan.unwrap_or(0))),
+        ];
+        for word in words {
+            program.push(instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, word.at));
+            program.extend([masked(word.mask), unless_equal(word.value)]);
+        }
+        program.push(instruction(libc::BPF_RET | libc::BPF_K, u32::MAX));
+        // What is not equal goes to the last instruction.
+        let last = program.len();
+        for (at, jump) in program.iter_mut().enumerate().filter(|(_, one)| one.code == IF_EQUAL) {
+            jump.jf = (last - at - 1) as u8;
+        }
+        program.push(instruction(libc::BPF_RET | libc::BPF_K, 0));
+        program
+    }
+}
+
+/// A count of Ethernet frames that come in, by the kernel: none of them reaches anybody.
+pub struct FrameCount(Socket);
+
+impl FrameCount {
+    /// Of those of `frames` on `interface` that have all the `words`.
+    ///
+    /// # Errors
+    /// There is no such interface; no CAP_NET_RAW.
+    pub fn new(interface: &str, frames: Frames, words: &[Word]) -> Result<Self, Error> {
+        let socket = Socket::of_frames(interface, libc::ETH_P_ALL, &mut frames.filter(words))?;
+        // Nobody reads them: the kernel keeps a few, drops the rest, and counts both.
+        socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, &0_i32, "SO_RCVBUF")?;
+        Ok(Self(socket))
+    }
+
+    /// How many there were since the last time.
+    ///
+    /// # Errors
+    /// The call failed.
+    pub fn take(&self) -> Result<u64, Error> {
+        // struct tpacket_stats: tp_packets, those dropped among them, and tp_drops.
+        let mut counted = [0_u32; 2];
+        let mut length = size_of_val(&counted) as libc::socklen_t;
+        let (level, name) = (libc::SOL_PACKET, libc::PACKET_STATISTICS);
+        // SAFETY: `counted` is valid for writing `length` bytes.
+        let result =
+            unsafe { libc::getsockopt(self.0.as_raw_fd(), level, name, counted.as_mut_ptr().cast(), &raw mut length) };
+        check(result, "getsockopt PACKET_STATISTICS")?;
+        Ok(u64::from(counted[0]))
+    }
+}
+
 /// The errno by which a connected socket tells of an ICMP answer to an earlier packet: with the next send, which was then not
 /// tried, or the next receive.
 pub const ANSWERED_BY_ICMP: i32 = libc::ECONNREFUSED;
@@ -141,32 +217,12 @@ impl Socket {
     /// # Errors
     /// There is no such interface; no CAP_NET_RAW.
     pub fn ethernet(interface: &str, frames: Option<Frames>) -> Result<Self, Error> {
-        // Made with protocol 0, it takes nothing in before it is bound to the interface.
-        let socket = Self::new(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
-        let protocol = match frames {
-            None => 0,
-            Some(frames) => {
-                // Only a socket for everything sees the VLAN tag: the kernel forgets the tag of a VLAN it has no interface for
-                // before it looks for the EtherType's own sockets (__netif_receive_skb_core, net/core/dev.c). What it takes
-                // in is then the filter's choice, made before a frame is copied for it.
-                socket.set(libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1_i32, "PACKET_IGNORE_OUTGOING")?;
-                socket.take_in_only(frames)?;
-                libc::ETH_P_ALL as u16
-            }
-        };
-        // SAFETY: all-zero is a valid sockaddr_ll.
-        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-        address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = protocol.to_be();
-        address.sll_ifindex = interface_index(interface)? as i32;
-        let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-        // SAFETY: `address` is valid for reading `length` bytes.
-        let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
-        check(result, &format!("bind {interface}"))?;
-        if frames.is_some_and(|frames| frames.vlan.is_some()) {
+        let Some(frames) = frames else { return Self::of_frames(interface, 0, &mut []) };
+        let socket = Self::of_frames(interface, libc::ETH_P_ALL, &mut frames.filter(&[]))?;
+        if frames.vlan.is_some() {
             // A card drops the frames of VLANs that no interface of the kernel's is for, unless it takes in everything.
             let everything = libc::packet_mreq {
-                mr_ifindex: address.sll_ifindex,
+                mr_ifindex: interface_index(interface)? as i32,
                 mr_type: libc::PACKET_MR_PROMISC as u16,
                 mr_alen: 0,
                 mr_address: [0; 8],
@@ -176,23 +232,28 @@ impl Socket {
         Ok(socket)
     }
 
-    /// Lets only `frames` into the socket, by a classic BPF program.
-    fn take_in_only(&self, frames: Frames) -> Result<(), Error> {
-        const PROTOCOL: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_PROTOCOL) as u32;
-        const VLAN_TAG: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_VLAN_TAG) as u32;
-        const VLAN_ID: u32 = 0x0fff;
-        let instruction = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
-        let mut program = [
-            instruction(libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, 0, 0, PROTOCOL),
-            instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 4, u32::from(frames.ethertype)),
-            // 0 without a tag, and with one that only carries a priority (IEEE 802.1Q, 6.9: VLAN id 0).
-            instruction(libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, 0, 0, VLAN_TAG),
-            instruction(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, 0, 0, VLAN_ID),
-            instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, u32::from(frames.vlan.unwrap_or(0))),
-            instruction(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
-            instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
-        ];
-        self.attach(&mut program)
+    /// A packet socket on `interface` for what `filter` lets in.
+    ///
+    /// Only a socket for everything (ETH_P_ALL) sees the VLAN tag: the kernel forgets the tag of a VLAN it has no interface
+    /// for before it looks for the EtherType's own sockets (__netif_receive_skb_core, net/core/dev.c). What it takes in is
+    /// then the filter's choice, made before a frame is copied for it.
+    fn of_frames(interface: &str, protocol: i32, filter: &mut [libc::sock_filter]) -> Result<Self, Error> {
+        // Made with protocol 0, it takes nothing in before it is bound to the interface.
+        let socket = Self::new(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
+        if !filter.is_empty() {
+            socket.set(libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1_i32, "PACKET_IGNORE_OUTGOING")?;
+            socket.attach(filter)?;
+        }
+        // SAFETY: all-zero is a valid sockaddr_ll.
+        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = (protocol as u16).to_be();
+        address.sll_ifindex = interface_index(interface)? as i32;
+        let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+        // SAFETY: `address` is valid for reading `length` bytes.
+        let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
+        check(result, &format!("bind {interface}"))?;
+        Ok(socket)
     }
 
     fn attach(&self, program: &mut [libc::sock_filter]) -> Result<(), Error> {

@@ -56,6 +56,15 @@ impl Probe {
         header[36..40].copy_from_slice(&sum.to_le_bytes());
     }
 
+    /// The beginning of every probe of a stream in a run, in words as the network has them: bits that count, and their values.
+    pub fn beginning(stream: u16, run_id: u64) -> [(u32, u32); 4] {
+        let (mut mask, mut bytes) = ([u8::MAX; HEADER_BYTES], [0; HEADER_BYTES]);
+        Self { stream, run_id, sequence: 0, launch_tai_ns: 0, size: 0, crowded: false }.write(&mut bytes);
+        mask[5] = 0; // the flags
+        let word = |bytes: &[u8; HEADER_BYTES], n: usize| u32::from_be_bytes(field(bytes, 4 * n));
+        std::array::from_fn(|n| (word(&mask, n), word(&bytes, n)))
+    }
+
     /// Reads the probe at the start of `packet`, which may be longer than the probe (Ethernet pads).
     ///
     /// # Errors
@@ -112,6 +121,18 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn it_begins_as_all_of_its_stream_and_run_and_as_no_other(probe in any_probe(), other in any_probe()) {
+            let bytes = written(probe);
+            let fits = |stream, run_id| {
+                let words = bytes.chunks_exact(4).map(|word| u32::from_be_bytes(word.try_into().unwrap()));
+                Probe::beginning(stream, run_id).iter().zip(words).all(|((mask, value), word)| word & mask == *value)
+            };
+            prop_assert!(fits(probe.stream, probe.run_id));
+            prop_assert_eq!(fits(other.stream, probe.run_id), other.stream == probe.stream);
+            prop_assert_eq!(fits(probe.stream, other.run_id), other.run_id == probe.run_id);
+        }
+
         #[test]
         fn what_is_written_is_read_back(probe in any_probe()) {
             prop_assert_eq!(Probe::read(&written(probe)), Ok(probe));

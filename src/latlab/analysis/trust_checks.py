@@ -13,7 +13,17 @@ from latlab.analysis.counts import REFUSED, counted, nothing_arrived
 from latlab.analysis.evidence import Broken, Evidence
 from latlab.analysis.metrics import METRICS
 from latlab.analysis.packetless import is_no_packets
-from latlab.analysis.trust_readings import RECEIVING, agent_name, counters, fact, listed, metrics, said_sent, totals
+from latlab.analysis.trust_readings import (
+    RECEIVING,
+    agent_name,
+    counters,
+    fact,
+    listed,
+    metrics,
+    said_sent,
+    totals,
+    untagged,
+)
 from latlab.analysis.words import duration, percent
 from latlab.analysis.worst import EXPLAINED
 
@@ -121,12 +131,32 @@ def xdp_bridge_carried_every_packet(evidence: Evidence) -> Iterator[Broken]:
 
 
 def packets_arrived(evidence: Evidence) -> Iterator[Broken]:
-    """Streams of which packets were sent after the warm-up, and none arrived; probes that were never answered."""
+    """Streams of which packets were sent after the warm-up, and none arrived; probes that were never answered.
+
+    What arrived without its VLAN tag has a finding of its own.
+    """
+    without_tag = {name for _, name, _ in untagged(evidence)}
     lost = {
-        stream: figures["lost"] for _, stream, _, figures in metrics(evidence, *EXPLAINED) if nothing_arrived(figures)
+        stream: figures["lost"]
+        for _, stream, _, figures in metrics(evidence, *EXPLAINED)
+        if nothing_arrived(figures) and stream not in without_tag
     }
     for stream, count in lost.items():
         yield Broken(f"stream {stream}", "packets that arrive", f"none of the {count} that were sent after the warm-up")
+
+
+def frames_kept_their_tags(evidence: Evidence) -> Iterator[Broken]:
+    """Streams with a VLAN of which frames came to their listener without the tag: in the counts they are lost."""
+    for host, name, count in untagged(evidence):
+        counts = evidence.document["streams"].get(name, {}).get("counts")
+        of_all = f" of {counts['sent']}" if counts else ""
+        actual, remedy = f"{count}{of_all} arrived without it, and count as lost", ""
+        for bridge in evidence.cell.get("bridges", []):
+            if host in bridge["guests"] and (device := bridge["uplink"]):
+                actual += f"; the bridge ({bridge['kind']}) has them from {bridge['host']}.{device}"
+                remedy = f"`ethtool -K {device} rxvlan off` on {bridge['host']}, if that card strips tags: `ethtool -k"
+                remedy += f" {device}` has rx-vlan-offload on then"
+        yield Broken(f"stream {name}, {host}", "each frame with its VLAN tag", actual, remedy)
 
 
 def clocks_were_not_stepped(evidence: Evidence) -> Iterator[Broken]:

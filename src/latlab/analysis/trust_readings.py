@@ -42,6 +42,19 @@ def said_sent(evidence: Evidence) -> Iterator[tuple[str, str, int]]:
             yield agent_name(agent), f"{agent['probe']}.{leg}", done[sent] + done["send_errors"]
 
 
+def untagged(evidence: Evidence) -> Iterator[tuple[str, str, int]]:
+    """(host, stream, frames that came in there without their VLAN tag) where there were any; of a probe, its leg."""
+    names = {stream["stream"]: stream["name"] for stream in evidence.cell["streams"]}
+    for agent in evidence.cell["agents"]:
+        done = agent.get("done")
+        if not done or agent["verb"] not in RECEIVING:
+            continue
+        leg = f"{agent.get('probe')}.{'up' if agent['verb'] == 'pong' else 'down'}"
+        for said in done.get("streams", [done]):
+            if count := said.get("untagged", 0):
+                yield agent["host"], names.get(said.get("stream"), leg), count
+
+
 def metrics(evidence: Evidence, *names: str) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
     """(where, stream, metric, figures) of every stream that has one of these metrics."""
     for stream, measured in evidence.document["streams"].items():

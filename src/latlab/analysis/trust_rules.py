@@ -90,6 +90,15 @@ RULES: Final[tuple[Rule, ...]] = (
         "qdiscs count (`ip -s link`, `tc -s qdisc show dev IF`); of a probe, whether who answers runs",
     ),
     Rule(
+        "frames kept their VLAN tags",
+        "frames arrived without their VLAN tag",
+        "untrusted",
+        DURING,
+        check.frames_kept_their_tags,
+        "find what takes tags off: a card that strips them before XDP or AF_XDP (`ethtool -K IF rxvlan off`), or a "
+        "switch whose port is an access port of that VLAN",
+    ),
+    Rule(
         "no packet arrived before it left",
         "packets arrived before they left",
         "untrusted",

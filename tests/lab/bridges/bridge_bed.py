@@ -34,23 +34,27 @@ ECHO = Path(__file__).with_name("echo.py")
 CAPTURED = Path(__file__).with_name("captured")
 
 
-def with_guest(kind: str, **guest: Any) -> Scenario:
+PLAIN: Mapping[str, Any] = {"period": "1ms", "size": "64B"}
+TAGGED: Mapping[str, Any] = {**PLAIN, "transport": "ethernet", "vlan": 5}
+
+
+def with_guest(kind: str, stream: Mapping[str, Any] = PLAIN, **guest: Any) -> Scenario:
     """Two namespaces, a cable between them, and a guest beyond the second."""
     return scenario(
         {"sensor": "netns", "ecu": "netns"},
         [{"ends": ["sensor.eth0", "ecu.nic"]}],
         guests={"vm1": {"host": "ecu", "uplink": "nic", "bridge": kind, **guest}},
-        streams={"control": {"talker": "sensor", "listener": "vm1", "period": "1ms", "size": "64B"}},
+        streams={"control": {"talker": "sensor", "listener": "vm1", **stream}},
     )
 
 
-def on_a_cable(kind: str) -> Scenario:
+def on_a_cable(kind: str, stream: Mapping[str, Any] = PLAIN, talker: str = "ecu") -> Scenario:
     """This machine alone, with a cable between two interfaces that are there already; a guest on one of them."""
     return scenario(
         {"ecu": "local", "plc": "local"},
         [{"ends": ["plc.far", "ecu.near"]}],
         guests={"vm1": {"host": "ecu", "uplink": "near", "bridge": kind}},
-        streams={"control": {"talker": "ecu", "listener": "vm1", "period": "1ms", "size": "64B"}},
+        streams={"control": {"talker": talker, "listener": "vm1", **stream}},
     )
 
 

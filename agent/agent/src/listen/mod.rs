@@ -6,7 +6,7 @@ mod waiting;
 use crate::clocks::ClockLog;
 use crate::realtime::{prepare_process, prepare_thread};
 use crate::receiving::intake::{Expected, Intake};
-use crate::receiving::{Manner, STAMPING_STARTS};
+use crate::receiving::{Manner, STAMPING_STARTS, untagged};
 use crate::recording::Recorder;
 use crate::session::{self, died, emit, failed, refused};
 use port::Port;
@@ -16,7 +16,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use sys::clock::tai_ns;
 use sys::signal::Waker;
-use sys::socket::{Frames, Socket};
+use sys::socket::{FrameCount, Frames, Socket};
 use wire::event::{Done, Event, Failure, StreamProgress};
 use wire::spec::{Listen, ListenStream, ListenTransport};
 
@@ -33,6 +33,7 @@ pub fn run() -> Result<(), Failure> {
     let tap = recorder.table(spec.ring_records)?;
     let mut clocks = ClockLog::new(&mut recorder)?;
     let (ports, sockets) = open_sockets(&spec)?;
+    let untagged = count_untagged(&spec)?;
     let local = sockets.iter().filter_map(|s| s.local_address().ok()).map(|a| a.to_string()).collect();
     let recording = recorder.start();
 
@@ -83,8 +84,11 @@ pub fn run() -> Result<(), Failure> {
     let (intake, socket_drops) = listener.join().unwrap_or_else(|_| Err(thread_died()))?;
     clocks.note();
     drop(clocks);
-    let (streams, refused, empty_wakeups) = intake.totals();
+    let (mut streams, refused, empty_wakeups) = intake.totals();
     let totals = recording.finish()?;
+    for (stream, untagged) in streams.iter_mut().zip(&untagged) {
+        stream.untagged = untagged.as_ref().map_or(Ok(0), FrameCount::take).map_err(socket_failed)?;
+    }
     emit(&Event::Done(Done::Listen {
         streams,
         refused,
@@ -131,6 +135,17 @@ fn open_sockets(spec: &Listen) -> Result<(Vec<Port>, Vec<Socket>), Failure> {
     Ok((ports, sockets))
 }
 
+/// For each stream of `spec`, what counts those of its frames that come without its VLAN's tag; None: it has no VLAN.
+fn count_untagged(spec: &Listen) -> Result<Vec<Option<FrameCount>>, Failure> {
+    let one = |stream: &ListenStream| match stream.transport {
+        ListenTransport::Udp { .. } => Ok(None),
+        ListenTransport::Ethernet { ethertype, vlan } => {
+            untagged(&stream.interface, Frames { ethertype, vlan }, stream.stream, spec.run_id).map_err(socket_failed)
+        }
+    };
+    spec.streams.iter().map(one).collect()
+}
+
 /// The streams of `spec`, each with the position of its place.
 fn expected(spec: &Listen, ports: &[Port]) -> Vec<Expected> {
     let one = |stream: &ListenStream| Expected {
@@ -140,6 +155,10 @@ fn expected(spec: &Listen, ports: &[Port]) -> Vec<Expected> {
         count: Some(stream.count),
     };
     spec.streams.iter().map(one).collect()
+}
+
+fn socket_failed(error: sys::Error) -> Failure {
+    failed(error, "the listener's socket", "see whether the interface went away")
 }
 
 fn thread_died() -> Failure {

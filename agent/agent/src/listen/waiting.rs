@@ -1,7 +1,7 @@
 //! How the listening thread waits for packets: one small loop a way, so that none of them asks which way it is.
 
+use super::socket_failed;
 use crate::receiving::intake::Intake;
-use crate::session::failed;
 use std::sync::atomic::{AtomicBool, Ordering};
 use sys::clock::tai_ns;
 use sys::receive::{Buffer, PollSet, Wait, wait_for_any};
@@ -21,11 +21,10 @@ pub fn listen(mode: Mode, sockets: &[Socket], mut intake: Intake, stop: &AtomicB
         (Mode::Block | Mode::BusyPoll, [socket]) => sleep_in_receive(socket, &mut buffer, &mut intake, going),
         (Mode::Block | Mode::BusyPoll, _) => sleep_in_poll(sockets, &mut buffer, &mut intake, going),
     };
-    let trouble = |error| failed(error, "the listener's socket", "see whether the interface went away");
-    ended.map_err(trouble)?;
+    ended.map_err(socket_failed)?;
     let mut drops = 0;
     for socket in sockets {
-        drops += socket.receive_drops().map_err(trouble)?;
+        drops += socket.receive_drops().map_err(socket_failed)?;
     }
     Ok((intake, drops))
 }

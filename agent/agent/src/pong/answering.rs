@@ -49,7 +49,7 @@ pub fn run(
                 // However the connection ends, another may come.
                 let _ = answer(&mut outlet, &mut inlet, &mut intake, wait, stop);
             }
-            Ok(Heard { intake, drops: 0, answered: 0 })
+            Ok(Heard { intake, drops: 0, untagged: 0, answered: 0 })
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::session::failed;
 use std::sync::Arc;
 use sys::peer::Peer;
 use sys::receive::{Buffer, Packet, Wait};
-use sys::socket::{ANSWERED_BY_ICMP, Socket};
+use sys::socket::{ANSWERED_BY_ICMP, FrameCount, Socket};
 use sys::tcp::CUT;
 use wire::event::Failure;
 
@@ -29,6 +29,14 @@ pub trait Inlet: Send {
     /// # Errors
     /// The call failed.
     fn drops(&self) -> Result<u64, sys::Error>;
+
+    /// How many came without the VLAN tag that they have.
+    ///
+    /// # Errors
+    /// The call failed.
+    fn untagged(&self) -> Result<u64, sys::Error> {
+        Ok(0)
+    }
 }
 
 /// What is heeded of a packet besides what it holds: the kernel is not asked for more.
@@ -46,19 +54,25 @@ pub struct Datagrams {
     buffer: Buffer,
     from: Peer,
     heed: Heed,
+    untagged: Option<FrameCount>,
 }
 
 impl Datagrams {
     /// Those that come in at `socket`.
     pub fn new(socket: Arc<Socket>, heed: Heed) -> Self {
-        Self { socket, buffer: Buffer::default(), from: Peer::default(), heed }
+        Self { socket, buffer: Buffer::default(), from: Peer::default(), heed, untagged: None }
+    }
+
+    /// The same; `untagged` counts those that come without their VLAN tag.
+    pub fn counting(self, untagged: Option<FrameCount>) -> Self {
+        Self { untagged, ..self }
     }
 }
 
 impl Inlet for Datagrams {
     #[inline]
     fn receive(&mut self, wait: Wait) -> Result<Option<Packet<'_>>, sys::Error> {
-        let Self { socket, buffer, from, heed } = self;
+        let Self { socket, buffer, from, heed, .. } = self;
         let from = heed.sender.then_some(from);
         let received =
             if heed.stamps { buffer.receive_from(socket, wait, from) } else { buffer.receive_bare(socket, wait, from) };
@@ -75,6 +89,10 @@ impl Inlet for Datagrams {
 
     fn drops(&self) -> Result<u64, sys::Error> {
         self.socket.receive_drops()
+    }
+
+    fn untagged(&self) -> Result<u64, sys::Error> {
+        self.untagged.as_ref().map_or(Ok(0), FrameCount::take)
     }
 }
 

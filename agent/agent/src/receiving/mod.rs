@@ -5,8 +5,9 @@ pub mod intake;
 
 use crate::session::failed;
 use std::time::Duration;
-use sys::socket::{Socket, Timestamping};
+use sys::socket::{FrameCount, Frames, Socket, Timestamping, Word};
 use wire::event::Failure;
+use wire::probe::Probe;
 use wire::spec::Mode;
 
 /// Destination, source, EtherType: what stands before the probe in a frame. A VLAN tag has been taken off by the kernel.
@@ -16,6 +17,24 @@ const SOCKET_BYTES: i32 = 64 << 20;
 /// The kernel starts to stamp received packets a little after it is asked to: `net_enable_timestamp` (net/core/dev.c) leaves
 /// it to a work item. Packets that come before that have no software timestamp.
 pub const STAMPING_STARTS: Duration = Duration::from_millis(50);
+
+/// Counts the probes of a stream in a run that come in at `interface` without the tag that `frames` have; None: they have none.
+///
+/// Whatever took a tag off on their way, the filter of the stream's own socket keeps them from it.
+///
+/// # Errors
+/// There is no such interface; no CAP_NET_RAW.
+pub fn untagged(interface: &str, frames: Frames, stream: u16, run_id: u64) -> Result<Option<FrameCount>, sys::Error> {
+    if frames.vlan.is_none() {
+        return Ok(None);
+    }
+    let mut at = ETHERNET_HEADER as u32;
+    let words = Probe::beginning(stream, run_id).map(|(mask, value)| {
+        at += 4;
+        Word { at: at - 4, mask, value }
+    });
+    FrameCount::new(interface, Frames { vlan: None, ..frames }, &words).map(Some)
+}
 
 /// How packets are to be taken in.
 #[derive(Clone, Copy, Debug)]

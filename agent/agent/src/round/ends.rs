@@ -5,14 +5,14 @@
 //! timestamps of a qdisc or a NIC that would be just while the answer is awaited. So where there are to be timestamps, what goes
 //! out has a socket of its own. Where there are none it goes by the one socket there is.
 
-use crate::receiving::Manner;
 use crate::receiving::inlet::{Datagrams, Heed, Messages};
+use crate::receiving::{Manner, untagged};
 use crate::round::Side;
 use crate::sending::lane::{self, Lane, Load, NO_INTERFACE, PRIVILEGED, ethernet_header, own_mac};
 use crate::session::failed;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use sys::socket::{Frames, Socket};
+use sys::socket::{FrameCount, Frames, Socket};
 use wire::event::Failure;
 use wire::spec::{Mode, PingSide, Stamps};
 
@@ -51,6 +51,10 @@ pub struct Wiring {
     pub heed: Heed,
     /// What goes out.
     pub load: Load,
+    /// Number of the stream that comes in.
+    pub hears: u16,
+    /// Tells this run's packets from others'.
+    pub run_id: u64,
 }
 
 impl Wiring {
@@ -65,6 +69,8 @@ impl Wiring {
             manner: Manner { mode, busy_poll_us, hardware_stamps, software_stamps },
             heed: Heed { stamps: hardware_stamps || software_stamps, sender: answers },
             load: Load { stream: side.sends, size: side.size, at_once, ids: side.ids },
+            hears: side.hears,
+            run_id: side.run_id,
         }
     }
 
@@ -84,7 +90,7 @@ impl Wiring {
         } else {
             Arc::clone(&socket)
         };
-        self.packets(out, &[], socket)
+        self.packets(out, &[], socket, None)
     }
 
     /// Frames of `ethertype`; those that go out go to `destination`.
@@ -99,15 +105,27 @@ impl Wiring {
         pcp: Option<u8>,
     ) -> Result<Ends, Failure> {
         let open = |frames| Socket::ethernet(&self.interface, frames).map_err(self.problem(NO_INTERFACE));
-        let (out, back) = (open(None)?, open(Some(Frames { ethertype, vlan }))?);
+        let frames = Frames { ethertype, vlan };
+        let (out, back) = (open(None)?, open(Some(frames))?);
+        let untagged =
+            untagged(&self.interface, frames, self.hears, self.run_id).map_err(self.problem(NO_INTERFACE))?;
         let header = ethernet_header(destination, own_mac(&self.interface)?, ethertype, vlan, pcp);
-        self.packets(Arc::new(out), &header, Arc::new(back))
+        self.packets(Arc::new(out), &header, Arc::new(back), untagged)
     }
 
-    fn packets(&self, out: Arc<Socket>, header: &[u8], back: Arc<Socket>) -> Result<Ends, Failure> {
+    fn packets(
+        &self,
+        out: Arc<Socket>,
+        header: &[u8],
+        back: Arc<Socket>,
+        untagged: Option<FrameCount>,
+    ) -> Result<Ends, Failure> {
         lane::give(&out, self.priority, &self.stamps, self.load.ids, &self.place)?;
         self.manner.give(&back, &self.place)?;
-        Ok(Ends::Packets(Lane::through(out, header, &self.load), Box::new(Datagrams::new(back, self.heed))))
+        Ok(Ends::Packets(
+            Lane::through(out, header, &self.load),
+            Box::new(Datagrams::new(back, self.heed).counting(untagged)),
+        ))
     }
 
     /// A TCP socket on `local`, for a connection or for taking them.

@@ -146,6 +146,8 @@ pub struct Heard {
     pub intake: Intake,
     /// Packets the kernel had no room for.
     pub drops: u64,
+    /// Frames that came without their VLAN tag.
+    pub untagged: u64,
     /// Questions that were answered before they were given up (ping).
     pub answered: u64,
 }
@@ -156,7 +158,7 @@ impl Heard {
     /// # Errors
     /// The kernel does not tell its drops.
     pub fn new(intake: Intake, inlet: &impl Inlet, answered: u64) -> Result<Self, sys::Error> {
-        Ok(Self { drops: inlet.drops()?, intake, answered })
+        Ok(Self { drops: inlet.drops()?, untagged: inlet.untagged()?, intake, answered })
     }
 }
 
@@ -259,7 +261,7 @@ impl<'a> Round<'a> {
         self.clocks.note();
         drop(self.clocks);
         let written = self.recording.finish();
-        let Heard { intake, drops, answered } = heard?;
+        let Heard { intake, drops, untagged, answered } = heard?;
         let (stamped, written) = (stamped?.first().copied().unwrap_or_default(), written?);
         let (streams, refused, empty_wakeups) = intake.totals();
         let leg = streams.first().copied().unwrap_or_default();
@@ -270,6 +272,7 @@ impl<'a> Round<'a> {
                 repeated: leg.repeated,
                 reordered: leg.reordered,
                 out_of_range: leg.out_of_range,
+                untagged,
                 refused,
             },
             socket_drops: drops,

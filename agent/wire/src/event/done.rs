@@ -178,6 +178,8 @@ pub struct ListenTotals {
     pub reordered: u64,
     /// Sequences that are not in the stream.
     pub out_of_range: u64,
+    /// Frames of a stream with a VLAN that came without their tag, and are in none of the other counts.
+    pub untagged: u64,
 }
 
 /// What a listener refused, by kind.
@@ -204,6 +206,8 @@ pub struct Taken {
     pub reordered: u64,
     /// Sequences that are not in the stream, or too far behind to be told from repeated ones.
     pub out_of_range: u64,
+    /// Frames with a VLAN that came without their tag, and are in none of the other counts.
+    pub untagged: u64,
     /// What was refused, by kind.
     #[serde(flatten)]
     pub refused: Refused,

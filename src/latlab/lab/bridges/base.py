@@ -63,7 +63,8 @@ class Joint:
     addresses are known before the run. local: the host is this machine in its own network namespace, where there are
     others' devices, too. beside: the kinds of the same host's other joints. queues: the uplink's pairs of queues; None
     where they are as they were before the run. tagged: the uplink is a VLAN interface, made for the run on whatever is
-    there: the host's address is its VLAN's, and goes onto the bridge in any case.
+    there: the host's address is its VLAN's, and goes onto the bridge in any case. tags: streams of frames that have a
+    VLAN tag pass the uplink.
     """
 
     number: int
@@ -82,6 +83,7 @@ class Joint:
     beside: tuple[str, ...] = ()
     queues: int | None = None
     tagged: bool = False
+    tags: bool = False
 
 
 @dataclass(frozen=True)

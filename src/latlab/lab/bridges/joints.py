@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from latlab.lab.bridges.base import Joint, Neighbour, Port
 from latlab.lab.hardware import board_address, guest_address, hardware_address, inner_address
@@ -73,8 +73,15 @@ def _joint(scenario: Scenario, tag: str, number: int, names: list[str]) -> Joint
         peer=next((other for other in segment.ends if other != end), None) if link else None,
         queues=link.queues if link and (made or scenario.is_emulated(end)) else None,
         tagged=segment.vlan is not None,
+        tags=_tags(scenario, segment, here),
         others=tuple(one for one in neighbours(scenario, tag, segment, end) if one.end not in here),
     )
+
+
+def _tags(scenario: Scenario, segment: Segment, here: Set[End]) -> bool:
+    """Whether streams of frames that have a VLAN tag pass the uplink, to or from a guest here or its host."""
+    routes = (scenario.route(name) for name, flow in scenario.flows.items() if flow.vlan is not None)
+    return any(route.segment == segment and len({route.talker_end, route.listener_end} & here) == 1 for route in routes)
 
 
 def _beside(scenario: Scenario, first: Guest) -> list[str]:

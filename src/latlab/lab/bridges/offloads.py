@@ -1,13 +1,21 @@
-"""Offloads of the veth that feeds a bridge which forwards frames as they are."""
+"""Offloads of what feeds a bridge that forwards frames as they are: of a veth's other end, and of a card."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
-from latlab.lab.bridges.base import Joint
-from latlab.lab.step import Check, Step
+from latlab.lab.bridges.base import Joint, Lacking, lacking_tools
+from latlab.lab.site import Site
+from latlab.lab.step import Before, Check, Explain, Step
 
 OFF = {"tx": "tx-checksumming", "tso": "tcp-segmentation-offload", "gso": "generic-segmentation-offload"}
+
+STRIPS = "rx-vlan-offload"
+TAGS_REMEDY = (
+    "take bridge: tap, macvtap or ovs, which get the tag beside the frame, an uplink where `ethtool -K IF rxvlan off` "
+    "works, or a stream without vlan"
+)
 
 
 def whole_frames(joint: Joint) -> list[Step]:
@@ -35,3 +43,55 @@ def whole_frames(joint: Joint) -> list[Step]:
 def _features(output: str) -> str:
     found = dict(re.findall(r"^\s*([a-z0-9-]+): (on|off)", output, re.MULTILINE))
     return " ".join(found[name] for name in OFF.values()) + f", gro {found['generic-receive-offload']}"
+
+
+def tags_in_frames(joint: Joint) -> list[Step]:
+    """The uplink's card leaves VLAN tags in the frames that it receives, if streams through the bridge have tags.
+
+    Else it hands the tag over beside the frame, where XDP and AF_XDP do not see it: the frame goes on without. Only a
+    card strips tags; a veth made for the run does not.
+    """
+    if not _may_strip(joint):
+        return []
+    assert joint.uplink
+    read = ("ethtool", "-k", joint.uplink)
+    return [
+        Step(
+            host=joint.host,
+            title=f"have {joint.uplink} leave VLAN tags in the frames that it receives",
+            do=("ethtool", "-K", joint.uplink, "rxvlan", "off"),
+            undo=("ethtool", "-K", joint.uplink, "rxvlan", "{before}"),
+            before=Before(read, _strips_before),
+            check=Check(read, expected="off", read=lambda output: _strips(output).split()[0], remedy=TAGS_REMEDY),
+            lasting=True,
+            explain=Explain(read, lambda output: f"{STRIPS} is {_strips(output)} there: {TAGS_REMEDY}"),
+        )
+    ]
+
+
+def lacking_tags(joint: Joint, site: Site) -> Lacking | None:
+    """What keeps VLAN tags out of the frames that the bridge gets: ethtool, or a card that always strips them."""
+    if not _may_strip(joint):
+        return None
+    assert joint.uplink
+    if missing := lacking_tools(site, "ethtool"):
+        return missing
+    said = site.machine.say(("ethtool", "-k", joint.uplink))
+    if said is None or _strips(said) != "on [fixed]":
+        return None
+    what = f"{joint.uplink} strips VLAN tags before XDP sees the frame ({STRIPS}: on [fixed]), and a stream has one"
+    return Lacking(what, TAGS_REMEDY)
+
+
+def _may_strip(joint: Joint) -> bool:
+    return joint.tags and not joint.made
+
+
+def _strips(output: str) -> str:
+    """What `ethtool -k` says of the feature: `on`, `off [fixed]`; `off` of a device that knows no such feature."""
+    found = re.search(rf"^{STRIPS}: (.+)$", output, re.MULTILINE)
+    return found[1].strip() if found else "off"
+
+
+def _strips_before(output: str) -> Mapping[str, str]:
+    return {"before": _strips(output).split()[0]}

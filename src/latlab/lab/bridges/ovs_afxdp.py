@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from latlab.lab.bridges.base import CHECKSUM_OFFLOADS_OFF, Joint, Lacking, Plug, Port, lacking_vhost
+from latlab.lab.bridges.offloads import lacking_tags, tags_in_frames
 from latlab.lab.bridges.ovs import OvsBridge
 from latlab.lab.bridges.ovs_switch import SWITCHD, USER_SPACE, Entry, Switch, lacking_switch, switch_log
 from latlab.lab.service import Service
@@ -36,7 +37,7 @@ class OvsAfxdp(OvsBridge):
     title = "Open vSwitch + AF_XDP"
 
     def lacking(self, joint: Joint, site: Site) -> Lacking | None:
-        """The kernel's AF_XDP, the build's, an MTU that fits, and what any Open vSwitch needs."""
+        """The kernel's AF_XDP, the build's, an MTU that fits, tags kept in frames, and what any Open vSwitch needs."""
         machine = site.machine
         if missing := lacking_switch(joint, site, USER_SPACE):
             return missing
@@ -51,15 +52,15 @@ class OvsAfxdp(OvsBridge):
             return Lacking(f"an AF_XDP port takes no MTU above {LARGEST_MTU}", f"mtu: {LARGEST_MTU} or less")
         if not machine.exists("/dev/net/tun"):
             return Lacking("there is no /dev/net/tun", "`modprobe tun`")
-        return None if dpdk_build(site) else lacking_vhost(joint, site)
+        return lacking_tags(joint, site) or (None if dpdk_build(site) else lacking_vhost(joint, site))
 
     def may_have_vhost_on(self, site: Site) -> bool:
         """Not with vhost-user: the switch's own threads are at the other end."""
         return dpdk_build(site) is None
 
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
-        """The uplink free of programs; then as any Open vSwitch."""
-        return [*_uplink_program(joint), *super().before_guests(joint, site)]
+        """The uplink free of programs, and tags left in its frames; then as any Open vSwitch."""
+        return [*_uplink_program(joint), *tags_in_frames(joint), *super().before_guests(joint, site)]
 
     def after_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
         """Each guest and the switch have agreed on the rings they share."""

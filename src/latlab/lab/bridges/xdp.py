@@ -13,7 +13,7 @@ from typing import Any
 from latlab.host import MACHINE
 from latlab.lab.bridges.base import CHECKSUM_OFFLOADS_OFF, Joint, Lacking, Plug, Port, lacking_tools
 from latlab.lab.bridges.kernel import TapBridge, bridge_device, tap_device, tap_plug
-from latlab.lab.bridges.offloads import whole_frames
+from latlab.lab.bridges.offloads import lacking_tags, tags_in_frames, whole_frames
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
@@ -36,16 +36,19 @@ class XdpBridge(TapBridge):
     title = "tap + XDP"
 
     def lacking(self, joint: Joint, site: Site) -> Lacking | None:
-        """What the kernel bridge lacks; ethtool; a second port: to the host itself the kernel bridge carries all."""
+        """What the kernel bridge lacks; ethtool; a second port: to the host itself the kernel bridge carries all.
+
+        And VLAN tags, where streams have them: the uplink must leave them in its frames.
+        """
         if not joint.uplink and len(joint.ports) == 1:
             return Lacking(
                 f"XDP redirects from port to port, and {joint.ports[0].guest} has the only one",
                 "an uplink, another guest beside it, or bridge: tap",
             )
-        return super().lacking(joint, site) or lacking_tools(site, "ethtool")
+        return super().lacking(joint, site) or lacking_tools(site, "ethtool") or lacking_tags(joint, site)
 
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
-        """The kernel bridge; whole frames from the uplink; then the programs on every port, and what they count."""
+        """The kernel bridge; whole frames, tags in them, from the uplink; then each port's program, and its counts."""
         ports = [*([joint.uplink] if joint.uplink else ()), *(tap_device(port, site) for port in joint.ports)]
         log = site.log(f"xdp-bridge-{joint.number}")
         service = Service(
@@ -74,7 +77,7 @@ class XdpBridge(TapBridge):
             check=Check(("sh", "-c", COUNTED_ANEW, "sh", log), expected="told", at=MACHINE),
             closing=True,
         )
-        return [*super().before_guests(joint, site), *whole_frames(joint), service, counted]
+        return [*super().before_guests(joint, site), *whole_frames(joint), *tags_in_frames(joint), service, counted]
 
     def detail(self, joint: Joint, site: Site) -> str:
         """In which mode each port's program runs, native in the driver or generic above it, and what all have counted.
