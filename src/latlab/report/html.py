@@ -44,6 +44,7 @@ from latlab.report.embedded import embedded
 from latlab.report.facts import compare_facts, flatten
 from latlab.report.gates import ENTRY_HEADINGS, Scheduled
 from latlab.report.marks import page_marks
+from latlab.report.packed import PackedParts
 from latlab.report.places import cell_key, cell_title
 from latlab.report.published import headline, headline_tables, published_tables
 from latlab.report.reasons import grouped_reasons
@@ -106,6 +107,8 @@ def render(
         rate=text.rate,
         microseconds=text.microseconds,
     )
+    parts = PackedParts()
+    environment.filters["packed"] = parts.keep
     style = "\n".join(_asset(name) for name in _STYLES)
     scripts = [_asset(name) for name in _SCRIPTS]
     rendered = environment.get_template("report.html.j2").render(
@@ -151,6 +154,7 @@ def render(
         # The style and the scripts are this package's own files; the data is escaped in `embedded`.
         style=Markup(style),
         scripts=[Markup(script) for script in scripts],
+        parts=parts,
         marks=embedded(page_marks(folder, result)),
         chart_licence=_asset("uPlot.LICENSE"),
     )
