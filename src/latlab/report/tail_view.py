@@ -77,8 +77,8 @@ class TailCell:
 
     colour: the cell's, as in every picture. told: by what the tail is told, or why it is not. measured: peaks and the
     share of packets whose episode reaches them; fitted: the line within what was measured, beyond: further out; levels:
-    what is told, value and interval on the value axis, `at` on the share axis. values: ticks of the value axis, µs, which
-    is the second panel's y and the third's x; axis: what these alone do not say.
+    what is told, value and interval on the value axis, `at` on the share axis. values: ticks of the value axis, µs,
+    which is the second panel's y and the third's x; axis: what these alone do not say.
     """
 
     name: str
