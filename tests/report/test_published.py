@@ -88,17 +88,18 @@ def test_the_headline_comes_first_with_its_published_figures_in_one_table(new_ru
     assert default_metrics(result)[0] == "arrival_offset"
     (table,) = headline_tables(result, "arrival_offset")
     assert list(headline_tables(result, "latency")) == list(published_tables(result, "arrival_offset")) == []
-    assert table.headings == ("what", "source", "min", "max", "pk-pk", "avg", "stddev", "n")
-    assert list(table.rows[-1]) == ["of theirs", "published, theirs", "", "0.568", "", "", "", "600000"]
-    measured = [row for row in table.rows if row[1].startswith("measured")]
+    assert table.title.startswith("arrival_offset: measured, and published (theirs), µs · ")
+    assert table.headings == ("what", "min", "max", "pk-pk", "avg", "stddev", "n")
+    assert list(table.rows[-1]) == ["published: of theirs", "", "0.568", "", "", "", "600000"]
+    measured = [row for row in table.rows if not row[0].startswith("published")]
     statistics = result["cells"][0]["streams"]["control"]["metrics"]["arrival_offset"]
-    assert measured[0][2:5] == tuple(exact(statistics[name]) for name in ("min", "max", "pk_pk"))
+    assert measured[0][1:4] == tuple(exact(statistics[name]) for name in ("min", "max", "pk_pk"))
     assert len(measured) == len(table.rows) - 1 > 1
     page = render(folder, {}).before
     assert 'value="arrival_offset" checked' in page
     assert page.index(table.title) < page.index("arrival_offset = rx_soft")
     written = result_markdown(result, default_metrics(result))
-    assert written.index("### arrival\\_offset: measured and published") < written.index("arrival\\_offset = rx")
+    assert written.index("### arrival\\_offset: measured, and published") < written.index("arrival\\_offset = rx")
 
 
 def test_a_headline_that_was_not_measured_changes_nothing(result: dict[str, Any]) -> None:

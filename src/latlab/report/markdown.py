@@ -103,7 +103,7 @@ def _summary(result: Mapping[str, Any], shown: Summary) -> list[str]:
 def _metric(result: Mapping[str, Any], name: str) -> Iterator[list[str]]:
     """One metric's tables: its figures, how far chance may move them, and its delay variation."""
     for one in headline_tables(result, name):
-        yield _titled(one.title, table(one.headings, one.rows, range(one.names, len(one.headings))))
+        yield _titled(one.title, table(one.headings, one.rows, range(1, len(one.headings))))
     yield from (_summary(result, one) for one in rows.summaries(result, name))
     if found := intervals.intervals(result, name):
         headings, shown = found.filled()

@@ -27,15 +27,11 @@ _WIDER: Final = {"interrupt": "wakeup", "round_trip_sent": "round_trip"}
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """Published rows, below those that were measured if there are any. rows: texts, as many as headings.
-
-    names: how many leading columns are names; the others are figures.
-    """
+    """Published rows, below measured ones if there are any. rows: a name and figures, as many as headings."""
 
     title: str
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
-    names: int = 1
 
 
 def headline(result: Mapping[str, Any]) -> str | None:
@@ -56,22 +52,21 @@ def headline_tables(result: Mapping[str, Any], metric: str) -> Iterator[Publishe
         (key, heading) for key, heading in FIGURES if key in _ALWAYS or any(one[key] is not None for one in published)
     ]
     several = len({row.stream for _, row, _ in measured}) > 1
-    found = [
-        (
-            ", ".join(dict.fromkeys(filter(None, (row.stream if several else "", *table.labels(row))))) or row.stream,
-            f"measured, {row.label}",
-            *(_measured(statistics.get(key)) for key, _ in figures),
-            whole(statistics["n"]),
-        )
-        for table, row, statistics in measured
-    ]
-    found += [(one["row"], f"published, {one['source']}", *_row(one, figures)) for one in published]
-    which = "measured and published" if published else "measured"
+    labels = {row.label for _, row, _ in measured}
+    sources = dict.fromkeys(one["source"] for one in published)
+    found = []
+    for table, row, statistics in measured:
+        named = filter(None, (row.stream if several else "", *table.labels(row)))
+        name = ", ".join(dict.fromkeys((*named, *((row.label,) if len(labels) > 1 else ())))) or row.stream
+        found.append((name, *(_measured(statistics.get(key)) for key, _ in figures), whole(statistics["n"])))
+    for one in published:
+        by = f", {one['source']}" if len(sources) > 1 else ""
+        found.append((f"published{by}: {one['row']}", *_row(one, figures)))
+    which = f"measured, and published ({'; '.join(sources)})" if published else "measured"
     yield PublishedTable(
         title=f"{metric}: {which}, µs · {label_text(result)} · {result['verdict']}",
-        headings=("what", "source", *(heading for _, heading in figures), "n"),
+        headings=("what", *(heading for _, heading in figures), "n"),
         rows=found,
-        names=2,
     )
 
 

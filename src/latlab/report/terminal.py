@@ -144,7 +144,7 @@ def _intervals(result: Mapping[str, Any], metric: str) -> list[RenderableType]:
 def _published(found: PublishedTable) -> Group:
     table = _table()
     for number, heading in enumerate(found.headings):
-        table.add_column(heading, justify="right" if number >= found.names else "left", overflow="fold")
+        table.add_column(heading, justify="right" if number else "left", overflow="fold")
     for row in found.rows:
         table.add_row(*_texts(*row))
     # A title of the table's own would be folded to the table's width.
