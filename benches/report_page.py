@@ -1,9 +1,9 @@
 """Size of a report page, and seconds to make and to open it: `benches/report_page.py [--packets N] [RUN…]`.
 
 Without a RUN: a matrix of 12 cells (4 bridges, one of which is unavailable, × 3 loads), both ways, 3 times, made of
-numbers, with N packets a stream. The page is made without pictures, then opened in Chromium without a window of 1280 by
-900 pixels: seconds until what is in the window is drawn and answers, and until every chart is, count from its opening,
-the best of five.
+numbers, with N packets a stream, and as many facts of three hosts as real ones have. The page is made without pictures,
+then opened in Chromium without a window of 1280 by 900 pixels: seconds until what is in the window is drawn and
+answers, and until every chart is, count from its opening, the best of five.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "report"))
@@ -21,6 +22,7 @@ sys.path.insert(0, str(ROOT / "tests" / "report"))
 import matrix_run  # noqa: E402
 from devtools import Browser  # noqa: E402
 
+from latlab.data.run_folder import RunFolder  # noqa: E402
 from latlab.report.build import write_report  # noqa: E402
 
 
@@ -45,7 +47,19 @@ def made(folder: Path, packets: int) -> Path:
         folder.mkdir(parents=True)
         matrix_run.COUNT = packets
         matrix_run.write_matrix_run(folder)
+        run = RunFolder(folder)
+        for cell in run.cells():
+            for number, moment in enumerate(("before", "after")):
+                cell.write_facts(moment, {host: facts(host, number) for host in ("board1", "sensor", "ecu")})
     return folder
+
+
+def facts(host: str, after: int) -> dict[str, Any]:
+    """450 facts that are the same in all cells, and 25 that change while one runs: about as many as a board has."""
+    same = {f"group{n // 15}": {} for n in range(450)} | {"kernel": {"release": "6.12.117+deb12-rt-amd64"}}
+    for n in range(450):
+        same[f"group{n // 15}"][f"setting_{n}"] = f"{host}: value {n * 7919 % 1000}"
+    return same | {"counters": {f"interrupts_{n}": 10_000 * n + 137 * after * n for n in range(1, 26)}}
 
 
 def measured(run: Path) -> dict[str, float | int | str]:

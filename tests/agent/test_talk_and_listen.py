@@ -55,6 +55,7 @@ def assert_whole(measured: Measured, *streams: Stream) -> None:
     refused = ("foreign", "truncated", "other_run", "unknown_stream", "socket_drops", "ring_full")
     assert {name: measured.listened[name] for name in refused} == dict.fromkeys(refused, 0)
     assert measured.talked["ring_full"] == 0
+    assert measured.talked["cpu_ns"] > 0 and measured.talked["wakeups"] > 0
     assert measured.packets.height == total
 
 

@@ -201,3 +201,11 @@ def test_what_was_not_measured_was_not_accepted() -> None:
     entries = evaluate(limits, [a_cell()])
     entries += evaluate({"control.latency.max": 10**9}, [a_cell(status="failed")])
     assert [(entry["actual"], entry["ok"], entry["reason"]) for entry in entries] == [(None, False, "not measured")] * 4
+
+
+def test_what_its_packets_cost_a_talker_is_in_its_cell_where_it_reported_that() -> None:
+    done = {"streams": [{"stream": 1, "sent": 4_000}, {"stream": 2, "sent": 6}], "cpu_ns": 81_000, "wakeups": 1_004}
+    talked = {"host": "sensor", "verb": "talk", "ready": {}, "done": done}
+    cell = a_cell(agents=[talked])
+    assert cell["talkers"] == [{"host": "sensor", "packets": 4_006, "cpu_ns": 81_000, "wakeups": 1_004}]
+    assert a_cell(agents=[talked | {"done": {"streams": done["streams"]}}])["talkers"] == []

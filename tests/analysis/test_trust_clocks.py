@@ -33,6 +33,18 @@ def test_a_negative_latency_within_the_clocks_bound_is_no_finding_about_them() -
     assert "no packet arrived before it left" not in [reason.check for reason in found]
 
 
+def test_a_talker_that_wakes_within_its_lead_is_punctual_however_short_its_period() -> None:
+    late = [{**ROW, "wake": 1500}] * 10
+
+    def found(lead_ns: int) -> list[tuple[str, str]]:
+        reasons = judge(evidence(late, streams=launched(lead_ns)))
+        return [(reason.expected, reason.actual) for reason in reasons if reason.check == "the talker is punctual"]
+
+    assert found(1500) == []
+    assert found(1499) == [("every wake-up within the lead, 1.499 µs", "max 1.5 µs (sequence 0)")]
+    assert found(100) == [("every wake-up within a period, 1 µs", "max 1.5 µs (sequence 0)")]
+
+
 def test_a_packet_with_a_launch_time_may_leave_as_early_as_its_lead() -> None:
     def checks(lead_ns: int) -> list[str]:
         return [reason.check for reason in judge(evidence(EARLY, streams=launched(lead_ns)))]

@@ -51,24 +51,69 @@ def write_swept_run(path: Path, scenario: str = SCENARIO) -> RunFolder:
 
 
 def _cell(folder: RunFolder, order: int, one: Cell, repeat: int) -> dict[str, Any]:
-    probe, mtu = one.scenario.probes["rr"], one.scenario.links[0].mtu
+    ((name, probe),) = one.scenario.probes.items()
+    ends, mtu = (getattr(probe, "from_"), getattr(probe, "to")), one.scenario.links[0].mtu  # noqa: B009
     tuned = one.scenario.tuning_of("ecu").listener.fifo is not None
     size = int(getattr(probe, "size"))  # noqa: B009
     cell = {
         "format": "latlab.cell/1", "cell": dict(one.label), "slug": one.slug, "repeat": repeat, "order": order,
         "status": "ok", "reason": None, "label": "functional only", "run_id": "8f", "start_tai_ns": 0,
         "warmup_ns": 0, "duration_ns": one.scenario.duration, "streams": [], "agents": [], "loads": [], "clocks": [],
-        "probes": [{"name": "rr", "probe": "ping", "from": "sensor", "to": "ecu", "period_ns": None, "asked": {}}],
-        "steps": [],
+        "probes": [{"name": name, "probe": "ping", "from": ends[0], "to": ends[1], "period_ns": None, "asked": {}}],
+        "steps": [], "bridges": [], "guests": [_guest(name) for name in one.scenario.guests],
     }  # fmt: skip
     folder.add_cell(one.slug, repeat).write_cell(cell)
     found = figures(size, mtu=mtu, tuned=tuned, repeat=repeat)
+    if name == "guests":
+        found |= {key: 3 * found[key] for key in ("min", "mean", "p50", "p90", "p99", "max")}
     if (mtu, size) == (9000, 8_000):
         found |= {"n": 300, "p99": None}
     shared = {"lost": 0, "missing": 0, "unbounded": 0, "from": "launch", "to": "answered", "uncertainty_ns": 0}
-    block = {"counts": no_counts(), "silent": None, "gates": None, "anomalies": None, "windows": None}
+    block = {
+        "talker": ends[0],
+        "listener": ends[1],
+        "counts": no_counts(),
+        "silent": None,
+        "gates": None,
+        "anomalies": None,
+        "windows": None,
+    }
     # Nothing but figures is known, as of what a tool measures: there is no packet to draw.
-    streams = {"rr": {**block, "metrics": {"round_trip": shared | found | {"kept": "figures"}}}}
+    streams = {name: {**block, "metrics": {"round_trip": shared | found | {"kept": "figures"}}}}
     left_out = (mtu, size) == (9000, 32_000)
     document = summarise_cell(cell, None) | {"streams": {} if left_out else streams}
     return with_reasons(with_test_bed(document, cell), [])
+
+
+SEVERAL = """\
+name: payload
+hosts: {sensor: {kind: netns}, ecu: {kind: netns}}
+links: [{ends: [sensor.eth0, ecu.eth0]}]
+guests: {vm1: {host: ecu, uplink: eth0, image: debian-rt}, vm2: {host: ecu, uplink: eth0, image: debian-rt}}
+probes:
+  hosts: {probe: ping, from: sensor, to: ecu, size: 64B}
+  guests: {probe: ping, from: vm1, to: vm2, size: 64B}
+duration: 9s
+matrix:
+  guests:
+    - vm1: {host: ecu, uplink: eth0, bridge: tap, image: debian-rt}
+      vm2: {host: ecu, uplink: eth0, bridge: tap, image: debian-rt}
+    - vm1: {host: ecu, uplink: eth0, bridge: macvtap, image: debian-rt}
+      vm2: {host: ecu, uplink: eth0, bridge: macvtap, image: debian-rt}
+  tuning.ecu.listener.fifo: [null, 80]
+  probes: [hosts, guests]
+  probes.hosts.size: [64B, 1kB, 1400B, 2kB, 8kB, 32kB]
+  probes.guests.size: [64B, 1kB, 1400B, 2kB, 8kB, 32kB]
+"""
+
+
+def write_several_run(path: Path) -> RunFolder:
+    """Of two probes, hosts and guests, behind two bridges, before and after tuning."""
+    return write_swept_run(path, SEVERAL)
+
+
+def _guest(name: str) -> dict[str, Any]:
+    return {
+        "name": name, "host": "ecu", "image": "debian-rt", "kernel": "6.1.0-41-rt-amd64", "acceleration": "tcg",
+        "vcpus": 1, "memory": 512 * 2**20, "started": "snapshot",
+    }  # fmt: skip

@@ -67,6 +67,17 @@ def test_dimensions_beyond_the_third_share_the_marker() -> None:
     assert len({Looks(found).of(cell) for cell in found["cells"]}) == 16
 
 
+def test_a_bridge_has_its_colour_wherever_its_key_stands_and_however_many_cells_there_are() -> None:
+    for loads in (["none", "load"], [f"load{n}" for n in range(len(DASHES) + 1)]):
+        found = result(loads=loads, guests_vm1_bridge=["tap", "xdp"])
+        looks = {(cell["cell"]["loads"], cell["cell"][BRIDGE]): Looks(found).of(cell) for cell in found["cells"]}
+        assert {bridge: {looks[load, bridge].colour for load in loads} for bridge in ("tap", "xdp")} == {
+            "tap": {0},
+            "xdp": {1},
+        }
+        assert len(set(looks.values())) == len(looks)
+
+
 def test_one_cell_needs_no_legend() -> None:
     assert told(result()) == {}
 

@@ -21,6 +21,7 @@ from browser import Elements, acted, body, charts, opened
 from latlab.analysis.metrics import METRICS_BY_NAME, metric_values
 from latlab.analysis.series import binned
 from latlab.data.run_folder import RunFolder
+from latlab.report import build, payload
 from latlab.report.build import write_report
 from latlab.report.payload import GOOD_BINS, MOST_BINS, PAGE_BYTES, bins_of
 
@@ -166,12 +167,52 @@ def unpacked(packed: dict[str, Any]) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("less", [0, 100_000])
-def test_the_data_has_what_the_rest_of_the_page_leaves_it(new_run: Callable[..., Path], less: int) -> None:
+@pytest.mark.parametrize("most", [700_000, 600_000])
+def test_the_data_of_long_series_has_what_the_rest_of_the_page_leaves_it(
+    new_run: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(payload, "WHOLE_PACKETS", 100)
+    page = write_report(new_run(), formats=())
+    assert most < page.stat().st_size <= PAGE_BYTES
+    monkeypatch.setattr(build, "PAGE_BYTES", most)
+    page = write_report(new_run("20261121-205152-first-3f9b"), formats=())
+    assert most - 400_000 < page.stat().st_size <= most
+
+
+def test_series_of_at_most_20000_packets_are_drawn_whole_whatever_else_the_page_has(
+    new_run: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert payload.WHOLE_PACKETS == 20_000
+    monkeypatch.setattr(build, "PAGE_BYTES", 100_000)
+    page = write_report(new_run(), formats=())
+    assert page.stat().st_size > 100_000
+    drawn = [{*trace} & {"samples", "bins"} for view in data(page) for trace in view["traces"]]
+    assert drawn == [{"samples"}] * len(drawn)
+
+
+def test_what_short_series_take_has_an_end(new_run: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "PAGE_BYTES", 100_000)
+    monkeypatch.setattr(build, "WHOLE_BYTES", 0)
+    page = write_report(new_run(), formats=())
+    assert any("bins" in trace for view in data(page) for trace in view["traces"])
+
+
+def test_facts_steps_and_plan_are_there_once_packed_and_unpacked_when_they_are_opened(
+    new_run: Callable[..., Path],
+) -> None:
     run = new_run()
-    (run / "plan.txt").write_text("a command\n" * ((PAGE_BYTES - 700_000 + less) // 10))
+    (run / "plan.txt").write_text("# on <sensor>\nethtool -K eth0 gro off\n")
     page = write_report(run, formats=())
-    assert PAGE_BYTES - 400_000 < page.stat().st_size <= PAGE_BYTES
+    written = page.read_text(encoding="utf-8")
+    assert "ethtool -K eth0" not in written and "kernel.release" not in written
+    assert "This part is unpacked by JavaScript" in written
+    script = """for (const one of document.querySelectorAll("details"))
+        if (one.querySelector("[data-part]")) one.open = true;
+      await new Promise((done) => setTimeout(done, 300));"""
+    dom = acted(page, script)
+    assert "# on &lt;sensor&gt;\nethtool -K eth0 gro off" in dom
+    assert '<th scope="row">kernel.release</th><td>6.1.0-26-amd64</td>' in dom
+    assert "data-part" not in dom.partition("<script")[0]
 
 
 def test_what_other_metrics_add_up_to_is_held_once_and_drawn_to_the_nanosecond(reported_run: Path) -> None:

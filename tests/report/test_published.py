@@ -1,4 +1,4 @@
-"""Published figures: in tables of their own, marked, beside the metric they belong to."""
+"""Published figures: in tables of their own, marked, beside the metric they belong to; the headline's in one table."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from rich.console import Console
 
 from latlab.data.run_folder import RunFolder
 from latlab.report.html import render
-from latlab.report.published import published_tables
+from latlab.report.markdown import result_markdown
+from latlab.report.published import headline_tables, published_tables
 from latlab.report.result import make_result
 from latlab.report.terminal import default_metrics, print_result
+from latlab.report.text import exact
 
 NONE: dict[str, Any] = dict.fromkeys(("n", "min", "mean", "max", "stddev", "pk_pk", "p50", "p99"))
 PUBLISHED = [
@@ -71,3 +73,35 @@ def test_they_come_from_the_scenario_and_stand_on_the_page(new_run: Callable[...
     assert one == NONE | {"source": "theirs", "row": "of theirs", "metric": "latency", "max": 40_000}
     page = render(folder, {}).before
     assert f"latency, {MARK}, µs · theirs" in page and "of theirs" in page
+
+
+def test_the_headline_comes_first_with_its_published_figures_in_one_table(new_run: Callable[..., Path]) -> None:
+    path = new_run()
+    folder = RunFolder.open(str(path))
+    folder.scenario_path.write_text(
+        "name: first\nhosts: {sensor: {kind: netns}, ecu: {kind: netns}}\nlinks: [{ends: [sensor.eth0, ecu.eth0]}]\n"
+        "streams: {control: {talker: sensor, listener: ecu, period: 1ms, size: 64B}}\nduration: 8s\n"
+        "headline: arrival_offset\n"
+        "published: [{source: theirs, row: of theirs, metric: arrival_offset, max: 568ns, n: 600000}]\n"
+    )
+    result = make_result(folder)
+    assert default_metrics(result)[0] == "arrival_offset"
+    (table,) = headline_tables(result, "arrival_offset")
+    assert list(headline_tables(result, "latency")) == list(published_tables(result, "arrival_offset")) == []
+    assert table.title.startswith("arrival_offset: measured, and published (theirs), µs · ")
+    assert table.headings == ("what", "min", "max", "pk-pk", "avg", "stddev", "n")
+    assert list(table.rows[-1]) == ["published: of theirs", "", "0.568", "", "", "", "600000"]
+    measured = [row for row in table.rows if not row[0].startswith("published")]
+    statistics = result["cells"][0]["streams"]["control"]["metrics"]["arrival_offset"]
+    assert measured[0][1:4] == tuple(exact(statistics[name]) for name in ("min", "max", "pk_pk"))
+    assert len(measured) == len(table.rows) - 1 > 1
+    page = render(folder, {}).before
+    assert 'value="arrival_offset" checked' in page
+    assert page.index(table.title) < page.index("arrival_offset = rx_soft")
+    written = result_markdown(result, default_metrics(result))
+    assert written.index("### arrival\\_offset: measured, and published") < written.index("arrival\\_offset = rx")
+
+
+def test_a_headline_that_was_not_measured_changes_nothing(result: dict[str, Any]) -> None:
+    assert default_metrics(result | {"headline": "round_trip"}) == default_metrics(result)
+    assert list(headline_tables(result | {"headline": "round_trip"}, "round_trip")) == []

@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 from PIL import Image
-from swept_run import REPEATS, figures, write_swept_run
+from swept_run import REPEATS, figures, write_several_run, write_swept_run
 
 from latlab.analysis.axis import log_axis
 from latlab.data.run_folder import RunFolder
 from latlab.report.frame_rooms import FrameRooms
+from latlab.report.legend import Looks
+from latlab.report.palette import ANY_COLOUR
 from latlab.report.rows import summaries
 from latlab.report.sweep import Point, Reach, Sweep
 from latlab.report.sweep_page import sweep_drawing
@@ -282,3 +284,39 @@ def test_streams_that_share_a_cell_have_a_table_each_with_the_keys_that_its_own_
     first, second = summaries(result | {"cells": [*cells, shared]}, "round_trip")
     assert first.headings == ("mtu", "fifo", "size", "repeat")
     assert [len(table.rows) for table in (first, second)] == [sum("rr" in cell["streams"] for cell in cells) + 1, 1]
+
+
+def test_probes_over_sizes_of_their_own_are_lines_of_one_picture_in_their_bridges_colours(tmp_path: Path) -> None:
+    run = write_several_run(tmp_path / "20261121-205152-payload-3f9b")
+    (both,) = sweeps(run.result(), FrameRooms(run).of)
+    assert (both.streams, both.lines_are, both.drawn) == (("hosts", "guests"), "probes", ("p50", "max"))
+    assert [panel.title for panel in both.panels] == ["guests bridge tap", "guests bridge macvtap"]
+    names = ["hosts, fifo none", "hosts, fifo 80", "guests, fifo none", "guests, fifo 80"]
+    for panel in both.panels:
+        assert [line.name for line in panel.lines] == names
+        assert all([point.at for point in line.points] == list(SIZES.values()) for line in panel.lines)
+        assert panel.rooms == (Room(1500, 1472),)
+        assert len({line.look.dash for line in panel.lines}) == 4
+    looks = Looks(run.result())
+    of_bridges = [looks.of(cell).colour for cell in run.result()["cells"] if cell["streams"]]
+    for panel, colour in zip(both.panels, dict.fromkeys(of_bridges), strict=True):
+        assert [line.look.colour for line in panel.lines] == [ANY_COLOUR, ANY_COLOUR, colour, colour]
+    assert [name for name, _ in both.lines] == [
+        *names[:2],
+        *(f"{one} (each bridge in its colour)" for one in names[2:]),
+    ]
+    (path,) = write_sweep_picture(both, tmp_path, caption="caption")
+    assert path.name == "hosts-round_trip-by-size.png"
+    axes = sweep_figure(both, "caption").axes[0]
+    assert {str(line.get_gid()).split("/")[1] for line in axes.lines if "/" in str(line.get_gid())} == {
+        "p50",
+        "max",
+        "bar",
+    }
+    drawing = sweep_drawing(both, "measured")
+    assert drawing.title == "hosts, guests: Round trip, by size"
+    assert len(drawing.rows) == 2 * 4 * 6 and "min" in drawing.headings and "p99" in drawing.headings
+    assert [one.told for one in drawing.panels[0].lines[0].figures] == [
+        "hosts, fifo none, p50",
+        "hosts, fifo none, max",
+    ]

@@ -18,6 +18,7 @@ LATLAB = Path(sys.executable).with_name("latlab")
 
 def test_the_ready_made_scenarios_are_there() -> None:
     experiments = {"dds-payload.yaml", "irq-latency.yaml", "netperf-rr.yaml", "two-way.yaml"}
+    experiments |= {"txtime.yaml", "txtime-late.yaml", "txtime-batch.yaml"}
     assert {"bridges.yaml", "demo.yaml", "first.yaml"} | experiments <= set(READY_MADE)
 
 

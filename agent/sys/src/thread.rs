@@ -117,6 +117,25 @@ mod restartable {
     }
 }
 
+/// What a thread has used so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// CPU time, in user space and in the kernel, ns; the kernel counts in µs.
+    pub cpu_ns: i64,
+    /// How often it slept, and so was woken: its voluntary context switches.
+    pub sleeps: i64,
+}
+
+/// What the calling thread has used (getrusage(2), RUSAGE_THREAD).
+pub fn usage() -> Usage {
+    // SAFETY: all-zero is a valid value.
+    let mut found: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `found` is valid for writing; with these arguments it cannot fail.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut found) };
+    let ns = |time: libc::timeval| time.tv_sec * 1_000_000_000 + time.tv_usec * 1_000;
+    Usage { cpu_ns: ns(found.ru_utime) + ns(found.ru_stime), sleeps: found.ru_nvcsw }
+}
+
 /// The calling thread's number.
 pub fn id() -> u32 {
     // SAFETY: no argument; it cannot fail.
@@ -221,6 +240,22 @@ pub fn prefault_stack() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_threads_usage_counts_its_cpu_time_and_its_sleeps() {
+        std::thread::spawn(|| {
+            let before = usage();
+            for _ in 0..5 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let slept = usage();
+            assert!(slept.sleeps >= before.sleeps + 5);
+            while usage().cpu_ns < slept.cpu_ns + 2_000_000 {}
+        })
+        .join()
+        .unwrap();
+    }
 
     #[test]
     fn a_thread_leaves_restartable_sequences_once_and_is_still_told_its_cpu() {

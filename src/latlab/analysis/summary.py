@@ -77,6 +77,16 @@ def summarise_cell(
             for agent in cell["agents"]
             if agent["verb"] in RECEIVING and agent.get("done")
         },
+        "talkers": [
+            {
+                "host": agent["host"],
+                "packets": sum(one["sent"] for one in agent["done"]["streams"]),
+                "cpu_ns": agent["done"]["cpu_ns"],
+                "wakeups": agent["done"]["wakeups"],
+            }
+            for agent in cell["agents"]
+            if agent["verb"] == "talk" and "cpu_ns" in (agent.get("done") or {})
+        ],
         "streams": streams,
     }
 

@@ -159,7 +159,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "the talker is punctual",
-        "the talker woke more than a period late",
+        "the talker woke late by more than a period, or than the lead of a launch time",
         "suspect",
         DURING,
         check.talker_is_punctual,

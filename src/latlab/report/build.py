@@ -11,7 +11,7 @@ from latlab.report.files import FIGURES, figures_csv
 from latlab.report.frame_rooms import FrameRooms
 from latlab.report.html import render
 from latlab.report.own_pictures import remove_own_pictures
-from latlab.report.payload import PAGE_BYTES, Payloads, payload_order
+from latlab.report.payload import PAGE_BYTES, WHOLE_BYTES, Payloads, payload_order
 from latlab.report.picture_process import PictureProcess
 from latlab.report.repeats import Strips, drawn
 from latlab.report.schedules import run_schedules
@@ -33,8 +33,9 @@ def write_report(
     """report.html of a run folder, written with its pictures and figures.csv; the same run gives the same bytes.
 
     formats: of the pictures: png, svg, pdf; none draws none. Those of an earlier report go. pictured: the metrics to
-    draw, beside traces; None: all. budget: how many bytes the page's data may take, None: what is left of PAGE_BYTES;
-    what does not fit packet by packet comes in bins. beside: a process that draws meanwhile, the same pictures.
+    draw, beside traces; None: all. budget: how many bytes the page's data may take, None: what is left of PAGE_BYTES,
+    and series of at most WHOLE_PACKETS whatever they take; what does not fit packet by packet comes in bins. beside: a
+    process that draws meanwhile, the same pictures.
     UsageError, LabError: no such run, or it has no result.
     """
     folder = run if isinstance(run, RunFolder) else RunFolder.open(run)
@@ -48,7 +49,7 @@ def write_report(
     if beside and formats:
         beside.begin(formats, pictured)
     pictures = _pictures(folder, result, formats, pictured) if formats and not beside else None
-    payloads = Payloads()
+    payloads = Payloads(WHOLE_BYTES if budget is None else 0)
     for stream, metric in sorted(wanted, key=lambda one: payload_order(one[1])):
         shown = view(folder, result, stream, metric)
         payloads.add(shown)

@@ -27,6 +27,7 @@ from latlab.report import (
     rows,
     schedules,
     slots,
+    talkers,
     testbed,
     text,
     timers,
@@ -43,8 +44,9 @@ from latlab.report.embedded import embedded
 from latlab.report.facts import compare_facts, flatten
 from latlab.report.gates import ENTRY_HEADINGS, Scheduled
 from latlab.report.marks import page_marks
+from latlab.report.packed import PackedParts
 from latlab.report.places import cell_key, cell_title
-from latlab.report.published import published_tables
+from latlab.report.published import headline, headline_tables, published_tables
 from latlab.report.reasons import grouped_reasons
 from latlab.report.repeats import Strips
 from latlab.report.sweep import Sweep
@@ -105,6 +107,8 @@ def render(
         rate=text.rate,
         microseconds=text.microseconds,
     )
+    parts = PackedParts()
+    environment.filters["packed"] = parts.keep
     style = "\n".join(_asset(name) for name in _STYLES)
     scripts = [_asset(name) for name in _SCRIPTS]
     rendered = environment.get_template("report.html.j2").render(
@@ -150,6 +154,7 @@ def render(
         # The style and the scripts are this package's own files; the data is escaped in `embedded`.
         style=Markup(style),
         scripts=[Markup(script) for script in scripts],
+        parts=parts,
         marks=embedded(page_marks(folder, result)),
         chart_licence=_asset("uPlot.LICENSE"),
     )
@@ -167,7 +172,8 @@ _DEFINITIONS = (
 
 def _summary(result: Mapping[str, Any], strips: Mapping[tuple[str, str], Strips]) -> dict[str, Any]:
     """Verdict, metrics and tables."""
-    names = rows.metric_names(result, METRIC_ORDER)
+    about = (named,) if (named := headline(result)) else ()
+    names = rows.metric_names(result, tuple(dict.fromkeys((*about, *METRIC_ORDER))))
     return {
         "verdict_mark": _VERDICT_MARKS.get(result["verdict"], "?"),
         "reasons": grouped_reasons(result),
@@ -193,6 +199,7 @@ def _tables(result: Mapping[str, Any], metric: str, strips: Mapping[tuple[str, s
     return {
         "metric": metric,
         "tables": tables,
+        "headline": list(headline_tables(result, metric)),
         "published": list(published_tables(result, metric)),
         "labels_differ": len({row.label for table in tables for row in table.rows}) > 1,
         "repeats": spread,
@@ -262,6 +269,8 @@ def _cells(folder: RunFolder, result: Mapping[str, Any]) -> dict[str, Any]:
         "timer_window_figures": timers.WINDOW_FIGURES,
         "timer_windows": list(timers.window_rows(result)),
         "trace_tables": traces.trace_tables(result),
+        "talkers": talkers,
+        "talker_rows": list(talkers.talker_rows(result)),
         "slot_title": slots.TITLE,
         "slot_headings": slots.HEADINGS,
         "slots": list(slots.slot_rows(result)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -36,10 +36,11 @@ class Key:
 
 @dataclass(frozen=True)
 class _Dimension:
-    """What cells differ in: a heading, and cell → its value as text."""
+    """What cells differ in: a heading, and cell → its value as text. is_bridge: the values are of bridges."""
 
     heading: str
     texts: Mapping[str, str]
+    is_bridge: bool = False
 
     @cached_property
     def values(self) -> tuple[str, ...]:
@@ -52,11 +53,18 @@ class _Dimension:
         return frozenset(cell for cell, text in self.texts.items() if text == value)
 
 
+def is_of_bridges(key: str) -> bool:
+    """Whether the values of a matrix's key tell bridges apart: a guest's bridge, a guest, or all guests."""
+    first, *rest = key.split(".")
+    return first == "guests" and (len(rest) < 2 or rest[-1] == "bridge")
+
+
 class Looks:
     """The look of every cell of a result, measured or not.
 
     The first dimension that varies is the colour, the second the dash, all others together the marker; the repeat is
-    the last of them. Where one has more values than there are such, each cell has a look of its own.
+    the last of them. The bridge comes before all others, so that each one has its colour in every picture. Where a
+    dimension has more values than there are such, each cell has a look of its own; of the bridge's colour still.
     """
 
     def __init__(self, result: Mapping[str, Any]) -> None:
@@ -67,7 +75,7 @@ class Looks:
             self._looks = {cell_key(cell): _look(dimensions, cell_key(cell)) for cell in cells}
             self._keys = tuple(_key(place, dimension) for place, dimension in enumerate(dimensions))
         else:
-            self._looks = {cell_key(cell): _own_look(number) for number, cell in enumerate(cells)}
+            self._looks = _own_looks(dimensions[0], [cell_key(cell) for cell in cells])
             names = {cell_key(cell): cell_name(result, cell) for cell in cells}
             entries = [
                 Entry(names[key], look.colour, look.dash, look.marker, frozenset({key}))
@@ -87,17 +95,18 @@ class Looks:
 
 
 def _dimensions(result: Mapping[str, Any], cells: Sequence[Cell]) -> list[_Dimension]:
-    """At most three: what varies of the matrix, in its order, then the repeat; from the third on they are one."""
+    """At most three: what varies of the matrix, bridges first, and last the repeat; from the third on they are one."""
     keys = dimension_keys(result)
     found = [
         _Dimension(
             heading,
             {cell_key(cell): dimension_text(cell["cell"][key]) if key in cell["cell"] else "" for cell in cells},
+            is_of_bridges(key),
         )
         for key, heading in zip(keys, short_headings(keys), strict=True)
     ]
     found.append(_Dimension("repeat", {cell_key(cell): str(cell["repeat"]) for cell in cells}))
-    varying = [one for one in found if len(one.values) > 1]
+    varying = sorted((one for one in found if len(one.values) > 1), key=lambda one: not one.is_bridge)
     if len(varying) <= 3:
         return varying
     return [*varying[:2], _joined(varying[2:])]
@@ -111,6 +120,17 @@ def _joined(dimensions: Sequence[_Dimension]) -> _Dimension:
 def _look(dimensions: Sequence[_Dimension], cell: str) -> Look:
     places = [one.place(cell) for one in dimensions] + [0, 0, 0]
     return Look(places[0], DASHES[places[1]], MARKERS[places[2]])
+
+
+def _own_looks(first: _Dimension, cells: Sequence[str]) -> dict[str, Look]:
+    """{cell: a look of its own}. first: the dimension that is the colour, where it is the bridge and has few values."""
+    if not first.is_bridge or len(first.values) > len(COLOURS):
+        return {cell: _own_look(number) for number, cell in enumerate(cells)}
+    found: dict[str, Look] = {}
+    for colour, value in enumerate(first.values):
+        alike = [cell for cell in cells if first.texts[cell] == value]
+        found |= {cell: replace(_own_look(len(COLOURS) * number), colour=colour) for number, cell in enumerate(alike)}
+    return {cell: found[cell] for cell in cells}
 
 
 def _own_look(number: int) -> Look:

@@ -14,6 +14,7 @@ from latlab.report import (
     ptp,
     rows,
     slots,
+    talkers,
     text,
     timers,
     traces,
@@ -24,7 +25,7 @@ from latlab.report.chains import chain_views
 from latlab.report.comparison import page
 from latlab.report.gfm import escaped, listed, table
 from latlab.report.places import cell_title
-from latlab.report.published import published_tables
+from latlab.report.published import headline_tables, published_tables
 from latlab.report.reasons import grouped_reasons
 from latlab.report.rows import COLUMNS, Summary
 from latlab.report.testbed import label_reasons, label_text
@@ -61,6 +62,7 @@ def result_markdown(result: Mapping[str, Any], metrics: Sequence[str]) -> str:
         _titled(rows.counted_title(result), listed(rows.remarks(result))),
         _titled(timers.TITLE, table(timers.HEADINGS, (row.texts for row in timers.timer_rows(result)))),
         *(_titled(one.title, table(one.headings, one.rows, one.figures)) for one in traces.trace_tables(result)),
+        _titled(talkers.TITLE, table(talkers.HEADINGS, talkers.talker_rows(result), talkers.FIGURES)),
         _titled(slots.TITLE, table(slots.HEADINGS, (row.texts for row in slots.slot_rows(result)))),
         _titled(ptp.TITLE, table(ptp.HEADINGS, (row.texts for row in ptp.ptp_rows(result)))),
         _titled("Loads", listed(_loads(result))),
@@ -100,6 +102,8 @@ def _summary(result: Mapping[str, Any], shown: Summary) -> list[str]:
 
 def _metric(result: Mapping[str, Any], name: str) -> Iterator[list[str]]:
     """One metric's tables: its figures, how far chance may move them, and its delay variation."""
+    for one in headline_tables(result, name):
+        yield _titled(one.title, table(one.headings, one.rows, range(1, len(one.headings))))
     yield from (_summary(result, one) for one in rows.summaries(result, name))
     if found := intervals.intervals(result, name):
         headings, shown = found.filled()

@@ -19,9 +19,13 @@ DASHES: tuple[tuple[int, ...], ...] = ((), (6, 2), (2, 2), (8, 2, 2, 2), (12, 2,
 MARKERS = ("", "o", "s", "^", "D", "v")
 
 
+ANY_COLOUR = -1
+"""In place of an index into COLOURS, grey: no bridge's where bridges have colours, or lines of any colour."""
+
+
 @dataclass(frozen=True)
 class Look:
-    """One cell's colour (index into COLOURS), dash (lengths in points; empty is solid) and marker."""
+    """One cell's colour (index into COLOURS, or ANY_COLOUR), dash (lengths in points; empty is solid) and marker."""
 
     colour: int
     dash: tuple[int, ...]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -18,16 +16,23 @@ from latlab.analysis.histogram import ccdf, histogram
 from latlab.analysis.series import beginnings, binned
 from latlab.report.embedded import embedded
 from latlab.report.legend import Key
+from latlab.report.packed import deflated
 from latlab.report.view import Trace, View
 
 PAGE_BYTES: Final = 2_900_000
 """What a page takes at most, where all that it has beside its data leaves room for that in fewest bins."""
 
+WHOLE_PACKETS: Final = 20_000
+"""A series of so many packets at most is drawn whole, whatever else the page has."""
+WHOLE_BYTES: Final = 9_000_000
+"""What such series take at most, so that a browser opens the page; further metrics are fitted as longer series are."""
+
 _BIN_BYTES: Final = 6
+_SAMPLE_BYTES: Final = 3
 _LEAST_SAMPLE_BYTES: Final = 1
 _TRACE_BYTES: Final = 220
-"""What a bin takes; what a sample takes at least, so that it is not tried where there is no room for it; and what a
-trace's bins or samples take as JSON beside the numbers themselves.
+"""What a bin takes; what a sample takes as a rule; what it takes at least, so that it is not tried where there is no
+room for it; and what a trace's bins or samples take as JSON beside the numbers themselves.
 """
 MOST_BINS: Final = 4_000
 GOOD_BINS: Final = 500
@@ -66,7 +71,8 @@ class _Metric:
     """One metric of one stream until the room for it is known.
 
     head, heads: what the page has of it, and of each of its traces, in any case. shown: with its samples, or None where
-    there is no room for them whatever else the page has: its traces are binned then, in MOST_BINS.
+    there is no room for them whatever else the page has: its traces are binned then, in MOST_BINS. is_whole: the page
+    has them whatever the room.
     """
 
     stream: str
@@ -74,6 +80,7 @@ class _Metric:
     head: dict[str, Any]
     heads: list[dict[str, Any]]
     shown: View | None
+    is_whole: bool
     binned: list[pl.DataFrame]
     span_ns: tuple[int, int]
 
@@ -82,17 +89,21 @@ class Payloads:
     """The page's data, metric by metric, as much of it packet by packet as there is room for.
 
     What is not there packet by packet comes as min, max and count in fixed bins; those of all traces are taken off the
-    room first. What the page has room for is told last, when everything else on it is known.
+    room first. What the page has room for is known last, when everything else on it is known.
+
+    whole_bytes: what series of at most WHOLE_PACKETS may take beyond any room.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, whole_bytes: int = 0) -> None:
         self._metrics: list[_Metric] = []
         self._spare = PAGE_BYTES
+        self._whole_spare = whole_bytes
 
     def add(self, shown: View) -> None:
         """One metric of one stream, all of its cells. Metrics are added in ORDER."""
         counts = [histogram(trace.value_ns, shown.edges_ns).count for trace in shown.traces]
-        kept = self._may_be_whole(shown)
+        is_whole = self._is_whole(shown)
+        kept = is_whole or self._may_be_whole(shown)
         self._metrics.append(
             _Metric(
                 shown.stream,
@@ -100,6 +111,7 @@ class Payloads:
                 _head(shown, counts),
                 [_trace_payload(trace, count) for trace, count in zip(shown.traces, counts, strict=True)],
                 shown if kept else None,
+                is_whole,
                 [] if kept else [_binned(shown, trace) for trace in shown.traces],
                 shown.span_ns,
             )
@@ -118,6 +130,19 @@ class Payloads:
                 break
             aim -= excess
         return found
+
+    def _is_whole(self, shown: View) -> bool:
+        """Whether its series are short enough to be there in any case, beside those that were added before."""
+        counts = [len(trace.value_ns) for trace in shown.traces]
+        if max(counts, default=0) > WHOLE_PACKETS:
+            return False
+        whole = {one.metric for one in self._metrics if one.stream == shown.stream and one.is_whole}
+        is_sum = shown.metric in SUMS and all(name in whole for name, _ in SUMS[shown.metric])
+        needed = 0 if is_sum else sum(counts) * _SAMPLE_BYTES
+        if needed > self._whole_spare:
+            return False
+        self._whole_spare -= needed
+        return True
 
     def _may_be_whole(self, shown: View) -> bool:
         """Whether a page without anything else could have its samples, beside those that were added before."""
@@ -158,7 +183,7 @@ def _series(one: _Metric, held: dict[str, dict[str, Trace]], bins: int, spare: i
         return [{"bins": bins_of(one.span_ns, table, bins)} for table in one.binned], spare
     reserved = len(one.shown.traces) * bins * _BIN_BYTES
     binned = sum(min(len(trace.value_ns), bins) for trace in one.shown.traces) * _BIN_BYTES
-    samples = _within(one.shown, held, max(spare + reserved, binned))
+    samples = _within(one.shown, held, None if one.is_whole else max(spare + reserved, binned))
     if samples is None:
         tables = [_binned(one.shown, trace) for trace in one.shown.traces]
         return [{"bins": bins_of(one.span_ns, table, bins)} for table in tables], spare + reserved - binned
@@ -191,16 +216,17 @@ def _head(shown: View, counts: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
     }
 
 
-def _within(shown: View, held: Held, room: int) -> dict[str, dict[str, Any]] | None:
-    """{cell: its samples}; None where they take more bytes than there is room for."""
+def _within(shown: View, held: Held, room: int | None) -> dict[str, dict[str, Any]] | None:
+    """{cell: its samples}; None where they take more bytes than the room; room None has no end."""
     found: dict[str, dict[str, Any]] = {}
     for trace in shown.traces:
         own = _summed(shown.metric, trace, held)
-        if own is None and len(trace.value_ns) * _LEAST_SAMPLE_BYTES > room:
+        if own is None and room is not None and len(trace.value_ns) * _LEAST_SAMPLE_BYTES > room:
             return None
         found[_cell(trace)] = own = (own or _packed_samples(trace)) | _times(trace, "time", trace.sequence)
-        room -= _size(own)
-    return found if room >= 0 else None
+        if room is not None:
+            room -= _size(own)
+    return found if room is None or room >= 0 else None
 
 
 def _packed_samples(trace: Trace) -> dict[str, Any]:
@@ -255,9 +281,7 @@ def packed(values: NDArray[np.int64], *, delta: bool) -> dict[str, Any]:
     small = len(stored) == 0 or (stored.min() >= -(2**31) and stored.max() < 2**31)
     width = 4 if small else 8
     planes = np.ascontiguousarray(stored.astype(f"<i{width}")).view(np.uint8).reshape(-1, width).T
-    squeezer = zlib.compressobj(level=6, wbits=-15)
-    data = squeezer.compress(planes.tobytes()) + squeezer.flush()
-    return {"n": len(stored), "bytes": width, "delta": delta, "data": base64.b64encode(data).decode("ascii")}
+    return {"n": len(stored), "bytes": width, "delta": delta, "data": deflated(planes.tobytes())}
 
 
 def _key_payload(key: Key) -> dict[str, Any]:

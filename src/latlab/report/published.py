@@ -1,4 +1,4 @@
-"""Published figures beside the measured ones: tables of their own, marked as what they are."""
+"""Published figures: beside the measured ones in tables of their own, or in one table with those of the headline."""
 
 from __future__ import annotations
 
@@ -6,42 +6,82 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from latlab.report.rows import metric_names
+from latlab.report import rows
+from latlab.report.testbed import label_text
 from latlab.report.text import exact, whole
 
 FIGURES = (
     ("min", "min"),
-    ("mean", "avg"),
     ("max", "max"),
-    ("stddev", "stddev"),
     ("pk_pk", "pk-pk"),
+    ("mean", "avg"),
+    ("stddev", "stddev"),
     ("p50", "p50"),
     ("p99", "p99"),
 )
+_ALWAYS: Final = frozenset({"min", "max", "pk_pk", "mean", "stddev"})
+"""The figures of the headline's table whether they were published or not."""
 _WIDER: Final = {"interrupt": "wakeup", "round_trip_sent": "round_trip"}
 """Metrics that not every kernel or tool has, and of each one that is there instead, of which it is most."""
 
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """The rows of one source. headings: of the columns that any row has a figure for; rows: texts, as many."""
+    """Published rows, below measured ones if there are any. rows: a name and figures, as many as headings."""
 
     title: str
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
 
 
+def headline(result: Mapping[str, Any]) -> str | None:
+    """The metric that the scenario is about; None where it names none, or one that was not measured."""
+    named: str | None = result.get("headline")
+    return named if named in rows.metric_names(result, ()) else None
+
+
+def headline_tables(result: Mapping[str, Any], metric: str) -> Iterator[PublishedTable]:
+    """Where the metric is the headline one table: its measured rows, then the published ones, marked as such."""
+    if metric != headline(result):
+        return
+    measured = [
+        (table, row, row.measured) for table in rows.summaries(result, metric) for row in table.rows if row.measured
+    ]
+    published = [one for one in result.get("published", []) if one["metric"] == metric]
+    figures = [
+        (key, heading) for key, heading in FIGURES if key in _ALWAYS or any(one[key] is not None for one in published)
+    ]
+    several = len({row.stream for _, row, _ in measured}) > 1
+    labels = {row.label for _, row, _ in measured}
+    sources = dict.fromkeys(one["source"] for one in published)
+    found = []
+    for table, row, statistics in measured:
+        named = filter(None, (row.stream if several else "", *table.labels(row)))
+        name = ", ".join(dict.fromkeys((*named, *((row.label,) if len(labels) > 1 else ())))) or row.stream
+        found.append((name, *(_measured(statistics.get(key)) for key, _ in figures), whole(statistics["n"])))
+    for one in published:
+        by = f", {one['source']}" if len(sources) > 1 else ""
+        found.append((f"published{by}: {one['row']}", *_row(one, figures)))
+    which = f"measured, and published ({'; '.join(sources)})" if published else "measured"
+    yield PublishedTable(
+        title=f"{metric}: {which}, µs · {label_text(result)} · {result['verdict']}",
+        headings=("what", *(heading for _, heading in figures), "n"),
+        rows=found,
+    )
+
+
 def published_tables(result: Mapping[str, Any], metric: str) -> Iterator[PublishedTable]:
     """A table for each source that has published figures of the metric, in the scenario's order; then for those of a
-    metric that was not measured, and that this one stands in for.
+    metric that was not measured, and that this one stands in for. None of the headline's: they are in its own table.
     """
     published = result.get("published", [])
-    measured = metric_names(result, ())
+    measured = rows.metric_names(result, ())
     if metric not in measured and _WIDER.get(metric) in measured:
         return
     named = [metric, *(name for name, wider in _WIDER.items() if wider == metric and name not in measured)]
     for name in named:
-        yield from _tables([one for one in published if one["metric"] == name], name)
+        if name != headline(result):
+            yield from _tables([one for one in published if one["metric"] == name], name)
 
 
 def _tables(found: Sequence[Mapping[str, Any]], metric: str) -> Iterator[PublishedTable]:
@@ -51,12 +91,15 @@ def _tables(found: Sequence[Mapping[str, Any]], metric: str) -> Iterator[Publish
         yield PublishedTable(
             title=f"{metric}, published, not measured here, µs · {source}",
             headings=("published", *(heading for _, heading in shown), "n"),
-            rows=[
-                (
-                    one["row"],
-                    *("" if one[key] is None else exact(one[key]) for key, _ in shown),
-                    "" if one["n"] is None else whole(one["n"]),
-                )
-                for one in listed
-            ],
+            rows=[(one["row"], *_row(one, shown)) for one in listed],
         )
+
+
+def _row(one: Mapping[str, Any], figures: Sequence[tuple[str, str]]) -> Iterator[str]:
+    yield from ("" if one[key] is None else exact(one[key]) for key, _ in figures)
+    yield "" if one["n"] is None else whole(one["n"])
+
+
+def _measured(ns: float | None) -> str:
+    """To the nanosecond, as what is published."""
+    return "" if ns is None else exact(round(ns))

@@ -26,6 +26,7 @@ from latlab.report.classes import classes_table, write_classes
 from latlab.report.comparison.cells import comparisons_document
 from latlab.report.gates import scenario_ports
 from latlab.report.imported import imported_result
+from latlab.report.launches import with_launches
 from latlab.report.probes import with_tools
 from latlab.report.synthetic import made_not_measured
 from latlab.report.testbed import with_test_bed
@@ -73,6 +74,7 @@ def make_result(folder: RunFolder, later: Sequence[Chosen] = ()) -> dict[str, An
     result = judged_result(folder.run(), documents, limits, _absent(loaded, scenarios))
     result["thresholds"] = thresholds_document(trust)
     result["turned_off"] = turned_off(trust, result["waived"])
+    result["headline"] = loaded.scenario.headline if loaded else None
     result["published"] = [one.model_dump() for one in loaded.scenario.published] if loaded else []
     if folder.run().get("check_repeat"):
         result["repeats"] = list(_differences(folder))
@@ -165,7 +167,7 @@ def _summarised(
     found = cell_anomalies(cell, packets, ports, known)
     write_classes(folder, classes_table(cell, packets, found))
     document = summarise_cell(cell, packets, ports, found, [*chosen_in(scenario), *later])
-    return with_traces(with_tools(document, cell, packets), folder, cell)
+    return with_launches(with_traces(with_tools(document, cell, packets), folder, cell), cell, scenario)
 
 
 def _not_run(folder: RunFolder, labels: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from latlab.analysis.counts import counted, nothing_arrived
 from latlab.analysis.metrics import METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
 from latlab.analysis.way import interval_name
+from latlab.report.launches import early_notes
 from latlab.report.places import cell_name, dimension_keys, dimension_text, short_headings
 from latlab.report.probes import notes
 from latlab.report.testbed import ONE_CLOCK, label_text
@@ -126,7 +127,7 @@ class Summary:
     """One metric's table. `headings` names the leading columns whose values `labels(row)` gives.
 
     stream: the one it is of, with its ends; empty where rows are of several, and name theirs. notes: what has to be
-    known of probes to read their figures, a line each.
+    known to read the figures, a line each.
     """
 
     metric: str
@@ -261,15 +262,16 @@ def _summary(
     *,
     shows_stream: bool = False,
 ) -> Summary:
-    """One table, with what is to be said of the probes that have figures in it."""
+    """One table, with what is to be said of the probes and streams that have figures in it."""
     measured = {(row.slug, row.repeat, row.stream) for row in rows if row.statistics}
-    blocks = (
+    blocks = [
         (name, block)
         for cell in ordered_cells(result)
         for name, block in cell["streams"].items()
         if (cell["slug"], cell["repeat"], name) in measured
-    )
-    return Summary(metric, stream, headings, rows, shows_stream, shows_repeat, notes(blocks))
+    ]
+    said = (*notes(blocks), *early_notes(blocks, metric))
+    return Summary(metric, stream, headings, rows, shows_stream, shows_repeat, said)
 
 
 def stream_rows(result: Mapping[str, Any], stream: str, metric: str) -> tuple[Row, ...]:

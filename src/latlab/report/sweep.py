@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from matplotlib.ticker import MaxNLocator
 
 from latlab.analysis.axis import Axis
-from latlab.report.palette import Look
+from latlab.report.palette import ANY_COLOUR, Look
 from latlab.report.text import plain
 from latlab.scenario.one_frame import Room
 
@@ -132,12 +132,13 @@ class FrameEnd:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One metric of one stream over one key. heading: the key, as short as the stream allows. lines_are: what a panel's
-    lines differ in. x_axis: bytes or ns; y_axis: ns. They are those of all streams with this metric and such a key.
-    notes: what has to be known, a sentence each.
+    """One metric of one stream, or of several probes, over one key. heading: the key, as short as the stream allows.
+    lines_are: what a panel's lines differ in. x_axis: bytes or ns; y_axis: ns. They are those of all streams with this
+    metric and such a key. notes: what has to be known, a sentence each. drawn: of FIGURES, all of which the table has,
+    those in the picture.
     """
 
-    stream: str
+    streams: tuple[str, ...]
     metric: str
     title: str
     label: str
@@ -149,11 +150,17 @@ class Sweep:
     x_axis: Axis
     y_axis: Axis
     notes: tuple[str, ...]
+    drawn: tuple[str, ...] = FIGURES
+
+    @property
+    def stream(self) -> str:
+        """The first one: it stands with that, and its files have that name."""
+        return self.streams[0]
 
     @property
     def figures(self) -> tuple[str, ...]:
-        """Those of FIGURES that any point has."""
-        return tuple(name for name in FIGURES if any(name in point.reaches for point in self.points))
+        """Those that are drawn and that any point has."""
+        return tuple(name for name in self.drawn if any(name in point.reaches for point in self.points))
 
     @property
     def points(self) -> Iterator[Point]:
@@ -175,8 +182,16 @@ class Sweep:
 
     @property
     def lines(self) -> tuple[tuple[str, Look], ...]:
-        """Each name of a line in any panel, with its look."""
-        return tuple({line.name: line.look for panel in self.panels for line in panel.lines if line.name}.items())
+        """Each name of a line in any panel, with its look; in ANY_COLOUR where each bridge has its own."""
+        looks: dict[str, list[Look]] = {}
+        for line in (line for panel in self.panels for line in panel.lines if line.name):
+            looks.setdefault(line.name, []).append(line.look)
+        return tuple(
+            (name, found[0])
+            if len({look.colour for look in found}) == 1
+            else (f"{name} (each bridge in its colour)", replace(found[0], colour=ANY_COLOUR))
+            for name, found in looks.items()
+        )
 
     def x_ticks(self, apart: float) -> list[tuple[int, str]]:
         """The key's values with their texts, ends first: those that leave so much of the axis' length between them."""

@@ -88,7 +88,9 @@ def sweep_drawing(shown: Sweep, said: str) -> SweepDrawing:
     """The sweep as the page draws it, its table below it. said: label and verdict."""
     leading = [heading for heading, stands in zip(("cells", shown.lines_are), _leads(shown), strict=True) if stands]
     return SweepDrawing(
-        title=f"{shown.title}, by {shown.heading}",
+        title=": ".join(
+            filter(None, (", ".join(shown.streams[1:] and shown.streams), f"{shown.title}, by {shown.heading}"))
+        ),
         said=said,
         accuracy=shown.accuracy,
         label=shown.label,
@@ -131,8 +133,11 @@ def _panel(shown: Sweep, panel: Panel) -> DrawnPanel:
 
 def _line(shown: Sweep, line: Line) -> DrawnLine:
     band = ([(at, high) for at, _, high in run] + [(at, low) for at, low, _ in reversed(run)] for run in line.band())
-    figures = (_figure(shown, line, name) for name in FIGURES if any(name in point.reaches for point in line.points))
-    return DrawnLine(line.look.colour, _dash(line.look), _paths(shown, band, end="z"), tuple(figures))
+    figures = (
+        _figure(shown, line, name) for name in shown.drawn if any(name in point.reaches for point in line.points)
+    )
+    filled = _paths(shown, band, end="z") if shown.drawn == FIGURES else ""
+    return DrawnLine(line.look.colour, _dash(line.look), filled, tuple(figures))
 
 
 def _figure(shown: Sweep, line: Line, name: str) -> Drawn:

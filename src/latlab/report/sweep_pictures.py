@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from latlab.analysis.axis import Axis
 from latlab.report.own_pictures import file_stem
-from latlab.report.palette import COLOURS, LOST_COLOUR, Look
+from latlab.report.palette import ANY_COLOUR, COLOURS, LOST_COLOUR, Look
 from latlab.report.style import INK, QUIET, STYLE, save, text_in
 from latlab.report.sweep import FIGURES, STROKES, Line, Panel, Stroke, Sweep
 
@@ -98,15 +98,15 @@ def _panel(axes: Axes, shown: Sweep, panel: Panel, width_in: float) -> None:
     axes.set_title(panel.title, loc="left", fontweight="bold", fontsize=_TITLE_PT, color=INK, pad=18, y=1.0)
     _rooms(axes, shown, panel)
     for line in panel.lines:
-        _line(axes, line)
+        _line(axes, line, shown.drawn)
 
 
-def _line(axes: Axes, line: Line) -> None:
-    colour, dash = COLOURS[line.look.colour], _linestyle(line.look)
-    for band in line.band():
+def _line(axes: Axes, line: Line, drawn: Sequence[str]) -> None:
+    colour, dash = _colour(line.look), _linestyle(line.look)
+    for band in line.band() if drawn == FIGURES else ():
         at, low, high = zip(*band, strict=True)
         axes.fill_between(at, _us(low), _us(high), color=colour, alpha=0.09, linewidth=0, zorder=1)
-    for order, name in enumerate(FIGURES):
+    for order, name in enumerate(drawn):
         stroke = STROKES[name]
         style: dict[str, Any] = {"color": colour, "linewidth": stroke.width, "zorder": 2 + order / 10}
         dots: dict[str, Any] = {"marker": _marker(stroke), "markersize": stroke.dot, "markeredgewidth": 0}
@@ -115,6 +115,10 @@ def _line(axes: Axes, line: Line) -> None:
             axes.plot(at, _us(through), linestyle=dash, gid=f"{line.name}/{name}", **style, **dots)
         for place, least, greatest in line.bars(name):
             axes.plot((place, place), _us((least, greatest)), solid_capstyle="butt", gid=f"{line.name}/bar", **style)
+
+
+def _colour(look: Look) -> str:
+    return QUIET if look.colour == ANY_COLOUR else COLOURS[look.colour]
 
 
 def _us(ns: Sequence[int]) -> list[float]:
@@ -162,7 +166,7 @@ def _ticks(axes: Axes, which: str, ticks: Sequence[tuple[float, str]]) -> None:
 
 def _head(figure: Figure, shown: Sweep, caption: str, height: float) -> None:
     left = _SIDE_IN / _WIDTH_IN
-    name = f"{shown.stream}: {shown.title}, by {shown.heading}"
+    name = f"{', '.join(shown.streams)}: {shown.title}, by {shown.heading}"
     figure.text(left, 1 - 0.12 / height, name, fontsize=13, fontweight="bold", color=INK, va="top")
     figure.text(left, 1 - 0.41 / height, caption, fontsize=8.8, color=QUIET, va="top")
     figure.text(left, 1 - 0.60 / height, shown.accuracy, fontsize=8.8, color=QUIET, va="top")
@@ -171,7 +175,7 @@ def _head(figure: Figure, shown: Sweep, caption: str, height: float) -> None:
 def _legend(shown: Sweep) -> list[tuple[str, list[list[Line2D]]]]:
     """(heading, handles line by line) of what tells lines apart, and of the figures."""
     figures = [_sample(name, name, QUIET, Look(0, (), "")) for name in reversed(shown.figures)]
-    found = [(shown.lines_are, [_sample(name, "", COLOURS[look.colour], look) for name, look in shown.lines])]
+    found = [(shown.lines_are, [_sample(name, "", _colour(look), look) for name, look in shown.lines])]
     return [(heading, _wrapped(handles)) for heading, handles in (*found, ("", figures)) if handles]
 
 

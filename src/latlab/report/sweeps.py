@@ -12,7 +12,8 @@ from pydantic_core import PydanticCustomError
 from latlab.analysis.axis import log_axis
 from latlab.analysis.metrics import METRICS_BY_NAME
 from latlab.report import rows
-from latlab.report.palette import COLOURS, DASHES, Look
+from latlab.report.legend import Looks, is_of_bridges
+from latlab.report.palette import ANY_COLOUR, COLOURS, DASHES, Look
 from latlab.report.places import Cell, cell_key, dimension_text, short_headings
 from latlab.report.sweep import FIGURES, Line, Panel, Point, Reach, Sweep, on_common_axes
 from latlab.report.testbed import label_text
@@ -24,6 +25,8 @@ FEWEST: Final = 3
 """Values of a key from which on its lines say more than a table."""
 BESIDE: Final = 3
 """Lines' worth of cells in one panel: with more of them nobody tells which maximum is whose median's."""
+_OF_SEVERAL: Final = ("p50", "max")
+"""The figures that are drawn of several probes: with all of them nobody tells their lines apart."""
 _VERDICTS: Final = ("trusted", "suspect", "untrusted")
 
 Rooms = Callable[[str, str], Room | None]
@@ -31,14 +34,21 @@ Rooms = Callable[[str, str], Room | None]
 
 
 def sweeps(result: Mapping[str, Any], rooms: Rooms) -> list[Sweep]:
-    """One for each stream, metric and key of sizes or durations with FEWEST values or more, in the tables' order."""
-    found = [
+    """One for each stream, metric and key of sizes or durations with FEWEST values or more, in the tables' order.
+
+    Probes that have such a key alike share one.
+    """
+    candidates = [
         one
         for metric in rows.metric_names(result, METRIC_ORDER)
         if metric in METRICS_BY_NAME
         for stream in rows.stream_names(result)
-        for one in _of_stream(result, stream, metric, rooms)
+        for one in _of_stream(result, stream, metric)
     ]
+    alike: dict[tuple[str, ...], list[_Candidate]] = {}
+    for one in candidates:
+        alike.setdefault(one.kind, []).append(one)
+    found = [_sweep(result, several, rooms) for several in alike.values()]
     return [on_common_axes(one, found) for one in found]
 
 
@@ -46,8 +56,35 @@ def sweeps(result: Mapping[str, Any], rooms: Rooms) -> list[Sweep]:
 class _Measured:
     """A cell of one stream and metric that ran to its end, with the metric's figures."""
 
+    stream: str
     cell: Cell
     figures: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A stream's cells that have a metric and the key. at: the key's value in each, in bytes or ns. left_out: how many
+    repetitions did not run to their end.
+    """
+
+    stream: str
+    metric: str
+    key: str
+    quantity: Quantity
+    at: Sequence[int]
+    having: Sequence[_Measured]
+    left_out: int
+
+    @property
+    def heading(self) -> str:
+        """The key, as short as the stream allows."""
+        return self.key.split(".", 2)[2] if self.key.startswith(("streams.", "probes.")) else self.key
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """Those of one kind are drawn together: whole probes, each over a key of its own."""
+        is_probes_own = self.key == f"probes.{self.stream}.{self.heading}"
+        return (self.metric, self.heading, *(() if is_probes_own else (self.stream, self.key)))
 
 
 def numbers(values: Sequence[object]) -> tuple[Quantity, list[int]] | None:
@@ -72,9 +109,9 @@ def belongs(key: str, stream: str) -> bool:
     return kind not in ("streams", "probes") or rest.split(".")[0] in (stream, stream.rsplit(".", 1)[0])
 
 
-def _of_stream(result: Mapping[str, Any], stream: str, metric: str, rooms: Rooms) -> Iterator[Sweep]:
+def _of_stream(result: Mapping[str, Any], stream: str, metric: str) -> Iterator[_Candidate]:
     every = [
-        _Measured(cell, figures)
+        _Measured(stream, cell, figures)
         for cell in rows.ordered_cells(result)
         if (figures := cell["streams"].get(stream, {}).get("metrics", {}).get(metric))
         and any(_reach(name, [figures]) for name in FIGURES)
@@ -84,81 +121,131 @@ def _of_stream(result: Mapping[str, Any], stream: str, metric: str, rooms: Rooms
         having = [one for one in ended if key in one.cell["cell"]]
         known = numbers([one.cell["cell"][key] for one in having]) if belongs(key, stream) else None
         if known and len(set(known[1])) >= FEWEST:
-            yield _sweep(result, (stream, metric, key), having, known, rooms, len(every) - len(ended))
+            yield _Candidate(stream, metric, key, *known, having, len(every) - len(ended))
 
 
-def _sweep(
-    result: Mapping[str, Any],
-    what: tuple[str, str, str],
-    having: Sequence[_Measured],
-    known: tuple[Quantity, Sequence[int]],
-    rooms: Rooms,
-    left_out: int,
-) -> Sweep:
-    """That of (stream, metric, key), on axes of its own. left_out: repetitions that did not run to their end."""
-    stream, metric, key = what
-    is_own = key.startswith(("streams.", "probes."))
-    has_packets_of_it = is_own and key.endswith(".size") and known[0] is SIZE
+def _sweep(result: Mapping[str, Any], candidates: Sequence[_Candidate], rooms: Rooms) -> Sweep:
+    """That of these candidates, all of one kind, on axes of its own."""
+    first = candidates[0]
+    found = [(at, one) for candidate in candidates for at, one in zip(candidate.at, candidate.having, strict=True)]
+    has_packets_of_it = first.key != first.heading and first.key.endswith(".size") and first.quantity is SIZE
     lines_are, panels = _panels(
-        key,
-        list(zip(known[1], having, strict=True)),
-        lambda slug: rooms(slug, stream) if has_packets_of_it else None,
+        result,
+        {candidate.stream: candidate.key for candidate in candidates},
+        found,
+        lambda slug, stream: rooms(slug, stream) if has_packets_of_it else None,
     )
-    ends = dict.fromkeys(rows.difference(one.figures["to"], one.figures["from"]) for one in having)
+    streams = tuple(candidate.stream for candidate in candidates)
+    ends = dict.fromkeys(rows.difference(one.figures["to"], one.figures["from"]) for _, one in found)
+    every = [row for stream in streams for row in rows.stream_rows(result, stream, first.metric)]
+    drawn = FIGURES if len(streams) == 1 else _OF_SEVERAL
     return Sweep(
-        stream=stream,
-        metric=metric,
-        title=METRICS_BY_NAME[metric].title,
-        label=f"{metric} = {' or '.join(ends)}",
-        key=key,
-        heading=key.split(".", 2)[2] if is_own else key,
-        uncertainty=rows.largest_uncertainty(rows.stream_rows(result, stream, metric)),
+        streams=streams,
+        metric=first.metric,
+        title=METRICS_BY_NAME[first.metric].title,
+        label=f"{first.metric} = {' or '.join(ends)}",
+        key=first.key,
+        heading=first.heading,
+        uncertainty=rows.largest_uncertainty(every),
         lines_are=lines_are,
         panels=panels,
-        x_axis=log_axis(known[1]),
-        y_axis=log_axis([ns for panel in panels for line in panel.lines for ns in _reached(line)]),
-        notes=tuple(_notes(panels, left_out)),
+        x_axis=log_axis([at for at, _ in found]),
+        y_axis=log_axis([ns for panel in panels for line in panel.lines for ns in _reached(line, drawn)]),
+        notes=tuple(_notes(panels, sum(candidate.left_out for candidate in candidates), drawn)),
+        drawn=drawn,
     )
 
 
 def _panels(
-    key: str, found: Sequence[tuple[int, _Measured]], room: Callable[[str], Room | None]
+    result: Mapping[str, Any],
+    keys: Mapping[str, str],
+    found: Sequence[tuple[int, _Measured]],
+    room: Callable[[str, str], Room | None],
 ) -> tuple[str, tuple[Panel, ...]]:
     """What the lines of a panel differ in, empty where each has one only; and the panels of (key's value, cell) pairs.
 
-    The last key with at most BESIDE values tells lines apart, so that what is tuned lies beside what is not; the others
-    tell panels apart. room: cell's slug → what of it goes in one frame.
+    keys: stream → the key that is drawn. Several streams are lines of every panel. The last other key with at most
+    BESIDE values tells lines apart, so that what is tuned lies beside what is not; the others tell panels apart. room:
+    (cell's slug, stream) → what of it goes in one frame.
     """
-    others = tuple(dict.fromkeys(other for _, one in found for other in one.cell["cell"] if other != key))
+    several = len(keys) > 1
+    drawn = {*keys.values(), *(("probes",) if several else ())}
+    others = tuple(dict.fromkeys(key for _, one in found for key in one.cell["cell"] if key not in drawn))
     values = {other: list(dict.fromkeys(_text(one.cell, other) for _, one in found)) for other in others}
     varying = [other for other in others if len(values[other]) > 1]
     inside = next((other for other in reversed(varying) if len(values[other]) <= BESIDE), "")
     headings = dict(zip(others, short_headings(others), strict=True))
-    grouped: dict[str, dict[str, list[tuple[int, _Measured]]]] = {}
+    every = [one for _, one in found]
+    looks = _Looks(result, every, values.get(inside, [""]), of_bridges=any(map(is_of_bridges, varying)))
+    grouped: dict[str, dict[tuple[str, str], list[tuple[int, _Measured]]]] = {}
     for at, one in found:
         title = ", ".join(f"{headings[other]} {_text(one.cell, other)}" for other in varying if other != inside)
-        grouped.setdefault(title, {}).setdefault(_text(one.cell, inside), []).append((at, one))
+        grouped.setdefault(title, {}).setdefault((one.stream, _text(one.cell, inside)), []).append((at, one))
     panels = (
         Panel(
             title,
-            tuple(_line(name, values[inside].index(name) if inside else 0, key, its) for name, its in lines.items()),
-            _distinct(room(one.cell["slug"]) for its in lines.values() for _, one in its),
+            tuple(
+                _line(
+                    _line_name(stream if several else "", headings.get(inside, ""), name),
+                    looks.of(name, its[0][1]),
+                    keys[stream],
+                    its,
+                )
+                for (stream, name), its in lines.items()
+            ),
+            _distinct(room(one.cell["slug"], one.stream) for its in lines.values() for _, one in its),
         )
         for title, lines in grouped.items()
     )
-    return headings.get(inside, ""), tuple(panels)
+    return "probes" if several else headings.get(inside, ""), tuple(panels)
+
+
+def _line_name(stream: str, heading: str, value: str) -> str:
+    """Of one stream the value alone, as the legend has the heading; of several the stream, and the value with it."""
+    return ", ".join((stream, *((f"{heading} {value}",) if heading else ()))) if stream else value
+
+
+class _Looks:
+    """How lines look. Where bridges differ, a line has the colour of its bridge, or none if it is of no guest, and the
+    dash tells lines of one panel apart; else the colour is the stream's, or what tells lines of one stream apart.
+    """
+
+    def __init__(
+        self, result: Mapping[str, Any], found: Sequence[_Measured], inside: Sequence[str], *, of_bridges: bool
+    ) -> None:
+        self._looks, self._inside, self._of_bridges = Looks(result), inside, of_bridges
+        self._of_guests = {one.stream: _is_of_guests(one) for one in found}
+        self._streams = sorted(self._of_guests, key=lambda stream: not self._of_guests[stream])
+
+    def of(self, name: str, one: _Measured) -> Look:
+        """Of the line that this cell is on. name: what it has of what tells a stream's lines apart."""
+        number, place = self._inside.index(name), self._streams.index(one.stream)
+        dash = number
+        if self._of_bridges:
+            colour = self._looks.of(one.cell).colour if self._of_guests[one.stream] else ANY_COLOUR
+            dash += place * len(self._inside)
+        else:
+            colour = (place if len(self._streams) > 1 else number) % len(COLOURS)
+        return Look(colour, DASHES[dash % len(DASHES)], "")
+
+
+def _is_of_guests(one: _Measured) -> bool:
+    """Whether a guest is at one of its ends; also where the cell names no guests."""
+    block = one.cell["streams"][one.stream]
+    guests = {guest["name"] for guest in one.cell.get("guests", [])}
+    return not guests or bool(guests & {block.get("talker"), block.get("listener")})
 
 
 def _text(cell: Cell, key: str) -> str:
     return dimension_text(cell["cell"][key]) if key in cell["cell"] else ""
 
 
-def _line(name: str, number: int, key: str, found: Sequence[tuple[int, _Measured]]) -> Line:
+def _line(name: str, look: Look, key: str, found: Sequence[tuple[int, _Measured]]) -> Line:
     at_each: dict[int, list[_Measured]] = {}
     for at, one in found:
         at_each.setdefault(at, []).append(one)
     points = (_point(at, key, at_each[at]) for at in sorted(at_each))
-    return Line(name, Look(number % len(COLOURS), DASHES[number % len(DASHES)], ""), tuple(points))
+    return Line(name, look, tuple(points))
 
 
 def _point(at: int, key: str, found: Sequence[_Measured]) -> Point:
@@ -187,10 +274,11 @@ def _reach(name: str, found: Sequence[Mapping[str, Any]]) -> Reach | None:
     return Reach(min(low for low, _ in each), max(high for _, high in each), None)
 
 
-def _reached(line: Line) -> Iterator[int]:
+def _reached(line: Line, drawn: Sequence[str]) -> Iterator[int]:
     for point in line.points:
-        for reach in point.reaches.values():
-            yield from (reach.low_ns, reach.high_ns)
+        for name, reach in point.reaches.items():
+            if name in drawn:
+                yield from (reach.low_ns, reach.high_ns)
 
 
 def _distinct(rooms: Iterator[Room | None]) -> tuple[Room, ...]:
@@ -198,7 +286,7 @@ def _distinct(rooms: Iterator[Room | None]) -> tuple[Room, ...]:
     return tuple(sorted(known, key=lambda one: one.largest))
 
 
-def _notes(panels: Sequence[Panel], left_out: int) -> Iterator[str]:
+def _notes(panels: Sequence[Panel], left_out: int, drawn: Sequence[str]) -> Iterator[str]:
     points = [point for panel in panels for line in panel.lines for point in line.points]
     most = max(point.repeats for point in points)
     if most > 1:
@@ -206,7 +294,10 @@ def _notes(panels: Sequence[Panel], left_out: int) -> Iterator[str]:
             f"a line goes through the middle of {most} repetitions, of min through the least and of max through the "
             "greatest; a bar is from the least to the greatest"
         )
-    if any(name not in point.reaches for point in points for name in FIGURES):
+    if drawn != FIGURES:
+        others = " and ".join(name for name in FIGURES if name not in drawn)
+        yield f"the lines are {' and '.join(drawn)}; the table has {others}, too"
+    if any(name not in point.reaches for point in points for name in drawn):
         yield "what n does not support in every repetition, or a tool does not tell, is not drawn"
     if any(reach.line_ns is None for point in points for reach in point.reaches.values()):
         yield "a bar without a line is of figures of each stretch of time, from the least to the greatest"

@@ -29,6 +29,7 @@ class DrawnTail:
     """One cell's panels."""
 
     name: str
+    colour: int
     told: str
     refused: bool
     panels: tuple[DrawnPanel, ...]
@@ -65,6 +66,7 @@ def _cell(view: TailView, cell: TailCell) -> DrawnTail:
     share = "share of packets with a peak at or above"
     return DrawnTail(
         cell.name,
+        cell.colour,
         cell.told,
         cell.refused,
         (

@@ -14,7 +14,6 @@ from latlab.report.sheet import EDGE, GRID, HEAD_IN, SIDE_IN, TEXT_PT, TITLE_PT,
 from latlab.report.style import INK, QUIET, STYLE, save_all, text_in
 from latlab.report.tail_view import CHOSEN, FITS, UNFIT, WARNING, Curve, Mark, TailCell, TailView, Ticks
 
-COLOUR: Final = COLOURS[0]
 REFUSED: Final = "#8a8a8a"
 _PANEL_IN: Final = 1.2
 _NAME_IN: Final = 0.24
@@ -58,7 +57,7 @@ def tail_figure(shown: TailView, caption: str) -> Figure:
         top += _NAME_IN + _LINE_IN * len(lines)
         last = cell is shown.cells[-1]
         _shapes(panels[0].framed(top, shown.exceedances, shown.shapes, labelled=last), cell, shown.limits)
-        panels[1].framed(top, shown.exceedances, cell.values, labelled=last).marks(cell.level, refused=cell.refused)
+        panels[1].framed(top, shown.exceedances, cell.values, labelled=last).marks(cell.level, _colour(cell))
         _tail(panels[2].framed(top, cell.values, shown.shares, labelled=True), cell)
         top += _PANEL_IN + _GAP_IN
     above = "values above the threshold"
@@ -108,11 +107,11 @@ class _Panel:
     def curve(self, points: Curve) -> list[Point]:
         return [self.point(*one) for one in points]
 
-    def marks(self, marks: Sequence[Mark], *, refused: bool) -> None:
+    def marks(self, marks: Sequence[Mark], own: str) -> None:
         """Nothing; figures with their intervals upwards."""
         for kind in (UNFIT, FITS, CHOSEN):
             those = [one for one in marks if one.kind == kind]
-            colour = REFUSED if refused or kind == UNFIT else COLOUR
+            colour = REFUSED if kind == UNFIT else own
             lines = [self.line(one.at, one.low, one.at, one.high) for one in those]
             self.sheet.lines(lines, colour, 1.1, gid="interval")
             for marker, end, cut in (("v", 0.0, "cut_low"), ("^", 1.0, "cut_high")):
@@ -130,11 +129,15 @@ def _points(sheet: Sheet, points: Sequence[Point], kind: str, colour: str) -> No
 def _shapes(panel: _Panel, cell: TailCell, limits: Sequence[float]) -> None:
     for at in limits:
         panel.sheet.lines([panel.line(0, at, 1, at)], EDGE, 0.7, linestyles=[(0, (3, 2))], gid="limit")
-    panel.marks(cell.shape, refused=cell.refused)
+    panel.marks(cell.shape, _colour(cell))
+
+
+def _colour(cell: TailCell) -> str:
+    return REFUSED if cell.refused else COLOURS[cell.colour]
 
 
 def _tail(panel: _Panel, cell: TailCell) -> None:
-    colour = REFUSED if cell.refused else COLOUR
+    colour = _colour(cell)
     x, y = panel.point(1, 1)
     panel.sheet.text(x, y + 0.02, cell.axis, size=_TICK_PT, colour=QUIET, ha="right", va="top")
     panel.sheet.marks(panel.curve(cell.measured), "o", 2.4, INK, zorder=2, gid="measured")
@@ -149,7 +152,7 @@ def _tail(panel: _Panel, cell: TailCell) -> None:
 def _key(sheet: Sheet) -> None:
     left, y = SIDE_IN, 0.68
     for kind, text in _KEY:
-        _points(sheet, [(left + 0.05, y)], kind, REFUSED if kind == UNFIT else COLOUR)
+        _points(sheet, [(left + 0.05, y)], kind, REFUSED if kind == UNFIT else INK)
         sheet.text(left + 0.16, y, text, colour=QUIET)
         left += 0.16 + text_in(text, TEXT_PT) + 0.22
     sheet.marks([(left + 0.05, y)], "o", 2.4, INK)

@@ -20,6 +20,7 @@ from latlab.analysis.tail import LARGEST_SHAPE
 from latlab.analysis.words import duration
 from latlab.analysis.worst import EXPLAINED
 from latlab.report import rows
+from latlab.report.legend import Looks
 from latlab.report.places import cell_name
 from latlab.report.text import plain, short_count
 
@@ -74,13 +75,14 @@ class Mark:
 class TailCell:
     """One cell's three panels: shape and level against the values that thresholds leave above, and the tail itself.
 
-    told: by what the tail is told, or why it is not. measured: peaks and the share of packets whose episode reaches
-    them; fitted: the line within what was measured, beyond: further out; levels: what is told, value and interval on
-    the value axis, `at` on the share axis. values: ticks of the value axis, µs, which is the second panel's y and the
-    third's x; axis: what these alone do not say.
+    colour: the cell's, as in every picture. told: by what the tail is told, or why it is not. measured: peaks and the
+    share of packets whose episode reaches them; fitted: the line within what was measured, beyond: further out; levels:
+    what is told, value and interval on the value axis, `at` on the share axis. values: ticks of the value axis, µs,
+    which is the second panel's y and the third's x; axis: what these alone do not say.
     """
 
     name: str
+    colour: int
     told: str
     refused: bool
     shape: tuple[Mark, ...]
@@ -112,12 +114,16 @@ class TailView:
 
 def tail_views(result: Mapping[str, Any]) -> dict[tuple[str, str], TailView]:
     """{(stream, metric): its tails, cells in the order of the summary}, where any cell has a fit at some threshold."""
+    looks = Looks(result)
+    colours = {cell_name(result, cell): looks.of(cell).colour for cell in result["cells"]}
     every = {
         (stream, metric): list(_documents(result, stream, metric))
         for stream in rows.stream_names(result)
         for metric in EXPLAINED
     }
-    return {key: tail_view(*key, found) for key, found in every.items() if any(tail["fit"] for _, tail in found)}
+    return {
+        key: tail_view(*key, found, colours) for key, found in every.items() if any(tail["fit"] for _, tail in found)
+    }
 
 
 def _documents(result: Mapping[str, Any], stream: str, metric: str) -> Iterator[tuple[str, Tail]]:
@@ -128,8 +134,11 @@ def _documents(result: Mapping[str, Any], stream: str, metric: str) -> Iterator[
             yield cell_name(result, cell), tail
 
 
-def tail_view(stream: str, metric: str, found: Sequence[tuple[str, Tail]]) -> TailView:
-    """The view of these cells' tails (name, document), of which at least one has a fit."""
+def tail_view(
+    stream: str, metric: str, found: Sequence[tuple[str, Tail]], colours: Mapping[str, int] | None = None
+) -> TailView:
+    """The view of these cells' tails (name, document), of which at least one has a fit. colours: by name; else 0."""
+    of = colours or {}
     fitted = [(name, tail) for name, tail in found if tail["fit"]]
     tails = [tail for _, tail in fitted]
     shares, exceedances, shapes = _Shares(tails), _Exceedances(tails), _Shapes(tails)
@@ -139,7 +148,7 @@ def tail_view(stream: str, metric: str, found: Sequence[tuple[str, Tail]]) -> Ta
         stream=stream,
         metric=metric,
         level=f"one episode in {ends} packets",
-        cells=tuple(_cell(name, tail, exceedances, shapes, shares) for name, tail in fitted),
+        cells=tuple(_cell(name, of.get(name, 0), tail, exceedances, shapes, shares) for name, tail in fitted),
         without=tuple(f"{name}: {tail['why']}" for name, tail in found if not tail["fit"]),
         exceedances=exceedances.ticks(),
         shapes=shapes.ticks(),
@@ -197,7 +206,7 @@ class _Shares:
         return tuple((self.place(10.0**power), f"1/{short_count(10**-power)}") for power in powers[::every])
 
 
-def _cell(name: str, tail: Tail, exceedances: _Exceedances, shapes: _Shapes, shares: _Shares) -> TailCell:
+def _cell(name: str, colour: int, tail: Tail, exceedances: _Exceedances, shapes: _Shapes, shares: _Shares) -> TailCell:
     axis = common_axis([_values(tail)])
     fit, refused = tail["fit"], tail["why"] is not None
     each = [(one, exceedances.place(one["exceedances"]), _kind(one, fit, refused=refused)) for one in tail["stability"]]
@@ -207,6 +216,7 @@ def _cell(name: str, tail: Tail, exceedances: _Exceedances, shapes: _Shapes, sha
     )
     return TailCell(
         name=name,
+        colour=colour,
         told=_told(tail),
         refused=refused,
         shape=tuple(_shape(*one, shapes) for one in each),

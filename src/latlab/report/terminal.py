@@ -22,6 +22,7 @@ from latlab.report import (
     repeats,
     rows,
     slots,
+    talkers,
     text,
     timers,
     traces,
@@ -30,7 +31,7 @@ from latlab.report import (
 )
 from latlab.report.comparison.page import ComparedMetric, compared_metrics
 from latlab.report.places import cell_title
-from latlab.report.published import PublishedTable, published_tables
+from latlab.report.published import PublishedTable, headline, headline_tables, published_tables
 from latlab.report.reasons import Reason, grouped_reasons
 from latlab.report.rows import Column, Summary
 from latlab.report.testbed import label_reasons, label_text
@@ -57,11 +58,12 @@ _WAITED = ("wakeup", *(metric.name for metric in TIMER_METRICS))
 
 
 def default_metrics(result: Mapping[str, Any]) -> tuple[str, ...]:
-    """The metrics that are shown unless others are asked for: those with published figures beside them, too."""
+    """The metrics that are shown unless others are asked for: the headline first; those with published figures, too."""
     published = (one["metric"] for one in result.get("published", []))
     first = ("round_trip",) if any("probe" in block and not timers.waits(block) for block in _blocks(result)) else ()
     waited = _WAITED if timers.any_waits(result) else ()
-    return tuple(dict.fromkeys((*first, *DEFAULT_METRICS, *waited, *published)))
+    about = [named] if (named := headline(result)) else []
+    return tuple(dict.fromkeys((*about, *first, *DEFAULT_METRICS, *waited, *published)))
 
 
 def _blocks(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -85,6 +87,7 @@ def print_result(
         *anomaly_tables(result),
         *timer_tables(result),
         *trace_tables(result),
+        *talker_tables(result),
         *gate_tables(result),
         *ptp_tables(result),
         *load_tables(result),
@@ -109,6 +112,7 @@ def summary_tables(result: Mapping[str, Any], metrics: Sequence[str] = DEFAULT_M
         if name not in present:
             continue
         tables = rows.summaries(result, name)
+        parts += [_published(table) for table in headline_tables(result, name)]
         parts += [_Summary(result, table) for table in tables]
         parts += [_published(table) for table in published_tables(result, name)]
         parts += _intervals(result, name)
@@ -216,6 +220,11 @@ def gate_tables(result: Mapping[str, Any]) -> list[RenderableType]:
     """One table of the streams that have gates: promised, measured, missed; none where no stream has any."""
     title = f"{slots.TITLE} · {label_text(result)}"
     return _texts_table(title, slots.HEADINGS, (row.texts for row in slots.slot_rows(result)))
+
+
+def talker_tables(result: Mapping[str, Any]) -> list[RenderableType]:
+    """One table of what packets cost their talkers; none where no stream has launch times."""
+    return _texts_table(f"{talkers.TITLE} · {label_text(result)}", talkers.HEADINGS, talkers.talker_rows(result))
 
 
 def timer_tables(result: Mapping[str, Any]) -> list[RenderableType]:

@@ -9,7 +9,6 @@ from typing import Any, Final, cast
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from latlab.report.palette import COLOURS
 from latlab.report.repeat_pictures import repeated, spread_name
 from latlab.report.repeats import drawn
 from latlab.report.sheet import EDGE, GRID, HEAD_IN, SIDE_IN, TITLE_PT, WIDTH_IN, Sheet
@@ -64,7 +63,7 @@ def together_figure(shown: View, found: Sequence[Together], caption: str) -> Fig
         )
         foot = top + row_in - _GAP_IN
         sheet.lines([[(left, foot), (left + width, foot)]], GRID)
-        sheet.area(_outline(one.heights, left, foot, width), COLOURS[0], gid="together")
+        sheet.area(_outline(one.heights, left, foot, width), QUIET, gid="together")
     for at, text in value_ticks(shown.axis):
         sheet.lines([[(left + at * width, bottom), (left + at * width, bottom + 0.04)]], EDGE)
         sheet.text(left + at * width, bottom + 0.06, text, size=_SMALL_PT, colour=QUIET, ha="center", va="top")

@@ -33,7 +33,7 @@ CHOSEN = {LOADS: NO_LOADS, PROBES: NO_PROBES}
 CELLS_MAX = 10_000
 _SLUG_MAX = 120
 _COLLECTIONS = ("hosts", "links", "guests", "streams", "probes", "loads", "shapers", "tuning")
-_NOT_VARIED = ("matrix", "name", "description", "repeat", "seed", "accept", "trust", "windows", "published")
+_NOT_VARIED = ("matrix", "name", "description", "repeat", "seed", "accept", "trust", "windows", "headline", "published")
 """What belongs to the whole scenario and cannot differ between its cells."""
 
 

@@ -22,7 +22,7 @@ from latlab.scenario.network import Route, Segment, routes, segments, vlan_paren
 from latlab.scenario.parts import End, ItemName, Listed, Part, Reference, ScenarioName
 from latlab.scenario.probes import Between, PingProbe, Probe, ProbeName, TimerProbe
 from latlab.scenario.ptp import Ptp, Timestamps
-from latlab.scenario.published import Published
+from latlab.scenario.published import Published, known_metric
 from latlab.scenario.shapers import ShapedInterface, Shaper, port_speed
 from latlab.scenario.streams import Stream, launches
 from latlab.scenario.trust import Trust
@@ -112,6 +112,10 @@ class Scenario(Part):
         default=(),
         max_length=WINDOWS_MAX,
         description="stretches of each cell whose figures stand beside those of the whole run",
+    )
+    headline: Annotated[str, AfterValidator(known_metric)] | None = Field(
+        default=None,
+        description="the metric that this is about: its table stands first, with the published figures in it",
     )
     published: Listed[Published] = Field(
         default=(), max_length=256, description="figures that others have published, shown beside the measured ones"

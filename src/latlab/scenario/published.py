@@ -13,7 +13,8 @@ from latlab.scenario.parts import Part
 from latlab.scenario.units import Duration
 
 
-def _metric(name: str) -> str:
+def known_metric(name: str) -> str:
+    """The name of a metric that scenarios may name. PydanticCustomError: there is none like that."""
     known = tuple(dict.fromkeys((*METRICS, *PROBE_METRICS, *TIMER_METRICS)))
     if name not in known:
         raise wrong(f"there is no metric {shown(name)}", f"one of {', '.join(known)}")
@@ -31,7 +32,7 @@ class Published(Part):
 
     source: Annotated[str, Field(min_length=1)] = Field(description="where it was published, by whom and when")
     row: Annotated[str, Field(min_length=1)] = Field(description="what was measured, as it is called there")
-    metric: Annotated[str, AfterValidator(_metric)] = Field(description="the metric here that it is beside")
+    metric: Annotated[str, AfterValidator(known_metric)] = Field(description="the metric here that it is beside")
     n: Annotated[int, Field(ge=1)] | None = Field(default=None, description="how many packets")
     min: Figure = Field(default=None, description="the smallest")
     mean: Figure = Field(default=None, description="the mean")

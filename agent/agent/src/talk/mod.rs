@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use sys::clock::tai_ns;
+use sys::thread::usage;
 use wire::event::{Done, Event, Failure, Ready, StreamProgress, TalkTotals};
 use wire::schedule::{Agenda, Schedule};
 use wire::spec::Talk;
@@ -51,15 +52,18 @@ pub fn run() -> Result<(), Failure> {
         std::thread::spawn(move || {
             let mut sender = Sender::new(lanes, spec.run_id, spec.busy_wait_ns, sent_tap, sent);
             if report.send(prepare_thread(&spec.realtime, &process).map(|found| (found, process))).is_err() {
-                return;
+                return None;
             }
             while start.load(Ordering::Acquire) == NOT_YET {
                 if stop.load(Ordering::Relaxed) {
-                    return;
+                    return None;
                 }
                 std::thread::sleep(Duration::from_millis(1));
             }
+            let before = usage();
             sender.run(&mut agenda(&spec, start.load(Ordering::Acquire)), &stop);
+            let after = usage();
+            Some((after.cpu_ns - before.cpu_ns, after.sleeps - before.sleeps))
         })
     };
     // The process's own settings are held until the end of this function.
@@ -73,7 +77,7 @@ pub fn run() -> Result<(), Failure> {
         watch(&session, &sender, &recording, &mut clocks, &spec, &sent);
     }
     stop.store(true, Ordering::Relaxed);
-    sender.join().map_err(|_| thread_died())?;
+    let (cpu_ns, wakeups) = sender.join().map_err(|_| thread_died())?.unwrap_or_default();
     let patience_ns = spec.stamp_timeout_ns.saturating_add(spec.ahead_ns());
     let stamped = collector.finish(Duration::from_nanos(patience_ns.max(0) as u64))?;
     clocks.note();
@@ -95,6 +99,8 @@ pub fn run() -> Result<(), Failure> {
                 ..stamped
             })
             .collect(),
+        cpu_ns,
+        wakeups,
         ring_full: totals.ring_full,
         recorded: totals.recorded,
     }));
@@ -104,7 +110,7 @@ pub fn run() -> Result<(), Failure> {
 /// Reports progress until the sender is done, the lab ends the session, or a recording fails.
 fn watch(
     session: &Session,
-    sender: &std::thread::JoinHandle<()>,
+    sender: &std::thread::JoinHandle<Option<(i64, i64)>>,
     recording: &crate::recording::Recording,
     clocks: &mut ClockLog,
     spec: &Talk,

@@ -13,6 +13,10 @@ pub enum Done {
     Talk {
         /// By stream.
         streams: Vec<TalkTotals>,
+        /// CPU time of the thread that sent them, ns.
+        cpu_ns: i64,
+        /// How often that thread slept and was woken.
+        wakeups: i64,
         /// Records lost because a ring was full.
         ring_full: u64,
         /// Records written.

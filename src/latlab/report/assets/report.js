@@ -278,7 +278,27 @@ function makeReachable() {
   }
 }
 addEventListener("resize", makeReachable);
-addEventListener("toggle", makeReachable, true);
+
+let parts = null;
+/** Puts what is packed into the details that were opened; where that fails, what stands there says where else it is. */
+async function unpack(details) {
+  const places = [...details.querySelectorAll("[data-part]")];
+  if (!places.length) return;
+  parts ??= inflated(document.getElementById("parts").textContent).then((bytes) => JSON.parse(new TextDecoder().decode(bytes)));
+  const found = await parts;
+  for (const place of places) {
+    place.innerHTML = found[place.dataset.part]; // the page's own markup, in which all that came from the run is escaped
+    place.removeAttribute("data-part");
+  }
+}
+addEventListener(
+  "toggle",
+  (event) => {
+    if (event.target.open) unpack(event.target).catch(() => {}).then(makeReachable);
+    else makeReachable();
+  },
+  true,
+);
 
 const redrawAll = () => groups.flatMap((group) => group.charts).forEach((chart) => chart.redraw(false, true));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawAll);

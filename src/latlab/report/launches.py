@@ -1,0 +1,46 @@
+"""Streams with launch times: how far before these etf sends their packets, and what that makes of a latency."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from latlab.analysis.words import duration
+from latlab.scenario import Scenario
+from latlab.scenario.shaper_rules import leaf_of
+from latlab.scenario.shapers import Etf
+
+
+def with_launches(document: Mapping[str, Any], cell: Mapping[str, Any], scenario: Scenario | None) -> dict[str, Any]:
+    """The cell's document with `lead_ns` of each stream with launch times, and `early_ns`: how long before these a
+    software etf sends its packets, None where none does or the scenario is not known.
+    """
+    found = {
+        stream["name"]: {"lead_ns": stream["launch_time"]["lead_ns"], "early_ns": _early_ns(stream, scenario)}
+        for stream in cell["streams"]
+        if stream.get("launch_time")
+    }
+    streams = {name: block | found.get(name, {}) for name, block in document["streams"].items()}
+    return {**document, "streams": streams}
+
+
+def _early_ns(stream: Mapping[str, Any], scenario: Scenario | None) -> int | None:
+    """The etf's delta: without a card that launches packets, they leave when it hands them over (tc-etf(8))."""
+    port = f"{stream['talker']}.{stream.get('port') or stream.get('interface')}"
+    etf = leaf_of(scenario.shapers.get(port), stream["priority"]) if scenario else None
+    return etf.delta if isinstance(etf, Etf) and not etf.offload and not etf.deadline else None
+
+
+def early_notes(blocks: Sequence[tuple[str, Mapping[str, Any]]], metric: str) -> Iterator[str]:
+    """A sentence for each stream that has figures below zero because its etf sends before the launch time."""
+    found: dict[str, dict[int, None]] = {}
+    for name, block in blocks:
+        figures, early_ns = block["metrics"].get(metric), block.get("early_ns")
+        if early_ns and figures and figures["from"] == "launch" and (figures["min"] or 0) < 0:
+            found.setdefault(name, {})[early_ns] = None
+    for name, deltas in found.items():
+        early = " or ".join(map(duration, deltas))
+        yield (
+            f"{name}: below zero because etf sends each packet {early} (its delta) before the launch time, "
+            f"and no network card holds it until then; arrival_offset is free of that"
+        )

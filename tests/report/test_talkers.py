@@ -1,0 +1,59 @@
+"""Talkers: what packets cost them, and how early their packets leave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from latlab.report.launches import early_notes, with_launches
+from latlab.report.talkers import HEADINGS, talker_rows
+from latlab.scenario import load_scenario
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+STREAM = {"name": "s", "talker": "sensor", "interface": "eth0", "port": "eth0", "priority": 3}
+
+
+def document(**figures: Any) -> dict[str, Any]:
+    return {
+        "streams": {"s": {"talker": "sensor", "metrics": {"latency": {"from": "launch", "min": -191_900, **figures}}}}
+    }
+
+
+def launched(priority: int = 3, **launch: Any) -> dict[str, Any]:
+    return {"streams": [STREAM | {"priority": priority, "launch_time": {"lead_ns": 5_000_000, **launch}}]}
+
+
+def test_a_latency_below_zero_is_explained_by_the_delta_of_the_etf_that_sends_early() -> None:
+    scenario = load_scenario(SCENARIOS / "txtime.yaml").scenario
+    block = with_launches(document(), launched(), scenario)["streams"]["s"]
+    assert (block["lead_ns"], block["early_ns"]) == (5_000_000, 200_000)
+    (note,) = early_notes([("s", block)], "latency")
+    assert note.startswith("s: below zero because etf sends each packet 200 µs (its delta) before the launch time")
+    above = with_launches(document(min=4_000), launched(), scenario)["streams"]["s"]
+    assert list(early_notes([("s", above)], "latency")) == []
+
+
+def test_what_a_card_launches_or_another_queue_sends_is_not_early() -> None:
+    scenario = load_scenario(SCENARIOS / "txtime.yaml").scenario
+    shaper = scenario.shapers["sensor.eth0"]
+    etf = shaper.children[0].model_copy(update={"offload": True})
+    launching = scenario.model_copy(
+        update={"shapers": {"sensor.eth0": shaper.model_copy(update={"children": {0: etf}})}}
+    )
+    for cell, one in ((launched(), launching), (launched(priority=0), scenario), (launched(), None)):
+        assert with_launches(document(), cell, one)["streams"]["s"]["early_ns"] is None
+    assert (
+        "lead_ns"
+        not in with_launches(document(), {"streams": [STREAM | {"launch_time": None}]}, scenario)["streams"]["s"]
+    )
+
+
+def test_each_talker_has_a_row_where_streams_have_launch_times() -> None:
+    block = {"lead_ns": 5_000_000}
+    talker = {"host": "sensor", "packets": 4_000, "cpu_ns": 39_712_000, "wakeups": 1_004}
+    cell = {"slug": "all", "cell": {}, "repeat": 1, "streams": {"s": block}, "talkers": [talker]}
+    (row,) = talker_rows({"cells": [cell]})
+    assert row == ("all", "1", "sensor", "4000", "9.928 µs", "0.251")
+    assert len(row) == len(HEADINGS)
+    assert list(talker_rows({"cells": [cell | {"talkers": [talker | {"packets": 0}]}]})) == []
+    assert list(talker_rows({"cells": [cell | {"streams": {"s": {}}}]})) == []
