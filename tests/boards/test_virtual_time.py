@@ -63,13 +63,22 @@ def test_a_cell_is_measured_twice_and_repeats_on_a_busy_machine(place: BoardPlac
 
 def test_a_load_runs_beside_the_stream_in_virtual_time(place: BoardPlace) -> None:
     load = {"kind": "flood", "from": "sensor", "to": "ecu", "size": "1000B", "rate": "8Mbit/s"}
-    path = place.board_scenario(hosts=HOSTS, streams={"control": STREAM}, loads={"bulk": load})
+    path = place.board_scenario(hosts=HOSTS, streams={"control": STREAM}, loads={"bulk": load}, repeat=2)
     ended = place.latlab("run", path)
     assert ended.status == 0, ended.err + ended.out
-    (cell,) = read(place.only_run() / "result.json")["cells"]
-    (found,) = cell["loads"]
-    assert found["sent_bps"] == pytest.approx(found["asked_bps"], rel=0.1)
-    assert cell["streams"]["control"]["counts"]["received"] == PACKETS
+    folder = place.only_run()
+    for cell in read(folder / "result.json")["cells"]:
+        (found,) = cell["loads"]
+        assert found["sent_bps"] == pytest.approx(found["asked_bps"], rel=0.1)
+        assert cell["streams"]["control"]["counts"]["received"] == PACKETS
+    first, second = cells_of(folder).values()
+    assert (first["seed"], second["seed"]) == (1, 2)
+    assert (first["start_tai_ns"] - second["start_tai_ns"]) % 10**9, "each repetition has phases of its own"
+    latencies = [
+        part.select(pl.col("rx_soft_tai_ns") - pl.col("launch_tai_ns")).to_series()
+        for part in latlab.load(folder).packets().partition_by("repeat")
+    ]
+    assert latencies[0].to_list() != latencies[1].to_list()
 
 
 @pytest.mark.parametrize(
@@ -97,8 +106,10 @@ def test_a_killed_lab_leaves_nothing_of_a_board_in_virtual_time_once_cleaned_up(
 
 def test_a_guest_nested_in_a_board_in_virtual_time_is_measured_and_repeats(place: BoardPlace) -> None:
     guest = {"host": "ecu", "acceleration": "kvm", "image": "debian-rt", "memory": "256MiB"}
+    hosts = CARDS | {"board1": CARDS["board1"] | {"cpus": 2, "append": "isolcpus=nohz,domain,managed_irq,1"}}
     path = place.board_scenario(
-        hosts=CARDS,
+        hosts=hosts,
+        tuning={"ecu": {"isolated": [1], "guests": {"vm1": {"vcpus": {"cpus": [1], "fifo": 1}}}}},
         links=[{"ends": ["sensor.eth0", "ecu.eth1"]}],
         guests={"vm1": guest | {"uplink": "eth1", "bridge": "ovs", "vhost": "on"}},
         streams={

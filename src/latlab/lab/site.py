@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,7 +40,7 @@ class Site:
     others: Mapping[str, Site] = field(default_factory=dict)
     lab: str = ""
     clock_pages: bool = True
-    emulator_cpu: int = 0
+    emulator_cpu: int = field(default_factory=lambda: max(os.sched_getaffinity(0)))
     emulator_seed: int = 1
 
     def on(self, machine: str | None) -> Site:
