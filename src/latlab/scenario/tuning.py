@@ -149,6 +149,9 @@ class Tuning(Part):
     rss: dict[Interface, Annotated[Listed[Queue], Field(min_length=1)]] = Field(
         default_factory=dict, description="interface → the receive queues that flows are spread over by their hash"
     )
+    profile: Literal["realtime-virtual-host", "realtime-virtual-guest"] | None = Field(
+        default=None, description="what tuned's profile of that name sets while the machine runs"
+    )
     halt_poll: Annotated[Duration, within(DURATION, 0, 2**32 - 1)] | None = Field(
         default=None,
         description="how long KVM polls before it lets a halted vCPU's CPU go (halt_poll_ns); null: as it is",

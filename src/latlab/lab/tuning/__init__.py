@@ -14,6 +14,7 @@ from latlab.lab.step import Step
 from latlab.lab.tuning.halt_poll import halt_poll_steps
 from latlab.lab.tuning.irq import irq_steps
 from latlab.lab.tuning.isolation import isolation_steps
+from latlab.lab.tuning.profile import profile_steps
 from latlab.lab.tuning.scaling import scaling_steps
 from latlab.lab.tuning.steering import steering_steps
 from latlab.lab.tuning.threads import thread_steps
@@ -22,7 +23,7 @@ from latlab.scenario import Scenario
 Part = Callable[[str, Scenario, Site], Iterator[Step]]
 """The steps of one host or guest, by its name."""
 
-BEFORE_GUESTS: tuple[Part, ...] = (isolation_steps, halt_poll_steps)
+BEFORE_GUESTS: tuple[Part, ...] = (isolation_steps, profile_steps, halt_poll_steps)
 """KVM takes halt_poll_ns over when a guest is made (kvm_create_vm, before Linux 6.2)."""
 
 WITH_GUESTS: tuple[Part, ...] = (thread_steps, scaling_steps, steering_steps, irq_steps)
