@@ -144,3 +144,31 @@ def test_the_interface_is_as_it_was_afterwards(
     asyncio.run(session())
     assert run("ethtool", "-k", "near") == found
     assert_no_trace(links, journals)
+
+
+SHOWN = "3: near: <BROADCAST,MULTICAST{},UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT group default\\    link/ether\n"
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted"),
+    [
+        (from_afar("macvtap"), True),
+        (from_afar("macvtap", PLAIN), False),
+        (with_guest("macvtap", TAGGED), False),
+        (from_afar("tap"), False),
+    ],
+    ids=["macvtap", "no tags", "a cable made for the run", "a port of a bridge"],
+)
+def test_a_card_below_a_macvtap_takes_in_every_vlan_where_streams_have_tags(made: Scenario, wanted: bool) -> None:
+    joint = joint_of(made)
+    steps = [
+        step
+        for step in BRIDGES[joint.kind].before_guests(joint, Site(TAG, machine=assumed_machine()))
+        if isinstance(step, Step) and "promisc" in step.do
+    ]
+    assert len(steps) == wanted
+    for step in steps:
+        assert step.do == ("ip", "link", "set", "dev", "near", "promisc", "on")
+        assert step.before and step.before.read(SHOWN.format("")) == {"before": "off"}
+        assert step.before.read(SHOWN.format(",PROMISC")) == {"before": "on"}
+        assert step.check and step.check.read(SHOWN.format(",PROMISC")) == step.check.expected == "on"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from latlab.lab.bridges.base import Bridge, Joint, Lacking, Plug, Port, lacking_tools, lacking_vhost, vhost
 from latlab.lab.bridges.kernel import no_ipv6, up
+from latlab.lab.bridges.offloads import every_vlan
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
@@ -41,7 +42,7 @@ class Macvtap(Bridge):
 
         The one that devtmpfs makes is named by interface index, which repeats across network namespaces.
         """
-        steps: list[Step | Service] = []
+        steps: list[Step | Service] = [*every_vlan(joint)]
         for port in joint.ports:
             device, node = macvtap_device(port, site), self._node(port, site)
             steps += [

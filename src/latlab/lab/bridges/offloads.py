@@ -69,6 +69,35 @@ def tags_in_frames(joint: Joint) -> list[Step]:
     ]
 
 
+def every_vlan(joint: Joint) -> list[Step]:
+    """The uplink's card takes in frames of every VLAN, if streams through the bridge have tags.
+
+    A card with a VLAN filter drops those of VLANs that no interface of the kernel's is for, unless it is promiscuous.
+    Ports of bridges and of Open vSwitch are; the interface below a macvtap is not.
+    """
+    if not _may_strip(joint):
+        return []
+    assert joint.uplink
+    read = ("ip", "-o", "link", "show", "dev", joint.uplink)
+    return [
+        Step(
+            host=joint.host,
+            title=f"have {joint.uplink} take in frames of every VLAN",
+            do=("ip", "link", "set", "dev", joint.uplink, "promisc", "on"),
+            undo=("ip", "link", "set", "dev", joint.uplink, "promisc", "{before}"),
+            before=Before(read, lambda output: {"before": _promiscuous(output)}),
+            check=Check(read, expected="on", read=_promiscuous),
+            lasting=True,
+        )
+    ]
+
+
+def _promiscuous(output: str) -> str:
+    """`on` where the flags of `ip link` have PROMISC, else `off`."""
+    flags = re.search(r"<([A-Z0-9_,-]*)>", output)
+    return "on" if flags and "PROMISC" in flags[1].split(",") else "off"
+
+
 def lacking_tags(joint: Joint, site: Site) -> Lacking | None:
     """What keeps VLAN tags out of the frames that the bridge gets: ethtool, or a card that always strips them."""
     if not _may_strip(joint):
