@@ -146,7 +146,7 @@ def test_the_interface_is_as_it_was_afterwards(
     assert_no_trace(links, journals)
 
 
-SHOWN = "3: near: <BROADCAST,MULTICAST{},UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT group default\\    link/ether\n"
+SHOWN = "3: near: <BROADCAST,MULTICAST{},UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT\\    link/ether\n"
 
 
 @pytest.mark.parametrize(
