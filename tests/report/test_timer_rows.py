@@ -20,5 +20,5 @@ def test_each_window_of_a_timer_has_a_row_of_its_own() -> None:
     }
     cell = {"slug": "all", "cell": {}, "repeat": 1, "status": "ok", "streams": blocks}
     (row,) = window_rows({"cells": [cell]})
-    assert list(row) == ["all", "1", "irq, vm1", "10 s", "400", "12.5", "0.5", "9.0", "38.1", "3", "0.75 %"]
+    assert list(row) == ["all", "1", "irq, vm1", "thread", "10 s", "400", "12.5", "0.5", "9.0", "38.1", "3", "0.75 %"]
     assert len(row) == len(WINDOW_HEADINGS)
