@@ -95,7 +95,7 @@ CAME_TO = "guest idle 900, guest user 90, hypervisor 5"
     [
         ("kvm", {"told": 1190, "uncertainty_ns": 1_400, "interrupted": []}, "of 1190, to ±1.4 µs"),
         ("kvm", {"told": 1190, "uncertainty_ns": 1_400, "interrupted": IN_GUEST}, f"of 1190, to ±1.4 µs; to {CAME_TO}"),
-        ("kvm", {"told": 0, "uncertainty_ns": None, "interrupted": []}, "not told"),
+        ("kvm", {"told": 0, "uncertainty_ns": None, "interrupted": []}, "not known"),
         ("kvm", None, "not asked for"),
         ("tcg", None, "emulated: KVM has no part in it"),
     ],
@@ -107,9 +107,9 @@ def test_of_a_guest_it_is_said_whether_the_way_into_it_is_told(
     for cell in traced["cells"]:
         cell["guests"] = [{"name": "vm1", "acceleration": acceleration}]
     table, _ = trace_tables(traced)
-    assert table.rows[0][table.headings.index("way into the guest")] == said
+    assert table.rows[0][table.headings.index("path into the guest")] == said
     plain, _ = trace_tables(with_trace(result))
-    assert plain.rows[0][plain.headings.index("way into the guest")] == ""
+    assert plain.rows[0][plain.headings.index("path into the guest")] == ""
 
 
 def test_of_many_that_were_interrupted_the_first_are_named(result: dict[str, Any]) -> None:

@@ -75,13 +75,29 @@ class _Vcpu:
     injects_ns: Instants
 
 
-def guest_clock(trace: pl.DataFrame, entries: pl.DataFrame) -> GuestClock | None:
-    """The offset by the guest's trace and the VM host's; None: too few events, or not one offset that they allow."""
+def guest_clock(
+    trace: pl.DataFrame, entries: pl.DataFrame, within_ns: tuple[int, int] | None = None
+) -> GuestClock | None:
+    """The offset by the guest's trace and the VM host's; None: too few events, or not one offset that they allow.
+
+    within_ns: (least, most) that it may be by what else is known of it.
+    """
     vcpus = list(_vcpus(trace, entries))
     if sum(len(one.at_ns) for one in vcpus) < _FEWEST:
         return None
-    found = [clock for about in _candidates(vcpus) if (clock := _at(vcpus, about))]
-    return found[0] if len(found) == 1 else None
+    found = [clock for about in _candidates(vcpus, within_ns) if (clock := _at(vcpus, about))]
+    # Two that lie near to each other may find the same.
+    return found[0] if found and all(_meet(found[0], other) for other in found[1:]) else None
+
+
+def _meet(one: GuestClock, other: GuestClock) -> bool:
+    """Whether some offset is in both."""
+    ends = [
+        (each.lower_ns[bounded].min(), each.upper_ns[bounded].max())
+        for each in (one, other)
+        if (bounded := each.lower_ns <= each.upper_ns).any()
+    ]
+    return bool(max(lower for lower, _ in ends) <= min(upper for _, upper in ends))
 
 
 def _at(vcpus: Sequence[_Vcpu], about: int) -> GuestClock | None:
@@ -122,7 +138,7 @@ def _vcpus(trace: pl.DataFrame, entries: pl.DataFrame) -> Sequence[_Vcpu]:
     return found
 
 
-def _candidates(vcpus: Sequence[_Vcpu]) -> list[int]:
+def _candidates(vcpus: Sequence[_Vcpu], within_ns: tuple[int, int] | None) -> list[int]:
     """The offsets, ns, that most pairs of an entry with an interrupt and a handler have, or at least half as many.
 
     None where there are too many of them, as where nothing but a timer of one period interrupts the guest.
@@ -136,9 +152,13 @@ def _candidates(vcpus: Sequence[_Vcpu]) -> list[int]:
             half = max(min(_HANDLERS, _PAIRS // len(near)) // 2, 1)
             some_ns = one.handlers_ns[max(middle - half, 0) : middle + half]
             offsets_ns.append((some_ns[:, None] - near[None, :]).ravel())
-    if not offsets_ns:
+    every_ns = np.concatenate([np.empty(0, np.int64), *offsets_ns])
+    if within_ns:
+        # The pairs' offsets are longer by what KVM's entry and the guest's own take.
+        every_ns = every_ns[(every_ns >= within_ns[0] - _ABOUT_NS) & (every_ns <= within_ns[1] + _ABOUT_NS)]
+    if not len(every_ns):
         return []
-    alike, counts = np.unique(np.concatenate(offsets_ns) // _ALIKE_NS, return_counts=True)
+    alike, counts = np.unique(every_ns // _ALIKE_NS, return_counts=True)
     found: list[int] = []
     for place in np.argsort(-counts, kind="stable").tolist():
         if 2 * counts[place] < counts.max() or len(found) > _CANDIDATES:

@@ -207,7 +207,10 @@ def _entered(
 def _ahead(at_ns: Instants, trace: pl.DataFrame, vm_host: VmHost) -> tuple[Instants, Instants, NDArray[np.bool_]]:
     """As `VmHost.ahead`: by what compared the clocks, or by the two traces where these bound it better."""
     compared = vm_host.ahead(at_ns)
-    clock = guest_clock(trace, vm_host.trace)
+    estimate_ns, off_ns, bounded = compared
+    least_ns, most_ns = ((estimate_ns + sign * off_ns)[bounded] for sign in (-1, 1))
+    within_ns = (int(least_ns.min()), int(most_ns.max())) if bounded.any() else None
+    clock = guest_clock(trace, vm_host.trace, within_ns)
     if clock is None:
         return compared
     traced = clock.ahead(at_ns)

@@ -78,9 +78,9 @@ def windows_of(stream: Mapping[str, Any], rows: pl.DataFrame, start_ns: int) -> 
 
     window_ns: as it was asked for, or the whole schedule where that is shorter.
     n, above: instants that the thread came to, and those later than the threshold. interrupt: {"n", "above",
-    "windows"}, the same of the interrupt's handler; None where no interrupt is reported. Each window has `from_ns`, after the
-    first instant, `n`, `mean`, `stddev` (of the population), `min`, `max`, `above`: of the instants due in it, as the
-    agent tells them while it measures. None: there are more than WINDOWS_MOST.
+    "windows"}, the same of the interrupt's handler; None where no interrupt is reported. Each window has `from_ns`,
+    after the first instant, `n`, `mean`, `stddev` (of the population), `min`, `max`, `above`: of the instants due in
+    it, as the agent tells them while it measures. None: there are more than WINDOWS_MOST.
     """
     asked = stream["timer"]
     first_ns = start_ns + int(stream["offset_ns"])
