@@ -18,7 +18,7 @@ WINDOW_FIGURES = frozenset(range(5, len(WINDOW_HEADINGS)))
 """Which of them are numbers."""
 NOT_ASKED = "not asked for"
 HEADINGS = (
-    *("cell", "repeat", "timer", "where", "of", "min", "mean", "stddev", "max", "threshold", "later", "share"),
+    *("cell", "repeat", "timer", "where", "of", "min", "mean", "stddev", "max", "later than the threshold"),
     *("windows", "their means", "most later in one", "overdue", "interrupts"),
 )
 HANDLER, THREAD = "handler", "thread"
@@ -103,15 +103,19 @@ def _row(cell: Mapping[str, Any], name: str, block: Mapping[str, Any], of: str, 
         where(cell, block["talker"]),
         of,
         *(_figure(block, METRICS[of], statistic) for statistic in ("min", "mean", "stddev", "max")),
-        duration(timer["threshold_ns"]),
-        f"{timer['above']} of {timer['n']}",
-        f"{100 * timer['above'] / timer['n']:.3g} %" if timer["n"] else "",
+        _above(timer),
         *_windows(timer),
         overdue,
         told,
     )
     bad = [overdue] if counts["overdue"] else []
     return TimerRow(texts, bad if told in ("told", NOT_ASKED) else [*bad, told])
+
+
+def _above(timer: Mapping[str, Any]) -> str:
+    """How many were later, of how many, which share that is, and later than what: "3 of 400 (0.75 %), 30 µs"."""
+    share = f" ({100 * timer['above'] / timer['n']:.3g} %)" if timer["n"] else ""
+    return f"{timer['above']} of {timer['n']}{share}, {duration(timer['threshold_ns'])}"
 
 
 def _figure(block: Mapping[str, Any], metric: str, statistic: str) -> str:
