@@ -81,6 +81,12 @@ def test_what_was_taken_before_the_last_injection_was_that_ones() -> None:
     assert found([*entry(1_000), *again], 1_020, 1_060)[1] == [-1, -1, 1_050, 1_053]
 
 
+def test_an_injection_that_kvm_took_back_before_it_entered_was_of_the_same_interrupt() -> None:
+    *taken, injected, entered = entry(1_000)
+    again = (1_012, 0, INJECT, VCPU, VECTOR)
+    assert found([*taken, injected, again, entered], 1_020) == [[1_000, 1_002, 1_012, 1_013]]
+
+
 def test_another_threads_asking_is_not_taken_for_it() -> None:
     asked, *rest = entry(1_000)
     elsewhere = (1_001, 1, MSI, VHOST + 1, *asked[4:])

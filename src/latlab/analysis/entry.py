@@ -130,8 +130,10 @@ def _ways(
     inject_ns, entry_ns = np.where(wrong, _UNKNOWN, inject_ns), np.where(wrong, _UNKNOWN, entry_ns)
     accept = np.where(wrong, -1, _latest(accepted.tai_ns, inject_ns))
     accept_ns = _at(accepted.tai_ns, accept)
-    # What was taken before the injection before had been injected then.
-    earlier_ns = _at(injected.tai_ns, np.where(inject > 0, inject - 1, -1))
+    # What was taken before the injection before had been injected then; one that no entry followed was taken back.
+    entries = np.searchsorted(entered.tai_ns, injected.tai_ns)
+    earlier = np.searchsorted(entries, entries[np.where(inject >= 0, inject, 0)]) - 1 if len(entries) else inject
+    earlier_ns = _at(injected.tai_ns, np.where(inject >= 0, earlier, -1))
     accept_ns = np.where(accept_ns > earlier_ns, accept_ns, _UNKNOWN)
     ask_ns = _asked(accepted, np.where(accept_ns < 0, -1, accept), asked, vector)
     reasons = np.where(wrong, why, NO_ACCEPTANCE).astype(object)
