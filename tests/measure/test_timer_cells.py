@@ -132,6 +132,7 @@ def _told_everywhere(whole: RunFolder, tmp_path: Path) -> None:
         assert "dispatch" in text
         assert "by a timerfd on CLOCK" in text
         assert "not asked for" in text
+    assert 'id="timer-ranges"' in page
     things = {name: view(whole, result, name, "wakeup").thing for name in ("irq", "control")}
     assert things == {"irq": "instant", "control": "packet"}
     assert set(load(whole.path).metrics["metric"]) >= {"wakeup", "interrupt", "dispatch"}

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
+from latlab.report.own_pictures import remove_own_pictures
+from latlab.report.timer_pictures import write_timer_picture
 from latlab.report.timer_ranges import timer_ranges
 from latlab.report.timers import (
     BESIDE,
@@ -115,3 +119,13 @@ def test_all_timers_are_on_one_axis() -> None:
         assert 0 <= row.least < row.low <= row.point < row.high < row.most <= 100
     assert found.threshold is not None and 33.33 < found.threshold < 66.67
     assert timer_ranges({"cells": []}) is None
+
+
+def test_the_picture_of_all_timers_is_a_file_of_the_reports_own(tmp_path: Path) -> None:
+    found = timer_ranges(RUN)
+    assert found is not None
+    (path,) = write_timer_picture(found, tmp_path, caption="measured")
+    with Image.open(path) as picture:
+        assert picture.width > picture.height > 100
+    remove_own_pictures(tmp_path, RUN, [])
+    assert not path.exists()
