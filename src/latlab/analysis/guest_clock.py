@@ -26,7 +26,7 @@ _FEWEST: Final = 20
 """With fewer events of a guest nothing is concluded."""
 _HANDLERS: Final = 200
 """So many handlers, one after the other, are held against every entry with an interrupt."""
-_PAIRS: Final = 20_000_000
+_PAIRS: Final = 8_000_000
 """No more pairs than that at once."""
 _REACH_NS: Final = 60_000_000_000
 """The clocks are taken to differ by less: TAI − UTC is 37 s, which one of them may lack."""
