@@ -112,3 +112,19 @@ def test_its_intervals_have_names() -> None:
         "VM host's scheduling",
         "carrying",
     ]
+
+
+def test_a_vcpu_that_was_in_its_guest_was_interrupted_by_the_vm_hosts_timer() -> None:
+    runs: Event = (900, 0, ENTRY, VCPU, 0)
+    timer: Event = (1_000, 0, TIMER_ENTRY, VCPU, 236)
+    taken: Event = (1_030, 0, ACCEPT, VCPU, 0xEC, 0)
+
+    def ways(*events: Event) -> tuple[list[int], int]:
+        found = host_ways(np.array([-1]), np.array([1_030]), trace(*events))
+        return found.at_ns[0].tolist(), int(found.interrupted[0])
+
+    assert ways(runs, timer, taken) == ([1_000, -1, -1, -1], VCPU)
+    # Which of two it was is not known; one before it entered its guest was not it; nor was one of another CPU's thread.
+    assert ways(runs, (950, 0, TIMER_ENTRY, VCPU, 236), timer, taken) == (UNTOLD, -1)
+    assert ways((800, 0, TIMER_ENTRY, VCPU, 236), runs, taken) == (UNTOLD, -1)
+    assert ways(runs, (1_000, 1, TIMER_ENTRY, 7, 236), taken) == (UNTOLD, -1)
