@@ -60,7 +60,8 @@ def assert_none_is_silently_missing(told: dict[str, Any]) -> None:
     assert told["whole"] + sum(one["n"] for one in told["missing"]) == told["n"]
     assert all(one["reason"] == REASONS[one["id"]] for one in told["missing"])
     assert told["whole"] > told["n"] / 2, told["missing"]
-    assert told["entry"]["ran"]
+    # What the VM host's own interrupt came to is known wherever that interrupt is.
+    assert bool(told["entry"]["ran"]) == any("host_irq" in (one["from"], one["to"]) for one in told["intervals"])
 
 
 def assert_packets_are_followed(told: dict[str, Any]) -> None:
