@@ -7,7 +7,14 @@ from repetitions import configuration, medians
 
 from latlab.analysis.comparison import compare
 from latlab.analysis.comparison.compare import Comparison, compared
-from latlab.analysis.comparison.configuration import Configuration, against_first, by_key, configurations, matched
+from latlab.analysis.comparison.configuration import (
+    Configuration,
+    against_first,
+    by_key,
+    configurations,
+    matched,
+    streams_of_both,
+)
 from latlab.analysis.comparison.words import Names, sentence
 
 NAMES = Names("tap", "xdp")
@@ -244,3 +251,52 @@ def test_what_another_program_did_not_keep_is_told_as_such() -> None:
     kept, packets = configuration("tap", {1: {"p50": None, "kept": "summary"}}), medians("xdp", 8_000)
     assert one(kept, kept).why_not == one(kept, packets).why_not == compare.NOT_KEPT
     assert one(packets, configuration("ovs", {1: {"p50": None}})).why_not == compare.ONE_SIDE
+
+
+def timed(value: str, *p50: int, run: str = "r", **others: str) -> Configuration:
+    """A cell with a timer called `value`, and others {stream: its talker}: [µs] of its wake-ups in each repetition."""
+    blocks = {value: "vm1" if value == "guest" else "ecu", **others}
+    cells = {
+        repeat: {
+            "label": "measured",
+            "verdict": "trusted",
+            "streams": {
+                name: {
+                    "probe": name,
+                    "talker": host,
+                    "listener": host,
+                    "metrics": {"wakeup": {"from": "wake_due", "to": "wake", "uncertainty_ns": 0, "p50": ns}},
+                }
+                for name, host in blocks.items()
+            },
+        }
+        for repeat, ns in enumerate(p50, start=1)
+    }
+    return Configuration(run, f"probes={value}", {"probes": value}, cells, {})
+
+
+WAKEUP = [("wakeup", "p50")]
+NATIVE, GUEST = (8_100, 8_200, 8_300), (33_000, 33_400, 33_200)
+
+
+def test_timers_that_the_matrix_chooses_are_compared_as_one_metric() -> None:
+    (found,) = compared([(timed("native", *NATIVE), timed("guest", *GUEST))], WAKEUP)
+    assert (found.stream, found.stream_b, found.title) == ("native", "guest", "native, guest")
+    assert found.shown and found.paired
+    assert sentence(found, Names("native", "guest")).startswith("guest is 25.00 µs later than native at the median")
+    assert [one.title for one in compared([(found.a, found.b)], WAKEUP, ["guest"])] == ["native, guest"]
+    assert compared([(found.a, found.b)], WAKEUP, ["other"]) == []
+
+
+def test_a_stream_of_the_same_name_is_compared_first_and_what_is_then_alone_with_nothing() -> None:
+    native, both = timed("native", *NATIVE), timed("native", *NATIVE, guest="vm1")
+    assert streams_of_both(native, both) == [("native", "native")]
+    assert streams_of_both(timed("native", *NATIVE, late="ecu"), both) == [("native", "native"), ("late", "guest")]
+
+
+def test_streams_of_other_names_are_not_compared_where_which_with_which_is_open() -> None:
+    assert streams_of_both(timed("native", *NATIVE), timed("guest", *GUEST, other="vm2")) == []
+    # Of two runs each names its own streams.
+    assert streams_of_both(timed("native", *NATIVE), timed("guest", *GUEST, run="s")) == []
+    # A timer, and packets.
+    assert streams_of_both(timed("native", *NATIVE), medians("tap", *TAP)) == []

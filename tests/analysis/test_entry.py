@@ -34,7 +34,7 @@ def found(events: list[Event], *at: int, slack: int = 0, irq: int = NIC_IRQ, vcp
     n = len(at)
     instants = np.array(at, np.int64)
     columns = (np.full(n, value, np.int64) for value in (slack, irq, vcpu))
-    return interrupt_entries(instants, *columns, trace(*events)).tolist()
+    return interrupt_entries(instants, *columns, trace(*events))[0].tolist()
 
 
 def test_an_interrupt_is_followed_from_who_asked_for_it_to_the_guests_entry() -> None:
@@ -81,6 +81,12 @@ def test_what_was_taken_before_the_last_injection_was_that_ones() -> None:
     assert found([*entry(1_000), *again], 1_020, 1_060)[1] == [-1, -1, 1_050, 1_053]
 
 
+def test_an_injection_that_kvm_took_back_before_it_entered_was_of_the_same_interrupt() -> None:
+    *taken, injected, entered = entry(1_000)
+    again = (1_012, 0, INJECT, VCPU, VECTOR)
+    assert found([*taken, injected, again, entered], 1_020) == [[1_000, 1_002, 1_012, 1_013]]
+
+
 def test_another_threads_asking_is_not_taken_for_it() -> None:
     asked, *rest = entry(1_000)
     elsewhere = (1_001, 1, MSI, VHOST + 1, *asked[4:])
@@ -118,7 +124,7 @@ def test_a_packets_way_begins_on_the_vm_host_by_the_guests_clock() -> None:
     # Each handler begins 20 after the interrupt was asked for.
     host = [event for number in range(COUNT) for event in entry(10_000 + number * 1_000 - 20 - AHEAD)]
     (document,) = reception_documents(packets, trace(*events), KNOWN, READER, vm_host(host)).values()
-    assert document["entry"] == {"told": COUNT, "uncertainty_ns": HALF, "interrupted": []}
+    assert document["entry"] == {"told": COUNT, "uncertainty_ns": HALF, "interrupted": [], "ran": []}
     chain = document["chain"]
     assert chain["stops"][:5] == ["asked", "accepted", "injected", "entered", "irq"]
     assert chain["clocks"][:5] == [ONE_CLOCK] * 3 + [TWO_HOSTS, ONE_CLOCK]
@@ -132,7 +138,7 @@ def test_clocks_that_nothing_compares_tell_nothing_of_it() -> None:
     packets, events = listened(100)
     host = [event for number in range(100) for event in entry(10_000 + number * 1_000 - 20 - AHEAD)]
     (document,) = reception_documents(packets, trace(*events), KNOWN, READER, vm_host(host, known=False)).values()
-    assert document["entry"] == {"told": 0, "uncertainty_ns": None, "interrupted": []}
+    assert document["entry"] == {"told": 0, "uncertainty_ns": None, "interrupted": [], "ran": []}
     assert document["chain"]["stops"][0] == "irq"
     assert (document["n"], document["told"]) == (100, 100)
     plain = reception_documents(packets, trace(*events), KNOWN, READER)[1]

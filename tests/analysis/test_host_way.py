@@ -31,7 +31,7 @@ def sent(begin: int) -> list[Event]:
 
 
 def asked(events: list[Event], *at: int) -> list[list[int]]:
-    return host_ways(np.array(at, np.int64), np.full(len(at), -1, np.int64), trace(*events)).tolist()
+    return host_ways(np.array(at, np.int64), np.full(len(at), -1, np.int64), trace(*events)).at_ns.tolist()
 
 
 def test_a_packet_is_followed_from_the_vm_hosts_interrupt_to_vhost() -> None:
@@ -60,7 +60,7 @@ def test_a_thread_that_had_asked_since_it_was_woken_was_not_woken_for_this() -> 
 def test_a_vcpu_that_has_run_its_guest_since_it_was_woken_was_not_woken_for_this() -> None:
     woken: list[Event] = [(1_005, 0, WAKING, 7, VCPU), (1_020, 0, SWITCH, 0, VCPU), (1_030, 0, ENTRY, VCPU, 0)]
     own_timer = (5_000, 0, ACCEPT, VCPU, 0xEC, 0)
-    assert host_ways(np.array([-1]), np.array([5_000]), trace(*woken, own_timer)).tolist() == [UNTOLD]
+    assert host_ways(np.array([-1]), np.array([5_000]), trace(*woken, own_timer)).at_ns.tolist() == [UNTOLD]
     # A card that is passed through interrupts it in its guest: no thread asks.
     assert asked([*woken, (5_000, 0, MSI, VCPU, 0xFEE00000, 0x4023)], 5_000) == [UNTOLD]
 
@@ -100,7 +100,7 @@ def test_a_vcpus_own_timer_is_followed_from_the_vm_hosts_to_the_vcpu() -> None:
         (1_020, 0, SWITCH, 0, VCPU),
         (1_030, 0, ACCEPT, VCPU, 0xEC, 0),
     ]
-    found = host_ways(np.array([-1]), np.array([1_030]), trace(*events)).tolist()
+    found = host_ways(np.array([-1]), np.array([1_030]), trace(*events)).at_ns.tolist()
     assert found == [[1_000, -1, 1_005, 1_020]]
 
 
@@ -112,3 +112,19 @@ def test_its_intervals_have_names() -> None:
         "VM host's scheduling",
         "carrying",
     ]
+
+
+def test_a_vcpu_that_was_in_its_guest_was_interrupted_by_the_vm_hosts_timer() -> None:
+    runs: Event = (900, 0, ENTRY, VCPU, 0)
+    timer: Event = (1_000, 0, TIMER_ENTRY, VCPU, 236)
+    taken: Event = (1_030, 0, ACCEPT, VCPU, 0xEC, 0)
+
+    def ways(*events: Event) -> tuple[list[int], int]:
+        found = host_ways(np.array([-1]), np.array([1_030]), trace(*events))
+        return found.at_ns[0].tolist(), int(found.interrupted[0])
+
+    assert ways(runs, timer, taken) == ([1_000, -1, -1, -1], VCPU)
+    # Which of two it was is not known; one before it entered its guest was not it; nor was one of another CPU's thread.
+    assert ways(runs, (950, 0, TIMER_ENTRY, VCPU, 236), timer, taken) == (UNTOLD, -1)
+    assert ways((800, 0, TIMER_ENTRY, VCPU, 236), runs, taken) == (UNTOLD, -1)
+    assert ways(runs, (1_000, 1, TIMER_ENTRY, 7, 236), taken) == (UNTOLD, -1)

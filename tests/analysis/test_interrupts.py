@@ -13,16 +13,17 @@ from trace_events import HOG, KTHREAD, NET_RX, NIC, READER, SENDER, TIMER, VCPU_
 from latlab.analysis.interrupt_way import breakdown_document, interrupted, packets_passage, timers_passage
 from latlab.analysis.interrupts import (
     AWAKE,
+    EVENTS_LOST,
     IRQ_ENTRY,
     IRQ_EXIT,
     LOST,
+    NO_WAKING,
     SOFTIRQ_ENTRY,
     SOFTIRQ_EXIT,
     SOFTIRQ_RAISE,
     SWITCH,
     TIMER_ENTRY,
     TIMER_EXIT,
-    UNTOLD,
     WAKING,
     wakings,
 )
@@ -121,7 +122,7 @@ def test_a_thread_that_was_not_asleep_was_not_woken() -> None:
     assert ways(found)[1] == {"rx_soft": 1_043, "rx_user": 1_055}
 
 
-@pytest.mark.parametrize(("state", "why"), [(1, UNTOLD), (2, UNTOLD), (0, AWAKE), (0x100, AWAKE), (-1, AWAKE)])
+@pytest.mark.parametrize(("state", "why"), [(1, NO_WAKING), (2, NO_WAKING), (0, AWAKE), (0x100, AWAKE), (-1, AWAKE)])
 def test_a_thread_that_had_gone_to_sleep_was_woken_told_or_not(state: int, why: str) -> None:
     # What it is switched away in: asleep, or it would go on (0x100: it was preempted).
     left: Event = (1_060, 0, SWITCH, READER, HOG, state)
@@ -160,7 +161,7 @@ def test_a_thread_woken_on_its_way_to_sleep_did_not_begin_to_run() -> None:
 def test_where_events_of_the_time_were_lost_nothing_is_told(cpu: int) -> None:
     events = [(500, cpu, SOFTIRQ_ENTRY, 0, 1), (1_035, cpu, LOST, 0, 3), (1_036, cpu, SOFTIRQ_ENTRY, 0, 1)]
     told = wakings(waits((1_020, 1_047), (3_020, 3_047)), trace(*events, *received(2_990 + 10, cpu=cpu)), READER)
-    assert told["why"].to_list() == [UNTOLD, None]
+    assert told["why"].to_list() == [EVENTS_LOST, None]
 
 
 def test_events_lost_before_a_packet_came_do_not_make_a_cause() -> None:

@@ -130,8 +130,13 @@ def test_a_timer_whose_interrupts_nobody_told_of_has_no_parts_and_lacks_none() -
 
 
 def test_windows_are_of_what_was_due_in_them_and_add_up_to_the_whole() -> None:
-    timer = block()["timer"]
+    found = block()
+    timer = found["timer"]
     assert (timer["n"], timer["above"], timer["threshold_ns"]) == (8, 2, 50_000)
+    handled = timer["interrupt"]
+    assert sum(one["n"] for one in handled["windows"]) == handled["n"] == found["metrics"]["interrupt"]["n"]
+    assert max(one["max"] for one in handled["windows"]) == found["metrics"]["interrupt"]["max"]
+    assert handled["above"] == sum(one["above"] for one in handled["windows"])
     assert [(one["from_ns"], one["n"], one["above"]) for one in timer["windows"]] == [(0, 4, 1), (4 * PERIOD, 4, 1)]
     first = np.array([30_000, 31_000, 90_000, 500])
     exact = statistics(first, np.arange(4, dtype=np.uint64))

@@ -8,6 +8,7 @@ from board_place import BoardPlace
 from latlab_command import cells_of, read
 
 from latlab.analysis.guest_state import GUEST_IDLE, GUEST_KERNEL, GUEST_USER, HYPERVISOR
+from latlab.analysis.missing_stages import REASONS
 from latlab.data.recordings import read_recording
 from latlab.data.run_folder import RunFolder
 
@@ -50,10 +51,22 @@ def test_the_way_of_an_interrupt_into_a_nested_guest_is_told(place: BoardPlace) 
     (result,) = read(folder / "result.json")["cells"]
     assert_packets_are_followed(result["streams"]["in"]["trace"])
     assert_instants_are_followed(result["streams"]["late"]["trace"])
+    timer = result["streams"]["late"]["timer"]
+    assert timer["interrupt"]["n"] == result["streams"]["late"]["metrics"]["interrupt"]["n"] <= timer["n"]
+
+
+def assert_none_is_silently_missing(told: dict[str, Any]) -> None:
+    """Each has its breakdown whole, or a reason; and most have it whole."""
+    assert told["whole"] + sum(one["n"] for one in told["missing"]) == told["n"]
+    assert all(one["reason"] == REASONS[one["id"]] for one in told["missing"])
+    assert told["whole"] > told["n"] / 2, told["missing"]
+    # What the VM host's own interrupt came to is known wherever that interrupt is.
+    assert bool(told["entry"]["ran"]) == any("host_irq" in (one["from"], one["to"]) for one in told["intervals"])
 
 
 def assert_packets_are_followed(told: dict[str, Any]) -> None:
     """From who asked for their interrupts on."""
+    assert_none_is_silently_missing(told)
     assert told["n"] == PACKETS
     assert told["told"] > PACKETS / 2
     # The guest's own interrupt of its network card, and how it came into the guest.
@@ -76,6 +89,7 @@ def assert_packets_are_followed(told: dict[str, Any]) -> None:
 
 def assert_instants_are_followed(told: dict[str, Any]) -> None:
     """From KVM's timer on, which nobody asks for."""
+    assert_none_is_silently_missing(told)
     assert IN_TIME <= told["n"] <= PACKETS
     assert told["told"] > told["n"] / 2
     assert told["entry"]["told"] > told["n"] / 2

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from latlab.analysis import interrupt_way, interrupts
+from latlab.analysis.missing_stages import REASONS
 
 DOCS = Path(__file__).parents[2] / "docs"
 NAMED = {
@@ -53,3 +54,9 @@ def test_every_stop_and_interval_is_explained() -> None:
         assert f"| {stop} |" in page
     for pair in interrupt_way.INTERVALS:
         assert interrupt_way.interval_name(*pair) in page
+
+
+def test_every_reason_for_a_missing_stage_is_documented() -> None:
+    page = (DOCS / "where-the-time-went.md").read_text()
+    section = page.split("### Why a breakdown is not whole", 1)[1].split("\n## ", 1)[0]
+    assert dict(re.findall(r"^\| `([\w-]+)` \| (.+) \|$", section, re.MULTILINE)) == REASONS

@@ -128,10 +128,11 @@ def _told_everywhere(whole: RunFolder, tmp_path: Path) -> None:
         print_result(result, Console(file=file, width=200), default_metrics(result))
     page = write_report(whole, formats=()).read_text(encoding="utf-8")
     for text in ((tmp_path / "said.txt").read_text(), result_markdown(result, default_metrics(result)), page):
-        assert "Timers: instants later than the threshold" in text
+        assert "Timers: how late the interrupt" in text
         assert "dispatch" in text
         assert "by a timerfd on CLOCK" in text
         assert "not asked for" in text
+    assert 'id="timer-ranges"' in page
     things = {name: view(whole, result, name, "wakeup").thing for name in ("irq", "control")}
     assert things == {"irq": "instant", "control": "packet"}
     assert set(load(whole.path).metrics["metric"]) >= {"wakeup", "interrupt", "dispatch"}

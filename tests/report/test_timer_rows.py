@@ -2,7 +2,28 @@
 
 from __future__ import annotations
 
-from latlab.report.timers import WINDOW_HEADINGS, _windows, window_rows
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from latlab.report.own_pictures import remove_own_pictures
+from latlab.report.timer_pictures import write_timer_picture
+from latlab.report.timer_ranges import timer_ranges
+from latlab.report.timers import (
+    BESIDE,
+    GUEST,
+    HANDLER,
+    HEADINGS,
+    NATIVE,
+    THREAD,
+    WINDOW_HEADINGS,
+    _windows,
+    timer_rows,
+    where,
+    window_rows,
+)
 
 
 def test_a_windows_mean_is_rounded_once() -> None:
@@ -20,5 +41,91 @@ def test_each_window_of_a_timer_has_a_row_of_its_own() -> None:
     }
     cell = {"slug": "all", "cell": {}, "repeat": 1, "status": "ok", "streams": blocks}
     (row,) = window_rows({"cells": [cell]})
-    assert list(row) == ["all", "1", "irq, vm1", "10 s", "400", "12.5", "0.5", "9.0", "38.1", "3", "0.75 %"]
+    assert list(row) == ["all", "1", "irq, vm1", "thread", "10 s", "400", "12.5", "0.5", "9.0", "38.1", "3", "0.75 %"]
     assert len(row) == len(WINDOW_HEADINGS)
+
+
+WINDOW = {"from_ns": 0, "n": 400, "mean": 12_500.0, "stddev": 510.0, "min": 9_000, "max": 38_100, "above": 3}
+
+
+def timer_cell(probes: str, host: str, *guests: str, wakeup_ns: int = 20_000) -> dict[str, Any]:
+    """A cell with one timer on this host, whose handler begins at half of its lateness."""
+
+    def figures(ns: int) -> dict[str, Any]:
+        return {"n": 400, "min": ns // 2, "mean": ns, "stddev": ns / 10, "p50": ns, "p99": 2 * ns, "max": 3 * ns}
+
+    handled = {"n": 399, "above": 1, "windows": [WINDOW | {"above": 1, "mean": 6_000.0}]}
+    timer = {"threshold_ns": 30_000, "window_ns": 10**10, "n": 400, "above": 3, "windows": [WINDOW]}
+    block = {
+        "talker": host,
+        "listener": host,
+        "probe": probes,
+        "counts": {"overdue": 0, "untold": 1},
+        "timer": {**timer, "interrupt": handled, "traced": True, "trace_problem": None},
+        "metrics": {"wakeup": figures(wakeup_ns), "interrupt": figures(wakeup_ns // 2)},
+    }
+    at = {"slug": f"probes={probes}", "cell": {"probes": probes}, "repeat": 1, "status": "ok"}
+    return {**at, "guests": [{"name": name} for name in guests], "streams": {probes: block}}
+
+
+RUN = {
+    "cells": [
+        timer_cell("native", "ecu"),
+        timer_cell("beside", "ecu", "vm1"),
+        timer_cell("guest", "vm1", "vm1", wakeup_ns=90_000),
+    ]
+}
+
+
+def test_the_handler_stands_beside_the_thread_natively_beside_guests_and_in_one() -> None:
+    found = [dict(zip(HEADINGS, row.texts, strict=True)) for row in timer_rows(RUN)]
+    assert [(row["where"], row["of"]) for row in found] == [
+        (place, of) for place in (NATIVE, BESIDE, GUEST) for of in (HANDLER, THREAD)
+    ]
+    assert [row["later than the threshold"] for row in found[:2]] == [
+        "1 of 399 (0.251 %), 30 µs",
+        "3 of 400 (0.75 %), 30 µs",
+    ]
+    assert [(row["min"], row["mean"], row["max"]) for row in found[-2:]] == [
+        ("22.5", "45.0", "135.0"),
+        ("45.0", "90.0", "270.0"),
+    ]
+    assert [row["most later in one"] for row in found[:2]] == ["1 of 400, from 0 ns on", "3 of 400, from 0 ns on"]
+
+
+def test_each_window_is_of_the_handler_and_of_the_thread() -> None:
+    assert [row[3] for row in window_rows(RUN)] == [HANDLER, THREAD] * 3
+
+
+def test_a_timer_without_reported_interrupts_has_a_row_of_its_thread_alone() -> None:
+    cell = timer_cell("native", "ecu")
+    cell["streams"]["native"]["timer"]["interrupt"] = None
+    assert [row.texts[4] for row in timer_rows({"cells": [cell]})] == [THREAD]
+
+
+@pytest.mark.parametrize(("guests", "host", "place"), [((), "ecu", NATIVE), (("vm1",), "ecu", BESIDE)])
+def test_where_a_timer_runs(guests: tuple[str, ...], host: str, place: str) -> None:
+    assert where({"guests": [{"name": name} for name in guests]}, host) == place
+    assert where({"guests": [{"name": host}]}, host) == GUEST
+
+
+def test_all_timers_are_on_one_axis() -> None:
+    found = timer_ranges(RUN)
+    assert found is not None
+    assert [row.name for row in found.rows][::5] == ["native, ecu: handler (native)", "guest, vm1: thread (guest)"]
+    assert [text for _, text in found.ticks] == ["1", "10", "100", "1000"]
+    assert [place for place, _ in found.ticks] == [0.0, 33.33, 66.67, 100.0]
+    for row in found.rows:
+        assert 0 <= row.least < row.low <= row.point < row.high < row.most <= 100
+    assert found.threshold is not None and 33.33 < found.threshold < 66.67
+    assert timer_ranges({"cells": []}) is None
+
+
+def test_the_picture_of_all_timers_is_a_file_of_the_reports_own(tmp_path: Path) -> None:
+    found = timer_ranges(RUN)
+    assert found is not None
+    (path,) = write_timer_picture(found, tmp_path, caption="measured")
+    with Image.open(path) as picture:
+        assert picture.width > picture.height > 100
+    remove_own_pictures(tmp_path, RUN, [])
+    assert not path.exists()

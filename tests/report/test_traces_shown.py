@@ -18,6 +18,7 @@ sys.path.append(str(Path(__file__).parents[1] / "analysis"))
 
 from trace_events import COUNT, KNOWN, LATE, READER, listened, trace
 
+from latlab.analysis.missing_stages import NO_CLOCK, REASONS
 from latlab.analysis.reception import RECEPTION, reception_documents
 from latlab.data.run_folder import RunFolder
 from latlab.report.build import write_report
@@ -27,7 +28,7 @@ from latlab.report.chain_view import ChainView
 from latlab.report.chains import chain_views
 from latlab.report.markdown import result_markdown
 from latlab.report.terminal import print_result
-from latlab.report.traces import INTERVAL_TITLE, TITLE, trace_tables
+from latlab.report.traces import INTERVAL_TITLE, MISSING_TITLE, TITLE, trace_tables
 from latlab.report.where import where_tables
 
 SLUG = "loads=flood1"
@@ -95,7 +96,7 @@ CAME_TO = "guest idle 900, guest user 90, hypervisor 5"
     [
         ("kvm", {"told": 1190, "uncertainty_ns": 1_400, "interrupted": []}, "of 1190, to ±1.4 µs"),
         ("kvm", {"told": 1190, "uncertainty_ns": 1_400, "interrupted": IN_GUEST}, f"of 1190, to ±1.4 µs; to {CAME_TO}"),
-        ("kvm", {"told": 0, "uncertainty_ns": None, "interrupted": []}, "not told"),
+        ("kvm", {"told": 0, "uncertainty_ns": None, "interrupted": []}, "not known"),
         ("kvm", None, "not asked for"),
         ("tcg", None, "emulated: KVM has no part in it"),
     ],
@@ -107,9 +108,9 @@ def test_of_a_guest_it_is_said_whether_the_way_into_it_is_told(
     for cell in traced["cells"]:
         cell["guests"] = [{"name": "vm1", "acceleration": acceleration}]
     table, _ = trace_tables(traced)
-    assert table.rows[0][table.headings.index("way into the guest")] == said
+    assert table.rows[0][table.headings.index("path into the guest")] == said
     plain, _ = trace_tables(with_trace(result))
-    assert plain.rows[0][plain.headings.index("way into the guest")] == ""
+    assert plain.rows[0][plain.headings.index("path into the guest")] == ""
 
 
 def test_of_many_that_were_interrupted_the_first_are_named(result: dict[str, Any]) -> None:
@@ -152,3 +153,29 @@ def test_its_picture_is_drawn(result: dict[str, Any], tmp_path: Path) -> None:
     assert path.name == f"control-{RECEPTION}-chain.png"
     with Image.open(path) as image:
         assert image.width > 500
+
+
+def test_breakdowns_that_are_not_whole_stand_with_their_reason_in_every_report(
+    result: dict[str, Any], new_run: Callable[..., Path]
+) -> None:
+    missing = [
+        {"id": NO_CLOCK, "n": 7, "reason": REASONS[NO_CLOCK]},
+        {"id": "awake", "n": 2, "reason": REASONS["awake"]},
+    ]
+    ran = [{"what": "another guest's vCPU", "comm": "CPU 0/KVM", "n": 5}]
+    entry = {"told": 1191, "uncertainty_ns": 700, "interrupted": [], "ran": ran}
+    traced = with_trace(result, whole=COUNT - 9, missing=missing, entry=entry)
+    table, reasons, _ = trace_tables(traced)
+    assert reasons.title == MISSING_TITLE
+    assert [row[3:] for row in reasons.rows] == [
+        ("7", str(COUNT), NO_CLOCK, REASONS[NO_CLOCK]),
+        ("2", str(COUNT), "awake", REASONS["awake"]),
+    ]
+    said = dict(zip(table.headings, table.rows[0], strict=True))
+    assert said["whole"] == f"{COUNT - 9} of {COUNT}"
+    assert said["the VM host's came to"] == "another guest's vCPU CPU 0/KVM 5"
+    assert REASONS[NO_CLOCK] in result_markdown(traced, ["latency"])
+    run = RunFolder(new_run())
+    run.write_result(with_trace(run.result(), missing=missing))
+    write_report(run, formats=())
+    assert REASONS[NO_CLOCK] in html.unescape(run.report_path.read_text(encoding="utf-8"))

@@ -68,7 +68,7 @@ def test_both_have_their_figures_their_windows_and_the_published_ones_beside_the
         assert block["timer"]["traced"] or block["timer"]["trace_problem"]
     page = (run.folder / "report.html").read_text(encoding="utf-8")
     assert "Babchuk" in page
-    assert "Timers: instants later than the threshold" in page
+    assert "Timers: how late the interrupt" in page
 
 
 def test_the_load_of_the_native_mock_up_ran_meanwhile(run: GuestRun) -> None:

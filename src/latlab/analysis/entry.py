@@ -22,6 +22,14 @@ from numpy.typing import NDArray
 
 from latlab.analysis.interrupt_way import ENTRY_WAY, WAY_IN, Passage
 from latlab.analysis.interrupts import ACCEPT, ENTRY, GSI, INJECT, MSI, lost_between
+from latlab.analysis.missing_stages import (
+    ENTERED_LATER,
+    NO_ACCEPTANCE,
+    NO_INJECTION,
+    NO_VCPU,
+    NO_VECTOR,
+    VM_HOST_EVENTS_LOST,
+)
 
 _VECTOR: Final = 0xFF
 """Of an MSI's data (Intel SDM 3A, 11.11.2; AMD's manual 24593, 16.11 the same)."""
@@ -58,14 +66,15 @@ class Events:
 
 def interrupt_entries(
     at_ns: Instants, slack_ns: Instants, irq: NDArray[np.int64], vcpu: NDArray[np.int64], trace: pl.DataFrame
-) -> NDArray[np.int64]:
+) -> tuple[NDArray[np.int64], list[str | None]]:
     """int64 [n, 4]: when each interrupt was asked for, taken, injected, and its guest entered, by the CLOCK_TAI of the
-    trace; −1 where that is not told.
+    trace; −1 where that is not told. And why it was not told that it was taken, or what follows (`REASONS`); else None.
 
     at_ns: when its handler began in the guest, by that clock, to ±slack_ns. irq: its number in the guest; vcpu: the CPU
     there, which KVM calls by the same number. All int64 [n]. trace: the VM host's.
     """
     found = np.full((len(at_ns), len(ENTRY_WAY)), _UNKNOWN, np.int64)
+    why = np.full(len(at_ns), NO_VCPU, object)
     entered, injected = Events.of(trace, ENTRY), Events.of(trace, INJECT)
     accepted, asked = Events.of(trace, ACCEPT), Events.of(trace, MSI, GSI)
     for cpu in np.unique(vcpu).tolist():
@@ -81,12 +90,15 @@ def interrupt_entries(
             instants, first, back = np.unique(at_ns[rows], return_index=True, return_inverse=True)
             until_ns = instants + slack_ns[rows][first]
             vector = _vector(until_ns, here)
+            why[rows] = NO_VECTOR
             if vector is not None:
                 of_vector = here.where(here.subject == vector), taken.where(taken.subject == vector)
-                found[rows] = _ways(until_ns, own, *of_vector, asked, vector)[back]
+                ways, of_ways = _ways(until_ns, own, *of_vector, asked, vector)
+                found[rows], why[rows] = ways[back], of_ways[back]
     first_ns = np.where(found >= 0, found, np.iinfo(np.int64).max).min(axis=1)
-    found[lost_between(trace, first_ns, at_ns + slack_ns)] = _UNKNOWN
-    return found
+    lost = lost_between(trace, first_ns, at_ns + slack_ns)
+    found[lost], why[lost] = _UNKNOWN, VM_HOST_EVENTS_LOST
+    return found, why.tolist()
 
 
 def _vector(until_ns: Instants, injected: Events) -> int | None:
@@ -102,13 +114,14 @@ def _vector(until_ns: Instants, injected: Events) -> int | None:
 
 def _ways(
     until_ns: Instants, entered: Events, injected: Events, accepted: Events, asked: Events, vector: int
-) -> NDArray[np.int64]:
+) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
     """As `interrupt_entries`, of one interrupt of one vCPU, whose handlers had begun by these instants, ascending;
     injected and accepted are of its vector alone.
     """
     inject = _latest(injected.tai_ns, until_ns)
     # Each is one interrupt's: of two handlers after one injection the first is it.
     inject[1:][np.diff(inject) == 0] = -1
+    why = np.where(inject < 0, NO_INJECTION, ENTERED_LATER)
     inject_ns = _at(injected.tai_ns, inject)
     entry = np.searchsorted(entered.tai_ns, inject_ns)
     entry_ns = _at(entered.tai_ns, np.where((inject >= 0) & (entry < len(entered.tai_ns)), entry, -1))
@@ -117,11 +130,15 @@ def _ways(
     inject_ns, entry_ns = np.where(wrong, _UNKNOWN, inject_ns), np.where(wrong, _UNKNOWN, entry_ns)
     accept = np.where(wrong, -1, _latest(accepted.tai_ns, inject_ns))
     accept_ns = _at(accepted.tai_ns, accept)
-    # What was taken before the injection before had been injected then.
-    earlier_ns = _at(injected.tai_ns, np.where(inject > 0, inject - 1, -1))
+    # What was taken before the injection before had been injected then; one that no entry followed was taken back.
+    entries = np.searchsorted(entered.tai_ns, injected.tai_ns)
+    earlier = np.searchsorted(entries, entries[np.where(inject >= 0, inject, 0)]) - 1 if len(entries) else inject
+    earlier_ns = _at(injected.tai_ns, np.where(inject >= 0, earlier, -1))
     accept_ns = np.where(accept_ns > earlier_ns, accept_ns, _UNKNOWN)
     ask_ns = _asked(accepted, np.where(accept_ns < 0, -1, accept), asked, vector)
-    return np.column_stack((ask_ns, accept_ns, inject_ns, entry_ns))
+    reasons = np.where(wrong, why, NO_ACCEPTANCE).astype(object)
+    reasons[~wrong & (accept_ns >= 0)] = None
+    return np.column_stack((ask_ns, accept_ns, inject_ns, entry_ns)), reasons
 
 
 def _asked(accepted: Events, accept: _Places, asked: Events, vector: int) -> Instants:

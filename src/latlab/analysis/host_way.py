@@ -10,6 +10,8 @@ one that the guest itself had woken, as it does to send: nothing is told then.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -18,24 +20,39 @@ from numpy.typing import NDArray
 
 from latlab.analysis.entry import Events, Instants
 from latlab.analysis.interrupt_way import HOST_WAY
-from latlab.analysis.interrupts import ACCEPT, ENTRY, GSI, MSI, WAKING, wakings
+from latlab.analysis.interrupts import ACCEPT, ENTRY, GSI, MSI, TIMER_ENTRY, WAKING, wakings
 
 _UNKNOWN: Final = -1
 _TOLD: Final = tuple(f"{stop.removeprefix('host_')}_tai_ns" for stop in HOST_WAY)
 """What `wakings` calls them."""
+_WHOM: Final = ("interrupted", "interrupted_flags")
 
 
-def host_ways(asked_ns: Instants, accepted_ns: Instants, trace: pl.DataFrame) -> NDArray[np.int64]:
-    """int64 [n, 4]: when the interrupt's handler and its softirq began on the VM host, and when the thread that sent
-    the guest's interrupt on was woken and ran, by the CLOCK_TAI of the trace; −1 where that is not told.
+@dataclass(frozen=True)
+class HostWays:
+    """at_ns: int64 [n, 4], when the interrupt's handler and its softirq began on the VM host, and when the thread that
+    sent the guest's interrupt on was woken and ran, by the CLOCK_TAI of the trace. interrupted, flags: int64 [n], the
+    thread that this handler interrupted, and the state of the CPU. −1 where that is not told.
+    """
+
+    at_ns: NDArray[np.int64]
+    interrupted: NDArray[np.int64]
+    flags: NDArray[np.int64]
+
+
+def host_ways(
+    asked_ns: Instants, accepted_ns: Instants, trace: pl.DataFrame, handlers: Mapping[int, int] | None = None
+) -> HostWays:
+    """How each of a guest's interrupts came to the thread of the VM host that sent it on.
 
     asked_ns, accepted_ns: when the guest's interrupt was asked for and taken, int64 [n], −1 where nobody asked, or
-    nobody knows. trace: the VM host's.
+    nobody knows. trace: the VM host's. handlers: its `handler_threads`.
     """
     at_ns = np.where(asked_ns >= 0, asked_ns, accepted_ns)
     sent, taken, entered = Events.of(trace, MSI, GSI), Events.of(trace, ACCEPT), Events.of(trace, ENTRY)
     threads = np.where(asked_ns >= 0, _threads(asked_ns, sent), _threads(accepted_ns, taken))
     found = np.full((len(at_ns), len(HOST_WAY)), _UNKNOWN, np.int64)
+    whom = np.full((len(at_ns), len(_WHOM)), _UNKNOWN, np.int64)
     woken = Events.of(trace, WAKING)
     for thread in np.unique(threads[threads >= 0]).tolist():
         own = woken.where(woken.subject == thread)
@@ -47,11 +64,41 @@ def host_ways(asked_ns: Instants, accepted_ns: Instants, trace: pl.DataFrame) ->
         first = np.searchsorted(deeds, from_ns) == np.searchsorted(deeds, to_ns)
         rows, last = rows[first], last[first]
         waits = pl.DataFrame({"from_tai_ns": from_ns[first], "to_tai_ns": to_ns[first]})
-        told = wakings(waits, trace, thread).select(pl.col(_TOLD).fill_null(_UNKNOWN)).to_numpy()
+        every = wakings(waits, trace, thread, handlers).select(
+            pl.col(*_TOLD, *_WHOM).cast(pl.Int64).fill_null(_UNKNOWN)
+        )
+        told = every.select(_TOLD).to_numpy()
         # In no interrupt and no softirq, by a vCPU: the guest's own kick.
         kicked = np.isin(own.pid[last], entered.pid) & (told[:, :2] < 0).all(axis=1)
         found[rows] = np.where(kicked[:, None], _UNKNOWN, told)
-    return found
+        whom[rows] = np.where(kicked[:, None], _UNKNOWN, every.select(_WHOM).to_numpy())
+    _own_timers(found, whom, threads, np.where(asked_ns < 0, accepted_ns, _UNKNOWN), trace)
+    return HostWays(found, *whom.T)
+
+
+def _own_timers(
+    found: NDArray[np.int64],
+    whom: NDArray[np.int64],
+    threads: NDArray[np.int64],
+    accepted_ns: Instants,
+    trace: pl.DataFrame,
+) -> None:
+    """Put into found and whom the VM host's timer interrupt that made a vCPU leave its guest, which then took its own.
+
+    It is the only one that interrupted the vCPU's thread since it had last entered its guest. accepted_ns: of guests'
+    timers; −1 elsewhere.
+    """
+    turns = Events.of(trace, ENTRY, TIMER_ENTRY)
+    rows = np.flatnonzero((found < 0).all(axis=1) & (accepted_ns >= 0) & (threads >= 0))
+    for thread in np.unique(threads[rows]).tolist():
+        own = turns.where(turns.pid == thread)
+        timers = np.flatnonzero(own.event == TIMER_ENTRY)
+        of_thread = rows[threads[rows] == thread]
+        last = np.searchsorted(own.tai_ns, accepted_ns[of_thread], side="right") - 1
+        alone = (last >= 1) & np.isin(last, timers) & ~np.isin(last - 1, timers)
+        found[of_thread[alone], 0] = own.tai_ns[last[alone]]
+        whom[of_thread[alone], 0] = thread
+        whom[of_thread[alone], 1] = 0
 
 
 def _threads(at_ns: Instants, events: Events) -> NDArray[np.int64]:

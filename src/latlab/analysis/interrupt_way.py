@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis import way
-from latlab.analysis.interrupts import AWAKE, UNTOLD, wakings
+from latlab.analysis.interrupts import AWAKE, handler_threads, wakings
 from latlab.analysis.statistics import statistics
 
 PACKET_WAY: Final = ("irq", "softirq", "rx_soft", "backlog", "waking", "run", "rx_user")
@@ -55,6 +55,7 @@ INTERVALS: Final = {
     ("entered", "irq"): "guest's entry code",
     ("wake_due", "irq"): "interrupt",
     ("wake_due", "accepted"): "VM host's timer",
+    ("host_irq", "accepted"): "KVM's timer",
     ("irq", "softirq"): "handler",
     ("softirq", "rx_soft"): "poll",
     ("rx_soft", "backlog"): "backlog",
@@ -73,6 +74,7 @@ _SOFTIRQ: Final = 0x10
 
 IDLE: Final = "idle"
 VCPU: Final = "vCPU"
+OTHER_GUEST: Final = "another guest's vCPU"
 USER_THREAD: Final = "thread"
 KERNEL_THREAD: Final = "kernel thread"
 SOFTIRQ: Final = "softirq"
@@ -119,13 +121,16 @@ class Passage:
         return found
 
 
-def packets_passage(packets: pl.DataFrame, trace: pl.DataFrame, thread: int) -> tuple[Passage, pl.DataFrame]:
+def packets_passage(
+    packets: pl.DataFrame, trace: pl.DataFrame, thread: int, tasks: pl.DataFrame | None = None
+) -> tuple[Passage, pl.DataFrame]:
     """The way of packets to the thread that received them, and how it was woken for each (`wakings`).
 
     packets: `rx_soft_tai_ns` and `rx_user_tai_ns`, neither null, in the order in which they were received.
+    tasks: of the threads in the trace; those in which handlers run are known by their names.
     """
     waits = packets.select(from_tai_ns="rx_soft_tai_ns", to_tai_ns="rx_user_tai_ns")
-    told = wakings(waits, trace, thread)
+    told = wakings(waits, trace, thread, None if tasks is None else handler_threads(tasks))
     stamp, softirq, irq = (pl.col(f"{name}_tai_ns") for name in ("rx_soft", "softirq", "irq"))
     placed = pl.concat((packets.select("rx_soft_tai_ns", "rx_user_tai_ns"), told), how="horizontal").with_columns(
         irq_tai_ns=pl.when(irq <= stamp).then(irq),
@@ -159,10 +164,13 @@ def _passage(stops: tuple[str, ...], placed: pl.DataFrame) -> Passage:
     return Passage(stops, passed, at_ns)
 
 
-def interrupted(told: pl.DataFrame, tasks: pl.DataFrame, vcpus: Collection[int] = ()) -> pl.DataFrame:
+def interrupted(
+    told: pl.DataFrame, tasks: pl.DataFrame, vcpus: Collection[int] = (), others: Collection[int] = ()
+) -> pl.DataFrame:
     """`what` and `comm` of what each interrupt of `wakings` interrupted; null where no interrupt is told.
 
-    vcpus: the numbers of threads that are vCPUs. comm: the thread's name, as it was when it was first seen.
+    vcpus: the numbers of threads that are vCPUs; others: of such as are other guests'. comm: the thread's name, as it
+    was when it was first seen.
     """
     known = tasks.unique("pid", keep="first", maintain_order=True).select(
         interrupted="pid", comm="comm", kernel="kernel"
@@ -177,6 +185,8 @@ def interrupted(told: pl.DataFrame, tasks: pl.DataFrame, vcpus: Collection[int] 
         .then(pl.lit(IDLE))
         .when(pid.is_in(list(vcpus)))
         .then(pl.lit(VCPU))
+        .when(pid.is_in(list(others)))
+        .then(pl.lit(OTHER_GUEST))
         .when(kernel.is_null())
         .then(pl.lit(UNKNOWN))
         .otherwise(pl.when(kernel).then(pl.lit(KERNEL_THREAD)).otherwise(pl.lit(USER_THREAD)))
@@ -202,11 +212,11 @@ def breakdown_document(
         "n": told.height,
         "told": of.get(None, 0),
         "awake": of.get(AWAKE, 0),
-        "untold": of.get(UNTOLD, 0),
+        "untold": told.height - of.get(None, 0) - of.get(AWAKE, 0),
         "shared": int((told["shared"].fill_null(0) > 0).sum()),
         "intervals": list(_intervals(passage)),
-        "interrupted": _counted(interrupted(told, tasks, vcpus).drop_nulls("what"), ("what", "comm")),
-        "raised_by": _counted(_raisers(told, tasks), ("comm",)),
+        "interrupted": counted(interrupted(told, tasks, vcpus).drop_nulls("what"), ("what", "comm")),
+        "raised_by": counted(_raisers(told, tasks), ("comm",)),
     }
 
 
@@ -228,13 +238,13 @@ def _intervals(passage: Passage) -> Iterator[dict[str, Any]]:
 
 
 def _raisers(told: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
-    """`comm` of the threads that asked for the softirqs that no interrupt asked for."""
+    """`comm` of the threads that asked for the softirqs, those in which an interrupt's handler runs among them."""
     known = tasks.unique("pid", keep="first", maintain_order=True).select(raised_by="pid", comm="comm")
-    asked = told.filter(pl.col("irq_tai_ns").is_null() & pl.col("raised_by").is_not_null())
+    asked = told.filter(pl.col("raised_by").is_not_null())
     return asked.select("raised_by").join(known, on="raised_by", how="left").select("comm")
 
 
-def _counted(rows: pl.DataFrame, names: Sequence[str]) -> list[dict[str, Any]]:
+def counted(rows: pl.DataFrame, names: Sequence[str]) -> list[dict[str, Any]]:
     """How many rows are alike, the most first."""
     return (
         rows.group_by(*names).agg(n=pl.len()).sort(["n", *names], descending=[True, *(False for _ in names)]).to_dicts()

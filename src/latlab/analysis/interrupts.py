@@ -11,6 +11,7 @@ Columns of `trace` and `tasks` are those of the recordings (docs/formats.md).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,9 +38,11 @@ EXIT: Final = 18
 
 AWAKE: Final = "awake"
 """It had not been woken since: it ran, or was about to, when that came."""
-UNTOLD: Final = "untold"
-"""When it was woken is not told: events of the time were lost, or it had gone to sleep and nothing tells that it was
-woken, as on kernels that leave out events without counting them (docs/decisions.md).
+EVENTS_LOST: Final = "events-lost"
+"""The kernel lost events of that time."""
+NO_WAKING: Final = "no-waking"
+"""It had gone to sleep, and nothing reports that it was woken, as on kernels that leave out events without counting
+them (docs/decisions.md).
 """
 
 # include/linux/trace_events.h, enum trace_flag_type: in an interrupt's handler, a softirq was being served.
@@ -131,11 +134,19 @@ def lost_between(trace: pl.DataFrame, from_ns: NDArray[np.int64], to_ns: NDArray
     return _Trace.of(trace).lost_between(from_ns, to_ns)
 
 
-def wakings(waits: pl.DataFrame, trace: pl.DataFrame, thread: int) -> pl.DataFrame:
+def handler_threads(tasks: pl.DataFrame) -> dict[int, int]:
+    """{thread: the interrupt's number} of the threads in which handlers run, `irq/36-eth0` (kernel/irq/manage.c)."""
+    named = tasks.select("pid", irq=pl.col("comm").str.extract(r"^irq/(\d+)-").cast(pl.Int64)).drop_nulls()
+    return dict(zip(named["pid"].to_list(), named["irq"].to_list(), strict=True))
+
+
+def wakings(
+    waits: pl.DataFrame, trace: pl.DataFrame, thread: int, handlers: Mapping[int, int] | None = None
+) -> pl.DataFrame:
     """How the thread was woken for what it waited for: a row for each row of `waits`, in its order.
 
     waits: `from_tai_ns`, when that came, and `to_tai_ns`, when the thread had it, both by the CLOCK_TAI of the trace's
-    host. Columns, null where they are not told:
+    host. handlers: `handler_threads`. Columns, null where they are not told:
 
     | column | |
     |---|---|
@@ -144,11 +155,11 @@ def wakings(waits: pl.DataFrame, trace: pl.DataFrame, thread: int) -> pl.DataFra
     | `before` | the thread that had run there until then |
     | `softirq_tai_ns`, `softirq` | the softirq began in which it was woken; its number |
     | `raised_by` | the thread that asked for that softirq, if it was no interrupt and no other softirq |
-    | `irq_tai_ns` | the handler began of the interrupt that woke it, or asked for that softirq |
+    | `irq_tai_ns` | the handler began of the interrupt that woke it, or that (or whose thread) asked for that softirq |
     | `irq`, `irq_cpu` | that interrupt's number, or of x86's timer its vector; on which CPU |
     | `interrupted`, `interrupted_flags` | the thread that this interrupted, and the state of the CPU |
     | `shared` | how many of the rows before it have the same waking |
-    | `why` | why it is not known how it was woken: AWAKE, UNTOLD |
+    | `why` | why it is not known how it was woken: AWAKE, EVENTS_LOST, NO_WAKING |
     """
     found = _Trace.of(trace)
     from_ns, to_ns = waits["from_tai_ns"].to_numpy(), waits["to_tai_ns"].to_numpy()
@@ -158,9 +169,10 @@ def wakings(waits: pl.DataFrame, trace: pl.DataFrame, thread: int) -> pl.DataFra
     begun_ns = np.where(waking >= 0, found.tai_ns[waking], 0) if len(found.tai_ns) else from_ns
     run = _first_between(found, found.places(SWITCH, subject=thread), begun_ns, to_ns)
     run[waking < 0] = -1
-    softirq, raised, irq = _causes(found, waking)
-    untold = lost | _asleep(found, thread, from_ns)
-    why = [None if known else UNTOLD if gone else AWAKE for known, gone in zip(waking >= 0, untold, strict=True)]
+    softirq, raised, irq = _causes(found, waking, handlers or {})
+    slept = np.where(_asleep(found, thread, from_ns), NO_WAKING, AWAKE)
+    unknown = np.where(lost, EVENTS_LOST, slept).tolist()
+    why = [None if known else reason for known, reason in zip(waking >= 0, unknown, strict=True)]
     rows = pl.DataFrame(
         {
             "waking_tai_ns": _of(found.tai_ns, waking, pl.Int64),
@@ -183,7 +195,7 @@ def wakings(waits: pl.DataFrame, trace: pl.DataFrame, thread: int) -> pl.DataFra
     return rows.with_columns(shared=pl.when(pl.col("waking_tai_ns").is_not_null()).then(nth))
 
 
-def _causes(found: _Trace, waking: _Places) -> tuple[_Places, _Places, _Places]:
+def _causes(found: _Trace, waking: _Places, handlers: Mapping[int, int]) -> tuple[_Places, _Places, _Places]:
     """(softirq, raised, irq) of each waking: where its softirq began and was asked for, and its interrupt began."""
     if not len(found.tai_ns):
         return waking, waking, waking
@@ -199,7 +211,20 @@ def _causes(found: _Trace, waking: _Places) -> tuple[_Places, _Places, _Places]:
         of_it = np.flatnonzero((softirq >= 0) & (found.subject[np.where(softirq >= 0, softirq, 0)] == number))
         raised[of_it] = _raised(found, number, softirq[of_it], lost)
     irq = np.where(own_irq >= 0, own_irq, found.going_on(irqs, irqs_end, raised))
+    for pid, number in handlers.items():
+        of_thread = np.flatnonzero((irq < 0) & (raised >= 0) & (found.pid[np.where(raised >= 0, raised, 0)] == pid))
+        irq[of_thread] = _threaded(found, pid, number, raised[of_thread], lost)
     return softirq, raised, irq
+
+
+def _threaded(found: _Trace, pid: int, number: int, raised: _Places, lost: _Places) -> _Places:
+    """Where the interrupt began whose handler's thread asked for a softirq: the last one of that number on the CPU, if
+    the thread has asked for nothing else since. −1: that is not told.
+    """
+    asked = found.places(SOFTIRQ_RAISE)
+    earlier = found.last_before(np.union1d(asked[found.pid[asked] == pid], lost), raised)
+    irq = found.last_before(found.places(IRQ_ENTRY, subject=number), raised)
+    return np.where(irq > earlier, irq, -1)
 
 
 def _by_a_thread(found: _Trace, raised: _Places) -> NDArray[np.bool_]:

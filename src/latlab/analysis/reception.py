@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -16,23 +16,28 @@ from numpy.typing import NDArray
 
 from latlab.analysis.chain import Places, Ways, chain_of
 from latlab.analysis.entry import interrupt_entries, with_entries
+from latlab.analysis.guest_clock import guest_clock
 from latlab.analysis.guest_state import guest_states
-from latlab.analysis.host_way import host_ways
+from latlab.analysis.host_way import HostWays, host_ways
 from latlab.analysis.interrupt_way import (
     ENTRY_WAY,
     WAY_IN,
     Passage,
     breakdown_document,
+    counted,
     interrupted,
     packets_passage,
     timers_passage,
 )
+from latlab.analysis.interrupts import ENTRY, handler_threads
+from latlab.analysis.missing_stages import NO_CLOCK, NO_REQUEST, missing_document, missing_stages
 from latlab.analysis.way import ONE_CLOCK, TWO_HOSTS, Split
 
 RECEPTION: Final = "reception"
 """The name of these values among those that have a chain: from the first stop that is known to the application."""
 
 _UNKNOWN: Final = -1
+_TASKS: Final = {"pid": pl.Int32, "comm": pl.String, "kernel": pl.Boolean}
 WORST_TOLD: Final = 10
 """Of the latest packets so many stand there one by one."""
 
@@ -42,16 +47,24 @@ Instants = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class VmHost:
-    """What the VM host of a guest tells. trace: as recorded there. ahead: at instants of the guest's clock, int64 [n],
-    by how much it is ahead of the VM host's, within which ±, both int64 [n], and bool [n] where anything bounds it.
+    """What the VM host of a guest tells. trace, tasks: as recorded there.
+
+    ahead: at instants of the guest's clock, int64 [n], by how much it is ahead of the VM host's, within which ±, both
+    int64 [n], and bool [n] where anything bounds it.
     """
 
     trace: pl.DataFrame
     ahead: Callable[[Instants], tuple[Instants, Instants, NDArray[np.bool_]]]
+    tasks: pl.DataFrame | None = None
 
 
 def reception_documents(
-    received: pl.DataFrame, trace: pl.DataFrame, tasks: pl.DataFrame, thread: int, vm_host: VmHost | None = None
+    received: pl.DataFrame,
+    trace: pl.DataFrame,
+    tasks: pl.DataFrame,
+    thread: int,
+    vm_host: VmHost | None = None,
+    not_entered: str | None = None,
 ) -> dict[int, dict[str, Any]]:
     """{stream: its document}, of all that have packets, ready for JSON (docs/formats.md).
 
@@ -59,17 +72,23 @@ def reception_documents(
     the CLOCK_TAI of the trace's host; `counted`, whether it is past the warm-up. A packet without `rx_soft_tai_ns` is
     left out, as nothing says when it came. The thread's wakings are found of all packets together, as one may have been
     for packets of several streams. vm_host: of a guest whose VM host was traced; its documents have `entry`.
+    not_entered: of another guest, why its VM host tells nothing (`REASONS`).
     """
     timed = received.filter(pl.col("rx_soft_tai_ns").is_not_null())
-    passage, told = packets_passage(timed, trace, thread)
-    entered = _Entered.nothing(timed.height)
+    passage, told = packets_passage(timed, trace, thread, tasks)
+    entered = _Entered.nothing(timed.height, not_entered)
     if vm_host:
-        passage, entered = _entered(passage, told, vm_host)
-    return _documents(timed, passage, told, tasks, entered if vm_host else None)
+        passage, entered = _entered(passage, told, trace, vm_host)
+    return _documents(timed, passage, told, tasks, entered, is_entered=vm_host is not None)
 
 
 def timer_documents(
-    instants: pl.DataFrame, trace: pl.DataFrame, tasks: pl.DataFrame, thread: int, vm_host: VmHost | None = None
+    instants: pl.DataFrame,
+    trace: pl.DataFrame,
+    tasks: pl.DataFrame,
+    thread: int,
+    vm_host: VmHost | None = None,
+    not_entered: str | None = None,
 ) -> dict[int, dict[str, Any]]:
     """As `reception_documents`, of a timer's instants.
 
@@ -77,27 +96,36 @@ def timer_documents(
     host, without those that were overdue; `counted`, whether it is past the warm-up.
     """
     passage, told = timers_passage(instants, trace, thread)
-    entered = _Entered.nothing(instants.height)
+    entered = _Entered.nothing(instants.height, not_entered)
     if vm_host:
-        passage, entered = _entered(passage, told, vm_host, asked=False)
-    return _documents(instants, passage, told, tasks, entered if vm_host else None)
+        passage, entered = _entered(passage, told, trace, vm_host, asked=False)
+    return _documents(instants, passage, told, tasks, entered, is_entered=vm_host is not None)
 
 
 def _documents(
-    waits: pl.DataFrame, passage: Passage, told: pl.DataFrame, tasks: pl.DataFrame, entered: _Entered | None
+    waits: pl.DataFrame,
+    passage: Passage,
+    told: pl.DataFrame,
+    tasks: pl.DataFrame,
+    entered: _Entered,
+    *,
+    is_entered: bool,
 ) -> dict[int, dict[str, Any]]:
-    """waits: `stream`, `sequence` and `counted` of each row of the others. entered: of a guest."""
+    """waits: `stream`, `sequence` and `counted` of each row of the others. is_entered: of a guest whose VM host was
+    traced.
+    """
     vcpus = _vcpus(tasks)
-    states = entered.states if entered else [None] * waits.height
-    whom = interrupted(told, tasks, vcpus).with_columns(vcpu=pl.Series(states, dtype=pl.String))
+    whom = interrupted(told, tasks, vcpus).with_columns(vcpu=pl.Series(entered.states, dtype=pl.String))
+    missing = missing_stages(passage, told, entered.missing)
     documents = {}
     for stream in waits.filter("counted")["stream"].unique().sort().to_list():
         rows = waits.select((pl.col("stream") == stream) & pl.col("counted")).to_series()
         of_stream, own = passage.of(rows.to_numpy()), told.filter(rows)
         sequence = waits["sequence"].filter(rows).to_numpy()
         documents[stream] = breakdown_document(of_stream, own, tasks, vcpus) | {
+            **missing_document(compress(missing, rows)),
             "chain": _chain(of_stream, sequence, whom.filter(rows)),
-            **({"entry": entered.of(rows.to_numpy()).document()} if entered else {}),
+            **({"entry": entered.of(rows.to_numpy()).document()} if is_entered else {}),
         }
     return documents
 
@@ -105,23 +133,30 @@ def _documents(
 @dataclass(frozen=True)
 class _Entered:
     """Of each packet how far what is told of its interrupt's way into the guest may be off by the clocks, ± ns, int64
-    [n], −1 where nothing is told of it; and what the vCPU was at, as `guest_states`.
+    [n], −1 where nothing is told of it; what the vCPU was at, as `guest_states`; why a stage is not told of it (one of
+    `REASONS`); and what the VM host's interrupt came to there: `what` and `comm`.
     """
 
     half_ns: Instants
     states: list[str | None]
+    missing: list[str | None]
+    whom: pl.DataFrame
 
     @classmethod
-    def nothing(cls, n: int) -> _Entered:
-        """Nothing is told of any."""
-        return cls(np.full(n, _UNKNOWN, np.int64), [None] * n)
+    def nothing(cls, n: int, why: str | None) -> _Entered:
+        """Nothing is told of any, for this reason."""
+        whom = pl.DataFrame({"what": [None] * n, "comm": [None] * n}, schema={"what": pl.String, "comm": pl.String})
+        return cls(np.full(n, _UNKNOWN, np.int64), [None] * n, [why] * n, whom)
 
     def of(self, chosen: NDArray[np.bool_]) -> _Entered:
         """Those of them."""
-        return _Entered(self.half_ns[chosen], [self.states[row] for row in np.flatnonzero(chosen).tolist()])
+        states, missing = (list(compress(of, chosen)) for of in (self.states, self.missing))
+        return _Entered(self.half_ns[chosen], states, missing, self.whom.filter(pl.Series(chosen)))
 
     def document(self) -> dict[str, Any]:
-        """Of how many it is told, ± of the clocks at most, and what the vCPU was at, the most first."""
+        """Of how many it is told, ± of the clocks at most, what the vCPU was at, and what the VM host's interrupt came
+        to there, the most first.
+        """
         told = self.half_ns[self.half_ns >= 0]
         counts = Counter(state for state in self.states if state)
         return {
@@ -130,24 +165,29 @@ class _Entered:
             "interrupted": [
                 {"what": what, "n": n} for what, n in sorted(counts.items(), key=lambda one: (-one[1], one[0]))
             ],
+            "ran": counted(self.whom.drop_nulls("what"), ("what", "comm")),
         }
 
 
-def _entered(passage: Passage, told: pl.DataFrame, vm_host: VmHost, *, asked: bool = True) -> tuple[Passage, _Entered]:
+def _entered(
+    passage: Passage, told: pl.DataFrame, trace: pl.DataFrame, vm_host: VmHost, *, asked: bool = True
+) -> tuple[Passage, _Entered]:
     """The way with how the interrupts came into the guest, and what more is told of that.
 
     asked: somebody asks for such an interrupt. Nobody does for that of a vCPU's own timer.
     """
     at_ns = told["irq_tai_ns"].fill_null(0).to_numpy()
-    ahead_ns, half_ns, known = vm_host.ahead(at_ns)
+    ahead_ns, half_ns, known = _ahead(at_ns, trace, vm_host)
     rows = np.flatnonzero(known & told["irq_tai_ns"].is_not_null().to_numpy())
     irq, cpu = (told[name].cast(pl.Int64).fill_null(_UNKNOWN).to_numpy()[rows] for name in ("irq", "irq_cpu"))
-    found = interrupt_entries((at_ns - ahead_ns)[rows], half_ns[rows], irq, cpu, vm_host.trace)
+    found, why = interrupt_entries((at_ns - ahead_ns)[rows], half_ns[rows], irq, cpu, vm_host.trace)
     if not asked:
         found[:, ENTRY_WAY.index("asked")] = _UNKNOWN
     asked_ns, accepted_ns = found[:, ENTRY_WAY.index("asked")], found[:, ENTRY_WAY.index("accepted")]
     nobody = np.full(len(found), _UNKNOWN, np.int64)
-    found = np.column_stack((host_ways(asked_ns, nobody if asked else accepted_ns, vm_host.trace), found))
+    handlers = None if vm_host.tasks is None else handler_threads(vm_host.tasks)
+    ways = host_ways(asked_ns, nobody if asked else accepted_ns, vm_host.trace, handlers)
+    found = np.column_stack((ways.at_ns, found))
     entries = np.full((told.height, len(WAY_IN)), _UNKNOWN, np.int64)
     entries[rows] = np.where(found >= 0, found + ahead_ns[rows, None], _UNKNOWN)
     # Once it is injected the guest has been left for it.
@@ -157,7 +197,44 @@ def _entered(passage: Passage, told: pl.DataFrame, vm_host: VmHost, *, asked: bo
     ):
         states[row] = state
     is_told = (entries >= 0).any(axis=1)
-    return with_entries(passage, entries), _Entered(np.where(is_told, half_ns, _UNKNOWN), states)
+    missing: list[str | None] = [NO_CLOCK] * told.height
+    for row, reason, ask in zip(rows.tolist(), why, asked_ns.tolist(), strict=True):
+        missing[row] = reason or (NO_REQUEST if asked and ask < 0 else None)
+    entered = _Entered(np.where(is_told, half_ns, _UNKNOWN), states, missing, _ran(ways, rows, told.height, vm_host))
+    return with_entries(passage, entries), entered
+
+
+def _ahead(at_ns: Instants, trace: pl.DataFrame, vm_host: VmHost) -> tuple[Instants, Instants, NDArray[np.bool_]]:
+    """As `VmHost.ahead`: by what compared the clocks, or by the two traces where these bound it better."""
+    compared = vm_host.ahead(at_ns)
+    estimate_ns, off_ns, bounded = compared
+    least_ns, most_ns = ((estimate_ns + sign * off_ns)[bounded] for sign in (-1, 1))
+    within_ns = (int(least_ns.min()), int(most_ns.max())) if bounded.any() else None
+    clock = guest_clock(trace, vm_host.trace, within_ns)
+    if clock is None:
+        return compared
+    traced = clock.ahead(at_ns)
+    better = traced[2] & (~compared[2] | (traced[1] < compared[1]))
+    ahead_ns, half_ns, known = (np.where(better, a, b) for a, b in zip(traced, compared, strict=True))
+    return ahead_ns, half_ns, known
+
+
+def _ran(ways: HostWays, rows: NDArray[np.intp], n: int, vm_host: VmHost) -> pl.DataFrame:
+    """`what` and `comm` of what the VM host's interrupt came to there, of each of n; null where that is not told."""
+    whom = {"interrupted": ways.interrupted, "interrupted_flags": ways.flags}
+    placed = pl.DataFrame({name: np.full(n, _UNKNOWN, np.int64) for name in whom}).with_columns(
+        pl.Series(name, _placed(values, rows, n)).replace(_UNKNOWN, None) for name, values in whom.items()
+    )
+    tasks = vm_host.tasks if vm_host.tasks is not None else pl.DataFrame(schema=_TASKS)
+    own = vm_host.trace.filter(pl.col("event") == ENTRY)["pid"].unique().to_list()
+    others = [thread for thread in _vcpus(tasks) if thread not in own]
+    return interrupted(placed, tasks, own, others)
+
+
+def _placed(values: NDArray[np.int64], rows: NDArray[np.intp], n: int) -> NDArray[np.int64]:
+    found = np.full(n, _UNKNOWN, np.int64)
+    found[rows] = values
+    return found
 
 
 def _vcpus(tasks: pl.DataFrame) -> list[int]:

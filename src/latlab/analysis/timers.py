@@ -20,6 +20,7 @@ WINDOWS_MOST: Final = 1_000
 """So many windows stand in the result one by one; of a finer division none does."""
 
 _LATE: Final = pl.col("wake_tai_ns") - pl.col("wake_due_tai_ns")
+_HANDLED: Final = pl.col("irq_tai_ns") - pl.col("wake_due_tai_ns")
 _CAME: Final = pl.col("wake_tai_ns").is_not_null()
 
 
@@ -73,24 +74,34 @@ def traced_by(cell: Mapping[str, Any], probe: str) -> dict[str, Any]:
 
 
 def windows_of(stream: Mapping[str, Any], rows: pl.DataFrame, start_ns: int) -> dict[str, Any]:
-    """{"threshold_ns", "window_ns", "n", "above", "windows": […] or None}: warm-up left out.
+    """{"threshold_ns", "window_ns", "n", "above", "windows": […] or None, "interrupt"}: warm-up left out.
 
     window_ns: as it was asked for, or the whole schedule where that is shorter.
-    n, above: instants that were come to, and those later than the threshold. Each window has `from_ns`, after the
-    first instant, `n`, `mean`, `stddev` (of the population), `min`, `max`, `above`: of the instants due in it, as the
-    agent tells them while it measures. None: there are more than WINDOWS_MOST.
+    n, above: instants that the thread came to, and those later than the threshold. interrupt: {"n", "above",
+    "windows"}, the same of the interrupt's handler; None where no interrupt is reported. Each window has `from_ns`,
+    after the first instant, `n`, `mean`, `stddev` (of the population), `min`, `max`, `above`: of the instants due in
+    it, as the agent tells them while it measures. None: there are more than WINDOWS_MOST.
     """
     asked = stream["timer"]
-    counted = rows.filter(_CAME & ~pl.col("warmup"))
-    late_ns = counted.select(_LATE.alias("late"))["late"].to_numpy()
     first_ns = start_ns + int(stream["offset_ns"])
-    place = (counted["wake_due_tai_ns"].to_numpy() - first_ns) // int(asked["window_ns"])
+    counted = rows.filter(_CAME & ~pl.col("warmup"))
+    handled = counted.filter(pl.col("irq_tai_ns").is_not_null())
     return {
         "threshold_ns": asked["threshold_ns"],
         "window_ns": min(asked["window_ns"], stream["count"] * stream["period_ns"]),
+        **_lateness(counted.with_columns(late=_LATE), first_ns, asked),
+        "interrupt": _lateness(handled.with_columns(late=_HANDLED), first_ns, asked) if handled.height else None,
+    }
+
+
+def _lateness(rows: pl.DataFrame, first_ns: int, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """{"n", "above", "windows"} of instants and their lateness, `late`, ns."""
+    late_ns = rows["late"].to_numpy()
+    place = (rows["wake_due_tai_ns"].to_numpy() - first_ns) // int(asked["window_ns"])
+    return {
         "n": len(late_ns),
         "above": int((late_ns > asked["threshold_ns"]).sum()),
-        "windows": _windows(place, late_ns, counted["sequence"].to_numpy(), asked),
+        "windows": _windows(place, late_ns, rows["sequence"].to_numpy(), asked),
     }
 
 

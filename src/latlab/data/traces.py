@@ -22,8 +22,8 @@ class Traced:
     """A thread that waits, and its trace.
 
     thread: its number. trace, tasks: as recorded. done: what the agent that traced said at its end; None: it did not
-    come to it. vm_host, entries: of a guest whose VM host was traced, too, its name and what was recorded there, by
-    that host's CLOCK_TAI.
+    come to it. vm_host, entries, entry_tasks: of a guest whose VM host was traced, too, its name and what was recorded
+    there, by that host's CLOCK_TAI.
     """
 
     host: str
@@ -33,6 +33,7 @@ class Traced:
     done: Mapping[str, Any] | None
     vm_host: str | None = None
     entries: pl.DataFrame | None = None
+    entry_tasks: pl.DataFrame | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,9 +102,11 @@ def _recorded(folder: CellFolder, cell: Mapping[str, Any], agent: Mapping[str, A
     host = agent["host"]
     trace, tasks = (_read(folder, cell, agent["verb"], name, table) for table in ("trace", "tasks"))
     vm_host = next((one["host"] for one in cell["agents"] if (one["verb"], one.get("probe")) == ("entry", host)), None)
-    entries = _read(folder, cell, "entry", host, "trace") if vm_host else None
+    entries, entry_tasks = (
+        _read(folder, cell, "entry", host, table) if vm_host else None for table in ("trace", "tasks")
+    )
     said = {"host": host, "done": agent.get("done"), "vm_host": vm_host}
-    return {**said, "trace": trace, "tasks": tasks, "entries": entries}
+    return {**said, "trace": trace, "tasks": tasks, "entries": entries, "entry_tasks": entry_tasks}
 
 
 def _is_ours(ready: Mapping[str, Any]) -> bool:

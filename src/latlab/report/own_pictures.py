@@ -12,7 +12,7 @@ from latlab.report import rows
 
 KINDS: Final = ("png", "svg", "pdf")
 _OF_A_METRIC: Final = ("", "-ccdf", "-repeats", "-together", "-chain", "-tail", "-comparison")
-_OF_THE_RUN: Final = r"(clocks|gates)(-\d+)?"
+_OF_THE_RUN: Final = r"(clocks|gates|timers)(-\d+)?"
 
 
 def file_stem(text: str) -> str:

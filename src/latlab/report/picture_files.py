@@ -27,6 +27,8 @@ from latlab.report.sweeps import sweeps
 from latlab.report.tail_pictures import write_tail_picture
 from latlab.report.tail_view import tail_views
 from latlab.report.testbed import label_text
+from latlab.report.timer_pictures import write_timer_picture
+from latlab.report.timer_ranges import timer_ranges
 from latlab.report.together_pictures import write_together_picture
 from latlab.report.view import View, view, views
 
@@ -90,6 +92,8 @@ class PictureFiles:
                 if shown.metric == RECEPTION or self._is_wanted(shown.metric):
                     yield partial(self._draw, write, shown)
         yield lambda: self._draw(write_clock_pictures, clock_charts(self.folder, self.result))
+        if ranges := timer_ranges(self.result):
+            yield partial(self._draw, write_timer_picture, ranges)
         if scheduled := run_schedules(self.folder):
             yield partial(self._draw, write_schedules, scheduled)
 

@@ -11,16 +11,21 @@ from latlab.report import rows
 from latlab.report.places import cell_title
 from latlab.report.text import microseconds
 
-TITLE = "Timers: instants later than the threshold, warm-up left out"
+TITLE = "Timers: how late the interrupt's handler and the thread began, µs, warm-up left out"
 WINDOWS_TITLE = "Each window of each timer, µs, warm-up left out"
-WINDOW_HEADINGS = ("cell", "repeat", "timer", "from", "n", "mean", "stddev", "min", "max", "later", "share")
-WINDOW_FIGURES = frozenset(range(4, len(WINDOW_HEADINGS)))
+WINDOW_HEADINGS = ("cell", "repeat", "timer", "of", "from", "n", "mean", "stddev", "min", "max", "later", "share")
+WINDOW_FIGURES = frozenset(range(5, len(WINDOW_HEADINGS)))
 """Which of them are numbers."""
 NOT_ASKED = "not asked for"
 HEADINGS = (
-    *("cell", "repeat", "timer", "threshold", "later", "share", "windows", "their means", "most later in one"),
-    *("overdue", "interrupts"),
+    *("cell", "repeat", "timer", "where", "of", "min", "mean", "stddev", "max", "later than the threshold"),
+    *("windows", "their means", "most later in one", "overdue", "interrupts"),
 )
+HANDLER, THREAD = "handler", "thread"
+"""What begins late: the interrupt's handler (`interrupt`), and the thread (`wakeup`)."""
+METRICS = {HANDLER: "interrupt", THREAD: "wakeup"}
+NATIVE, BESIDE, GUEST = "native", "host beside guests", "guest"
+"""Where a timer runs: on a host without guests, on one whose guests run too, in a guest."""
 
 
 def waits(block: Mapping[str, Any]) -> bool:
@@ -35,29 +40,31 @@ def any_waits(result: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class TimerRow:
-    """One timer of one cell, in words."""
+    """How late one timer of one cell had its handler, or its thread, in words."""
 
     texts: Sequence[str]
     bad: Sequence[str]
 
 
 def timer_rows(result: Mapping[str, Any]) -> Iterator[TimerRow]:
-    """A row for each timer, in the order of the summary."""
+    """A row for each timer's handler, where interrupts are reported, and one for its thread, in the summary's order."""
     for cell in rows.ordered_cells(result):
         for name, block in cell["streams"].items():
             if timer := block.get("timer"):
-                yield _row(cell, name, block, timer)
+                for of, late in _lates(timer):
+                    yield _row(cell, name, block, of, {**timer, **late})
 
 
 def window_rows(result: Mapping[str, Any]) -> Iterator[Sequence[str]]:
     """A row for each window of each timer, in their order; none of timers that had too many."""
     for cell in rows.ordered_cells(result):
         for name, block in cell["streams"].items():
-            for window in (block.get("timer") or {}).get("windows") or ():
+            for of, window in _every_window(block.get("timer")):
                 yield (
                     cell_title(cell),
                     str(cell["repeat"]),
                     f"{name}, {block['talker']}",
+                    of,
                     f"{window['from_ns'] / 1e9:g} s",
                     str(window["n"]),
                     *(microseconds(window[figure]) for figure in ("mean", "stddev", "min", "max")),
@@ -66,7 +73,26 @@ def window_rows(result: Mapping[str, Any]) -> Iterator[Sequence[str]]:
                 )
 
 
-def _row(cell: Mapping[str, Any], name: str, block: Mapping[str, Any], timer: Mapping[str, Any]) -> TimerRow:
+def where(cell: Mapping[str, Any], host: str) -> str:
+    """Where a timer on this host or guest runs: NATIVE, BESIDE, GUEST."""
+    guests = [one["name"] for one in cell.get("guests", ())]
+    return GUEST if host in guests else BESIDE if guests else NATIVE
+
+
+def _lates(timer: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(HANDLER or THREAD, its `n`, `above` and `windows`)."""
+    if interrupt := timer.get("interrupt"):
+        yield HANDLER, interrupt
+    yield THREAD, timer
+
+
+def _every_window(timer: Mapping[str, Any] | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for of, late in _lates(timer) if timer else ():
+        for window in late["windows"] or ():
+            yield of, window
+
+
+def _row(cell: Mapping[str, Any], name: str, block: Mapping[str, Any], of: str, timer: Mapping[str, Any]) -> TimerRow:
     counts = block["counts"]
     overdue = str(counts["overdue"]) if counts["overdue"] else "none"
     told = _interrupts(block)
@@ -74,15 +100,27 @@ def _row(cell: Mapping[str, Any], name: str, block: Mapping[str, Any], timer: Ma
         cell_title(cell),
         str(cell["repeat"]),
         f"{name}, {block['talker']}",
-        duration(timer["threshold_ns"]),
-        f"{timer['above']} of {timer['n']}",
-        f"{100 * timer['above'] / timer['n']:.3g} %" if timer["n"] else "",
+        where(cell, block["talker"]),
+        of,
+        *(_figure(block, METRICS[of], statistic) for statistic in ("min", "mean", "stddev", "max")),
+        _above(timer),
         *_windows(timer),
         overdue,
         told,
     )
     bad = [overdue] if counts["overdue"] else []
     return TimerRow(texts, bad if told in ("told", NOT_ASKED) else [*bad, told])
+
+
+def _above(timer: Mapping[str, Any]) -> str:
+    """How many were later, of how many, which share that is, and later than what: "3 of 400 (0.75 %), 30 µs"."""
+    share = f" ({100 * timer['above'] / timer['n']:.3g} %)" if timer["n"] else ""
+    return f"{timer['above']} of {timer['n']}{share}, {duration(timer['threshold_ns'])}"
+
+
+def _figure(block: Mapping[str, Any], metric: str, statistic: str) -> str:
+    value = block["metrics"].get(metric, {}).get(statistic)
+    return "" if value is None else microseconds(value)
 
 
 def _windows(timer: Mapping[str, Any]) -> tuple[str, str, str]:

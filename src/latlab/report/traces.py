@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from latlab.analysis.missing_stages import EMULATED, NOT_TRACED
 from latlab.analysis.reception import Instants, VmHost, reception_documents, timer_documents
 from latlab.data.clock_offset import offset_between
 from latlab.data.run_folder import CellFolder
@@ -20,8 +21,10 @@ from latlab.report.text import microseconds
 TITLE: Final = "How packets and timers woke their thread, warm-up left out"
 HEADINGS: Final = (
     *("cell", "repeat", "stream", "n", "woke it", "it was awake", "not told", "the interrupts came to"),
-    *("softirq asked for by", "way into the guest", "events", "lost"),
+    *("softirq asked for by", "path into the guest", "the VM host's came to", "whole", "events", "lost"),
 )
+MISSING_TITLE: Final = "Breakdowns that are not whole: the first stage that is not known, and why, warm-up left out"
+MISSING_HEADINGS: Final = ("cell", "repeat", "stream", "n", "of", "reason", "what it means")
 INTERVAL_TITLE: Final = "From the interrupt to the thread, µs, warm-up left out"
 INTERVAL_HEADINGS: Final = (
     *("cell", "repeat", "stream", "interval", "from", "to", "n", "min", "avg", "p50", "p99", "max"),
@@ -65,9 +68,11 @@ def with_traces(document: Mapping[str, Any], folder: CellFolder, cell: Mapping[s
 def _told(folder: CellFolder, cell: Mapping[str, Any]) -> Iterator[tuple[Traced, dict[int, dict[str, Any]]]]:
     """What was traced, with the documents of its streams or its timer."""
     for one in read_traces(folder, cell):
-        yield one, reception_documents(one.received, one.trace, one.tasks, one.thread, _vm_host(one, cell))
+        found = (one.received, one.trace, one.tasks, one.thread, _vm_host(one, cell), _not_entered(one, cell))
+        yield one, reception_documents(*found)
     for timer in read_timer_traces(folder, cell):
-        yield timer, timer_documents(timer.instants, timer.trace, timer.tasks, timer.thread, _vm_host(timer, cell))
+        asked = (timer.instants, timer.trace, timer.tasks, timer.thread, _vm_host(timer, cell))
+        yield timer, timer_documents(*asked, _not_entered(timer, cell))
 
 
 def _vm_host(traced: Traced, cell: Mapping[str, Any]) -> VmHost | None:
@@ -82,18 +87,28 @@ def _vm_host(traced: Traced, cell: Mapping[str, Any]) -> VmHost | None:
             return np.zeros_like(at_ns), np.zeros_like(at_ns), np.zeros(len(at_ns), np.bool_)
         return found.estimate_ns, found.half_ns, found.known
 
-    return VmHost(entries, ahead)
+    return VmHost(entries, ahead, traced.entry_tasks)
+
+
+def _not_entered(traced: Traced, cell: Mapping[str, Any]) -> str | None:
+    """Why the VM host of a traced guest tells nothing; None where it does, and of a host."""
+    guest = next((one for one in cell.get("guests", []) if one["name"] == traced.host), None)
+    if guest is None or traced.vm_host is not None:
+        return None
+    return EMULATED if guest["acceleration"] == "tcg" else NOT_TRACED
 
 
 def trace_tables(result: Mapping[str, Any]) -> list[TraceTable]:
-    """The two tables, of all cells; none where nothing was traced."""
+    """The tables of all cells; none where nothing was traced. That of reasons only where a breakdown is not whole."""
     found = list(_traced(result))
     if not found:
         return []
     told = tuple(_row(*one) for one in found)
     intervals = tuple(row for place, trace, _ in found for row in _intervals(place, trace))
+    missing = tuple(row for place, trace, _ in found for row in _missing(place, trace))
     return [
         TraceTable(TITLE, HEADINGS, told, range(3, 7)),
+        *([TraceTable(MISSING_TITLE, MISSING_HEADINGS, missing, range(3, 5))] if missing else []),
         TraceTable(INTERVAL_TITLE, INTERVAL_HEADINGS, intervals, range(6, len(INTERVAL_HEADINGS))),
     ]
 
@@ -115,11 +130,11 @@ def _traced(result: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, str], M
 
 
 def _entry(cell: Mapping[str, Any], trace: Mapping[str, Any]) -> str:
-    """Of how many packets the way of their interrupts into the guest is told; why of none; blank where is no guest."""
+    """Of how many packets the path of their interrupts into the guest is known; blank where there is no guest."""
     if entry := trace.get("entry"):
         off = entry["uncertainty_ns"]
         if not entry["told"]:
-            return "not told"
+            return "not known"
         came_to = _counted([(one["what"], one["n"]) for one in entry["interrupted"]])
         return f"of {entry['told']}, to ±{microseconds(off)} µs" + (f"; to {came_to}" if came_to else "")
     guest = next((one for one in cell.get("guests", []) if one["name"] == trace["host"]), None)
@@ -144,9 +159,21 @@ def _row(place: tuple[str, str, str], trace: Mapping[str, Any], entry: str) -> t
         whom or "none is told",
         asked,
         entry,
+        _ran(trace),
+        f"{trace['whole']} of {trace['n']}" if "whole" in trace else "",
         events,
         lost,
     )
+
+
+def _ran(trace: Mapping[str, Any]) -> str:
+    """What the VM host's interrupts came to there, of a guest's; blank where that is not known."""
+    return _counted([(whom_text(one), one["n"]) for one in trace.get("entry", {}).get("ran", ())])
+
+
+def _missing(place: tuple[str, str, str], trace: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for one in trace.get("missing", ()):
+        yield (*place, str(one["n"]), str(trace["n"]), one["id"], one["reason"])
 
 
 def _counted(found: list[tuple[str, int]]) -> str:

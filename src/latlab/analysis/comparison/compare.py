@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from latlab.analysis.comparison.configuration import Configuration, Figure
+from latlab.analysis.comparison.configuration import Configuration, Figure, streams_of_both
 from latlab.analysis.comparison.effect import ALPHA, Effect, paired, unpaired
 from latlab.analysis.comparison.multiple import holm, level_to_show
 from latlab.analysis.comparison.within import Interval, within
@@ -29,6 +29,7 @@ Pair = tuple[Configuration, Configuration]
 class Comparison:
     """One statistic of one metric of one stream, of configuration b held against configuration a.
 
+    stream, stream_b: its name in a, and in b, where it may be another one (`streams_of_both`).
     blocked: a and b are of one run, and compared repetition by repetition. of_a, of_b: {repeat: figure} of the
     repetitions that count. effect: None where there is nothing to subtract. why_not: why nothing can be shown, one
     of the reasons above; with an effect that is then a mere difference. family: how many comparisons were judged
@@ -40,6 +41,7 @@ class Comparison:
     a: Configuration
     b: Configuration
     stream: str
+    stream_b: str
     metric: str
     statistic: str
     blocked: bool
@@ -52,6 +54,16 @@ class Comparison:
     shown: bool = False
     smallest_ns: float | None = None
     within_ns: Interval | None = None
+
+    @property
+    def title(self) -> str:
+        """The stream's name; both, "native, guest", where they differ."""
+        return ", ".join(dict.fromkeys((self.stream, self.stream_b)))
+
+    @property
+    def ends(self) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+        """The (from, to) timestamps of a's metric and of b's, as `Configuration.ends`."""
+        return self.a.ends(self.stream, self.metric), self.b.ends(self.stream_b, self.metric)
 
     @property
     def blank(self) -> bool:
@@ -67,18 +79,18 @@ class Comparison:
 def compared(
     pairs: Iterable[Pair], figures: Sequence[tuple[str, str]], streams: Collection[str] = ()
 ) -> list[Comparison]:
-    """Every pair's comparisons: of each stream that both have, and each of these figures (metric, statistic).
+    """Every pair's comparisons: of each stream of both (`streams_of_both`), each of these figures (metric, statistic).
 
-    streams: only these, if there are any. All of them are one family: p values are adjusted by their number. A metric
-    that neither side has is left out.
+    streams: only these, if there are any, by either name. All of them are one family: p values are adjusted by their
+    number. A metric that neither side has is left out.
     """
     found = [
-        _one(pair, stream, metric, statistic)
+        _one(pair, names, metric, statistic)
         for pair in pairs
-        for stream in pair[0].streams
-        if stream in pair[1].streams and (not streams or stream in streams)
+        for names in streams_of_both(*pair)
+        if not streams or any(name in streams for name in names)
         for metric, statistic in figures
-        if any(one.ends(stream, metric) for one in pair)
+        if any(one.ends(name, metric) for one, name in zip(pair, names, strict=True))
     ]
     return list(_judged(found))
 
@@ -97,18 +109,18 @@ def _judged(found: Sequence[Comparison]) -> Iterator[Comparison]:
             yield one
 
 
-def _one(pair: Pair, stream: str, metric: str, statistic: str) -> Comparison:
+def _one(pair: Pair, names: tuple[str, str], metric: str, statistic: str) -> Comparison:
     a, b = pair
     blocked = a.run == b.run
-    of_a, of_b = (one.figures(stream, metric, statistic) for one in pair)
+    of_a, of_b = (one.figures(name, metric, statistic) for one, name in zip(pair, names, strict=True))
     if blocked and len(of_a.keys() & of_b.keys()) > 1:
         # Blocks that lack a side say nothing of the difference.
         of_a, of_b = ({n: value for n, value in of.items() if n in of_a and n in of_b} for of in (of_a, of_b))
-    found = Comparison(a, b, stream, metric, statistic, blocked, of_a, of_b)
+    found = Comparison(a, b, *names, metric, statistic, blocked, of_a, of_b)
     why_not = _why_not(found)
     if not of_a or not of_b or why_not in (LABELS, TIMESTAMPS):
         return replace(found, why_not=why_not)
-    bounds = (a.clocks_ns(stream, metric, of_a), b.clocks_ns(stream, metric, of_b))
+    bounds = tuple(one.clocks_ns(name, metric, of) for one, name, of in zip(pair, names, (of_a, of_b), strict=True))
     clocks = sum(bound for bound in bounds if bound is not None) if None not in bounds else None
     subtract = paired if found.paired else unpaired
     effect = subtract(list(of_a.values()), list(of_b.values()), clocks)
@@ -120,7 +132,7 @@ def _within(one: Comparison, clocks: int | None) -> Interval | None:
         return None
     ((repeat_a, a),), ((repeat_b, b),) = one.of_a.items(), one.of_b.items()
     of_a = one.a.interval(repeat_a, one.stream, one.metric, one.statistic)
-    of_b = one.b.interval(repeat_b, one.stream, one.metric, one.statistic)
+    of_b = one.b.interval(repeat_b, one.stream_b, one.metric, one.statistic)
     if of_a is None or of_b is None:
         return None
     low, high = within(a, of_a, b, of_b)
@@ -128,7 +140,7 @@ def _within(one: Comparison, clocks: int | None) -> Interval | None:
 
 
 def _why_not(one: Comparison) -> str | None:
-    ends = [side.ends(one.stream, one.metric) for side in (one.a, one.b)]
+    ends = one.ends
     if len({*one.a.labels, *one.b.labels}) > 1:
         return LABELS
     if all(ends) and len({*ends[0], *ends[1]}) > 1:
@@ -143,7 +155,8 @@ def _why_not(one: Comparison) -> str | None:
 
 
 def _why_blank(one: Comparison) -> str:
-    sides = [side for side, of in ((one.a, one.of_a), (one.b, one.of_b)) if not of]
-    if any(side.ends(one.stream, one.metric) and not side.has_packets(one.stream, one.metric) for side in sides):
+    both = ((one.a, one.stream, one.of_a), (one.b, one.stream_b, one.of_b))
+    sides = [(side, stream) for side, stream, of in both if not of]
+    if any(side.ends(stream, one.metric) and not side.has_packets(stream, one.metric) for side, stream in sides):
         return NOT_KEPT
     return NO_FIGURE if len(sides) == 2 else ONE_SIDE

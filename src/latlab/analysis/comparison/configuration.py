@@ -42,6 +42,11 @@ class Configuration:
         """Every stream that a repetition has."""
         return tuple(dict.fromkeys(name for one in self.repetitions.values() for name in one["streams"]))
 
+    def probed(self, stream: str) -> tuple[bool, bool]:
+        """Whether it is a probe's, and whether one host has both ends, as of a timer."""
+        found = next(one["streams"][stream] for one in self.repetitions.values() if stream in one["streams"])
+        return "probe" in found, found.get("talker") == found.get("listener")
+
     def figures(self, stream: str, metric: str, statistic: str) -> dict[int, Figure]:
         """{repeat: the statistic} of the repetitions that have it."""
         found = {repeat: self._metric(repeat, stream, metric).get(statistic) for repeat in self.repetitions}
@@ -114,6 +119,20 @@ def by_key(found: Sequence[Configuration], key: str) -> list[tuple[Configuration
 def against_first(found: Sequence[Configuration], key: str) -> list[tuple[Configuration, Configuration]]:
     """Each configuration of a run with the first of those that differ from it in this matrix key alone."""
     return [(group[0], other) for group in _sharing_the_rest(found, key) for other in group[1:]]
+
+
+def streams_of_both(a: Configuration, b: Configuration) -> list[tuple[str, str]]:
+    """(a's, b's) names of the streams that are compared: those of the same name.
+
+    The matrix of one run may choose one probe or stream in one cell and another one in the other, as a timer on the
+    host and a timer in the guest. Then a has one stream that b lacks, and b one that a lacks: these two are compared,
+    if both are of one kind.
+    """
+    same = [(name, name) for name in a.streams if name in b.streams]
+    only_a, only_b = ([name for name in one.streams if name not in other.streams] for one, other in ((a, b), (b, a)))
+    if a.run != b.run or len(only_a) != 1 or len(only_b) != 1 or a.probed(only_a[0]) != b.probed(only_b[0]):
+        return same
+    return [*same, (only_a[0], only_b[0])]
 
 
 def _sharing_the_rest(found: Sequence[Configuration], key: str) -> Iterable[list[Configuration]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from latlab.analysis.comparison.configuration import Configuration
+from latlab.analysis.comparison.configuration import Configuration, streams_of_both
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class Losses:
 
 def losses(a: Configuration, b: Configuration, streams: Sequence[str] = ()) -> Iterator[Losses]:
     """Of each stream that both sent packets of and either lost some. streams: only these, where any is named."""
-    for stream in a.streams:
-        if stream in b.streams and (not streams or stream in streams):
-            both = [_lost(one.counts(stream)) for one in (a, b)]
+    for names in streams_of_both(a, b):
+        if not streams or any(name in streams for name in names):
+            both = [_lost(one.counts(name)) for one, name in zip((a, b), names, strict=True)]
             if both[0] and both[1] and (both[0].lost or both[1].lost):
-                yield Losses(stream, both[0], both[1])
+                yield Losses(", ".join(dict.fromkeys(names)), both[0], both[1])
 
 
 def _lost(counts: Mapping[int, Mapping[str, int]]) -> Lost | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
 from latlab.analysis.comparison.compare import LABELS, TIMESTAMPS, Comparison
-from latlab.analysis.comparison.configuration import Configuration
 from latlab.analysis.comparison.effect import ALPHA
 
 VIRTUAL: Final = "virtual time"
@@ -73,7 +73,7 @@ def reason(one: Comparison) -> str:
     """Why nothing can be shown, with what differs; empty where something can."""
     sides = (one.a, one.b)
     if one.why_not == TIMESTAMPS:
-        return f"{TIMESTAMPS}: {' against '.join(_timestamps(side, one) for side in sides)}"
+        return f"{TIMESTAMPS}: {' against '.join(map(_timestamps, one.ends))}"
     if one.why_not == LABELS:
         return f"{LABELS}: {' against '.join(', '.join(side.labels) for side in sides)}"
     return one.why_not or ""
@@ -110,8 +110,8 @@ def at_least(ns: float) -> str:
     return _us(ceil(round(ns / scale, 6)) * scale, digits)
 
 
-def _timestamps(side: Configuration, one: Comparison) -> str:
-    return " and ".join(f"{to} − {from_}" for from_, to in side.ends(one.stream, one.metric))
+def _timestamps(ends: Iterable[tuple[str, str]]) -> str:
+    return " and ".join(f"{to} − {from_}" for from_, to in ends)
 
 
 def _amount(one: Comparison) -> str:

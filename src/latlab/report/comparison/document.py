@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from latlab.analysis.comparison.compare import Pair, compared
-from latlab.analysis.comparison.configuration import Configuration, by_key, matched
+from latlab.analysis.comparison.configuration import Configuration, by_key, matched, streams_of_both
 from latlab.analysis.comparison.effect import ALPHA
 from latlab.analysis.comparison.regression import judged
 from latlab.data.run_folder import RunFolder
@@ -246,7 +246,7 @@ def _lost(asked: _Asked) -> Iterator[str]:
 def _nothing_in_both(asked: _Asked) -> str:
     """Why there is no comparison at all: the two have no stream in common, or no such metric."""
     for a, b in asked.pairs:
-        if not set(a.streams) & set(b.streams):
+        if not streams_of_both(a, b):
             had = (f"{_title(one)} of {one.run} has {', '.join(one.streams)}" for one in (a, b))
             return f"no stream is in both: {'; '.join(had)}"
     return "no figure is in both"

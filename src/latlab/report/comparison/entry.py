@@ -17,13 +17,13 @@ def entry(one: Comparison, names: Names) -> dict[str, Any]:
     effect = one.effect
     shared = {key: value for key, value in one.a.cell.items() if one.b.cell.get(key) == value}
     low, high = (effect.interval if effect else None) or (None, None)
-    from_, to = (*one.a.ends(one.stream, one.metric), *one.b.ends(one.stream, one.metric))[0]
+    from_, to = (*one.ends[0], *one.ends[1])[0]
     return {
         "cell": cell_title({"cell": shared}) if shared else "",
-        "a": _side(one.a, names.a),
-        "b": _side(one.b, names.b),
+        "a": _side(one.a, names.a, one.stream),
+        "b": _side(one.b, names.b, one.stream_b),
         "label": ", ".join(dict.fromkeys((*one.a.labels, *one.b.labels))),
-        "stream": one.stream,
+        "stream": one.title,
         "metric": one.metric,
         "statistic": one.statistic,
         "from": from_,
@@ -75,5 +75,5 @@ def names_of(a: Configuration, b: Configuration, sides: Mapping[str, str]) -> Na
     return Names(called(a), called(b))
 
 
-def _side(one: Configuration, name: str) -> dict[str, Any]:
-    return {"name": name, "run": one.run, "slug": one.slug, "verdict": one.verdict}
+def _side(one: Configuration, name: str, stream: str) -> dict[str, Any]:
+    return {"name": name, "run": one.run, "slug": one.slug, "stream": stream, "verdict": one.verdict}

@@ -72,7 +72,7 @@ def compared_metrics(result: Mapping[str, Any]) -> list[ComparedMetric]:
 def _metric(document: Mapping[str, Any]) -> ComparedMetric:
     groups: dict[tuple[str, str], list[Entry]] = {}
     for one in document["comparisons"]:
-        groups.setdefault((one["stream"], one["key"]), []).append(one)
+        groups.setdefault((one["a"].get("stream", one["stream"]), one["key"]), []).append(one)
     headings = short_headings(keys := tuple(dict.fromkeys(one["key"] for one in document["comparisons"])))
     names = dict(zip(keys, headings, strict=True))
     return ComparedMetric(

@@ -21,11 +21,11 @@ def together_entries(found: Sequence[Comparison], sides: Mapping[str, str]) -> l
     entries: dict[tuple[str, ...], dict[str, Any]] = {}
     for one in found:
         names = names_of(one.a, one.b, sides)
-        for side, name in ((one.a, names.a), (one.b, names.b)):
-            key = (side.run, side.slug, one.stream, one.metric)
-            if key in entries or len(side.repetitions) < 2 or (pooled := side.together(one.stream, one.metric)) is None:
+        for side, name, stream in ((one.a, names.a, one.stream), (one.b, names.b, one.stream_b)):
+            key = (side.run, side.slug, stream, one.metric)
+            if key in entries or len(side.repetitions) < 2 or (pooled := side.together(stream, one.metric)) is None:
                 continue
-            where = {"run": side.run, "slug": side.slug, "stream": one.stream, "metric": one.metric}
+            where = {"run": side.run, "slug": side.slug, "stream": stream, "metric": one.metric}
             entries[key] = {"name": name, **where, **pooled.document()}
     return list(entries.values())
 

@@ -1,0 +1,95 @@
+"""All timers of a run on one axis: how late the interrupt's handler and the thread began, as ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10
+from typing import Any, Final
+
+from latlab.analysis.words import duration
+from latlab.report import rows
+from latlab.report.places import cell_title
+from latlab.report.text import microseconds
+from latlab.report.timers import METRICS, where
+
+TITLE: Final = "Timers on one axis: natively, on a host beside guests, in guests"
+KEY: Final = "Thin: minimum to maximum. Thick: median to p99, or to the maximum where n supports no p99. Point: mean."
+
+
+@dataclass(frozen=True)
+class Range:
+    """One timer's handler or thread; places are % of the axis, which is logarithmic.
+
+    name: what and where; cell: with its repeat. point: of the mean. told: its figures in words.
+    """
+
+    name: str
+    cell: str
+    of: str
+    least: float
+    most: float
+    low: float
+    high: float
+    point: float
+    told: str
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Ranges on one axis. ticks: (place, µs as text). threshold: its place, if all timers have the same one."""
+
+    rows: tuple[Range, ...]
+    ticks: tuple[tuple[float, str], ...]
+    threshold: float | None
+    threshold_told: str
+
+
+def timer_ranges(result: Mapping[str, Any]) -> Ranges | None:
+    """Those of a result; None if it has no two to put beside each other."""
+    found = []
+    thresholds = set()
+    for cell in rows.ordered_cells(result):
+        for name, block in cell["streams"].items():
+            if not (timer := block.get("timer")):
+                continue
+            thresholds.add(int(timer["threshold_ns"]))
+            for of, metric in METRICS.items():
+                figures = block["metrics"].get(metric, {})
+                if figures.get("n") and figures["p50"] is not None:
+                    what = f"{name}, {block['talker']}: {of} ({where(cell, block['talker'])})"
+                    found.append((what, f"{cell_title(cell)}, repeat {cell['repeat']}", of, figures))
+    if len(found) < 2:
+        return None
+    ends = [max(float(one[3][end]), 1.0) for one in found for end in ("min", "max")]
+    first, last = floor(log10(min(ends))), max(ceil(log10(max(ends))), floor(log10(min(ends))) + 1)
+
+    def place(ns: float) -> float:
+        return round(100 * (log10(max(ns, 10.0**first)) - first) / (last - first), 2)
+
+    ticks = tuple((place(10.0**power), f"{10.0 ** (power - 3):g}") for power in range(first, last + 1))
+    only = next(iter(thresholds)) if len(thresholds) == 1 else None
+    inside = only is not None and 10.0**first <= only <= 10.0**last
+    return Ranges(
+        tuple(_range(*one, place) for one in found),
+        ticks,
+        place(only) if only is not None and inside else None,
+        f"threshold {duration(only)}" if only is not None and inside else "",
+    )
+
+
+def _range(what: str, cell: str, of: str, figures: Mapping[str, Any], place: Any) -> Range:
+    upper = figures["max"] if figures.get("p99") is None else figures["p99"]
+    named: Sequence[tuple[str, Any]] = [(one, figures.get(one)) for one in ("min", "p50", "mean", "p99", "max")]
+    told = ", ".join(f"{name} {microseconds(value)}" for name, value in named if value is not None)
+    return Range(
+        what,
+        cell,
+        of,
+        place(figures["min"]),
+        place(figures["max"]),
+        place(figures["p50"]),
+        place(upper),
+        place(figures["mean"]),
+        f"{what}, {cell}: {told} µs",
+    )
