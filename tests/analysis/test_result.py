@@ -55,6 +55,8 @@ def test_a_cell_has_counts_and_metrics_of_each_stream() -> None:
         "pk_pk": 20,
         "min_sequence": 1,
         "max_sequence": 3,
+        "max_at_least": None,
+        "max_at_most": None,
         "worst": {"sequence": 3, "intervals": [{"from": "launch", "to": "rx_soft", "ns": 30}]},
     }
     # Six values bound nothing, and are the tail of nothing; each is said with its reason.
