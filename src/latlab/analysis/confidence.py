@@ -378,7 +378,8 @@ def _supports(n: int, figures: Mapping[str, Mapping[str, Any]]) -> str:
         if _is_short(figure["why"]):
             short.setdefault(figure["why"], []).append(name)
     worth = figures["mean"]["effective_n"]
-    said = [f"{n:,} values" if worth is None else f"{n:,} values are worth {worth:,} independent ones for the mean"]
+    values = "1 value" if n == 1 else f"{n:,} values"
+    said = [values if worth is None else f"{values} are worth {worth:,} independent ones for the mean"]
     said.append(f"intervals are given for {', '.join(given)}" if given else "no interval is given")
     if lacking:
         said.append(f"values like these that it would take: {', '.join(lacking)}")

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from latlab.analysis.counts import STAMPS, unknown
+from latlab.analysis.counts import SENDING, STAMPS, unknown
 from latlab.analysis.unstamped import NOWHERE, RECEIVED, SENT, Reach, reach
 
 Population = Literal["handed over", "sent", "received", "waited for"]
@@ -245,6 +245,8 @@ def metric_values(packets: pl.DataFrame, metric: Metric, period_ns: int | None) 
     lacking = _MEMBERS[metric.population] & (start.is_null() | end.is_null())
     if any(name.startswith("tx_") for name in pair):
         lacking &= ~unknown(counted, STAMPS)
+    if set(pair) & {"launch", "wake_due", "wake", "submit"}:
+        lacking &= ~unknown(counted, SENDING)
     told = counted.select(lacking.sum().alias("missing"), (both & unbounded).sum().alias("unbounded"))
     missing = int(told["missing"].item())
     sequence, value_ns = found["sequence"].to_numpy(), found["value_ns"].to_numpy()

@@ -78,12 +78,17 @@ def with_every_launch(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def filled_launches(launch: pl.Series) -> NDArray[np.int64]:
-    """Launch times, ns, int64 [n], those between known ones where they are null; at least one is known."""
+    """Launch times, ns, int64 [n], where they are null those between known ones, and before and after these at the same
+    rate; at least one is known.
+    """
     known = np.flatnonzero(launch.is_not_null().to_numpy())
     values = launch.fill_null(0).to_numpy()
     base = int(values[known[0]])
     # Floats hold the difference to the first exactly, and not the instants themselves.
-    between = np.interp(np.arange(len(values)), known, (values[known] - base).astype(np.float64))
+    place, since = np.arange(len(values)), (values[known] - base).astype(np.float64)
+    between = np.interp(place, known, since)
+    rate = since[-1] / max(1, known[-1] - known[0])
+    between += rate * (np.minimum(0, place - known[0]) + np.maximum(0, place - known[-1]))
     filled: NDArray[np.int64] = np.rint(between).astype(np.int64) + base
     filled[known] = values[known]
     return filled

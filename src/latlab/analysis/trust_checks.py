@@ -150,7 +150,8 @@ def no_launch_was_dropped_silently(evidence: Evidence) -> Iterator[Broken]:
             continue
         first, last = silent["first_sequence"], silent["last_sequence"]
         ahead = duration(stream["launch_time"]["lead_ns"])
-        actual = f"{silent['count']} of {measured['counts']['sent']} packets without any, sequences {first} to {last}"
+        which = f"sequence {first}" if first == last else f"sequences {first} to {last}"
+        actual = f"{silent['count']} of {plural(measured['counts']['sent'], 'packet')} without any, {which}"
         actual += f", handed over {ahead} ahead"
         told = [_told(qdisc) for qdisc in _qdiscs(evidence.facts_after, stream) or []]
         if told:
@@ -182,7 +183,8 @@ def packets_arrived(evidence: Evidence) -> Iterator[Broken]:
         stream: figures["lost"] for _, stream, _, figures in metrics(evidence, *EXPLAINED) if nothing_arrived(figures)
     }
     for stream, count in lost.items():
-        yield Broken(f"stream {stream}", "packets that arrive", f"none of the {count} that were sent after the warm-up")
+        none = f"none of the {count} that were" if count > 1 else "not the one that was"
+        yield Broken(f"stream {stream}", "packets that arrive", f"{none} sent after the warm-up")
 
 
 def clocks_were_not_stepped(evidence: Evidence) -> Iterator[Broken]:
@@ -225,7 +227,7 @@ def clock_offset_is_bounded(evidence: Evidence) -> Iterator[Broken]:
         unbounded = figures.get("unbounded", 0)
         remedy = to_bound_clocks(evidence.cell, stream, figures)
         if unbounded:
-            said = f"none for {unbounded} of {figures['n'] + unbounded} packets, which are in no figure"
+            said = f"none for {unbounded} of {plural(figures['n'] + unbounded, 'packet')}: in no figure"
             yield Broken(where, expected, said, remedy)
         elif figures["uncertainty_ns"] is None and not nothing_arrived(figures):
             yield Broken(where, expected, "none in cell.json", remedy)
@@ -320,7 +322,9 @@ def every_send_succeeded(evidence: Evidence) -> Iterator[Broken]:
     """Streams of which the kernel refused packets."""
     for name, stream in evidence.document["streams"].items():
         if errors := stream["counts"]["send_errors"]:
-            yield Broken(f"stream {name}", "no send errors", f"{errors} of {stream['counts']['scheduled']} packets")
+            yield Broken(
+                f"stream {name}", "no send errors", f"{errors} of {plural(stream['counts']['scheduled'], 'packet')}"
+            )
 
 
 def socket_kept_every_packet(evidence: Evidence) -> Iterator[Broken]:
@@ -407,7 +411,7 @@ def _across_xdp(evidence: Evidence) -> Iterator[tuple[str, int, int, int]]:
 
 
 def _not_redirected(where: str, arrived: int, redirected: int, passed: int) -> Broken:
-    return Broken(where, f"{arrived} frames redirected, or more", f"{redirected}, and {passed} passed")
+    return Broken(where, f"{plural(arrived, 'frame')} redirected, or more", f"{redirected}, and {passed} passed")
 
 
 def _ends(stream: Mapping[str, Any]) -> set[str]:

@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from latlab.analysis.axis import log_axis
 from latlab.analysis.metrics import METRICS_BY_NAME
+from latlab.analysis.words import plural
 from latlab.report import rows
 from latlab.report.palette import COLOURS, DASHES, Look
 from latlab.report.places import Cell, cell_key, dimension_text, short_headings
@@ -218,7 +219,7 @@ def _notes(panels: Sequence[Panel], left_out: int) -> Iterator[str]:
         yield f"{left_out} that did not run to their end are left out"
     untrusted = sum(point.verdict == "untrusted" for point in points)
     if untrusted:
-        yield f"{untrusted} of {len(points)} points are untrusted"
+        yield f"{untrusted} of {plural(len(points), 'point')} {'is' if untrusted == 1 else 'are'} untrusted"
 
 
 def _of_rooms(rooms: Sequence[Room]) -> str:
