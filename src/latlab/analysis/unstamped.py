@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis.counts import STAMPS, unknown
+from latlab.analysis.statistics import ranked
 from latlab.analysis.way import HARDWARE_WAY, ROUND_TRIP_WAY, WAKEUP_WAY
 
 SENT: Final = (pl.col("send_error") == 0) & (pl.col("launch_error") == 0)
@@ -126,7 +127,7 @@ def _later(theirs: NDArray[np.int64], others: NDArray[np.int64]) -> dict[str, An
     """
     shares = [*(share for share in _SHARES if share * len(others) >= 1), 1 / (len(others) + 1)]
     ranks = [max(0, len(others) - 1 - int(share * len(others))) for share in shares[:-1]]
-    ordered = np.partition(others, sorted({*ranks, len(others) - 1}))
+    ordered = ranked(others, (*ranks, len(others) - 1))
     limits = [int(ordered[rank]) for rank in (*ranks, len(others) - 1)]
     laters = [int(np.count_nonzero(theirs > limit)) for limit in limits]
     chances = [_chance(later, len(theirs), share) for later, share in zip(laters, shares, strict=True)]

@@ -538,7 +538,13 @@ def _locate(
 
 
 def _numbers(piece: pl.DataFrame, name: str) -> NDArray[Any]:
-    """A column that has no nulls, as an array of its own type."""
+    """A column that has no nulls, as an array of its own type. LabError: it has some, and no agent of ours wrote it."""
+    if piece[name].null_count():
+        raise LabError(
+            f"a recording has rows without {name}, which every row has",
+            where=name,
+            remedy="the file is damaged, or another program's: put a whole copy back",
+        )
     return piece[name].to_numpy()
 
 
