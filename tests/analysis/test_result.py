@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import polars as pl
+import pytest
 from tables import cell_document, packet_table
 
 from latlab.analysis.accept import evaluate
@@ -203,3 +204,33 @@ def test_what_was_not_measured_was_not_accepted() -> None:
     entries = evaluate(limits, [a_cell()])
     entries += evaluate({"control.latency.max": 10**9}, [a_cell(status="failed")])
     assert [(entry["actual"], entry["ok"], entry["reason"]) for entry in entries] == [(None, False, "not measured")] * 4
+
+
+def with_unstamped(**bounds: int | None) -> dict[str, Any]:
+    """A cell of which packets without a timestamp may be above the largest latency that is known, 30 ns."""
+    cell = a_cell()
+    cell["streams"]["control"]["metrics"]["latency"] |= bounds
+    return cell
+
+
+@pytest.mark.parametrize(
+    ("limit", "bounds", "expected"),
+    [
+        (100, {"max_at_least": 200, "max_at_most": 300}, (200, False, "over the limit")),
+        (250, {"max_at_least": 200, "max_at_most": 300}, (200, False, "not measured")),
+        (10**9, {"max_at_least": 200, "max_at_most": None}, (200, False, "not measured")),
+        (300, {"max_at_least": 200, "max_at_most": 300}, (200, True, None)),
+    ],
+)
+def test_a_maximum_that_is_known_in_part_is_accepted_as_far_as_it_is_known(
+    limit: int, bounds: dict[str, int | None], expected: tuple[int, bool, str | None]
+) -> None:
+    (entry,) = evaluate({"control.latency.max": limit}, [with_unstamped(**bounds)])
+    assert (entry["actual"], entry["ok"], entry["reason"]) == expected
+
+
+def test_losses_that_are_unknown_are_not_accepted() -> None:
+    cell = a_cell()
+    cell["streams"]["control"]["counts"]["unknown"] = 3
+    entries = evaluate({"control.counts.lost": 3}, [cell]) + evaluate({"control.counts.lost": 4}, [cell])
+    assert [(entry["ok"], entry["reason"]) for entry in entries] == [(False, "not measured"), (True, None)]

@@ -14,6 +14,7 @@ from recorded import TAI_MINUS_REAL, Row, cell_document, recording_bytes, stream
 
 from latlab.data.packets import build_packets, read_findings, whole_packets
 from latlab.data.run_folder import CellFolder
+from latlab.errors import LabError
 from latlab.report.result import cell_result
 
 START = 1_000_000_000
@@ -392,3 +393,50 @@ def test_findings_are_read_back_as_they_were_written(kept: Kept) -> None:
     build_packets(kept.folder)
     (found,) = read_findings(kept.folder)["listener-ecu.received"].impossible
     assert replace(found) == found and (found.stream, found.stamp, found.first_sequence) == (1, "rx_user", 500)
+
+
+def timer_rows(count: int = 20) -> list[Row]:
+    return [(1, n, START + n * PERIOD, None, START + n * PERIOD + 5_000, False) for n in range(count)]
+
+
+def with_timer(path: Path, rows: list[Row], *, ended: bool = True, events: int) -> CellFolder:
+    """A cell with one timer of 20 instants."""
+    own = {"how": "nanosleep", "threshold_ns": 50_000, "window_ns": 4 * PERIOD}
+    ends = {"talker": "ecu", "listener": "ecu", "probe": "irq", "leg": None, "timer": own}
+    stream = stream_of(1, name="irq", period_ns=PERIOD, count=20, **ends)
+    done = {"events": events, "overdue": 0, "trace_lost": 0, "ring_full": 0, "recorded": events + len(readings())}
+    agent = {"host": "ecu", "verb": "timer", "probe": "irq", "ready": {}, "done": done, "error": None}
+    path.mkdir(parents=True)
+    folder = CellFolder(path)
+    folder.write_cell(cell_document([stream], agents=[agent], start_tai_ns=START, warmup_ns=0))
+    data = recording_bytes("timer", [rows])
+    folder.recording("timer", "irq", "timer").write_bytes(data if ended else data[:-8])
+    folder.recording("timer", "irq", "clocks").write_bytes(recording_bytes("clocks", [readings()]))
+    return folder
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_instants_that_a_timers_recording_misses_are_unknown(tmp_path: Path, ended: bool) -> None:
+    result = cell_result(with_timer(tmp_path / "r1", timer_rows()[:15], ended=ended, events=20))
+    block = result["streams"]["irq"]
+    assert [block["counts"][name] for name in ("came", "unrecorded", "unknown")] == [15, 0, 5]
+    assert block["metrics"]["wakeup"]["lost"] == 0
+    (reason,) = reasons(result, "every packet is accounted for")
+    assert (reason["where"], reason["actual"]) == ("timer-irq.timer", "15: 5 rows missing")
+
+
+def test_a_timer_that_is_awake_before_its_instant_is_a_finding_and_in_no_statistic(tmp_path: Path) -> None:
+    rows = timer_rows()
+    rows[7] = (*rows[7][:4], rows[7][2] - 9_000, False)
+    result = cell_result(with_timer(tmp_path / "r1", rows, events=20))
+    (reason,) = reasons(result, "every instant is possible")
+    assert (reason["where"], reason["actual"]) == ("timer-irq.timer", "1 packet of irq, sequence 7: in no figure")
+    assert result["streams"]["irq"]["metrics"]["wakeup"]["min"] == 5_000
+
+
+def test_a_row_without_what_every_row_has_is_an_error_that_names_it(kept: Kept) -> None:
+    rows = packet_rows()["talker-sensor.sent"]
+    kept.path("talker-sensor.sent").write_bytes(recording_bytes("sent", [[(*rows[0][:7], None), *rows[1:]]]))
+    kept.folder.packets_path.unlink(missing_ok=True)
+    with pytest.raises(LabError, match="late: a recording has rows without late"):
+        build_packets(kept.folder)

@@ -33,7 +33,7 @@ class Column:
         if value is None and (each := (statistics.get("intervals") or {}).get(self.key)):
             return "…".join(dict.fromkeys(map(microseconds, each)))
         if self.key == "max" and (least := statistics.get("max_at_least")) is not None:
-            return f"≥ {microseconds(least)}"
+            return f"≥{microseconds(least)}"
         return microseconds(value) if self.is_time else whole(value)
 
 
