@@ -430,7 +430,7 @@ def test_a_timer_that_is_awake_before_its_instant_is_a_finding_and_in_no_statist
     rows[7] = (*rows[7][:4], rows[7][2] - 9_000, False)
     result = cell_result(with_timer(tmp_path / "r1", rows, events=20))
     (reason,) = reasons(result, "every instant is possible")
-    assert (reason["where"], reason["actual"]) == ("timer-irq.timer", "1 packet of irq, sequence 7: in no figure")
+    assert (reason["where"], reason["actual"]) == ("timer-irq.timer", "1 instant of irq, sequence 7: in no figure")
     assert result["streams"]["irq"]["metrics"]["wakeup"]["min"] == 5_000
 
 

@@ -108,10 +108,11 @@ def every_packet_is_accounted_for(evidence: Evidence) -> Iterator[Broken]:
 
 def every_instant_is_possible(evidence: Evidence) -> Iterator[Broken]:
     """Timestamps before their agent began or after it ended, or before what has to come first."""
-    names = {stream["stream"]: stream["name"] for stream in evidence.cell["streams"]}
+    streams = {stream["stream"]: stream for stream in evidence.cell["streams"]}
     for name, found in evidence.findings.items():
         for one in found.impossible:
-            of = f"{plural(one.count, 'packet')} of {names.get(one.stream, one.stream)}"
+            stream = streams.get(one.stream, {"name": one.stream})
+            of = f"{plural(one.count, 'instant' if 'timer' in stream else 'packet')} of {stream['name']}"
             first = f"sequence {one.first_sequence}" if one.count == 1 else f"from sequence {one.first_sequence} on"
             which = "in no figure" if one.left_out else "most of the stream's, so the card's clock is not the system's"
             yield Broken(name, f"no {one.stamp} {one.why}", f"{of}, {first}: {which}")
