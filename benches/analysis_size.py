@@ -16,11 +16,16 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
+import polars as pl
+
 from latlab.data.run_folder import RunFolder
 from latlab.synthetic import Description, generate, write_run
 from latlab.synthetic.description import Losses, Noise, Spikes, Stall
 
 PERIOD_NS = 100_000
+VALUES = ("noise", "constant", "two", "rare")
+"""Noise with a tail; one value; two of them, the larger for one packet in ten, or in a thousand."""
 MS = 1_000_000
 
 
@@ -28,6 +33,7 @@ def main() -> None:
     """Nothing; prints one line of JSON."""
     parser = argparse.ArgumentParser(description="analyse a cell of N packets")
     parser.add_argument("--packets", type=int, default=10_000_000)
+    parser.add_argument("--values", choices=VALUES, default="noise", help="how latencies are spread")
     parser.add_argument("--hardware", action="store_true", help="network cards stamp, too")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="make the run there, or take the one that is there")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
@@ -40,6 +46,8 @@ def main() -> None:
         folder = arguments.keep or Path(root) / "run"
         if not folder.exists():
             write_run(generate(description(arguments.packets, hardware=arguments.hardware)), folder)
+            if arguments.values != "noise":
+                few_valued(RunFolder(folder), arguments.values)
         command = [sys.executable, __file__, "--measure", str(folder), *(["--profile"] if arguments.profile else [])]
         subprocess.run(command, check=True)
 
@@ -61,6 +69,22 @@ def description(packets: int, *, hardware: bool) -> Description:
         hardware=hardware,
         clock_bound_ns=0,
     )
+
+
+def few_valued(folder: RunFolder, which: str) -> None:
+    """Give all packets of the run the same times up to the talker's driver, and few different ones after it."""
+    (cell,) = folder.cells()
+    packets = cell.packets()
+    random = np.random.default_rng(1)
+    launch = packets["launch_tai_ns"].to_numpy()
+    share = {"constant": 0.0, "two": 0.1, "rare": 1e-3}[which]
+    late_ns = (random.random(len(launch)) < share).astype(np.int64) * 50_000
+    for number, name in enumerate(("wake", "submit", "tx_sched", "tx_soft", "rx_soft", "rx_user"), start=1):
+        at = pl.Series(launch + 4_000 * number + (late_ns if name.startswith("rx") else 0))
+        column = f"{name}_tai_ns"
+        there = packets[column].is_not_null()
+        packets = packets.with_columns(pl.when(there).then(at).alias(column))
+    packets.write_parquet(cell.packets_path)
 
 
 def measure(folder: RunFolder, *, profiled: bool) -> dict[str, float | int]:

@@ -78,12 +78,13 @@ def make_cell(path: Path, packets: int) -> CellFolder:
     path.mkdir(parents=True)
     folder = CellFolder(path)
     folder.write_cell(_cell(packets))
+    readings = packets * PERIOD_NS // 1_000_000_000 + 4
     for verb, host, table, rows, columns in (
         ("talk", "sensor", "sent", packets, _sent),
         ("talk", "sensor", "stamps", 2 * packets, _stamps),
-        ("talk", "sensor", "clocks", 2, _clocks),
+        ("talk", "sensor", "clocks", readings, _clocks),
         ("listen", "ecu", "received", packets, _received),
-        ("listen", "ecu", "clocks", 2, _clocks),
+        ("listen", "ecu", "clocks", readings, _clocks),
     ):
         _write(folder.recording(verb, host, table), table, _batches(rows, columns))
     return folder
@@ -127,6 +128,7 @@ def _sent(row: Array) -> Columns:
         "wake_tai_ns": launch + _delay(row, 1),
         "submit_tai_ns": launch + _delay(row, 2),
         "error": np.zeros(len(row), np.int32),
+        "late": np.zeros(len(row), np.uint8),
     }
 
 
@@ -156,7 +158,8 @@ def _received(row: Array) -> Columns:
 
 
 def _clocks(row: Array) -> Columns:
-    tai = START_TAI_NS + row * 1_000_000_000
+    """A reading a second, from before the first packet until after the last."""
+    tai = START_TAI_NS + (row - 1) * 1_000_000_000
     return {
         "tai_ns": tai,
         "real_ns": tai - TAI_OFFSET_NS + 40,

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from latlab.analysis.words import counted
+from latlab.analysis.words import counted, plural
 from latlab.measure import events
 
 NS = 1e-9
@@ -195,7 +195,7 @@ def cell_line(cell: Mapping[str, Any]) -> str:
     if waited:
         above = f"{sum(one['above'] for one in waited)} above the threshold"
         overdue = _overdue(sum(one["overdue"] for one in waited))
-        told.append(", ".join((f"{sum(one['events'] for one in waited)} instants", above, *overdue)))
+        told.append(", ".join((plural(sum(one["events"] for one in waited), "instant"), above, *overdue)))
     told += [f"measured by {one['probe']}" for one in cell.get("probes", ()) if "tool" in one]
     told += [f"could not be done: {', '.join(not_done)}"] if not_done else []
     told += [f"no longer so at the end: {', '.join(not_kept)}"] if not_kept else []

@@ -88,7 +88,7 @@ def _planned(scenario: Scenario, machine: Machine, facts: Mapping[str, Any]) -> 
             agents.append(_agent(host, "timer", scenario.tuning_of(host).talker.cpus, facts, name))
     label = None if emulated else MEASURED
     streams = [*stream_entries(scenario), *leg_entries(scenario), *timer_entries(scenario)]
-    cell = {"status": "ok", "label": label, "streams": streams, "agents": agents, "guests": guests}
+    cell = {"status": "planned", "label": label, "streams": streams, "agents": agents, "guests": guests}
     return Evidence(
         cell=cell,
         document={"streams": {}},

@@ -102,7 +102,7 @@ CARDS: list[Case] = [
         "suspect",
         on_ecu(card(), {"interrupts": {"irqs": {"126": {"cpu_counts": {"1": 9_100, "2": 3}}}}}),
         "ecu.eth0 (late: control)",
-        "9000 interrupts 126 on CPU 1",
+        "interrupt 126 came 9000 times on CPU 1",
     ),
     (
         "interrupts stayed on their CPUs",

@@ -41,7 +41,7 @@ BROKEN: list[Case] = [
         "untrusted",
         bounded(None, *[0] * 9),
         "control.latency",
-        "none for 1 of 10 packets, which are in no figure",
+        "none for 1 of 10 packets: in no figure",
     ),
     (
         "the clock bound is small beside the latency",

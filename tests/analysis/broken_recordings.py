@@ -5,7 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from trust_evidence import GOOD, ROW, SILENT, Case, Seen, across_xdp, agents, evidence, launched, through
+from trust_evidence import (
+    GOOD,
+    ROW,
+    SILENT,
+    Case,
+    Seen,
+    across_xdp,
+    agents,
+    evidence,
+    launched,
+    stream_of,
+    talked,
+    through,
+)
+
+from latlab.data.recording_findings import Impossible
 
 WAITS: dict[str, Any] = {
     "host": "ecu",
@@ -21,6 +36,7 @@ TRACES = {
     "done": {"events": 1000, "lost": 30, "cpus": [], "ring_full": 0, "recorded": 1000},
     "error": None,
 }
+UNSTAMPED = {name: at for name, at in ROW.items() if name != "rx_soft"}
 UNHEARD = {"what": "it is locked down", "where": "tracefs", "remedy": "run as root", "errno": 1}
 
 
@@ -51,6 +67,82 @@ BROKEN: list[Case] = [
         replace(GOOD, findings={"talker-sensor.sent": Seen(complete=False)}),
         "talker-sensor.sent",
         "cut short",
+    ),
+    (
+        "recordings are whole",
+        "untrusted",
+        replace(GOOD, findings={"talker-sensor.sent": Seen(complete=False, present=False)}),
+        "talker-sensor.sent",
+        "absent",
+    ),
+    (
+        "the agents came to their end",
+        "untrusted",
+        evidence(agents=[{**agents()[0], "done": None}, agents()[1]]),
+        "talk on sensor",
+        "none",
+    ),
+    (
+        "the agents came to their end",
+        "untrusted",
+        evidence(agents=[agents()[0], {**agents()[1], "error": UNHEARD}]),
+        "listen on ecu",
+        "tracefs: it is locked down",
+    ),
+    (
+        "every instant is possible",
+        "untrusted",
+        replace(
+            GOOD, findings={"talker-sensor.sent": Seen(impossible=(Impossible(1, "wake", "before it was due", 2, 7),))}
+        ),
+        "talker-sensor.sent",
+        "2 packets of control, from sequence 7 on: in no figure",
+    ),
+    (
+        "every packet is accounted for",
+        "untrusted",
+        replace(GOOD, findings={"listener-ecu.received": Seen(rows=9, stated=10)}),
+        "listener-ecu.received",
+        "9: 1 row missing",
+    ),
+    (
+        "every packet is accounted for",
+        "untrusted",
+        replace(GOOD, findings={"listener-ecu.received": Seen(rows=12, stated=10)}),
+        "listener-ecu.received",
+        "12: 2 rows too many",
+    ),
+    (
+        "every packet is accounted for",
+        "untrusted",
+        evidence(agents=agents(streams=[{"stream": 1, "received": 9}])),
+        "listen on ecu, stream control",
+        "9, by the listener",
+    ),
+    (
+        "every packet is accounted for",
+        "untrusted",
+        evidence([ROW] * 9 + [{**ROW, "send_error": None}], agents=agents(talked(9))),
+        "stream control",
+        "1 packet that the talker did not hand over arrived",
+    ),
+    (
+        "packets without timestamps are like the others",
+        "suspect",
+        evidence(
+            [ROW] * 2000 + [{**UNSTAMPED, "rx_user": 700_120}] * 2,
+            streams=stream_of(2002),
+            agents=agents(talked(2002)),
+        ),
+        "stream control",
+        "2 of 2 packets without rx_soft are later than all others",
+    ),
+    (
+        "timestamps are there",
+        "suspect",
+        evidence([UNSTAMPED] * 10),
+        "stream control",
+        "none of 10 has it",
     ),
     (
         "no record was dropped",

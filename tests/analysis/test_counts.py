@@ -39,6 +39,7 @@ def test_every_packet_is_counted_by_what_became_of_it() -> None:
         "send_errors": 2,
         "received": 5,
         "lost": 4,
+        "unknown": 0,
         "duplicated": 4,
         "reordered": 1,
         "out_of_range": 5,

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import polars as pl
+import pytest
 from tables import cell_document, packet_table
 
 from latlab.analysis.accept import evaluate
@@ -55,6 +56,8 @@ def test_a_cell_has_counts_and_metrics_of_each_stream() -> None:
         "pk_pk": 20,
         "min_sequence": 1,
         "max_sequence": 3,
+        "max_at_least": None,
+        "max_at_most": None,
         "worst": {"sequence": 3, "intervals": [{"from": "launch", "to": "rx_soft", "ns": 30}]},
     }
     # Six values bound nothing, and are the tail of nothing; each is said with its reason.
@@ -209,3 +212,33 @@ def test_what_its_packets_cost_a_talker_is_in_its_cell_where_it_reported_that() 
     cell = a_cell(agents=[talked])
     assert cell["talkers"] == [{"host": "sensor", "packets": 4_006, "cpu_ns": 81_000, "wakeups": 1_004}]
     assert a_cell(agents=[talked | {"done": {"streams": done["streams"]}}])["talkers"] == []
+
+
+def with_unstamped(**bounds: int | None) -> dict[str, Any]:
+    """A cell of which packets without a timestamp may be above the largest latency that is known, 30 ns."""
+    cell = a_cell()
+    cell["streams"]["control"]["metrics"]["latency"] |= bounds
+    return cell
+
+
+@pytest.mark.parametrize(
+    ("limit", "bounds", "expected"),
+    [
+        (100, {"max_at_least": 200, "max_at_most": 300}, (200, False, "over the limit")),
+        (250, {"max_at_least": 200, "max_at_most": 300}, (200, False, "not measured")),
+        (10**9, {"max_at_least": 200, "max_at_most": None}, (200, False, "not measured")),
+        (300, {"max_at_least": 200, "max_at_most": 300}, (200, True, None)),
+    ],
+)
+def test_a_maximum_that_is_known_in_part_is_accepted_as_far_as_it_is_known(
+    limit: int, bounds: dict[str, int | None], expected: tuple[int, bool, str | None]
+) -> None:
+    (entry,) = evaluate({"control.latency.max": limit}, [with_unstamped(**bounds)])
+    assert (entry["actual"], entry["ok"], entry["reason"]) == expected
+
+
+def test_losses_that_are_unknown_are_not_accepted() -> None:
+    cell = a_cell()
+    cell["streams"]["control"]["counts"]["unknown"] = 3
+    entries = evaluate({"control.counts.lost": 3}, [cell]) + evaluate({"control.counts.lost": 4}, [cell])
+    assert [(entry["ok"], entry["reason"]) for entry in entries] == [(False, "not measured"), (True, None)]

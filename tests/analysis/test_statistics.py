@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latlab.analysis.statistics import PERCENTILES, Statistics, smallest_n, statistics
+from latlab.analysis.statistics import PERCENTILES, Statistics, ranked, smallest_n, statistics
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 
@@ -80,3 +80,12 @@ def test_a_sample_of_many_pieces_is_summed_exactly() -> None:
     found = statistics(values, np.arange(300_001, dtype=np.uint64))
     assert found.mean == float(2**62 + 150_000)
     assert found.stddev == pytest.approx(((300_001**2 - 1) / 12) ** 0.5, rel=1e-12)
+
+
+@pytest.mark.parametrize("different", [1, 2, 5, 300, 10**6])
+def test_few_different_values_are_ordered_like_many(different: int) -> None:
+    values = np.random.default_rng(different).integers(0, different, 20_000)
+    ranks = [0, 17, 10_000, 19_998, 19_999]
+    ordered = ranked(values, ranks)
+    assert [int(ordered[rank]) for rank in ranks] == [int(np.sort(values)[rank]) for rank in ranks]
+    assert ranked(values, []) is values

@@ -115,6 +115,7 @@ def test_every_instant_is_counted_for_what_became_of_it() -> None:
         "warmup": 0,
         "came": 8,
         "unrecorded": 1,
+        "unknown": 0,
         "overdue": 1,
         "above": 2,
         "untold": 1,

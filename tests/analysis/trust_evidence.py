@@ -10,18 +10,23 @@ from tables import cell_document, packet_table
 
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.summary import summarise_cell
+from latlab.data.recording_findings import Impossible
 
 Case = tuple[str, str, Evidence, str, str]
 """A rule, its severity, evidence that breaks it, and words of where it is broken and of what is there."""
 
 MS = 1_000_000
-ROW = {"wake_due": 0, "wake": 5, "tx_soft": 10, "rx_soft": 100, "rx_user": 120}
+ROW = {"wake_due": 0, "wake": 5, "tx_sched": 8, "tx_soft": 10, "rx_soft": 100, "rx_user": 120}
 TAI_OFFSET = 37_000_000_000
 
 
 @dataclass(frozen=True)
 class Seen:
     complete: bool = True
+    present: bool = True
+    rows: int = 10
+    stated: int | None = None
+    impossible: tuple[Impossible, ...] = ()
     stray: int = 0
     launch_mismatched: int = 0
     unconverted: int = 0

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from recorded import CLOCKS, Row, cell_document, recording_bytes, stream_of
 
-from latlab.analysis.round_trip import round_trips
+from latlab.analysis.round_trip import filled_launches, round_trips
 from latlab.analysis.summary import summarise_cell
 from latlab.data.packets import join_cell
 from latlab.data.run_folder import CellFolder
@@ -175,3 +175,36 @@ def test_a_recording_that_is_cut_short_is_told_by_the_probes_name(tmp_path: Path
     path.write_bytes(path.read_bytes()[:-8])
     findings = join_cell(folder).findings
     assert [name for name, found in findings.items() if not found.complete] == [f"{verb}-rr.received"]
+
+
+def cut_after(folder: CellFolder, verb: str, table: str, rows: list[Row], number: int) -> None:
+    """The recording with its first rows only, and without its end."""
+    data = recording_bytes(table, [rows[:number]])
+    folder.recording(verb, "rr", table).write_bytes(data[:-8])
+
+
+@pytest.mark.parametrize(
+    ("verb", "table", "expected"),
+    [
+        ("ping", "received", {"rr": (3, 0, 2), "rr.up": (5, 0, 0), "rr.down": (3, 0, 2)}),
+        ("ping", "sent", {"rr": (5, 0, 0), "rr.up": (5, 0, 0), "rr.down": (5, 0, 0)}),
+        ("pong", "received", {"rr": (5, 0, 0), "rr.up": (3, 0, 2), "rr.down": (5, 0, 0)}),
+        ("pong", "sent", {"rr": (5, 0, 0), "rr.up": (5, 0, 0), "rr.down": (5, 0, 0)}),
+    ],
+)
+def test_what_a_cut_recording_does_not_say_of_a_probe_is_unknown(
+    tmp_path: Path, verb: str, table: str, expected: dict[str, tuple[int, int, int]]
+) -> None:
+    folder = folder_of(tmp_path, cell(), **whole())
+    cut_after(folder, verb, table, whole()[f"{verb}_{table}"], 3)
+    blocks = summarise_cell(folder.cell(), join_cell(folder).packets)["streams"]
+    counts = {name: block["counts"] for name, block in blocks.items()}
+    found = {"rr": tuple(counts["rr"][name] for name in ("answered", "unanswered", "unknown"))}
+    legs = {name: tuple(counts[name][one] for one in ("received", "lost", "unknown")) for name in ("rr.up", "rr.down")}
+    assert found | legs == expected
+    assert all(count["unsent"] == 0 for count in counts.values())
+
+
+def test_launches_after_the_last_known_one_go_on_at_their_rate() -> None:
+    launch = pl.Series([None, 10, None, 30, None, None], dtype=pl.Int64)
+    assert filled_launches(launch).tolist() == [0, 10, 20, 30, 40, 50]

@@ -287,3 +287,10 @@ def test_what_was_imported_has_no_warm_up(result: dict[str, Any]) -> None:
     del result["cells"][0]["imported"]
     assert summaries(result, "latency")[0].of_what.startswith("after warm-up; of what was imported all")
     assert counted_title(result) == "Counted, warm-up included"
+
+
+def test_a_maximum_that_packets_without_a_timestamp_may_be_above_is_at_least_that(result: dict[str, Any]) -> None:
+    cell = next(cell for cell in result["cells"] if cell["slug"] == "loads=flood1" and cell["repeat"] == 2)
+    figures = cell["streams"]["control"]["metrics"]["latency"]
+    figures["max_at_least"] = figures["max"] + 700_000
+    assert f"≥{(figures['max'] + 700_000) / 1000:.1f}" in cells_of(printed(result, width=140), "flood1", "2")

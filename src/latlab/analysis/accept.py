@@ -10,6 +10,8 @@ EXCEEDED: Final = "over the limit"
 
 
 LEGS: Final = ("up", "down")
+_OPEN: Final = ("lost", "unsent", "unanswered")
+"""The counts that packets may belong to of which recordings that are not all there do not say what became of them."""
 
 
 def evaluate(
@@ -20,8 +22,8 @@ def evaluate(
     limits: {`stream.metric.statistic`: ns, `stream.counts.count`: packets}, statistics written as in a
     scenario (`p99.9`) or as in a result (`p99_9`); in place of a stream stands a probe or one of its legs, `rr.up`.
     cells: the cells' documents. absent: {slug: the probes that a cell does not run}, of which it has no entry. `reason`
-    is None, "over the limit", or "not measured" when the cell is not ok or has no such figure: what was not measured
-    was not accepted.
+    is None, "over the limit", or "not measured" when the cell is not ok, has no such figure, or leaves open whether
+    packets are above the limit: what was not measured was not accepted.
     """
     without = absent or {}
     return [
@@ -34,7 +36,7 @@ def evaluate(
 
 def _entry(cell: Mapping[str, Any], path: str, limit: int) -> dict[str, Any]:
     actual = _figure(cell, path) if cell["status"] == "ok" else None
-    ok = actual is not None and actual <= limit
+    ok = actual is not None and actual <= limit and not _may_be_above(cell, path, limit)
     return {
         "cell": cell["slug"],
         "repeat": cell["repeat"],
@@ -42,11 +44,31 @@ def _entry(cell: Mapping[str, Any], path: str, limit: int) -> dict[str, Any]:
         "limit": limit,
         "actual": actual,
         "ok": ok,
-        "reason": None if ok else NOT_MEASURED if actual is None else EXCEEDED,
+        "reason": None if ok else EXCEEDED if actual is not None and actual > limit else NOT_MEASURED,
     }
 
 
 def _figure(cell: Mapping[str, Any], path: str) -> int | float | None:
+    figures, statistic = _figures(cell, path)
+    # Of a maximum that some packets may be above, what is known of them counts, too.
+    least: int | None = figures.get("max_at_least") if statistic == "max" else None
+    figure: int | float | None = figures.get(statistic)
+    return figure if least is None else least
+
+
+def _may_be_above(cell: Mapping[str, Any], path: str, limit: int) -> bool:
+    """Whether packets of which it is not known may bring the figure above its limit."""
+    figures, statistic = _figures(cell, path)
+    if statistic == "max" and figures.get("max_at_least") is not None:
+        most = figures["max_at_most"]
+        return most is None or bool(most > limit)
+    if statistic in _OPEN:
+        return bool(figures.get(statistic, 0) + figures.get("unknown", 0) > limit)
+    return False
+
+
+def _figures(cell: Mapping[str, Any], path: str) -> tuple[Mapping[str, Any], str]:
+    """The counts, or a metric's figures, and the key in them, that a path names."""
     stream, _, rest = path.partition(".")
     if rest.partition(".")[0] in LEGS:
         leg, _, rest = rest.partition(".")
@@ -54,5 +76,4 @@ def _figure(cell: Mapping[str, Any], path: str) -> int | float | None:
     group, _, statistic = rest.partition(".")
     measured = cell["streams"].get(stream, {})
     figures = measured.get("counts", {}) if group == "counts" else measured.get("metrics", {}).get(group, {})
-    figure: int | float | None = figures.get(statistic.replace(".", "_"))
-    return figure
+    return figures, statistic.replace(".", "_")

@@ -20,7 +20,11 @@ def interrupts_stayed(evidence: Evidence) -> Iterator[Broken]:
     for host, name, before, after in _interfaces(evidence):
         irqs = before.get("irqs") or []
         if after.get("irqs") is not None and after["irqs"] != irqs:
-            yield Broken(f"{host}.{name}", f"interrupts {_numbers(irqs)}", f"{_numbers(after['irqs'])} afterwards")
+            yield Broken(
+                f"{host}.{name}",
+                f"interrupt{'s' if len(irqs) != 1 else ''} {_numbers(irqs)}",
+                f"{_numbers(after['irqs'])} afterwards",
+            )
             continue
         for irq in irqs:
             then, now = (
@@ -53,7 +57,11 @@ def interrupts_have_other_cpus(evidence: Evidence) -> Iterator[Broken]:
                 for cpu in sorted(thread.cpus):
                     if came := _came(evidence, host, irq, cpu):
                         where = f"{host}.{name} ({held[host].where})"
-                        yield Broken(where, f"other CPUs than {thread.name}'s", f"{came} interrupts {irq} on CPU {cpu}")
+                        yield Broken(
+                            where,
+                            f"other CPUs than {thread.name}'s",
+                            f"interrupt {irq} came {_times(came)} on CPU {cpu}",
+                        )
 
 
 def coalescing_is_small(evidence: Evidence) -> Iterator[Broken]:
@@ -93,10 +101,8 @@ def links_stayed_up(evidence: Evidence) -> Iterator[Broken]:
     for host, name, before, after in _interfaces(evidence):
         then, now = before.get("carrier_changes"), after.get("carrier_changes")
         if then is not None and now is not None and now != then:
-            changes = "once" if now - then == 1 else f"{now - then} times"
-            yield Broken(
-                f"{host}.{name}", "a link from before the streams until after them", f"it came or went {changes}"
-            )
+            changes = f"it came or went {_times(now - then)}"
+            yield Broken(f"{host}.{name}", "a link from before the streams until after them", changes)
 
 
 def _interfaces(evidence: Evidence) -> Iterator[tuple[str, str, Mapping[str, Any], Mapping[str, Any]]]:
@@ -125,3 +131,7 @@ def _received(before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
 
 def _numbers(irqs: list[int]) -> str:
     return ", ".join(map(str, irqs)) or "none"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"

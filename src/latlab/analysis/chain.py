@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.growth import lasting_growth
 from latlab.analysis.metrics import METRICS, PROBE_METRICS, TIMER_METRICS, Values
-from latlab.analysis.statistics import smallest_n
+from latlab.analysis.statistics import ranked, smallest_n
 from latlab.analysis.way import Split, clocks_between, split
 
 CHAINED: Final = tuple(metric.name for metric in (*METRICS, *TIMER_METRICS) if not metric.periodic)
@@ -147,7 +147,7 @@ def _groups(value_ns: NDArray[np.int64], worst: int) -> tuple[list[_Group], int 
     known = [p for p in (*_USUAL, _MEDIAN, _P99, _P99_9) if n >= smallest_n(p)]
     ranks = {p: ceil(p * n) - 1 for p in known}
     last = n - min(worst, n)
-    ordered = np.partition(value_ns, sorted({*ranks.values(), min(last, n - 1)}))
+    ordered = ranked(value_ns, (*ranks.values(), min(last, n - 1)))
     at_ns = {p: int(ordered[rank]) for p, rank in ranks.items()}
     groups = []
     if all(p in at_ns for p in _USUAL):

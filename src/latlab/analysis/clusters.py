@@ -8,6 +8,8 @@ from math import floor
 import numpy as np
 from numpy.typing import NDArray
 
+from latlab.analysis.statistics import ranked
+
 
 @dataclass(frozen=True)
 class Clusters:
@@ -65,4 +67,4 @@ def _run(gap: NDArray[np.int64], index: float) -> int:
     between = min(len(gap), floor(index * (len(gap) + 1)))
     if between == len(gap):
         return 0
-    return int(np.partition(gap, len(gap) - 1 - between)[len(gap) - 1 - between])
+    return int(ranked(gap, [len(gap) - 1 - between])[len(gap) - 1 - between])

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.dependence import Dependence, Floats, TooShort, cell_size, cell_sums, dependence
 from latlab.analysis.pareto import Pareto, fitted
-from latlab.analysis.statistics import PERCENTILES, Statistics
+from latlab.analysis.statistics import PERCENTILES, Statistics, ranked
 
 CONFIDENCE: Final = 0.95
 DRAWS: Final = 2000
@@ -154,7 +154,7 @@ def percentile_intervals(
     n = len(value_ns)
     found: dict[str, Interval] = {}
     ranks: dict[str, tuple[int, int]] = {}
-    ordered = _ordered(value_ns, [ceil(p * n) - 1 for p in percentiles.values() if n >= effective_needed(p)])
+    ordered = ranked(value_ns, [ceil(p * n) - 1 for p in percentiles.values() if n >= effective_needed(p)])
     inflation, block = 1.0, 1
     short: str | None = None
     for name, p in percentiles.items():
@@ -179,7 +179,7 @@ def percentile_intervals(
         fewest, most = within
         ranks[name] = (n - 1 - most, n - fewest)
         found[name] = Interval(None, None, inflation, known.block)
-    ordered = _ordered(ordered, [rank for pair in ranks.values() for rank in pair])
+    ordered = ranked(ordered, [rank for pair in ranks.values() for rank in pair])
     limits = {name: (int(ordered[low]), int(ordered[high])) for name, (low, high) in ranks.items()}
     return {
         name: replace(interval, low=limits[name][0], high=limits[name][1]) if name in limits else interval
@@ -195,7 +195,7 @@ def _tail(deviation: Floats, one_in: int) -> Pareto:
     """
     distance = np.abs(deviation)
     rank = len(distance) - 1 - len(distance) // one_in
-    threshold = np.partition(distance, rank)[rank]
+    threshold = ranked(distance, [rank])[rank]
     excess = np.sort(distance[distance > threshold]) - threshold
     if 0 < len(excess) < _FEWEST_FAR:
         return Pareto(len(excess), 1.0, float(excess[-1]))
@@ -318,11 +318,6 @@ def _student(p: float, freedom: float) -> float:
     )
 
 
-def _ordered(value_ns: NDArray[np.int64], ranks: list[int]) -> NDArray[np.int64]:
-    """The values with those of these ranks in their places."""
-    return np.partition(value_ns, sorted(set(ranks))) if ranks else value_ns
-
-
 def _too_few(needs: int) -> Interval:
     return Interval(None, None, needs=needs, why=TOO_FEW)
 
@@ -378,7 +373,8 @@ def _supports(n: int, figures: Mapping[str, Mapping[str, Any]]) -> str:
         if _is_short(figure["why"]):
             short.setdefault(figure["why"], []).append(name)
     worth = figures["mean"]["effective_n"]
-    said = [f"{n:,} values" if worth is None else f"{n:,} values are worth {worth:,} independent ones for the mean"]
+    values = "1 value" if n == 1 else f"{n:,} values"
+    said = [values if worth is None else f"{values} are worth {worth:,} independent ones for the mean"]
     said.append(f"intervals are given for {', '.join(given)}" if given else "no interval is given")
     if lacking:
         said.append(f"values like these that it would take: {', '.join(lacking)}")

@@ -9,10 +9,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from latlab.analysis.round_trip import agents_done
-
 REFUSED: Final = ("foreign", "truncated", "other_run", "unknown_stream")
 """The kinds of packets that a listener refuses without knowing of which stream they are."""
+
+SENDING: Final = 1
+ARRIVAL: Final = 2
+STAMPS: Final = 4
+"""Bits of the packet table's `unknown`: whether it was sent, whether it arrived, when it left."""
 
 LISTENER_COUNTS: Final = (*REFUSED, "socket_drops", "empty_wakeups")
 """What a listener counts for all its streams together."""
@@ -40,7 +43,8 @@ def leg_counts(cell: Mapping[str, Any], stream: Mapping[str, Any], rows: pl.Data
 
     An answer to a question that never came was never due.
     """
-    due = rows.filter(pl.col("launch_tai_ns").is_not_null()) if stream.get("leg") == "down" else rows
+    was_due = pl.col("launch_tai_ns").is_not_null() | unknown(rows, SENDING)
+    due = rows.filter(was_due) if stream.get("leg") == "down" else rows
     return stream_counts(due, _listened(cell, stream), stream["stream"])
 
 
@@ -58,24 +62,27 @@ def stream_counts(packets: pl.DataFrame, listened: Mapping[str, Any], stream: in
     """The counts of one stream over its whole length, warm-up included, as the result document has them.
 
     packets: the stream's rows. listened: the listener's `done`; what it never said counts as 0. sent: taken
-    by the kernel; unsent: never handed over; send_errors: refused; these three add up to scheduled. lost:
-    sent, and never arrived (RFC 7680 §2.4: within any time). duplicated: further copies (RFC 5560 §4.2).
-    reordered: RFC 4737 §3.3. out_of_range: refused, as their sequence is none of the stream's. foreign:
+    by the kernel; unsent: never handed over; send_errors: refused. lost: sent, and never arrived (RFC 7680 §2.4:
+    within any time). unknown: neither their arrival is recorded nor, as a recording is not all there, what else became
+    of them. received, lost, unsent, send_errors and unknown add up to scheduled. duplicated: further copies (RFC 5560
+    §4.2). reordered: RFC 4737 §3.3. out_of_range: refused, as their sequence is none of the stream's. foreign:
     packets at the listener that were not ours; it cannot say which stream they were meant for, so each of its
     streams has them all. Of packets with launch times: launch_invalid, launch_missed: dropped by the qdisc, as it
     said; launch_late: handed over after their launch times; launch_moved: handed over with later ones; unsent_late:
     those of `unsent` that were too late to be handed over.
     """
     late = pl.col("late") if "late" in packets.columns else pl.lit(0)
-    taken = pl.col("send_error") == 0
+    taken, arrived = pl.col("send_error") == 0, pl.col("arrival").is_not_null()
+    unsaid = unknown(packets, SENDING)
     counts = packets.select(
         scheduled=pl.len(),
         warmup=pl.col("warmup").sum(),
-        sent=(pl.col("send_error") == 0).sum(),
-        unsent=pl.col("send_error").null_count(),
+        sent=(taken.fill_null(False) | (unsaid & arrived)).sum(),
+        unsent=(pl.col("send_error").is_null() & ~unsaid).sum(),
         send_errors=(pl.col("send_error") != 0).sum(),
         received=pl.col("arrival").count(),
-        lost=_LOST.sum(),
+        lost=lost(packets).sum(),
+        unknown=(~arrived & (unsaid | (taken.fill_null(False) & unknown(packets, ARRIVAL)))).sum(),
         launch_invalid=(pl.col("launch_error") == 1).sum(),
         launch_missed=(pl.col("launch_error") == 2).sum(),
         launch_late=(taken & (late == 1)).sum(),
@@ -91,6 +98,7 @@ def stream_counts(packets: pl.DataFrame, listened: Mapping[str, Any], stream: in
         "send_errors": counts["send_errors"],
         "received": counts["received"],
         "lost": counts["lost"],
+        "unknown": counts["unknown"],
         "duplicated": of_stream.get("repeated", 0),
         "reordered": len(reordered_sequences(packets)),
         "out_of_range": of_stream.get("out_of_range", 0),
@@ -112,7 +120,19 @@ def nothing_arrived(figures: Mapping[str, Any]) -> bool:
 
 def lost_after_warmup(packets: pl.DataFrame) -> int:
     """How many of one stream's packets were lost, warm-up left out."""
-    return int(packets.select((_LOST & ~pl.col("warmup")).sum()).item())
+    return int(packets.select((lost(packets) & ~pl.col("warmup")).sum()).item())
+
+
+def lost(packets: pl.DataFrame) -> pl.Expr:
+    """Whether a packet of a stream was taken by the kernel and never arrived, as far as the recordings go."""
+    return (pl.col("send_error") == 0).fill_null(False) & pl.col("arrival").is_null() & ~unknown(packets, ARRIVAL)
+
+
+def unknown(packets: pl.DataFrame, what: int) -> pl.Expr:
+    """Whether the recordings are not all there and leave this open of a packet: SENDING, ARRIVAL or STAMPS."""
+    if "unknown" not in packets.columns:
+        return pl.lit(False)
+    return pl.col("unknown").fill_null(0) & what != 0
 
 
 def reordered_sequences(packets: pl.DataFrame) -> NDArray[np.uint64]:
@@ -131,4 +151,7 @@ def reordered_sequences(packets: pl.DataFrame) -> NDArray[np.uint64]:
     return reordered
 
 
-_LOST = (pl.col("send_error") == 0) & pl.col("arrival").is_null()
+def agents_done(cell: Mapping[str, Any], probe: str, verb: str) -> Mapping[str, Any]:
+    """What one of a probe's two agents said at its end; empty where it did not come to it."""
+    agents = (agent for agent in cell["agents"] if agent["verb"] == verb and agent.get("probe") == probe)
+    return next((agent.get("done") or {} for agent in agents), {})

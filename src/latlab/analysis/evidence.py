@@ -2,15 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import polars as pl
 
 
+class ImpossibleSeen(Protocol):
+    """Timestamps of one kind that cannot be."""
+
+    @property
+    def stream(self) -> int:
+        """The stream's number."""
+
+    @property
+    def stamp(self) -> str:
+        """Which timestamp."""
+
+    @property
+    def why(self) -> str:
+        """As `before it was due`."""
+
+    @property
+    def count(self) -> int:
+        """Of how many packets."""
+
+    @property
+    def first_sequence(self) -> int:
+        """The first of them."""
+
+    @property
+    def left_out(self) -> bool:
+        """They are in no figure."""
+
+
 class RecordingSeen(Protocol):
     """What the join of the packet table saw of one recording."""
+
+    @property
+    def rows(self) -> int:
+        """How many were read."""
+
+    @property
+    def stated(self) -> int | None:
+        """How many its agent counted; None: it did not say."""
+
+    @property
+    def present(self) -> bool:
+        """There is such a file."""
 
     @property
     def complete(self) -> bool:
@@ -27,6 +67,10 @@ class RecordingSeen(Protocol):
     @property
     def unconverted(self) -> int:
         """Software timestamps without recorded clocks to convert them by."""
+
+    @property
+    def impossible(self) -> Sequence[ImpossibleSeen]:
+        """Timestamps that cannot be."""
 
 
 @dataclass(frozen=True)

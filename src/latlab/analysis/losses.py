@@ -8,14 +8,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from latlab.analysis.counts import STAMPS, lost, unknown
+
 
 def lost_sequences(packets: pl.DataFrame) -> NDArray[np.int64]:
     """The sequence numbers of one stream's lost packets, warm-up left out, ascending.
 
     Lost: taken by the kernel, and never arrived (RFC 7680 §2.4: within any time).
     """
-    lost = packets.filter((pl.col("send_error") == 0) & pl.col("arrival").is_null() & ~pl.col("warmup"))
-    return lost["sequence"].cast(pl.Int64).to_numpy()
+    found = packets.filter(lost(packets) & ~pl.col("warmup"))
+    return found["sequence"].cast(pl.Int64).to_numpy()
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ def silent_drops(packets: pl.DataFrame) -> Silent | None:
     """
     left = pl.col("tx_soft_tai_ns").is_not_null() | pl.col("tx_hard_tai_ns").is_not_null()
     arrived = pl.col("arrival").is_not_null()
-    silent = (pl.col("send_error") == 0) & (pl.col("launch_error") == 0) & ~arrived & ~left
+    silent = lost(packets) & (pl.col("launch_error") == 0) & ~left & ~unknown(packets, STAMPS)
     unstamped, stamped = packets.select((arrived & ~left).any().alias("unstamped"), (arrived & left).any()).row(0)
     if unstamped and not stamped:
         return None

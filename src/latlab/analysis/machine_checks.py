@@ -9,7 +9,7 @@ from latlab.analysis.counts import counted
 from latlab.analysis.evidence import Broken, Evidence
 from latlab.analysis.late import held_up, speed_counts, vm_hosts
 from latlab.analysis.trust_readings import MEASURING, agent_name, counters, fact, vcpus
-from latlab.analysis.words import duration
+from latlab.analysis.words import duration, plural
 
 _SECOND_NS: Final = 1_000_000_000
 _GRAVE: Final = frozenset({"oops", "out_of_memory"})
@@ -34,7 +34,7 @@ def nothing_was_swapped(evidence: Evidence) -> Iterator[Broken]:
     held = held_up(evidence)
     for host, before, after in counters(evidence, "memory", "swapped_in_pages"):
         if host in held and after > before:
-            yield Broken(f"{host} ({held[host].where})", "no page read back from swap", f"{after - before} pages")
+            yield Broken(f"{host} ({held[host].where})", "no page read back from swap", plural(after - before, "page"))
 
 
 def no_memory_was_moved(evidence: Evidence) -> Iterator[Broken]:

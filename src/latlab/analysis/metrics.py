@@ -9,6 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from latlab.analysis.counts import SENDING, STAMPS, unknown
+from latlab.analysis.unstamped import NOWHERE, RECEIVED, SENT, Reach, reach
+
 Population = Literal["handed over", "sent", "received", "waited for"]
 """Which packets ought to have the metric's timestamps: those given to the kernel; those it took and whose
 launch time it did not refuse; those that arrived. Of a timer's instants: those that a timer was set for."""
@@ -174,8 +177,8 @@ METRICS_BY_NAME: Final[dict[str, Metric]] = {
 
 _MEMBERS: Final[dict[Population, pl.Expr]] = {
     "handed over": pl.col("send_error").is_not_null(),
-    "sent": (pl.col("send_error") == 0) & (pl.col("launch_error") == 0),
-    "received": pl.col("arrival").is_not_null(),
+    "sent": SENT,
+    "received": RECEIVED,
     "waited for": pl.col("wake_tai_ns").is_not_null() & ~pl.col("overdue"),
 }
 
@@ -189,7 +192,8 @@ class Values:
 
     sequence uint64 [n]; at_tai_ns int64 [n], the launch times, or where packets have none (imported ones may not) their
     start timestamps; value_ns int64 [n]. from_ and to: the timestamps subtracted. missing: packets of the metric's
-    population that lack one of the two. unbounded: those that have both, on two clocks whose offset nothing bounds at
+    population that lack one of the two, though no recording that is cut would have it; beyond: how far their values may
+    go. unbounded: those that have both, on two clocks whose offset nothing bounds at
     that packet: what their difference is nobody knows.
     """
 
@@ -201,6 +205,17 @@ class Values:
     to: str
     missing: int
     unbounded: int = 0
+    beyond: Reach = NOWHERE
+
+    @property
+    def max_at_least(self) -> int | None:
+        """The most that any packet of the population took at least, ns; None where it is the largest of the values."""
+        largest = int(self.value_ns.max()) if len(self.value_ns) else None
+        most = self.beyond.at_most_ns
+        if not self.missing or self.metric.periodic or (most is not None and largest is not None and most <= largest):
+            return None
+        known = [value for value in (largest, self.beyond.at_least_ns) if value is not None]
+        return max(known, default=None)
 
 
 def metric_values(packets: pl.DataFrame, metric: Metric, period_ns: int | None) -> Values | None:
@@ -216,10 +231,10 @@ def metric_values(packets: pl.DataFrame, metric: Metric, period_ns: int | None) 
     start, end = (pl.col(_column(name)) for name in pair)
     counted = packets.slice(int(packets["warmup"].sum()))  # launch times ascend: warm-up comes first
     both = start.is_not_null() & end.is_not_null()
-    unknown = _unknown(counted, metric, pair)
+    unbounded = _unbounded(counted, metric, pair)
     found = (
         counted.lazy()
-        .filter(both & ~unknown)
+        .filter(both & ~unbounded)
         .select(
             "sequence",
             pl.coalesce("launch_tai_ns", start).alias("at_tai_ns"),
@@ -228,7 +243,12 @@ def metric_values(packets: pl.DataFrame, metric: Metric, period_ns: int | None) 
         .collect()
     )
     lacking = _MEMBERS[metric.population] & (start.is_null() | end.is_null())
-    told = counted.select(lacking.sum().alias("missing"), (both & unknown).sum().alias("unbounded"))
+    if any(name.startswith("tx_") for name in pair):
+        lacking &= ~unknown(counted, STAMPS)
+    if set(pair) & {"launch", "wake_due", "wake", "submit"}:
+        lacking &= ~unknown(counted, SENDING)
+    told = counted.select(lacking.sum().alias("missing"), (both & unbounded).sum().alias("unbounded"))
+    missing = int(told["missing"].item())
     sequence, value_ns = found["sequence"].to_numpy(), found["value_ns"].to_numpy()
     return Values(
         metric=metric,
@@ -237,8 +257,9 @@ def metric_values(packets: pl.DataFrame, metric: Metric, period_ns: int | None) 
         value_ns=_offset_from_period(sequence, value_ns, period_ns or 0) if metric.periodic else value_ns,
         from_=f"first {pair[0]} + n × period" if metric.periodic else pair[0],
         to=pair[1],
-        missing=told["missing"].item(),
+        missing=missing,
         unbounded=told["unbounded"].item(),
+        beyond=reach(counted.filter(lacking), *pair) if missing else NOWHERE,
     )
 
 
@@ -251,7 +272,7 @@ def none_arrived(metric: Metric) -> Values:
     return Values(metric, np.empty(0, np.uint64), nothing, nothing, start, end, missing=0)
 
 
-def _unknown(packets: pl.DataFrame, metric: Metric, pair: tuple[str, str]) -> pl.Expr:
+def _unbounded(packets: pl.DataFrame, metric: Metric, pair: tuple[str, str]) -> pl.Expr:
     """Whether nothing relates the two clocks of a packet's one-way value. Tables without a bound for each packet, and
     NICs' clocks, are judged as a whole (`uncertainty_ns`).
     """

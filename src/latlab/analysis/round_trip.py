@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+
+from latlab.analysis.counts import ARRIVAL, SENDING, lost, unknown
 
 ANSWER: Final = {
     "submit_tai_ns": "answer_submit_tai_ns",
@@ -28,7 +30,11 @@ def round_trips(up: pl.DataFrame, down: pl.DataFrame) -> pl.DataFrame:
     """
     answers = down.select(pl.col(name).alias(beside) for name, beside in ANSWER.items())
     # Beside a tool's packets the table has some of these columns, empty.
-    return up.drop(*ANSWER.values(), strict=False).hstack(answers.get_columns())
+    trips = up.drop(*ANSWER.values(), strict=False).hstack(answers.get_columns())
+    if "unknown" not in up.columns:
+        return trips
+    # Whether a question was asked its sender says, and whether it was answered the receiver of the answer.
+    return trips.with_columns(unknown=(up["unknown"] & SENDING) | (down["unknown"] & ARRIVAL))
 
 
 def probe_counts(
@@ -40,6 +46,8 @@ def probe_counts(
     unanswered: the others; late: answers that came more than timeout_ns after their question was due.
     """
     answered = int(trips["arrival"].count())
+    asked = (pl.col("send_error") == 0).fill_null(False) & unknown(trips, ARRIVAL)
+    open_ = int(trips.select((pl.col("arrival").is_null() & (unknown(trips, SENDING) | asked)).sum()).item())
     late = 0
     if timeout_ns is not None:
         took = trips.select((pl.col("answered_tai_ns") - pl.col("launch_tai_ns")) > timeout_ns).to_series()
@@ -51,17 +59,12 @@ def probe_counts(
         "unsent": up["unsent"],
         "send_errors": up["send_errors"],
         "answered": answered,
-        "unanswered": up["sent"] - answered,
+        "unanswered": int(trips.select(lost(trips).sum()).item()),
+        "unknown": open_,
         "late": late,
         "duplicated": down["duplicated"],
         "reordered": down["reordered"],
     }
-
-
-def unanswered_after_warmup(trips: pl.DataFrame) -> int:
-    """How many questions had no answer, warm-up left out."""
-    lost = (pl.col("send_error") == 0) & pl.col("arrival").is_null() & ~pl.col("warmup")
-    return int(trips.select(lost.sum()).item())
 
 
 def with_every_launch(rows: pl.DataFrame) -> pl.DataFrame:
@@ -75,18 +78,17 @@ def with_every_launch(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def filled_launches(launch: pl.Series) -> NDArray[np.int64]:
-    """Launch times, ns, int64 [n], those between known ones where they are null; at least one is known."""
+    """Launch times, ns, int64 [n], where they are null those between known ones, and before and after these at the same
+    rate; at least one is known.
+    """
     known = np.flatnonzero(launch.is_not_null().to_numpy())
     values = launch.fill_null(0).to_numpy()
     base = int(values[known[0]])
     # Floats hold the difference to the first exactly, and not the instants themselves.
-    between = np.interp(np.arange(len(values)), known, (values[known] - base).astype(np.float64))
+    place, since = np.arange(len(values)), (values[known] - base).astype(np.float64)
+    between = np.interp(place, known, since)
+    rate = since[-1] / max(1, known[-1] - known[0])
+    between += rate * (np.minimum(0, place - known[0]) + np.maximum(0, place - known[-1]))
     filled: NDArray[np.int64] = np.rint(between).astype(np.int64) + base
     filled[known] = values[known]
     return filled
-
-
-def agents_done(cell: Mapping[str, Any], probe: str, verb: str) -> Mapping[str, Any]:
-    """What one of a probe's two agents said at its end; empty where it did not come to it."""
-    agents = (agent for agent in cell["agents"] if agent["verb"] == verb and agent.get("probe") == probe)
-    return next((agent.get("done") or {} for agent in agents), {})

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from math import ceil, fsum, log, log1p, sqrt
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,11 @@ CONFIDENCE: Final = Fraction(975, 1000)
 """One side of a two-sided 95 % interval."""
 
 _PIECE: Final = 1 << 17
+
+_Number = TypeVar("_Number", bound=np.generic)
+_SAMPLE: Final = 4096
+_FEW: Final = 16
+"""Values are few where so many of a sample are one value, on average."""
 
 _ROUNDING: Final = 1e-6
 """More than floating point is off by in the number of values that a percentile needs, up to p99.9999."""
@@ -106,8 +112,23 @@ def _percentiles(value_ns: NDArray[np.int64]) -> dict[str, int | None]:
     """
     n = len(value_ns)
     rank = {name: ceil(p * n) - 1 for name, p in PERCENTILES.items() if n >= smallest_n(p)}
-    ordered = np.partition(value_ns, sorted(rank.values())) if rank else value_ns
+    ordered = ranked(value_ns, rank.values())
     return {name: int(ordered[rank[name]]) if name in rank else None for name in PERCENTILES}
+
+
+def ranked(values: NDArray[_Number], ranks: Iterable[int]) -> NDArray[_Number]:
+    """The values with those of these ranks, from 0, in their places.
+
+    numpy.partition takes 25 times as long for two values only as for values that differ; such are sorted, which is
+    faster the fewer there are.
+    """
+    places = sorted(set(ranks))
+    if not places:
+        return values
+    sample = values[:: max(1, len(values) // _SAMPLE)]
+    if len(np.unique(sample)) * _FEW < len(sample):
+        return np.sort(values)
+    return np.partition(values, places)
 
 
 def _above(value_ns: NDArray[np.int64], low: int) -> NDArray[np.uint64]:

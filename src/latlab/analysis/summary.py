@@ -26,13 +26,14 @@ from latlab.analysis.gate_port import Port
 from latlab.analysis.losses import silent_drops
 from latlab.analysis.metrics import BOUND, METRICS, PROBE_METRICS, Metric, Values, metric_values, none_arrived
 from latlab.analysis.pooled import BUCKETS
-from latlab.analysis.round_trip import probe_counts, round_trips, unanswered_after_warmup, with_every_launch
+from latlab.analysis.round_trip import probe_counts, round_trips, with_every_launch
 from latlab.analysis.slots import gates_document
 from latlab.analysis.statistics import statistics
 from latlab.analysis.tail import tail_document
 from latlab.analysis.timers import TIMED, timer_counts, timer_worst, traced_by, windows_of
 from latlab.analysis.trust import NOTHING_MEASURED, Reason, verdict
 from latlab.analysis.trust_readings import RECEIVING
+from latlab.analysis.unstamped import unstamped_documents
 from latlab.analysis.variation import variation_document
 from latlab.analysis.windows import clean_windows, windows_document
 from latlab.analysis.worst import EXPLAINED, worst_packet
@@ -171,7 +172,7 @@ def probe_document(cell: Mapping[str, Any], probe: str, packets: pl.DataFrame) -
         trips, leg_counts(cell, legs["up"], up), leg_counts(cell, legs["down"], down), asked.get("timeout_ns")
     )
     shared = {
-        "lost": unanswered_after_warmup(trips),
+        "lost": lost_after_warmup(trips),
         "duplicated": counts["duplicated"],
         "reordered": counts["reordered"],
     }
@@ -244,6 +245,7 @@ def _stream(
     return {
         "counts": counts,
         "silent": asdict(silent) if silent else None,
+        "unstamped": unstamped_documents(rows),
         "gates": gates,
         **_happened(cell, stream, rows, anomalies, chosen),
         "metrics": metrics,
@@ -302,6 +304,8 @@ def _metric(
         "to": values.to,
         "uncertainty_ns": _uncertainty_ns(rows, metric, values, uncorrected_ns),
         **found,
+        "max_at_least": values.max_at_least,
+        "max_at_most": None if values.max_at_least is None else values.beyond.at_most_ns,
         **({} if latest is None else {"worst": worst_packet(rows, latest, values.to)}),
         "confidence": confidence_document(values.value_ns, figures),
         **(_beyond(values) if metric.name in EXPLAINED else {}),

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from latlab.analysis.clusters import Clusters, clusters
 from latlab.analysis.histogram import ccdf
 from latlab.analysis.pareto import LEAST_SHAPE, Floats, Pareto, Refits, fitted, level_interval, quantile, refitted
+from latlab.analysis.statistics import ranked
 from latlab.analysis.words import duration
 
 PACKETS: Final = (10_000, 100_000, 1_000_000)
@@ -117,7 +118,7 @@ def _fits(value_ns: NDArray[np.int64]) -> tuple[list[Fit], int]:
     if n < _TAIL * FEWEST_CLUSTERS:
         return [], 0
     above = float(n // _TAIL)
-    lowest = np.partition(value_ns, n - 1 - int(above))[n - 1 - int(above)]
+    lowest = ranked(value_ns, [n - 1 - int(above)])[n - 1 - int(above)]
     place = np.flatnonzero(value_ns > lowest)
     tail = value_ns[place]
     ordered = np.sort(tail)

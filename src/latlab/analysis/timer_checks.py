@@ -7,14 +7,14 @@ from typing import Any
 
 from latlab.analysis.evidence import Broken, Evidence
 from latlab.analysis.trust_readings import agent_name, totals
-from latlab.analysis.words import duration
+from latlab.analysis.words import duration, plural
 
 
 def timer_kept_up(evidence: Evidence) -> Iterator[Broken]:
     """Timers with instants that had passed when the thread was done with the one before: none was set for them."""
     for name, done, where in _timers(evidence):
         if overdue := done.get("overdue", 0):
-            said = f"{overdue} of {done['events']} instants of {name}"
+            said = f"{overdue} of {plural(done['events'], 'instant')} of {name}"
             if held_up_ns := done.get("held_up_ns", 0):
                 said += f", which waited {duration(held_up_ns)} in all for room in the recording"
             yield Broken(where, "no instant overdue", said)
@@ -37,7 +37,7 @@ def trace_was_whole(evidence: Evidence) -> Iterator[Broken]:
     """Traces of which the kernel lost events, as its buffers were full."""
     for where, done in totals(evidence, "trace", "waking", "entry"):
         if lost := done.get("lost", 0):
-            yield Broken(where, "no event lost", f"{lost} of {lost + done['events']} events lost")
+            yield Broken(where, "no event lost", f"{lost} of {plural(lost + done['events'], 'event')} lost")
 
 
 def _timers(evidence: Evidence) -> Iterator[tuple[str, dict[str, Any], str]]:

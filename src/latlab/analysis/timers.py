@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
+from latlab.analysis.counts import SENDING, unknown
 from latlab.analysis.metrics import METRICS_BY_NAME, TIMER_METRICS, Metric
 from latlab.analysis.statistics import statistics
 from latlab.analysis.way import WAKEUP_WAY
@@ -27,7 +28,8 @@ _CAME: Final = pl.col("wake_tai_ns").is_not_null()
 def timer_counts(stream: Mapping[str, Any], rows: pl.DataFrame) -> dict[str, int]:
     """What became of a timer's instants, over its whole length, warm-up included.
 
-    scheduled: due; came: those that its thread came to; unrecorded: the others; overdue: those that had passed when it
+    scheduled: due; came: those that its thread came to; unknown: those of which the recording, which is not all there,
+    does not say; unrecorded: the others; overdue: those that had passed when it
     was done with the one before, for which no timer was set; above: later than the threshold; untold: those that a
     timer was set for and of whose interrupt nothing was told, where interrupts are told of at all, else 0.
     send_errors: none, as nothing is sent.
@@ -39,12 +41,14 @@ def timer_counts(stream: Mapping[str, Any], rows: pl.DataFrame) -> dict[str, int
         pl.col("overdue").fill_null(False).sum().alias("overdue"),
         (stream["timer"]["threshold_ns"] < _LATE).sum().alias("above"),
         (waited & pl.col("irq_tai_ns").is_null()).sum().alias("untold"),
+        (unknown(rows, SENDING) & ~_CAME).sum().alias("unknown"),
     ).row(0, named=True)
     return {
         "scheduled": rows.height,
         "warmup": int(rows["warmup"].sum()),
         "came": int(said["came"]),
-        "unrecorded": rows.height - int(said["came"]),
+        "unrecorded": rows.height - int(said["came"]) - int(said["unknown"]),
+        "unknown": int(said["unknown"]),
         "overdue": int(said["overdue"]),
         "above": int(said["above"]),
         "untold": int(said["untold"]) if traced else 0,

@@ -20,11 +20,12 @@ from latlab.analysis.trust_readings import (
     fact,
     listed,
     metrics,
+    said_received,
     said_sent,
     totals,
     untagged,
 )
-from latlab.analysis.words import duration, percent
+from latlab.analysis.words import duration, percent, plural
 from latlab.analysis.worst import EXPLAINED
 
 _KEEP_LAUNCH_TIMES = {"tai": frozenset({"etf", "taprio"}), "monotonic": frozenset({"fq"})}
@@ -35,6 +36,8 @@ _NOT_PACED = 7
 """TC_PRIO_CONTROL: fq sends packets of this priority before all others, whenever they are due (fq_classify)."""
 _XDP_COUNTS = re.compile(r"frames redirected (\d+), passed (\d+)")
 """What the ports of an XDP bridge counted until the cell's end, in the bridge's `detail` (docs/formats.md)."""
+_BECAME = ("received", "lost", "unsent", "send_errors", "unknown")
+"""What becomes of a packet: one of these."""
 _ONE_WAY = tuple(metric.name for metric in METRICS if metric.crosses_hosts)
 
 
@@ -45,11 +48,23 @@ def cell_ran_to_its_end(evidence: Evidence) -> Iterator[Broken]:
         yield Broken(reason.get("where", ""), "status ok", f"{status}: {reason.get('what', 'no reason given')}")
 
 
+def agents_came_to_their_end(evidence: Evidence) -> Iterator[Broken]:
+    """Agents that failed; and in a cell that ended well those without their totals, so that nothing can be checked."""
+    for agent in evidence.cell["agents"]:
+        if error := agent.get("error"):
+            said = ": ".join(filter(None, (error.get("where"), error.get("what"))))
+            yield Broken(agent_name(agent), "no error", said, error.get("remedy") or "")
+        elif evidence.cell["status"] == "ok" and not agent.get("done"):
+            yield Broken(agent_name(agent), "its totals at its end (`done` in cell.json)", "none")
+
+
 def recordings_are_whole(evidence: Evidence) -> Iterator[Broken]:
-    """Recordings without their end."""
+    """Recordings without their end, and such as are not there."""
     for name, found in evidence.findings.items():
-        if not found.complete:
-            yield Broken(name, "a recording with its end marker", "a recording cut short")
+        if not found.present:
+            yield Broken(name, "a recording with its end marker", "absent: there is no such file")
+        elif not found.complete:
+            yield Broken(name, "a recording with its end marker", f"cut short: {plural(found.rows, 'row')} and no end")
 
 
 def no_record_was_dropped(evidence: Evidence) -> Iterator[Broken]:
@@ -60,22 +75,55 @@ def no_record_was_dropped(evidence: Evidence) -> Iterator[Broken]:
 
 
 def every_packet_is_accounted_for(evidence: Evidence) -> Iterator[Broken]:
-    """Streams of which their sender counted another number sent than the table holds."""
+    """Counts of the same packets that differ: of an agent and its recordings, or of a stream's two ends."""
+    for name, found in evidence.findings.items():
+        if found.stated is not None and found.rows != found.stated:
+            apart = found.stated - found.rows
+            how = f"{plural(apart, 'row')} missing" if apart > 0 else f"{plural(-apart, 'row')} too many"
+            yield Broken(name, f"{plural(found.stated, 'row')}, as its agent counted", f"{found.rows}: {how}")
+    sent = {}
     for agent, name, said in said_sent(evidence):
+        sent[name] = said
         counts = evidence.document["streams"].get(name, {}).get("counts")
-        if counts is not None and said + counts["unsent"] != counts["scheduled"]:
-            yield Broken(
-                f"{agent}, stream {name}",
-                f"{counts['scheduled']} packets sent, refused or unsent",
-                f"{said + counts['unsent']}, by the talker's own counters",
-            )
+        kept = counts and counts["sent"] + counts["send_errors"]
+        if counts is not None and not counts.get("unknown") and said != kept:
+            expected = f"{plural(kept, 'packet')} sent or refused, as recorded"
+            yield Broken(f"{agent}, stream {name}", expected, f"{said}, by the talker's own counters")
+    for agent, name, said in said_received(evidence):
+        counts = evidence.document["streams"].get(name, {}).get("counts")
+        if counts is not None and not counts.get("unknown") and said != counts["received"]:
+            expected = f"{plural(counts['received'], 'packet')} received, as recorded"
+            yield Broken(f"{agent}, stream {name}", expected, f"{said}, by the listener's own counters")
+        if said > sent.get(name, said):
+            expected = f"at most the {plural(sent[name], 'packet')} that the talker counted"
+            yield Broken(f"{agent}, stream {name}", expected, f"{said} received, by the listener's own counters")
+    for stream in evidence.cell["streams"]:
+        counts = evidence.document["streams"].get(stream["name"], {}).get("counts")
+        if counts is None or is_no_packets(stream) or "imported" in evidence.cell:
+            continue
+        never = sum(counts[became] for became in _BECAME) - counts["scheduled"]
+        if never > 0:
+            actual = f"{plural(never, 'packet')} that the talker did not hand over arrived"
+            yield Broken(f"stream {stream['name']}", "packets that arrive were sent", actual)
+
+
+def every_instant_is_possible(evidence: Evidence) -> Iterator[Broken]:
+    """Timestamps before their agent began or after it ended, or before what has to come first."""
+    streams = {stream["stream"]: stream for stream in evidence.cell["streams"]}
+    for name, found in evidence.findings.items():
+        for one in found.impossible:
+            stream = streams.get(one.stream, {"name": one.stream})
+            of = f"{plural(one.count, 'instant' if 'timer' in stream else 'packet')} of {stream['name']}"
+            first = f"sequence {one.first_sequence}" if one.count == 1 else f"from sequence {one.first_sequence} on"
+            which = "in no figure" if one.left_out else "most of the stream's, so the card's clock is not the system's"
+            yield Broken(name, f"no {one.stamp} {one.why}", f"{of}, {first}: {which}")
 
 
 def launch_times_are_the_schedules(evidence: Evidence) -> Iterator[Broken]:
     """Recordings with launch times that are not start + offset + n × period."""
     for name, found in evidence.findings.items():
         if found.launch_mismatched:
-            yield Broken(name, "every launch time as scheduled", f"{found.launch_mismatched} others")
+            yield Broken(name, "every launch time as scheduled", f"{plural(found.launch_mismatched, 'other')}")
 
 
 def launch_times_are_honoured(evidence: Evidence) -> Iterator[Broken]:
@@ -104,7 +152,8 @@ def no_launch_was_dropped_silently(evidence: Evidence) -> Iterator[Broken]:
             continue
         first, last = silent["first_sequence"], silent["last_sequence"]
         ahead = duration(stream["launch_time"]["lead_ns"])
-        actual = f"{silent['count']} of {measured['counts']['sent']} packets without any, sequences {first} to {last}"
+        which = f"sequence {first}" if first == last else f"sequences {first} to {last}"
+        actual = f"{silent['count']} of {plural(measured['counts']['sent'], 'packet')} without any, {which}"
         actual += f", handed over {ahead} ahead"
         told = [_told(qdisc) for qdisc in _qdiscs(evidence.facts_after, stream) or []]
         if told:
@@ -142,7 +191,8 @@ def packets_arrived(evidence: Evidence) -> Iterator[Broken]:
         if nothing_arrived(figures) and stream not in without_tag
     }
     for stream, count in lost.items():
-        yield Broken(f"stream {stream}", "packets that arrive", f"none of the {count} that were sent after the warm-up")
+        none = f"none of the {count} that were" if count > 1 else "not the one that was"
+        yield Broken(f"stream {stream}", "packets that arrive", f"{none} sent after the warm-up")
 
 
 def frames_kept_their_tags(evidence: Evidence) -> Iterator[Broken]:
@@ -199,7 +249,7 @@ def clock_offset_is_bounded(evidence: Evidence) -> Iterator[Broken]:
         unbounded = figures.get("unbounded", 0)
         remedy = to_bound_clocks(evidence.cell, stream, figures)
         if unbounded:
-            said = f"none for {unbounded} of {figures['n'] + unbounded} packets, which are in no figure"
+            said = f"none for {unbounded} of {plural(figures['n'] + unbounded, 'packet')}: in no figure"
             yield Broken(where, expected, said, remedy)
         elif figures["uncertainty_ns"] is None and not nothing_arrived(figures):
             yield Broken(where, expected, "none in cell.json", remedy)
@@ -263,22 +313,45 @@ def timestamps_are_there(evidence: Evidence) -> Iterator[Broken]:
             between = f"{figures['from']} or {figures['to']}"
             expected = f"at most {percent(evidence.thresholds.missing_share)} of packets without {between}"
             yield Broken(where, expected, f"{share:.1%} ({figures['missing']})")
+    yield from _missing_from_all(evidence)
+
+
+def _missing_from_all(evidence: Evidence) -> Iterator[Broken]:
+    """Streams whose packets lack a timestamp of the kernel's all of them, though it can give it."""
+    for stream, one in _unstamped(evidence):
+        if one["n"] == one["of"] and _is_given(evidence, stream, one["stamp"]):
+            yield Broken(f"stream {stream['name']}", f"packets with {one['stamp']}", f"none of {one['of']} has it")
+
+
+def unstamped_are_like_the_others(evidence: Evidence) -> Iterator[Broken]:
+    """Streams in which the packets that lack a timestamp are later than others: figures without them look better."""
+    for stream, one in _unstamped(evidence):
+        if not one["late"]:
+            continue
+        than = f"{percent(1 - one['share'])} of the others" if one["share"] in (0.1, 0.01, 0.001) else "all others"
+        told = f"{one['later']} of {plural(one['n'], 'packet')} without {one['stamp']}"
+        verb = "is" if one["later"] == 1 else "are"
+        actual = f"{told} {verb} later than {than}, from launch to {one['until']}"
+        yield Broken(f"stream {stream['name']}", f"packets without {one['stamp']} as late as the others", actual)
 
 
 def timestamps_match_their_packets(evidence: Evidence) -> Iterator[Broken]:
     """Recordings with rows of no packet, or with timestamps on no known clock."""
     for name, found in evidence.findings.items():
         if found.stray:
-            yield Broken(name, "every row of one packet, once", f"{found.stray} stray rows")
+            yield Broken(name, "every row of one packet, once", plural(found.stray, "stray row"))
         if found.unconverted:
-            yield Broken(name, "clocks recorded beside the timestamps", f"{found.unconverted} unusable timestamps")
+            unusable = plural(found.unconverted, "unusable timestamp")
+            yield Broken(name, "clocks recorded beside the timestamps", unusable)
 
 
 def every_send_succeeded(evidence: Evidence) -> Iterator[Broken]:
     """Streams of which the kernel refused packets."""
     for name, stream in evidence.document["streams"].items():
         if errors := stream["counts"]["send_errors"]:
-            yield Broken(f"stream {name}", "no send errors", f"{errors} of {stream['counts']['scheduled']} packets")
+            yield Broken(
+                f"stream {name}", "no send errors", f"{errors} of {plural(stream['counts']['scheduled'], 'packet')}"
+            )
 
 
 def socket_kept_every_packet(evidence: Evidence) -> Iterator[Broken]:
@@ -365,7 +438,7 @@ def _across_xdp(evidence: Evidence) -> Iterator[tuple[str, int, int, int]]:
 
 
 def _not_redirected(where: str, arrived: int, redirected: int, passed: int) -> Broken:
-    return Broken(where, f"{arrived} frames redirected, or more", f"{redirected}, and {passed} passed")
+    return Broken(where, f"{plural(arrived, 'frame')} redirected, or more", f"{redirected}, and {passed} passed")
 
 
 def _ends(stream: Mapping[str, Any]) -> set[str]:
@@ -393,3 +466,23 @@ def _told(qdisc: Mapping[str, Any]) -> str:
 def _early_ns(stream: Mapping[str, Any]) -> int:
     """How long before its launch time a packet may rightly leave, ns: ETF sends at txtime − delta."""
     return int((stream.get("launch_time") or {}).get("lead_ns", 0))
+
+
+def _unstamped(evidence: Evidence) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """(stream of cell.json, timestamp that packets of it lack) of the result's `unstamped`."""
+    for stream in evidence.cell["streams"]:
+        for one in evidence.document["streams"].get(stream["name"], {}).get("unstamped") or ():
+            yield stream, one
+
+
+def _is_given(evidence: Evidence, stream: Mapping[str, Any], stamp: str) -> bool:
+    """Whether the kernel was asked for a timestamp, and can give it: of leaving for the driver only some drivers do."""
+    probes = {probe["name"]: probe for probe in evidence.cell.get("probes", [])}
+    asked = probes.get(stream.get("probe"), {}).get("asked", {}).get("timestamps", "kernel")
+    if stream.get("transport") in ("dds", "tcp") or asked != "kernel":
+        return False
+    if stamp != "tx_soft":
+        return True
+    interfaces = fact(evidence.facts_before.get(stream["talker"], {}), "interfaces")
+    flags = fact(interfaces, str(stream.get("port", stream.get("interface"))), "timestamping", "flags")
+    return flags is None or "TX_SOFTWARE" in flags

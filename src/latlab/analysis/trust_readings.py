@@ -42,6 +42,22 @@ def said_sent(evidence: Evidence) -> Iterator[tuple[str, str, int]]:
             yield agent_name(agent), f"{agent['probe']}.{leg}", done[sent] + done["send_errors"]
 
 
+def said_received(evidence: Evidence) -> Iterator[tuple[str, str, int]]:
+    """(agent, stream, packets received, each once) by the agents' own counters; of a probe's agents, its legs."""
+    names = {stream["stream"]: stream["name"] for stream in evidence.cell["streams"]}
+    for agent in evidence.cell["agents"]:
+        done = agent.get("done")
+        if not done or agent["verb"] not in RECEIVING:
+            continue
+        if agent["verb"] == "listen":
+            for said in done.get("streams", []):
+                if said["stream"] in names and "received" in said:
+                    yield agent_name(agent), names[said["stream"]], said["received"]
+        elif "received" in done:
+            leg = "down" if agent["verb"] == "ping" else "up"
+            yield agent_name(agent), f"{agent['probe']}.{leg}", done["received"]
+
+
 def untagged(evidence: Evidence) -> Iterator[tuple[str, str, int]]:
     """(host, stream, frames that came in there without their VLAN tag) where there were any; of a probe, its leg."""
     names = {stream["stream"]: stream["name"] for stream in evidence.cell["streams"]}

@@ -22,12 +22,22 @@ RULES: Final[tuple[Rule, ...]] = (
         "mend what it says, and run again; what was measured until then is in the tables",
     ),
     Rule(
+        "the agents came to their end",
+        "an agent did not come to its end",
+        "untrusted",
+        DURING,
+        check.agents_came_to_their_end,
+        "look for why in cell.json and in its host's log: without an agent's totals nothing shows that its recordings "
+        "are all there",
+    ),
+    Rule(
         "recordings are whole",
-        "a recording is cut short",
+        "a recording is cut short or absent",
         "untrusted",
         DURING,
         check.recordings_are_whole,
-        "look for why the agent ended early: its error in cell.json, the disk, the kernel's log",
+        "what came after its end is unknown, and counted so: look for why the agent ended early: its error in "
+        "cell.json, the disk, the kernel's log",
     ),
     Rule(
         "no record was dropped",
@@ -39,11 +49,21 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "every packet is accounted for",
-        "the talker counted another number of packets than it recorded",
+        "two counts of the same packets differ",
         "untrusted",
         DURING,
         check.every_packet_is_accounted_for,
-        "compare the talker's counters in cell.json with its recording",
+        "compare the agents' totals (`done`) in cell.json with the recordings: rows that are missing were lost on the "
+        "disk or as the file was fetched, and what they said is unknown",
+    ),
+    Rule(
+        "every instant is possible",
+        "a timestamp cannot be right",
+        "untrusted",
+        DURING,
+        check.every_instant_is_possible,
+        "compare the recording with the agent's readings of the clocks: a clock was set, a card's clock is not the "
+        "system's (let PTP keep them alike), its driver gave an earlier packet's timestamp, or the file is damaged",
     ),
     Rule(
         "launch times are the schedule's",
@@ -209,6 +229,15 @@ RULES: Final[tuple[Rule, ...]] = (
         DURING,
         check.timestamps_are_there,
         "lower the rate, or give the talker's helper threads CPU time: they read the timestamps",
+    ),
+    Rule(
+        "packets without timestamps are like the others",
+        "packets without a timestamp are the late ones",
+        "suspect",
+        DURING,
+        check.unstamped_are_like_the_others,
+        "the largest values and high percentiles of metrics by that timestamp leave out the late packets: go by those "
+        "of metrics that have them, and give the threads that read timestamps CPU time",
     ),
     Rule(
         "timestamps match their packets",

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab.analysis.statistics import smallest_n, statistics
+from latlab.analysis.statistics import ranked, smallest_n, statistics
 
 LOW_PERCENTILES: Final[dict[str, Fraction]] = {
     "p0_01": Fraction(1, 10_000),
@@ -66,5 +66,5 @@ def _low_percentiles(value_ns: NDArray[np.int64]) -> dict[str, int | None]:
     """Nearest-rank percentiles below the median, None where n cannot support them."""
     n = len(value_ns)
     rank = {name: ceil(p * n) - 1 for name, p in LOW_PERCENTILES.items() if n >= smallest_n(p)}
-    ordered = np.partition(value_ns, sorted(rank.values())) if rank else value_ns
+    ordered = ranked(value_ns, rank.values())
     return {name: int(ordered[rank[name]]) if name in rank else None for name in LOW_PERCENTILES}

@@ -30,7 +30,12 @@ def cause_in(text: str) -> str:
 
 def counted(count: int, what: str) -> str:
     """How many there are of what: "1 cell", "2 cells", "no cell"."""
-    return f"no {what}" if not count else f"{count} {what}{'s' if count > 1 else ''}"
+    return plural(count, what) if count else f"no {what}"
+
+
+def plural(count: int, one: str, several: str = "") -> str:
+    """A number with its noun: "1 cell", "0 cells"; several: what there is more than one of, if no s makes it."""
+    return f"{count} {one if count == 1 else several or f'{one}s'}"
 
 
 def minus(text: str) -> str:

@@ -73,8 +73,8 @@ def _move_questions(
 ) -> None:
     """The arrivals of questions. Before the answers, which go by them."""
     soft, user, bound = (columns[name] for name in ("rx_soft_tai_ns", "rx_user_tai_ns", "clock_bound_ns"))
-    arrived = np.flatnonzero(user.valid[rows]) + rows.start
-    taken = user.values[arrived]
+    arrived = np.flatnonzero(user.valid[rows] | soft.valid[rows]) + rows.start
+    taken = np.where(user.valid[arrived], user.values[arrived], soft.values[arrived])
     came_in = np.where(soft.valid[arrived], soft.values[arrived], taken)
     offset = offset_between(clocks, answerer, asker, came_in)
     later = offset_between(clocks, answerer, asker, taken)

@@ -20,17 +20,21 @@ import polars as pl
 from numpy.typing import DTypeLike, NDArray
 
 from latlab.data.clock_offset import offset_between
+from latlab.data.impossible import Readings, drop_impossible
 from latlab.data.legs import has_schedule, onto_askers_clock, with_counts
 from latlab.data.real_to_tai import RealToTai
-from latlab.data.recording_findings import RecordingFindings
+from latlab.data.recording_findings import TRACED, RecordingFindings, recording_agents, stated_rows
 from latlab.data.recordings import Recording, no_recording, read_recording
 from latlab.data.run_folder import CellFolder, publishing, reading_table
-from latlab.data.slots import Column, Finder, Mask, Rows, Slots, first_ones
+from latlab.data.slots import Column, Finder, Mask, Rows, Slots, after_last, first_ones
 from latlab.data.timers import timer_tables
 from latlab.errors import LabError
 
 ROW_GROUP: Final = 1 << 20
 _FINDINGS_KEY: Final = "latlab.findings"
+_JOIN_KEY: Final = "latlab.join"
+_JOIN: Final = "2"
+"""How the recordings were joined: a table that an earlier latlab joined otherwise is joined anew."""
 _SOURCES: Final = (".sent.arrow", ".received.arrow", ".timer.arrow", ".packets.parquet")
 """How the files end that a packet table is made of."""
 
@@ -61,8 +65,15 @@ _COLUMNS: Final[dict[str, DTypeLike]] = {
     "send_error": np.int32,
     "launch_error": np.uint8,
     "late": np.uint8,
+    "unknown": np.uint8,
     "warmup": np.bool_,
 }
+
+_SENDING_UNKNOWN: Final = 1
+_ARRIVAL_UNKNOWN: Final = 2
+_STAMPS_UNKNOWN: Final = 4
+"""Bits of `unknown`: recordings that are not all there do not say whether it was sent, whether it arrived, or when it
+left."""
 
 Take = Mask | slice
 _ALL: Final = slice(None)
@@ -95,7 +106,7 @@ def build_packets(folder: CellFolder) -> pl.DataFrame:
                 compression="zstd",
                 compression_level=1,
                 row_group_size=ROW_GROUP,
-                metadata={_FINDINGS_KEY: json.dumps(findings)},
+                metadata={_FINDINGS_KEY: json.dumps(findings), _JOIN_KEY: _JOIN},
             )
     except (OSError, pl.exceptions.PolarsError) as error:
         raise LabError(
@@ -112,17 +123,21 @@ def read_findings(folder: CellFolder) -> dict[str, RecordingFindings]:
         return {}
     with reading_table(folder.packets_path, "build it from the recordings: latlab report RUN"):
         found = json.loads(pl.read_parquet_metadata(folder.packets_path).get(_FINDINGS_KEY, "{}"))
-    return {name: RecordingFindings(**values) for name, values in found.items()}
+    return {name: RecordingFindings.from_dict(values) for name, values in found.items()}
 
 
 def is_joined(folder: CellFolder) -> bool:
-    """Whether packets.parquet holds all there is: a recording without its end may still have grown since.
+    """Whether packets.parquet holds all there is: a recording without its end may still have grown since, and earlier
+    versions of latlab joined otherwise.
 
     An agent whose lab was killed finishes its recordings by itself, a moment later. LabError: the file is damaged, and
     there is nothing to build it from.
     """
     try:
-        return folder.packets_path.exists() and all(found.complete for found in read_findings(folder).values())
+        if not folder.packets_path.exists():
+            return False
+        found = read_findings(folder)
+        return all(one.complete for one in found.values()) and (_is_joined_so(folder) or not _is_recorded(folder))
     except LabError:
         if _is_recorded(folder):
             return False
@@ -142,6 +157,10 @@ def whole_packets(folder: CellFolder) -> pl.DataFrame:
             if not _is_recorded(folder):
                 raise
     return build_packets(folder)
+
+
+def _is_joined_so(folder: CellFolder) -> bool:
+    return pl.read_parquet_metadata(folder.packets_path).get(_JOIN_KEY) == _JOIN
 
 
 def _is_recorded(folder: CellFolder) -> bool:
@@ -164,7 +183,11 @@ def join_cell(folder: CellFolder) -> Joined:
     join.warm_up()
     for agent in agents:
         join.received_by(agent)
+    for agent in agents:
+        join.beyond_the_end(agent)
+        join.instants_of(agent)
     join.onto_one_clock()
+    join.see_others()
     others = [*_tool_tables(folder, cell), *timer_tables(folder, cell, join.findings)]
     return Joined(_with_others(join.frame(), others), join.findings)
 
@@ -224,6 +247,8 @@ class _Join:
         self.cell = cell
         self.slots = slots
         self.findings: dict[str, RecordingFindings] = {}
+        self.stated = stated_rows(cell)
+        self.heard_until: dict[_Agent, int] = {}
         self.is_scheduled = all(map(has_schedule, slots.streams))
         # Zeroed memory is taken from the machine when it is written: a column nobody fills costs nothing.
         self.columns = {name: Column(dtype, slots.total) for name, dtype in _COLUMNS.items()}
@@ -244,7 +269,99 @@ class _Join:
         """Scatter what one agent received."""
         if agent.receives:
             finder, real_to_tai = self.slots.finder(agent.receives), self._real_to_tai(agent)
-            self._received(finder, real_to_tai, *self._read(agent, "received"))
+            recording, found = self._read(agent, "received")
+            self._received(finder, real_to_tai, recording, found)
+            if recording.table.height:
+                self.heard_until[agent] = int(recording.table["rx_user_tai_ns"].max())  # type: ignore[arg-type]
+
+    def beyond_the_end(self, agent: _Agent) -> None:
+        """Mark the packets of which one agent's recordings do not say what became of them, as they are not all there.
+
+        A recording that was cut says nothing of what came after its end. One that has fewer rows than its agent counted
+        says nothing of any packet that is not in it.
+        """
+        sent, stamps, received = (self._found(agent, table) for table in ("sent", "stamps", "received"))
+        for number in agent.sends:
+            rows = self.slots.slice_of[number]
+            if sent and (sent.is_short or not sent.complete):
+                known = self.columns["wake_tai_ns"].valid[rows]
+                self._mark(rows, ~known if sent.is_short else ~known & after_last(known), _SENDING_UNKNOWN)
+            if stamps and (stamps.is_short or not stamps.complete):
+                known = self.columns["tx_soft_tai_ns"].valid[rows] | self.columns["tx_hard_tai_ns"].valid[rows]
+                self._mark(rows, ~known if stamps.is_short else ~known & after_last(known), _STAMPS_UNKNOWN)
+        for number in agent.receives if received and (received.is_short or not received.complete) else ():
+            rows = self.slots.slice_of[number]
+            missing = ~self.columns["arrival"].valid[rows]
+            if received and not received.is_short:
+                missing &= self._may_come(number, rows, self.heard_until.get(agent))
+            self._mark(rows, missing, _ARRIVAL_UNKNOWN)
+
+    def _may_come(self, number: int, rows: slice, until_ns: int | None) -> Mask:
+        """Which packets may have arrived after the last one that is in the recording, bool [n].
+
+        until_ns: when that was received, None: none was. A packet takes as long as the slowest of its stream.
+        """
+        launch, user = self.columns["launch_tai_ns"], self.columns["rx_user_tai_ns"]
+        # An answer is due from when its question was: that is known on the clock of who receives it.
+        up = next((legs["up"] for legs in self.slots.probes.values() if legs["down"]["stream"] == number), None)
+        due = self.slots.slice_of[up["stream"]] if up else rows
+        known = user.valid[rows] & launch.valid[due]
+        if until_ns is None or not known.any():
+            return np.ones(rows.stop - rows.start, np.bool_)
+        slowest = int((user.values[rows][known] - launch.values[due][known]).max())
+        late: Mask = ~launch.valid[due] | (launch.values[due] + slowest > until_ns)
+        return late
+
+    def _mark(self, rows: slice, which: Mask, bit: int) -> None:
+        self.columns["unknown"].values[rows][which] |= np.uint8(bit)
+
+    def _found(self, agent: _Agent, table: str) -> RecordingFindings | None:
+        return self.findings.get(self.folder.recording(agent.verb, agent.name, table).name.removesuffix(".arrow"))
+
+    def instants_of(self, agent: _Agent) -> None:
+        """Leave out the timestamps of one agent that cannot be, and note them with its recordings."""
+        clocks, found = self._read(agent, "clocks")
+        readings = Readings.of(clocks.table, whole=found.complete and not found.is_short)
+        for numbers, stamps, table in (
+            (agent.sends, ("wake", "submit"), "sent"),
+            (agent.sends, ("tx_sched", "tx_soft", "tx_hard"), "stamps"),
+            (agent.receives, ("rx_user", "rx_soft", "rx_hard"), "received"),
+        ):
+            seen = self._found(agent, table)
+            for number in numbers if seen else ():
+                stream = next(one for one in self.slots.streams if one["stream"] == number)
+                due = has_schedule(stream) and stream.get("probe") is None
+                found_here = drop_impossible(self.columns, self.slots.slice_of[number], stamps, readings, due=due)
+                assert seen
+                seen.impossible += [found_one.of(number) for found_one in found_here]
+
+    def see_others(self) -> None:
+        """Note what there is of recordings that no packet is in: traces, PTP's answers, comparisons of clocks."""
+        for prefix, agent in recording_agents(self.cell):
+            if agent["verb"] in TRACED:
+                self._see_trace(prefix, agent.get("done") or {})
+            elif agent["verb"] == "ptp":
+                self._see(f"{prefix}.ptp")
+        for name in self.stated:
+            if name.endswith(".exchanges"):
+                self._see(name)
+
+    def _see_trace(self, prefix: str, done: Mapping[str, Any]) -> None:
+        """Of its three tables only all rows together were counted."""
+        tasks, clocks, trace = (self._see(f"{prefix}.{table}") for table in ("tasks", "clocks", "trace"))
+        if "recorded" in done and not done.get("ring_full"):
+            trace.stated = done["recorded"] - tasks.rows - clocks.rows
+
+    def _see(self, name: str) -> RecordingFindings:
+        path, table = self.folder.path / f"{name}.arrow", name.rpartition(".")[2]
+        known = path.exists()
+        recording = read_recording(path, table, run_id=self.cell["run_id"]) if known else no_recording(table)
+        found = self.findings[name] = self._findings_of(name, recording, known)
+        return found
+
+    def _findings_of(self, name: str, recording: Recording, present: bool) -> RecordingFindings:
+        rows, complete = recording.table.height, recording.complete
+        return RecordingFindings(rows=rows, complete=complete, present=present, stated=self.stated.get(name))
 
     def warm_up(self) -> None:
         """Tell which packets of legs without a schedule were launched in the warm-up; an answer is as its question."""
@@ -275,8 +392,8 @@ class _Join:
         much more may that one be off.
         """
         soft, user, bound = (self.columns[name] for name in ("rx_soft_tai_ns", "rx_user_tai_ns", "clock_bound_ns"))
-        arrived = np.flatnonzero(user.valid[rows]) + rows.start
-        taken = user.values[arrived]
+        arrived = np.flatnonzero(user.valid[rows] | soft.valid[rows]) + rows.start
+        taken = np.where(user.valid[arrived], user.values[arrived], soft.values[arrived])
         came_in = np.where(soft.valid[arrived], soft.values[arrived], taken)
         clocks, listener, talker = self.cell.get("clocks", []), stream["listener"], stream["talker"]
         offset = offset_between(clocks, listener, talker, came_in)
@@ -349,11 +466,11 @@ class _Join:
 
     def _read(self, agent: _Agent, table: str) -> tuple[Recording, RecordingFindings]:
         path = self.folder.recording(agent.verb, agent.name, table)
-        # An agent killed as it started leaves no file: that is a recording cut short, like any other.
+        # An agent killed as it started leaves no file: nothing is known from its beginning on.
         known = path.exists()
         recording = read_recording(path, table, run_id=self.cell["run_id"]) if known else no_recording(table)
-        found = RecordingFindings(rows=recording.table.height, complete=recording.complete)
-        self.findings[path.name.removesuffix(".arrow")] = found
+        name = path.name.removesuffix(".arrow")
+        found = self.findings[name] = self._findings_of(name, recording, known)
         return recording, found
 
     def _real_to_tai(self, agent: _Agent) -> RealToTai | None:
@@ -393,7 +510,7 @@ class _Join:
 
     def frame(self) -> pl.DataFrame:
         """The table. Every mask is let go as its column becomes a series."""
-        for name in ("stream", "sequence", "warmup", "launch_error", "late"):
+        for name in ("stream", "sequence", "warmup", "launch_error", "late", "unknown"):
             self.columns[name].valid = np.ones(self.slots.total, np.bool_)
         return pl.DataFrame([self.columns.pop(name).series(name) for name in _COLUMNS])
 
@@ -421,7 +538,13 @@ def _locate(
 
 
 def _numbers(piece: pl.DataFrame, name: str) -> NDArray[Any]:
-    """A column that has no nulls, as an array of its own type."""
+    """A column that has no nulls, as an array of its own type. LabError: it has some, and no agent of ours wrote it."""
+    if piece[name].null_count():
+        raise LabError(
+            f"a recording has rows without {name}, which every row has",
+            where=name,
+            remedy="the file is damaged, or another program's: put a whole copy back",
+        )
     return piece[name].to_numpy()
 
 

@@ -30,7 +30,7 @@ _KEPT_ONCE: Final = "put a whole copy back, or make the run again: no recordings
 KILLED: Final = {"what": "the lab was killed while it measured", "where": "", "remedy": "run it again"}
 """The reason of a cell that cell.json calls `running` though its lab is gone."""
 
-_PREFIX_OF_VERB: Final = {"talk": "talker", "listen": "listener"}
+PREFIX_OF_VERB: Final = {"talk": "talker", "listen": "listener"}
 """Where it is another word than the verb."""
 
 
@@ -163,7 +163,7 @@ class CellFolder:
         """What an agent is told as `recording`: `talker-HOST` for talk, `listener-HOST` for listen, `ptp-PORT`, and
         `ping-PROBE` and `pong-PROBE`.
         """
-        return self.path / f"{_PREFIX_OF_VERB.get(verb, verb)}-{host}"
+        return self.path / f"{PREFIX_OF_VERB.get(verb, verb)}-{host}"
 
     @property
     def logs_path(self) -> Path:

@@ -72,6 +72,14 @@ class Column:
         self.values = np.zeros(total, dtype)
         self.valid: Mask = np.zeros(total, np.bool_)
 
+    @classmethod
+    def of(cls, series: pl.Series) -> Column:
+        """A column of integers with what a series of such has."""
+        column = cls(np.int64, 0)
+        column.values = series.fill_null(0).to_numpy().copy()
+        column.valid = series.is_not_null().to_numpy().copy()
+        return column
+
     def series(self, name: str) -> pl.Series:
         """The column as a polars series, null where there is no value; numbers share its memory."""
         if self.values.dtype == np.bool_:
@@ -94,3 +102,11 @@ def first_ones(rows: Rows, seen: Mask) -> Mask:
         fresh &= first[rows] == position
     seen[rows] = True
     return fresh
+
+
+def after_last(known: Mask) -> Mask:
+    """Which places are after the last one that is known, bool [n]."""
+    after = np.ones(len(known), np.bool_)
+    found = np.flatnonzero(known)
+    after[: int(found[-1]) + 1 if len(found) else 0] = False
+    return after

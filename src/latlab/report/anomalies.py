@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from latlab.analysis.counts import nothing_arrived
-from latlab.analysis.words import cause_in, duration
+from latlab.analysis.words import cause_in, duration, plural
 from latlab.report import rows
 from latlab.report.intervals import NO_CLOCKS, NONE_LEFT
 from latlab.report.late_limits import late_text, reach_text
@@ -116,7 +116,10 @@ def window_rows(result: Mapping[str, Any]) -> Iterator[WindowRow]:
         whole_intervals = block["metrics"].get(metric, {}).get("confidence")
         clean_intervals = (sides.get("clean") or {}).get("confidence")
         packets = found["packets"]
-        told = f"{packets['cut']} of {packets['whole']} packets are cut: {_cuts_told(found, start_ns)}"
+        told = (
+            f"{packets['cut']} of {plural(packets['whole'], 'packet')} {'is' if packets['cut'] == 1 else 'are'} cut: "
+            f"{_cuts_told(found, start_ns)}"
+        )
         if not any((one or {}).get("n") for one in sides.values()):
             # What was cut is told all the same, once.
             told = "; ".join(filter(None, (_no_figures(block), told)))

@@ -26,6 +26,11 @@ STATISTICS: tuple[tuple[str, str], ...] = (
     ("n", "packets with a value; packets launched during the warm-up are in no statistic"),
     ("lost", "packets handed to the kernel that never arrived (RFC 7680)"),
     (
+        "unknown",
+        "packets of which nothing says what became of them: a recording was cut before they came, is absent, or has "
+        "fewer rows than its agent counted; they are neither lost nor unsent",
+    ),
+    (
         "launch silent",
         "of the lost, those with a launch time that the kernel took and then dropped without a word: no timestamp of "
         "leaving, no error record, no arrival. Usual reasons: beyond the 10 s horizon of an fq qdisc, which counts "
@@ -36,7 +41,11 @@ STATISTICS: tuple[tuple[str, str], ...] = (
         "launch late, moved; unsent late",
         "handed over after their launch time with it, or with a later one; not handed over, being too late",
     ),
-    ("min, avg, max", "smallest value, arithmetic mean, largest value"),
+    (
+        "min, avg, max",
+        "smallest value, arithmetic mean, largest value; with ≥ where packets that lack a timestamp may be above it: "
+        "the timestamps that they have say how far at least",
+    ),
     ("stddev", "standard deviation of the population"),
     (
         "p50 … p99.99",

@@ -27,11 +27,14 @@ class Column:
     def text(self, statistics: Mapping[str, Any]) -> str:
         """The value as written in a table: µs with one decimal, or digits; blank where it is null.
 
+        A maximum has a ≥ where packets without one of its timestamps may be above it.
         What is known only of each stretch of time by itself is the least and the greatest of these, as "98.6…100.8".
         """
         value = statistics.get(self.key)
         if value is None and (each := (statistics.get("intervals") or {}).get(self.key)):
             return "…".join(dict.fromkeys(map(microseconds, each)))
+        if self.key == "max" and (least := statistics.get("max_at_least")) is not None:
+            return f"≥{microseconds(least)}"
         return microseconds(value) if self.is_time else whole(value)
 
 
@@ -59,6 +62,7 @@ UNUSUAL_COUNTS = (
     "unsent",
     "send_errors",
     "lost",
+    "unknown",
     "duplicated",
     "reordered",
     "out_of_range",

@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from latlab.analysis.axis import log_axis
 from latlab.analysis.metrics import METRICS_BY_NAME
+from latlab.analysis.words import plural
 from latlab.report import rows
 from latlab.report.legend import Looks, is_of_bridges
 from latlab.report.palette import ANY_COLOUR, COLOURS, DASHES, Look
@@ -309,7 +310,7 @@ def _notes(panels: Sequence[Panel], left_out: int, drawn: Sequence[str]) -> Iter
         yield f"{left_out} that did not run to their end are left out"
     untrusted = sum(point.verdict == "untrusted" for point in points)
     if untrusted:
-        yield f"{untrusted} of {len(points)} points are untrusted"
+        yield f"{untrusted} of {plural(len(points), 'point')} {'is' if untrusted == 1 else 'are'} untrusted"
 
 
 def _of_rooms(rooms: Sequence[Room]) -> str:

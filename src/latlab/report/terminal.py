@@ -14,6 +14,7 @@ from rich.text import Text
 from latlab.analysis.accept import EXCEEDED
 from latlab.analysis.counts import counted
 from latlab.analysis.metrics import TIMER_METRICS
+from latlab.analysis.words import plural
 from latlab.report import (
     anomalies,
     intervals,
@@ -131,7 +132,7 @@ def _intervals(result: Mapping[str, Any], metric: str) -> list[RenderableType]:
         return [Text(f"{metric}: {line}") for line in found.notes()]
     if len(shown) > _INTERVAL_ROWS:
         where_else = "in the report, and in latlab report --format md"
-        return [Text(f"{metric}: 95 % intervals of {len(shown)} rows stand {where_else}")]
+        return [Text(f"{metric}: 95 % intervals of {plural(len(shown), 'row')} stand {where_else}")]
     table = _table()
     for number, heading in enumerate(headings):
         table.add_column(heading, justify="left" if number < intervals.NAMES else "right", overflow="fold")
@@ -168,7 +169,7 @@ def where_tables(result: Mapping[str, Any], *, every: bool = False) -> list[Rend
     """Where the time went, a table a cell and stream; without `every` only where they are few."""
     tables = where.where_tables(result)
     if not every and not where.is_short(tables):
-        return [Text(f"Where the time went: {len(tables)} tables, with latlab report --where")]
+        return [Text(f"Where the time went: {plural(len(tables), 'table')}, with latlab report --where")]
     return [Group(Text(one.title, style="bold"), _where(one), Text(f"  {one.note}")) for one in tables]
 
 
@@ -287,7 +288,7 @@ def accept_tables(result: Mapping[str, Any]) -> list[RenderableType]:
         mark = Text("EXCEEDED" if entry["reason"] == EXCEEDED else entry["reason"], style="bold red")
         limit, actual = (text.limit(entry["path"], entry[key]) for key in ("limit", "actual"))
         table.add_row(mark, *_texts(entry["path"], entry["cell"], str(entry["repeat"]), limit, actual))
-    kept = Text(f"{len(result['accept']) - len(broken)} of {len(result['accept'])} limits kept")
+    kept = Text(f"{len(result['accept']) - len(broken)} of {plural(len(result['accept']), 'limit')} kept")
     tables: list[RenderableType] = [table] if broken else []
     return [*tables, kept] if result["accept"] else tables
 

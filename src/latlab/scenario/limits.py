@@ -19,6 +19,7 @@ TIMER_METRICS = ("wakeup", "interrupt", "dispatch")
 STATISTICS = ("min", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max", "stddev", "pk_pk")
 COUNTED = (
     "lost",
+    "unknown",
     "duplicated",
     "reordered",
     "unsent",

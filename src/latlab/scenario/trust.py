@@ -23,6 +23,7 @@ SUSPECT_RULES: tuple[str, ...] = (
     "the tuning is in force",
     "the XDP bridge carried every packet",
     "timestamps are there",
+    "packets without timestamps are like the others",
     "timestamps match their packets",
     "no packet with a launch time vanished",
     "every send succeeded",
@@ -61,9 +62,11 @@ SUSPECT_RULES: tuple[str, ...] = (
 
 UNTRUSTED_RULES: tuple[str, ...] = (
     "the cell ran to its end",
+    "the agents came to their end",
     "recordings are whole",
     "no record was dropped",
     "every packet is accounted for",
+    "every instant is possible",
     "launch times are the schedule's",
     "launch times are honoured",
     "the XDP bridge carried the streams",

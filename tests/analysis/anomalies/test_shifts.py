@@ -70,3 +70,13 @@ def test_noise_that_wanders_as_slowly_is_none() -> None:
     plain = stream(packets=LONG, noise=slow, clock_bound_ns=0, least_ns=(90_000,) * 8)
     assert not found(plain).episodes
     assert np.ptp((plain.packets["rx_soft_tai_ns"] - plain.packets["tx_soft_tai_ns"]).to_numpy()) > 60_000
+
+
+@pytest.mark.parametrize("at_s", [12, 28])
+def test_a_level_that_changes_once_stays_and_does_not_jump_back(at_s: int) -> None:
+    """Whichever of the two levels is longer: by it the other one is told."""
+    step = Step(at_s * SECOND, 5 * MS, None, compared=True)
+    episode = only(found(stream(step, packets=LONG)))
+    assert "all latencies jumped by +5 ms" in episode.text
+    assert ", and stayed" in episode.text
+    assert ", for " not in episode.text

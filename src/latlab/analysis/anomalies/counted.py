@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.blocks import runs
 from latlab.analysis.anomalies.found import Found, Seen, consecutive, packets
+from latlab.analysis.counts import lost
 from latlab.analysis.words import duration
 
 Int64 = NDArray[np.int64]
@@ -22,8 +23,7 @@ def find_loss_bursts(seen: Seen) -> Iterator[Found]:
     """
     signals = seen.signals
     rows = signals.rows
-    lost = rows.select((pl.col("send_error") == 0) & pl.col("arrival").is_null()).to_series().fill_null(False)
-    lost_rows = lost.to_numpy().copy()
+    lost_rows = rows.select(lost(rows).alias("lost")).to_series().to_numpy().copy()
     lost_rows[: signals.warmup] = False
     begins, ends = runs(lost_rows)
     lengths = ends - begins

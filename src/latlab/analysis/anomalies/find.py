@@ -45,7 +45,7 @@ DETECTORS: Final[tuple[Detector, ...]] = (
 SHOWN: Final = 20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Episode:
     """Something that happened, from one packet to another.
 
@@ -103,15 +103,21 @@ def find_anomalies(rows: pl.DataFrame, context: Context, thresholds: Thresholds 
 
 
 def _episodes(seen: Seen, found: list[Found]) -> list[Episode]:
-    launch, sequence = seen.signals.rows["launch_tai_ns"], seen.signals.rows["sequence"]
+    # Of all at once: where a stream has hundreds of thousands, one by one takes longer than all else.
+    ends = seen.signals.rows.select("launch_tai_ns", "sequence")
+    first, last = (
+        ends[np.array(rows, np.int64)] for rows in ([one.first for one in found], [one.last for one in found])
+    )
+    from_ns, to_ns = first["launch_tai_ns"].to_list(), last["launch_tai_ns"].to_list()
+    from_sequence, to_sequence = first["sequence"].to_list(), last["sequence"].to_list()
     return [
         Episode(
             number=number,
             class_=one.name,
-            from_tai_ns=int(launch[one.first]),
-            to_tai_ns=int(launch[one.last]) + seen.signals.context.period_ns,
-            from_sequence=int(sequence[one.first]),
-            to_sequence=int(sequence[one.last]),
+            from_tai_ns=from_ns[number - 1],
+            to_tai_ns=to_ns[number - 1] + seen.signals.context.period_ns,
+            from_sequence=from_sequence[number - 1],
+            to_sequence=to_sequence[number - 1],
             packets=_count(seen, one),
             severity=one.severity,
             evidence=one.evidence,
@@ -124,6 +130,8 @@ def _episodes(seen: Seen, found: list[Found]) -> list[Episode]:
 def _count(seen: Seen, one: Found) -> int:
     if one.packets is not None:
         return one.packets
+    if one.first == one.last and one.rows is not None:
+        return int(seen.class_of[one.first] == CODE[one.name])
     rows = seen.signals.between(one.first, one.last) if one.rows is None else one.rows
     return int(np.count_nonzero(seen.class_of[rows] == CODE[one.name]))
 

@@ -15,7 +15,7 @@ from latlab.analysis.anomalies.signals import Signals
 Int64 = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Found:
     """One episode, as its detector leaves it.
 

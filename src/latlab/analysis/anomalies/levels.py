@@ -180,17 +180,25 @@ def told(
         **records.evidence,
     }
     row = signals.row
-    text = _text(name, moved.kind, peak, evidence, lasted, records)
+    stays = "until" if begin == 0 < len(signals.row) - end else "from" if end == len(signals.row) and begin else ""
+    text = _text(name, moved.kind, peak, evidence, lasted, records, stays)
     first = signals.warmup if begin == 0 and not seen.started else int(row[begin])
     return Found(name, first, int(row[end - 1]), rows, abs(peak), evidence, text)
 
 
-def _text(name: str, kind: str, peak: float, evidence: dict[str, Any], lasted: int, records: Records) -> str:
+def _text(
+    name: str, kind: str, peak: float, evidence: dict[str, Any], lasted: int, records: Records, stays: str
+) -> str:
+    """stays: a level that the run begins with ends there (`until`), or one begins that lasts to its end (`from`)."""
+    if kind == "step" and stays == "until":
+        # It is the change that happened, and not the level that was before it.
+        peak = -peak
     size = f"{'+' if peak > 0 else '−'}{duration(abs(peak))}"
     if kind == "drift":
         moved = f"all latencies drifted by {size} within {duration(lasted)}"
     elif kind == "step":
-        moved = f"all latencies jumped by {size}, for {duration(lasted)}"
+        end = {"until": f" after {duration(lasted)}, and stayed", "from": ", and stayed"}
+        moved = f"all latencies jumped by {size}{end.get(stays, f', for {duration(lasted)}')}"
     else:
         moved = f"all latencies moved by up to {size} within {duration(lasted)}"
     below = f", so that {packets(evidence['below_zero'])} arrived before leaving" if evidence["below_zero"] else ""

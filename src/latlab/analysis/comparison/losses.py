@@ -51,7 +51,13 @@ def losses(a: Configuration, b: Configuration, streams: Sequence[str] = ()) -> I
 
 
 def _lost(counts: Mapping[int, Mapping[str, int]]) -> Lost | None:
-    known = [(one["lost"], one["sent"]) for one in counts.values() if one.get("sent") and one.get("lost") is not None]
+    known = [
+        # Of packets that are unknown nobody knows whether they were lost.
+        (one["lost"], one["lost"] + one["received"] if one.get("unknown") else one["sent"])
+        for one in counts.values()
+        if one.get("sent") and one.get("lost") is not None
+    ]
+    known = [(lost, sent) for lost, sent in known if sent]
     if not known:
         return None
     return Lost(

@@ -117,7 +117,7 @@ def summary(document: Mapping[str, Any]) -> str:
     shown = sum(one["shown"] for one in found)
     one, family = len(found) == 1, document["family"]
     what = f"The one comparison shows {'a' if shown else 'no'} difference"
-    what = what if one else f"{shown} of {len(found)} comparisons show a difference"
+    what = what if one else f"{shown} of {len(found)} comparisons show{'s' if shown == 1 else ''} a difference"
     if family == 1:
         return what
     # Earlier versions judged the statistics of a run's own cells each by itself.

@@ -1,0 +1,120 @@
+"""Timestamps that cannot be: outside the time that their agent ran, or before what comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from latlab.data.recording_findings import Impossible
+from latlab.data.slots import Column, Mask
+
+_HARDWARE: Final = ("tx_hard", "rx_hard")
+_BEFORE: Final = {
+    "submit": ("wake", "before the talker woke for the same packet"),
+    "tx_sched": ("submit", "before the same packet was submitted"),
+    "tx_soft": ("submit", "before the same packet was submitted"),
+    "tx_hard": ("wake", "before the talker woke for the same packet"),
+}
+"""What a timestamp cannot be before, and what is said of it then."""
+_AFTER: Final = {
+    "irq": ("wake", "after the thread had come to the same instant"),
+    "rx_soft": ("rx_user", "after the application had the same packet"),
+    "rx_hard": ("rx_user", "after the application had the same packet"),
+}
+"""What a timestamp cannot be after."""
+_TOO_EARLY: Final = "before the agent's first reading of the clocks"
+_TOO_LATE: Final = "after the agent's last reading of the clocks"
+_NOT_DUE: Final = "before it was due"
+
+MOST: Final = 0.5
+"""Of a card's timestamps: where more of them than this are impossible, its clock is another than the system's."""
+
+
+@dataclass(frozen=True)
+class Readings:
+    """The first and the last reading of an agent's CLOCK_TAI, between which all happened; None: not known."""
+
+    first_ns: int | None
+    last_ns: int | None
+
+    @classmethod
+    def of(cls, clocks: pl.DataFrame, *, whole: bool) -> Readings:
+        """Return those of the recorded clocks; whole: none is missing, so that the last one was made at the end."""
+        if clocks.is_empty():
+            return cls(None, None)
+        at = clocks["tai_ns"].to_numpy()
+        return cls(int(at.min()), int(at.max()) if whole else None)
+
+
+@dataclass(frozen=True)
+class Found:
+    """As Impossible, of whatever stream."""
+
+    stamp: str
+    why: str
+    count: int
+    first_sequence: int
+    left_out: bool = True
+
+    def of(self, stream: int) -> Impossible:
+        """Return it as this stream's."""
+        return Impossible(stream, self.stamp, self.why, self.count, self.first_sequence, self.left_out)
+
+
+def drop_impossible(
+    columns: Mapping[str, Column], rows: slice, stamps: Sequence[str], readings: Readings, *, due: bool
+) -> list[Found]:
+    """Take the impossible ones of one stream's timestamps out of the columns; return what they were.
+
+    stamps: as `wake`, all by one host's clock, or its card's. due: its thread sleeps until each packet's instant.
+    """
+    found: list[Found] = []
+    for stamp in stamps:
+        column = columns[f"{stamp}_tai_ns"]
+        if not column.valid[rows].any():
+            continue
+        for why, wrong in _wrong(columns, rows, stamp, readings, due=due):
+            places = np.flatnonzero(wrong & column.valid[rows])
+            if not len(places):
+                continue
+            another_clock = stamp in _HARDWARE and len(places) > MOST * np.count_nonzero(column.valid[rows])
+            found.append(Found(stamp, why, len(places), int(places[0]), left_out=not another_clock))
+            if not another_clock:
+                # Two columns may share which rows have a value.
+                column.valid = column.valid.copy()
+                column.valid[rows][places] = False
+    return found
+
+
+def _wrong(
+    columns: Mapping[str, Column], rows: slice, stamp: str, readings: Readings, *, due: bool
+) -> list[tuple[str, Mask]]:
+    """(why it cannot be, bool [n]) of each reason there is for a timestamp."""
+    at = columns[f"{stamp}_tai_ns"].values[rows]
+    reasons: list[tuple[str, Mask]] = []
+    if stamp not in _HARDWARE:
+        if readings.first_ns is not None:
+            reasons.append((_TOO_EARLY, at < readings.first_ns))
+        if readings.last_ns is not None:
+            reasons.append((_TOO_LATE, at > readings.last_ns))
+    if stamp in ("wake", "irq") and due:
+        reasons.append((_NOT_DUE, at < columns["wake_due_tai_ns"].values[rows]))
+    if stamp in _BEFORE:
+        other, why = _BEFORE[stamp]
+        reasons.append((why, _both(columns, rows, other, at, before=True)))
+    if stamp in _AFTER:
+        other, why = _AFTER[stamp]
+        reasons.append((why, _both(columns, rows, other, at, before=False)))
+    return reasons
+
+
+def _both(columns: Mapping[str, Column], rows: slice, other: str, at: NDArray[np.int64], *, before: bool) -> Mask:
+    beside = columns[f"{other}_tai_ns"]
+    apart = at < beside.values[rows] if before else at > beside.values[rows]
+    wrong: Mask = apart & beside.valid[rows]
+    return wrong
