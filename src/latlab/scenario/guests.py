@@ -126,6 +126,11 @@ LEAVES_NOTHING = {
 """Bridges of whose uplink nobody else gets a packet, and why."""
 
 
+def becomes_the_guests(guest: Guest) -> bool:
+    """Whether the uplink's card itself becomes the guest's."""
+    return guest.bridge == "vfio" and not guest.device
+
+
 def takes_all(guest: Guest) -> str | None:
     """Why its bridge leaves nothing of what comes in at its uplink to anybody else; None: it does leave it.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 
 from lab_machine import scenario
+from tuned import GUEST, tuned
 
 from latlab.host import LocalHost
 from latlab.lab.site import Site
@@ -93,3 +94,13 @@ def test_every_command_can_be_pasted_into_a_shell() -> None:
 def test_a_scenario_without_tuning_changes_nothing() -> None:
     small = scenario({"sensor": "netns", "ecu": "local"})
     assert [*before_guests_tuning(small, SITE), *guest_tuning(small, SITE)] == []
+
+
+def test_what_is_tuned_of_a_card_is_left_out_where_it_has_become_a_guests() -> None:
+    tuning = {"irq": {"lat0": {"cpus": [0]}}, "rss": {"lat0": [0]}, "steering": {"lat0": {7: 0}}}
+    titles = {
+        bridge: [step.title for step in guest_tuning(tuned(GUEST | {"bridge": bridge}, **tuning), Site("0a9f"))]
+        for bridge in ("tap", "vfio")
+    }
+    assert len(titles["tap"]) == 3
+    assert titles["vfio"] == []

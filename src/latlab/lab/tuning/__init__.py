@@ -19,6 +19,7 @@ from latlab.lab.tuning.scaling import scaling_steps
 from latlab.lab.tuning.steering import steering_steps
 from latlab.lab.tuning.threads import thread_steps
 from latlab.scenario import Scenario
+from latlab.scenario.guests import becomes_the_guests
 
 Part = Callable[[str, Scenario, Site], Iterator[Step]]
 """The steps of one host or guest, by its name."""
@@ -41,11 +42,22 @@ def guest_tuning(scenario: Scenario, site: Site) -> Iterator[Step]:
     """What is tuned once the guests run: on the hosts, then in the guests."""
     for host in scenario.tuning:
         if host in scenario.hosts:
-            yield from _steps(WITH_GUESTS, host, scenario, site)
+            yield from _steps(WITH_GUESTS, host, _of_its_own_cards(scenario, host), site)
     for guest in scenario.tuning:
         if guest in scenario.guests:
             for step in _steps((*BEFORE_GUESTS, *WITH_GUESTS), guest, scenario, site):
                 yield step if scenario.guests[guest].domain else _gone_with_it(step)
+
+
+def _of_its_own_cards(scenario: Scenario, host: str) -> Scenario:
+    """The scenario without what is tuned of the host's cards that have become a guest's."""
+    given = {guest.uplink for guest in scenario.guests.values() if guest.host == host and becomes_the_guests(guest)}
+    tuning = scenario.tuning[host]
+    kept = {
+        key: {card: wanted for card, wanted in getattr(tuning, key).items() if card not in given}
+        for key in ("irq", "steering", "rss")
+    }
+    return scenario.model_copy(update={"tuning": {**scenario.tuning, host: tuning.model_copy(update=kept)}})
 
 
 def _steps(parts: tuple[Part, ...], name: str, scenario: Scenario, site: Site) -> Iterator[Step]:
