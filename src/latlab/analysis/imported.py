@@ -17,7 +17,7 @@ from latlab.analysis.metrics import METRICS_BY_NAME, Values, metric_values
 from latlab.analysis.pooled import BUCKETS
 from latlab.analysis.round_trip import with_every_launch
 from latlab.analysis.statistics import PERCENTILES, statistics
-from latlab.analysis.tally import Tally, bin_of_extremes, bin_of_percentiles
+from latlab.analysis.tally import Tally, bin_of_percentiles
 from latlab.analysis.worst import EXPLAINED, worst_packet
 
 BINS: Final = "bins and digits"
@@ -121,14 +121,12 @@ def summed_up(
     figures: of cell.json's `imported`, or of a tool's probe. tally: its bins. intervals: its rows of intervals.parquet.
     Percentiles are those that the tool said of all values, or those of the bins: the lower end of the bin that the
     value lies in, so it is that or less than a bin's width more; those of intervals are not merged, and blank. Blank is
-    also what cannot be known: a percentile beyond the last bin, or one that n does not support, a deviation, a mean
-    that was not printed.
+    also what cannot be known: a percentile beyond the last bin, or one that n does not support, a deviation, a mean or
+    an extreme that was not printed.
     """
     bins = bin_of_percentiles(tally) if tally else dict.fromkeys(PERCENTILES)
     told = figures.get("percentiles") or {}
-    lowest, highest = bin_of_extremes(tally) if tally else (None, None)
-    least = figures["min"] if figures["min"] is not None or lowest is None else lowest[0]
-    most = figures["max"] if figures["max"] is not None or highest is None else highest[0]
+    least, most = figures["min"], figures["max"]
     resolution_ns = max(figures["resolution_ns"], tally.width_ns if tally else 0)
     known = not figures["two_clocks"] or bound_ns is not None
     return {
