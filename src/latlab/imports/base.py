@@ -262,15 +262,6 @@ def signed(value: int) -> int:
     return value - 2**64 if 2**63 <= value < 2**64 else value
 
 
-def counted(count: int, what: str) -> str:
-    """ "1 packet of a.pcap", "2 packets of a.pcap"; `what` begins with its plural."""
-    if count != 1:
-        return f"{count} {what}"
-    noun, *rest = what.split(" ")
-    one = noun[:-3] + "y" if noun.endswith("ies") else noun.removesuffix("s")
-    return " ".join(["1", one, *rest])
-
-
 def text_of(path: Path) -> str:
     """The text of a file; bytes that are no UTF-8 become replacement characters, so that no file makes this fail."""
     return path.read_bytes().decode("utf-8", "replace")

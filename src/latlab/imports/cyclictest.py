@@ -251,7 +251,7 @@ def _missed_periods(threads: Sequence[_Thread]) -> Iterator[str]:
             yield (
                 f"thread {thread.number} made {thread.cycles} of the {due} cycles of {thread.interval_us} µs that "
                 f"{took_s:.1f} s have: it missed {due - thread.cycles} periods "
-                f"({100 * (due - thread.cycles) / due:.1f} %), which count as none"
+                f"({100 * (due - thread.cycles) / due:.1f} %), which count as none, unless it began so much later"
             )
 
 

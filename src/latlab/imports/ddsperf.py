@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from latlab.analysis.words import counted
 from latlab.data.ddsperf import SAMPLES, Second, seconds
 from latlab.errors import UsageError
 from latlab.imports.base import (
@@ -21,7 +22,6 @@ from latlab.imports.base import (
     Imported,
     Interval,
     LeftOut,
-    counted,
     lines_of,
     nothing_in,
 )
@@ -152,7 +152,7 @@ def _figures(peer: str, kind: str, size: int, kept: list[Interval], streams: int
         two_clocks=heard,
         talker=peer if heard else "here",
         listener="here" if heard else peer,
-        described=f"{peer} · size {size} · {counted(len(kept), 'seconds')}",
+        described=f"{peer} · size {size} · {counted(len(kept), 'second')}",
     )
 
 
@@ -196,7 +196,7 @@ def _notes(figures: Sequence[Figures]) -> tuple[str, ...]:
 
 def _many(*figures: Figures) -> list[str]:
     over = sum(one.n > SAMPLES for stream in figures for one in stream.intervals)
-    told = f"in {counted(over, 'seconds')} with over {SAMPLES} samples percentiles are of the first {SAMPLES} only"
+    told = f"in {counted(over, 'second')} with over {SAMPLES} samples percentiles are of the first {SAMPLES} only"
     return [told] if over else []
 
 

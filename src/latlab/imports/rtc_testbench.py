@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from latlab.analysis.words import counted
 from latlab.imports.base import (
     Figures,
     Format,
@@ -22,7 +23,6 @@ from latlab.imports.base import (
     PacketStream,
     Problem,
     Stamps,
-    counted,
     from_each,
     lines_of,
     nothing_in,
@@ -40,7 +40,9 @@ _UNSET: Final = {str(2**64 - 1), str(2**63 - 1), str(-(2**63))}
 
 _WRAPPED: Final = 2**63 // 1_000
 """Microseconds from here on were below 0 before they were printed unsigned, as 5.0 to 5.4 do."""
-_WHY_WRAPPED: Final = "one-way times below 0 wrap in 5.0 to 5.4, which print them unsigned: the two clocks differ by more than the path takes"
+_WHY_WRAPPED: Final = (
+    "times below 0 wrap in 5.0 to 5.4, which print them unsigned: the clocks differ by more than the path takes"
+)
 
 _LINE: Final = re.compile(r"^\[ *(\d{1,12})\. {0,8}(\d{1,9})\]: \[(INFO|DEBUG|WARNING|ERROR)\]: (.*)$")
 _ITEM: Final = re.compile(
@@ -85,7 +87,7 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
     for name, found in classes.items():
         figures += _figures(name, found.said)
         if _wrapped(found.said):
-            left_out.append(LeftOut("figures", 1, f"{name}'s one way: {_WHY_WRAPPED}"))
+            left_out.append(LeftOut("figures", 1, f"{name}'s one-way {_WHY_WRAPPED}"))
         if any(one.stream == name and one.metric == "round_trip" for one in figures):
             notes += _unanswered(name, found)
             problems += _lost_problem(path, name, found)
@@ -194,7 +196,7 @@ def _unanswered(name: str, found: _Class) -> list[str]:
     if not most:
         return []
     lost = f"{least} to {most}" if least else f"at most {most}"
-    return [f"{name}: {counted(most, 'frames')} not back when the log ends, some of them under way: {lost} are lost"]
+    return [f"{name}: {counted(most, 'frame')} not back when the log ends, some of them under way: {lost} are lost"]
 
 
 def _lost_problem(path: Path, name: str, found: _Class) -> list[Problem]:

@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from latlab.analysis.words import counted
 from latlab.errors import UsageError
 from latlab.imports.base import (
     COLOURS,
@@ -22,7 +23,6 @@ from latlab.imports.base import (
     LeftOut,
     PacketStream,
     Stamps,
-    counted,
     cut_short,
     from_each,
     lines_of,
@@ -226,7 +226,7 @@ def _apart(servers: Sequence[_Server]) -> list[str]:
         apart += min(int(np.count_nonzero(np.abs(trip - table[:, 2] * times) > 4)) for times in (1, 2))
     if not apart:
         return []
-    rows = counted(apart, "rows")
+    rows = counted(apart, "row")
     return [f"in {rows} the last column is not what their two timestamps say: the timestamps count"]
 
 
