@@ -39,7 +39,8 @@ def recognises(head: bytes, path: Path) -> float:
 
 def read(paths: Sequence[Path], given: Given) -> Imported:
     """A stream a flow, at most MOST_FLOWS of them. UsageError: not two captures, or no packet is in both."""
-    if len(paths) == 1:
+    one_file = len(paths) == 1
+    if one_file:
         paths, names, captures = _both_in_one(paths[0])
     elif len(paths) == 2:
         captures = [read_capture(path) for path in paths]
@@ -47,7 +48,6 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
         names = ["first", "second"] if same else [path.name for path in paths]
     else:
         raise _two_needed(paths, f"{len(paths)} captures: two are needed, of the same packets at two points")
-    one_file = paths[0] == paths[1]
     points, left_out = points_of(paths, names, captures)
     if not one_file:
         _refuse_one_point(*points)

@@ -116,11 +116,12 @@ def runs_of_csv(lines: Sequence[str]) -> list[list[int]]:
 
     Without a heading they are in the first column with a number too small for a timestamp.
     """
-    begins, q, numbers, rows = list[int](), -1, list[int](), list[int]()
+    begins, q, numbers, rows, headings = list[int](), -1, list[int](), list[int](), list[int]()
     for place, line in enumerate(lines):
         words = _words(line)
         if (heading := _heading(line)) is not None:
             begins += [place] if rows else []
+            headings.append(place)
             q = heading.find("q")
         elif _row(line, len(words)) is not None:
             if q < 0:
@@ -129,7 +130,10 @@ def runs_of_csv(lines: Sequence[str]) -> list[list[int]]:
                 )
             rows.append(place)
             numbers.append(int(words[q]) if q < len(words) and _NUMBER.match(words[q]) else len(rows))
-    return from_each([*begins, *(rows[at] for at in restarts(numbers))], len(lines))
+    found = from_each([*begins, *(rows[at] for at in restarts(numbers))], len(lines))
+    # A run whose heading is another one's has that.
+    before = [[at for at in headings if at < run[0]][-1:] for run in found]
+    return [run if set(headings) & set(run) else [*heading, *run] for heading, run in zip(before, found, strict=True)]
 
 
 def runs_of_summary(lines: Sequence[str]) -> list[list[int]]:

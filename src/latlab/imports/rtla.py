@@ -66,7 +66,7 @@ def recognises(head: bytes, path: Path) -> float:
         return 1.0
     if _TIMERLAT_TOP in text and re.search(r"^CPU +COUNT +\|", text, re.MULTILINE):
         return 0.9
-    return 1.0 if _TOP_TITLE.search(text) and "Max Single" in text else 0.0
+    return 1.0 if _TOP_TITLE.search(text) and re.search(r"^ *CPU .* Max Single\b", text, re.MULTILINE) else 0.0
 
 
 def runs(lines: Sequence[str]) -> list[list[int]]:

@@ -66,12 +66,12 @@ class _Server:
 def recognises(head: bytes, path: Path) -> float:
     """Sure of the heading of the rows; rather sure of what stands before it."""
     text = head.decode("utf-8", "replace")
-    if "packet, txTime(sec), rxTime(sec), " in text:
+    if re.search(r"^packet, txTime\(sec\), rxTime\(sec\), ", text, re.MULTILINE):
         return 1.0
     if re.search(r"^txTime, rxTime\s*$", text, re.MULTILINE):
         return 0.9
-    printed = ("test was performed using the following parameters", "sockperf: == version", "Printing statistics for")
-    return 0.8 if "sockperf: " in text and any(words in text for words in printed) else 0.0
+    printed = r"^sockperf: (== version|=+ Printing statistics for)|^test was performed using the following parameters"
+    return 0.8 if re.search(printed, text, re.MULTILINE) else 0.0
 
 
 def runs(lines: Sequence[str]) -> list[list[int]]:

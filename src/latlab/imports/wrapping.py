@@ -275,9 +275,12 @@ def parts(source: Source, runs: Callable[[Sequence[str]], list[list[int]]], fold
     if len(found) < 2:
         return [source]
     several = []
+    begun = 0
     for number, places in enumerate(found, start=1):
+        first = next((place for place in places if place >= begun), places[0])
+        begun = places[-1] + 1
         copy = _made(folder / str(number)) / source.path.name
         copy.write_text("".join(f"{lines[place]}\n" for place in places), encoding="utf-8")
-        note = f"run {number} of {len(found)} in the file, from its line {places[0] + 1}"
-        several.append(Source(source.given, copy, (note, *source.notes), number, places[0] + 1))
+        note = f"run {number} of {len(found)} in the file, from its line {first + 1}"
+        several.append(Source(source.given, copy, (note, *source.notes), number, first + 1))
     return several
