@@ -69,3 +69,15 @@ def test_what_is_heard_one_way_is_of_two_clocks(importing: Importing) -> None:
 def test_a_run_of_one_second_has_nothing(importing: Importing) -> None:
     with pytest.raises(UsageError, match="no second of figures after the first"):
         importing("\n".join(text("ddsperf-ping.txt").splitlines()[:5]).encode())
+
+
+def test_the_first_second_of_a_late_peer_is_dropped(importing: Importing) -> None:
+    found = importing("ddsperf-late-peer.txt")
+    figures = found.figures("vm-5244", "half_round_trip")
+    assert (figures["n"], figures["max"]) == (250, 212_000)
+    assert found.left_out() == {"seconds": 1}
+
+
+def test_a_subscribers_rates_are_refused_by_the_cause(importing: Importing) -> None:
+    with pytest.raises(UsageError, match=r"a subscriber's output.*ddsperf -l sub"):
+        importing("ddsperf-sub.txt")

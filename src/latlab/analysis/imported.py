@@ -226,17 +226,17 @@ def scales_apart(least_ns: float, most_ns: float) -> str | None:
     return None
 
 
-def on_two_scales(streams: Mapping[str, Mapping[str, Any]]) -> Sequence[tuple[str, str, float]]:
-    """(`stream.metric`, which time scales, least value) of the figures that are all as far from zero as two scales."""
-    return [
-        (f"{stream}.{metric}", scales, figures["min"])
-        for stream, block in streams.items()
-        for metric, figures in block["metrics"].items()
-        if figures["min"] is not None
-        and figures["max"] is not None
-        and not METRICS_BY_NAME[metric].periodic
-        and (scales := scales_apart(figures["min"], figures["max"]))
-    ]
+def on_two_scales(streams: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """{which time scales: {`stream.metric`: least value}} of the figures that are all as far from 0 as two scales."""
+    found: dict[str, dict[str, float]] = {}
+    for stream, block in streams.items():
+        for metric, figures in block["metrics"].items():
+            least, most = figures["min"], figures["max"]
+            if least is None or most is None or METRICS_BY_NAME[metric].periodic:
+                continue
+            if scales := scales_apart(least, most):
+                found.setdefault(scales, {})[f"{stream}.{metric}"] = least
+    return found
 
 
 _IN_ORDER: Final = (("wake", "submit", "tx_sched", "tx_soft", "tx_hard"), ("rx_hard", "rx_soft", "rx_user"))

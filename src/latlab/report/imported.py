@@ -174,14 +174,14 @@ def _reasons(imported: Mapping[str, Any], streams: Mapping[str, Any]) -> Iterato
             "the clocks differ by more than was stated: find out by how much, or compare differences only; of two "
             "captures see whether they are named in the order in which packets pass them",
         )
-    for where, scales, off in on_two_scales(streams):
+    for scales, found in on_two_scales(streams).items():
         yield Reason(
             "timestamps are of one time scale",
             f"two time scales are mixed: {scales}",
             "untrusted",
-            where,
+            ", ".join(found),
             "timestamps of one scale, TAI or UTC",
-            duration(off),
+            duration(next(iter(found.values()))),
             "bring both clocks to one scale (phc2sys -O, or subtract the seconds from the timestamps) and import again",
         )
     yield Reason(
