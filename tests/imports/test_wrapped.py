@@ -103,6 +103,13 @@ def test_columns_may_be_separated_by_what_the_user_chose(importing: Importing, s
     assert importing(rows.encode(), columns="qTR").figures("packets", "path")["n"] == 8
 
 
+def test_a_table_without_a_heading_in_a_log(importing: Importing) -> None:
+    rows = "".join(f"Nov 14 10:12:30 node run[15]: {q} {10**18 + q} {10**18 + q + 500}\n" for q in range(1, 9))
+    assert importing(rows.encode(), columns="qTR").figures("packets", "path")["n"] == 8
+    with pytest.raises(UsageError, match="its columns have no names"):
+        importing(rows.encode())
+
+
 def test_numbers_that_a_spreadsheet_shortened_are_refused_by_the_cause(importing: Importing) -> None:
     rows = "".join(f"{q},1.7E+18,1.7E+18\n" for q in range(1, 9))
     with pytest.raises(UsageError, match="a spreadsheet cut off their last digits"):

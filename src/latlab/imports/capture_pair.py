@@ -10,12 +10,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab.analysis.words import counted
+from latlab.analysis.words import counted, duration
 from latlab.errors import UsageError
 from latlab.imports.base import Format, Given, Imported, LeftOut, PacketStream, Problem, Stamps, cut_short
 from latlab.imports.capture import Capture, is_capture, read_capture
 from latlab.imports.capture_points import Point, points_of
-from latlab.imports.frames import ends_of, flow_text
+from latlab.imports.frames import ends_of, flow_text, is_group
 from latlab.imports.packets import clock_problems, in_order_of, shifted_ns, usual_gap_ns, went_back_ns
 
 LATENCY: Final = (
@@ -238,6 +238,9 @@ def _opposites(pair: _Matched, flows: Sequence[_Flow]) -> dict[int, float]:
     for flow in flows:
         whence, whither = ends[flow.number]
         back = {one.number: one for one in (*sent_by.get(whither, ()), *sent_to.get(whence, ()))}
+        if not back and is_group(whither):
+            # Of those who send to all of a group, some may be at the other end: those seen the other way round are.
+            back = {one.number: one for one in sent_to[whither] if one.median_ns * flow.median_ns < 0}
         if back and whence != whither:
             both = np.concatenate([one.both for one in back.values()])
             found[flow.number] = float(np.median(pair.second.seen_ns[pair.match[both]] - pair.first.seen_ns[both]))
@@ -250,7 +253,7 @@ def _comes_early(pair: _Matched, stream: str, flow: _Flow) -> Problem:
         f"packets were seen by {pair.second.name} before {pair.first.name}",
         "untrusted",
         "the files in the order in which packets pass their points, and clocks that agree",
-        f"{flow.text}: half of them {-flow.median_ns / 1000:.1f} µs or more before",
+        f"{flow.text}: half of them {duration(-flow.median_ns)} or more before",
         "name the files in the order in which packets pass them; if they are, find out by how much the clocks differ",
         stream,
     )
@@ -277,8 +280,8 @@ def _one_way_both(
             "both directions of a conversation seem to go the same way",
             "untrusted",
             f"packets of one direction at {pair.first.name} first, of the other at {pair.second.name}",
-            f"{flow.text}: {flow.median_ns / 1000:.1f} µs later at {pair.second.name}, the other direction "
-            f"{back / 1000:.1f} µs: the clock of {pair.second.name} is some {abs(apart) / 1000:.1f} µs "
+            f"{flow.text}: {duration(flow.median_ns)} later at {pair.second.name}, the other direction "
+            f"{duration(back)}: the clock of {pair.second.name} is some {duration(abs(apart))} "
             f"{'ahead' if apart > 0 else 'behind'}, if both directions take as long",
             "set the clocks by ptp4l or chrony and capture again, or compare differences only",
         )

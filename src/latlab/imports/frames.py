@@ -25,6 +25,8 @@ _LEAST_PAYLOAD: Final = 46
 """An Ethernet frame's payload is padded to that; one that was not sent yet may be shorter."""
 _CHECK: Final = 4
 """Bytes of Ethernet's frame check sequence, which some cards hand on, and no header mentions."""
+_TRAILER: Final = 6
+"""Bytes of PRP's redundancy control trailer, IEC 62439-3."""
 _CHECKSUMS: Final = {1: (2, 2), _TCP: (16, 2), _UDP: (6, 2), 58: (2, 2), 132: (8, 4), 136: (6, 2)}
 """{IP protocol: (where its checksum is, how long)}: a card may put it in behind the first point, and NAT changes it."""
 _OTHER, _PORTS, _ADDRESSES = 0, 1, 2
@@ -55,7 +57,7 @@ def find_payload(data: memoryview, first: int, captured: int, wire: int, link: i
 
     UDP: what follows its header, told apart by both ports. Other IP, and fragments: what follows the IP header but for
     its checksum, told apart by addresses, protocol and identification. Anything else: what follows EtherType, without
-    a frame check sequence.
+    a frame check sequence and PRP's trailer.
     """
     end = first + captured
     at, header = _LINKS.get(link, (0, 0))
@@ -74,6 +76,8 @@ def find_payload(data: memoryview, first: int, captured: int, wire: int, link: i
         return _ipv6(data, place, end, first + wire)
     if link == _ETHERNET and captured == wire and _ends_in_check(data[first:end]):
         end, wire = end - _CHECK, wire - _CHECK
+    if end - first == wire and _ends_in_trailer(data[place:end]):
+        end, wire = end - _TRAILER, wire - _TRAILER
     left = max(wire - (place - first), end - place)
     ends = bytes(data[first + 6 : first + 12]) + bytes(data[first : first + 6]) if link == _ETHERNET else b""
     return Found(kind, bytes([_OTHER]) + kind + ends, place, left, end - place, padded=True)
@@ -82,6 +86,14 @@ def find_payload(data: memoryview, first: int, captured: int, wire: int, link: i
 def _ends_in_check(frame: memoryview) -> bool:
     """Whether the last bytes are the CRC-32 of all before them."""
     return len(frame) > 14 + _CHECK and crc32(frame[:-_CHECK]).to_bytes(_CHECK, "little") == frame[-_CHECK:]
+
+
+def _ends_in_trailer(payload: memoryview) -> bool:
+    """Whether the last bytes are the redundancy trailer of PRP: a sequence number, LAN A or B, its size, its suffix."""
+    if len(payload) < _TRAILER:
+        return False
+    _, size, suffix = struct.unpack_from(">HHH", payload, len(payload) - _TRAILER)
+    return suffix == 0x88FB and size >> 12 in (0xA, 0xB) and size & 0xFFF == len(payload)
 
 
 def _ipv4(data: memoryview, place: int, end: int, wire_end: int) -> Found | None:
@@ -142,6 +154,13 @@ def payload_of(data: memoryview, found: Found, at_most: int | None) -> bytes:
 
 
 _PROTOCOLS: Final = {1: "ICMP", _TCP: "TCP", _UDP: "UDP", 58: "ICMPv6", 132: "SCTP"}
+
+
+def is_group(address: bytes) -> bool:
+    """Whether an IP or MAC address is of many receivers: multicast or broadcast."""
+    if len(address) == 4:
+        return address[0] >> 4 == 0xE or address == b"\xff" * 4
+    return address[:1] == b"\xff" if len(address) == 16 else bool(address[:1] and address[0] & 1)
 
 
 def ends_of(flow: bytes) -> tuple[bytes, bytes]:

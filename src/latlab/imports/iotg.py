@@ -45,7 +45,7 @@ _SAID: Final = re.compile(
     r"|msgsnd\(\): Message queue is full|qbv_rx\(\) time: )"
 )
 _ROW: Final = re.compile(
-    r"^(-?\d{1,20})[\t ]+(\d{1,10})[\t ]+(\d{1,10})[\t ]+(\d{1,19})[\t ]+(\d{1,19})[\t ]+(\d{1,19})\s*$"
+    r"^\s*(-?\d{1,20})[\t ]+(\d{1,10})[\t ]+(\d{1,10})[\t ]+(\d{1,19})[\t ]+(\d{1,19})[\t ]+(\d{1,19})\s*$"
 )
 """Tabs, or what a terminal made of them. The AF_XDP receiver prints its latency unsigned (%lu of txrx-afxdp.c)."""
 _GRAPH: Final = "# <Time> <TSN-0 seq>"

@@ -53,6 +53,7 @@ _OTHERS: Final = {
 }
 _SOFTWARE: Final = frozenset("str")
 _LEAST_SOFTWARE_NS: Final = 10**12
+_LOOKED_AT: Final = 20
 _NUMBER: Final = re.compile(r"^-?\d{1,19}$")
 _TIME: Final = re.compile(r"^(-?\d{1,10})\.(-?\d{9})$")
 
@@ -101,9 +102,13 @@ _NOT_RECEIVED: Final = re.compile(r"^Packets not received: (\d{1,15}) ")
 
 
 def recognises_csv(head: bytes, path: Path) -> float:
-    """Likely where the first line names columns in isochron's letters; without such a heading it is to be named."""
-    first = head.decode("utf-8", "replace").split("\n", 1)[0]
-    return 0.9 if _heading(first) is not None else 0.0
+    """Likely where the first line names columns in isochron's letters, or lines are numbers, two of them timestamps."""
+    lines = [line for line in head.decode("utf-8", "replace").splitlines()[:_LOOKED_AT] if line.strip()]
+    if lines and _heading(lines[0]) is not None:
+        return 0.9
+    rows = [row for line in lines if (row := _row(line, len(_words(line))))]
+    stamped = sum(sum(number >= _LEAST_SOFTWARE_NS for number in row) >= 2 for row in rows)
+    return 0.5 if stamped > len(lines) / 2 else 0.0
 
 
 def recognises_summary(head: bytes, path: Path) -> float:
