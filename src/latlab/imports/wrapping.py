@@ -144,7 +144,7 @@ def plain_copy(path: Path, folder: Path) -> Source:
             name_inside = path.name.removesuffix(path.suffix) if path.suffix in _SUFFIXES else path.name
             source = _decompress(path, name, opened, _made(folder) / name_inside)
             notes.append(f"the file was compressed ({name})")
-            head = _head(source)
+            head = _head(source, path)
             break
     encoding = next((name for magic, name in _ENCODED.items() if head.startswith(magic)), _without_mark(head))
     if encoding is not None:
@@ -159,19 +159,16 @@ def plain_copy(path: Path, folder: Path) -> Source:
 _SUFFIXES: Final = (".gz", ".xz", ".bz2", ".lzma")
 
 
-def _head(path: Path) -> bytes:
-    """The file's first bytes. UsageError: there are none."""
+def _head(path: Path, given: Path | None = None) -> bytes:
+    """The file's first bytes. given: the file that was named, if that is another. UsageError: there are none."""
+    where = str(given or path)
     try:
         with path.open("rb") as file:
             head = file.read(HEAD)
     except OSError as error:
-        raise UsageError(
-            f"cannot be read: {error.strerror}", where=str(path), remedy="name a file to import"
-        ) from error
+        raise UsageError(f"cannot be read: {error.strerror}", where=where, remedy="name a file to import") from error
     if not head:
-        raise UsageError(
-            "empty: it has no byte", where=str(path), remedy="look whether the program ended with an error"
-        )
+        raise UsageError("empty: it has no byte", where=where, remedy="look whether the program ended with an error")
     return head
 
 
