@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from latlab.analysis.words import counted, left_out_text
 from latlab.imports.base import Figures, PacketStream
 from latlab.imports.table import FORMATS
 from latlab.imports.write import Outcome
@@ -63,7 +64,7 @@ def print_outcome(outcome: Outcome, console: Console) -> None:
         lines.append(f"  its latency: {found.latency}")
         lines += [f"  kept: {_packets_text(one)}" for one in found.streams]
         lines += [f"  kept: {_summed_text(one)}" for one in found.figures]
-        lines += [f"  left out: {one.count} {one.what}: {one.why}" for one in found.left_out]
+        lines += [f"  left out: {left_out_text(one.count, one.what, one.why)}" for one in found.left_out]
         lines += [f"  to know: {note}" for note in found.notes]
         lines += [f"  {one.severity}: {one.finding}: {one.actual} ({one.remedy})" for one in found.problems]
     lines.append(f"Run: {outcome.folder.path.resolve()}")
@@ -88,10 +89,11 @@ def _summed(figures: Figures) -> dict[str, Any]:
 def _packets_text(stream: PacketStream) -> str:
     absent = int((stream.sent & ~stream.arrived).sum())
     told = f", {absent} of them never seen to arrive" if absent else ""
-    return f"{stream.name}: {len(stream.sent)} packets{told}: {', '.join(stream.metrics)}"
+    return f"{stream.name}: {counted(len(stream.sent), 'packet')}{told}: {', '.join(stream.metrics)}"
 
 
 def _summed_text(figures: Figures) -> str:
-    what = {"histogram": "a histogram", "intervals": f"{len(figures.intervals)} intervals", "summary": "a summary"}
-    of = "" if figures.n is None else f" of {figures.n} values"
+    intervals = counted(len(figures.intervals), "interval")
+    what = {"histogram": "a histogram", "intervals": intervals, "summary": "a summary"}
+    of = "" if figures.n is None else f" of {counted(figures.n, 'value')}"
     return f"{figures.stream}: {what[figures.kept]}{of}, no single value: {figures.metric}"

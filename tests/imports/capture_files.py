@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterable, Sequence
 
 Packet = tuple[int, bytes]
@@ -19,11 +20,19 @@ def ethernet(
     return to + by + tag + struct.pack(">H", kind) + payload
 
 
-def ipv4(payload: bytes, protocol: int = 17, *, ttl: int = 64, identification: int = 7, flags: int = 0) -> bytes:
-    """An IPv4 packet from 10.0.0.1 to 10.0.0.2."""
+def ipv4(
+    payload: bytes,
+    protocol: int = 17,
+    *,
+    ttl: int = 64,
+    identification: int = 7,
+    flags: int = 0,
+    ends: tuple[int, int] = (1, 2),
+) -> bytes:
+    """An IPv4 packet from 10.0.0.1 to 10.0.0.2, or other such ends."""
     return (
         struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(payload), identification, flags, ttl, protocol, 0)
-        + bytes([10, 0, 0, 1, 10, 0, 0, 2])
+        + bytes([10, 0, 0, ends[0], 10, 0, 0, ends[1]])
         + payload
     )
 
@@ -37,6 +46,17 @@ def ipv6(payload: bytes, following: int = 17) -> bytes:
 def udp(payload: bytes, source: int = 5000, destination: int = 6000) -> bytes:
     """A UDP datagram."""
     return struct.pack(">HHHH", source, destination, 8 + len(payload), 0) + payload
+
+
+def tcp(payload: bytes, sequence: int, checksum: int = 0) -> bytes:
+    """A TCP segment."""
+    return struct.pack(">HHIIBBHHH", 5000, 6000, sequence, 1, 0x50, 0x18, 502, checksum, 0) + payload
+
+
+def checked(frame: bytes) -> bytes:
+    """The frame, padded, with its frame check sequence."""
+    padded = frame.ljust(60, b"\0")
+    return padded + zlib.crc32(padded).to_bytes(4, "little")
 
 
 def probe(number: int, **options: int) -> bytes:
@@ -71,9 +91,27 @@ def section(order: str = "<", version: tuple[int, int] = (1, 0)) -> bytes:
     return block(0x0A0D0D0A, struct.pack(f"{order}IHHq", 0x1A2B3C4D, *version, -1), order)
 
 
-def interface(order: str = "<", *, link: int = 1, resolution: int | None = None, offset_s: int | None = None) -> bytes:
+def statistics(number: int = 0, *, dropped: int = 0, by_system: int = 0, order: str = "<") -> bytes:
+    """An interface statistics block, with isb_ifdrop and isb_osdrop."""
+    options = option(5, struct.pack(f"{order}Q", dropped), order) + option(
+        7, struct.pack(f"{order}Q", by_system), order
+    )
+    return block(5, struct.pack(f"{order}III", number, 0, 0) + options + option(0, b"", order), order)
+
+
+def interface(
+    order: str = "<",
+    *,
+    link: int = 1,
+    resolution: int | None = None,
+    offset_s: int | None = None,
+    name: str = "",
+    check_bytes: int | None = None,
+) -> bytes:
     """An interface description block."""
-    options = b""
+    options = option(2, name.encode(), order) if name else b""
+    if check_bytes is not None:
+        options += option(13, bytes([check_bytes]), order)
     if resolution is not None:
         options += option(9, bytes([resolution]), order)
     if offset_s is not None:

@@ -14,6 +14,7 @@ from latlab.imports.write import Outcome, import_files
 from latlab.report.result import make_result
 
 CAPTURED = Path(__file__).parent / "captured"
+WRITTEN = Path(__file__).parent / "written"
 
 
 class Import:
@@ -40,6 +41,11 @@ class Import:
         """One metric's figures."""
         figures: dict[str, Any] = self.streams[stream]["metrics"][metric]
         return figures
+
+    def of_runs(self, stream: str, metric: str, key: str) -> list[Any]:
+        """One figure of each cell that has it, in their order."""
+        blocks = [cell["streams"][stream]["metrics"] for cell in self.result["cells"] if stream in cell["streams"]]
+        return [metrics[metric][key] for metrics in blocks if metric in metrics]
 
     @property
     def notes(self) -> list[str]:
@@ -68,12 +74,12 @@ Importing = Callable[..., Import]
 
 @pytest.fixture
 def importing(tmp_path: Path) -> Importing:
-    """Imports files, which are named as in `captured`, by their path, or given as bytes."""
+    """Imports files, which are named as in `captured` or `written`, by their path, or given as bytes."""
 
     def run(*files: str | Path | bytes, as_format: str | None = None, **given: Any) -> Import:
         paths = []
         for number, file in enumerate(files, start=1):
-            path = CAPTURED / file if isinstance(file, str) else file
+            path = named(file) if isinstance(file, str) else file
             if isinstance(path, bytes):
                 written = tmp_path / f"file-{number}"
                 written.write_bytes(path)
@@ -85,5 +91,10 @@ def importing(tmp_path: Path) -> Importing:
 
 
 def text(name: str) -> str:
-    """A captured file."""
-    return (CAPTURED / name).read_text(encoding="utf-8")
+    """The text of a file that is here."""
+    return named(name).read_text(encoding="utf-8")
+
+
+def named(name: str) -> Path:
+    """The file that is here: captured, or else written."""
+    return CAPTURED / name if (CAPTURED / name).exists() else WRITTEN / name

@@ -87,7 +87,7 @@ def test_a_file_that_was_cut_is_read_as_far_as_it_goes(tmp_path: Path, make) -> 
         (section(version=(2, 0)), r"pcapng version 2\.0"),
         (b"\x34\xcd\xb2\xa1" + bytes(40), "modified pcap"),
         (pcap([(T, probe(1))], link=105), "link type 105"),
-        (section() + interface(link=127), "link type 127"),
+        (section() + interface(link=127) + enhanced(7, probe(1)), "link type 127"),
         (pcap([]), "no packet with a timestamp"),
         (pcap([])[:20], "empty"),
         (b"what is this, and is it long enough?", "no capture"),
@@ -145,7 +145,8 @@ def test_other_frames_go_by_all_behind_their_ethertype_and_padding_does_not_coun
     short = ethernet(b"abc", 0x88B5)
     assert key(short) == key(short + bytes(43)) == key(ethernet(b"abc", 0x88B5, vlan=9) + bytes(39))
     assert key(short) != key(ethernet(b"abd", 0x88B5))
-    assert flow_text(found(short).flow) == "EtherType 88b5"  # type: ignore[union-attr]
+    ends = "02:00:00:00:00:01 → 02:00:00:00:00:02"
+    assert flow_text(found(short).flow) == f"EtherType 88b5, {ends}"  # type: ignore[union-attr]
 
 
 def test_cooked_and_raw_captures_have_the_same_keys() -> None:
@@ -169,4 +170,4 @@ def test_flows_are_named_for_people() -> None:
     six = ethernet(ipv6(udp(b"x")), 0x86DD)
     assert flow_text(found(six).flow) == "UDP [fd00::1]:5000 → [fd00::2]:6000"  # type: ignore[union-attr]
     tcp = ethernet(ipv4(bytes(20), protocol=6))
-    assert flow_text(found(tcp).flow) == "IP protocol 6, 10.0.0.1 → 10.0.0.2"  # type: ignore[union-attr]
+    assert flow_text(found(tcp).flow) == "TCP 10.0.0.1:0 → 10.0.0.2:0"  # type: ignore[union-attr]

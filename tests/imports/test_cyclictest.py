@@ -117,3 +117,65 @@ def test_json_of_another_of_rt_tests_is_not_taken_for_cyclictests(importing: Imp
     document = json.loads(text("cyclictest-smp.json")) | {"cmdline:": "/opt/cyclictest/oslat -D1"}
     with pytest.raises(UsageError, match="recognised"):
         importing(json.dumps(document).encode())
+
+
+@pytest.mark.parametrize(("name", "n"), [("rows-missing", 1002), ("rows-out-of-order", 1000)])
+def test_rows_that_are_not_what_its_total_says_have_no_percentile(importing: Importing, name: str, n: int) -> None:
+    found = importing(f"cyclictest-{name}.txt")
+    assert ("untrusted", "rows are missing, or stand there twice") in found.checks
+    figures = found.figures("thread-0", "wakeup")
+    assert (figures["n"], figures["p50"], figures["kept"]) == (n, None, "summary")  # what it printed itself stays
+    assert figures["max"] in (7_000, 71_000)
+
+
+def test_rows_of_nothing_may_be_filtered_out(importing: Importing) -> None:
+    lines = [line for line in text("cyclictest-histogram-twice.txt").splitlines()[:30] if not line.endswith(" 000000")]
+    found = importing("\n".join(lines).encode())
+    assert found.result["verdict"] == "suspect"
+    assert found.figures("thread-0", "wakeup")["p50"] == 6_000
+
+
+def test_json_whose_bins_are_not_its_cycles_has_no_percentile(importing: Importing) -> None:
+    document = json.loads(text("cyclictest-smp.json"))
+    bins = document["thread"]["0"]["histogram"]
+    bins[next(iter(bins))] += 5_000
+    found = importing(json.dumps(document).encode())
+    assert ("untrusted", "rows are missing, or stand there twice") in found.checks
+    assert found.figures("thread-0", "wakeup")["p50"] is None
+    assert found.figures("thread-1", "wakeup")["p50"] is not None
+
+
+def test_threads_of_longer_intervals_missed_nothing(importing: Importing) -> None:
+    assert not any("missed" in note for note in importing("cyclictest-distance.txt").notes)
+
+
+def test_a_thread_that_missed_periods_is_held_against_its_own(importing: Importing) -> None:
+    (note,) = [note for note in importing("cyclictest-really-missed.txt").notes if "missed" in note]
+    assert note.startswith(
+        "thread 1 made 4100 of the 6667 cycles of 1500 µs that 10.0 s have: it missed 2567 periods (38.5"
+    )
+
+
+def test_nanoseconds_taken_for_microseconds_are_questioned(importing: Importing) -> None:
+    taken, told = importing("cyclictest-nanoseconds.txt"), importing("cyclictest-nanoseconds.txt", unit="ns")
+    assert ("untrusted", "these microseconds are nanoseconds") in taken.checks
+    assert any("--unit ns" in one["remedy"] for one in taken.result["reasons"])
+    assert told.result["verdict"] == "suspect"
+    assert not told.found.problems
+    assert told.figures("thread-0", "wakeup")["max"] == 60_124
+
+
+def test_slow_microseconds_are_not_questioned(importing: Importing) -> None:
+    found = importing("cyclictest-microseconds-slow.txt")
+    assert not found.found.problems
+    assert found.figures("thread-0", "wakeup")["max"] == 91_044_000
+
+
+def test_microseconds_stated_to_be_nanoseconds_are_questioned(importing: Importing) -> None:
+    found = importing("cyclictest-distance.txt", unit="ns")
+    assert ("untrusted", "these nanoseconds are microseconds") in found.checks
+
+
+def test_single_cycles_of_v_are_refused_by_the_cause(importing: Importing) -> None:
+    with pytest.raises(UsageError, match="with -q instead of -v"):
+        importing(b"       0:       0:      10\n       0:       1:       9\n", as_format="cyclictest")

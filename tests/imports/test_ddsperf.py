@@ -49,12 +49,13 @@ def test_it_is_half_a_round_trip_and_no_latency(importing: Importing) -> None:
 
 def test_seconds_with_more_samples_than_ddsperf_keeps_are_told_of(importing: Importing) -> None:
     said = text("ddsperf-ping.txt").replace("cnt 100", "cnt 23456", 1)
-    assert any("in 1 seconds with over 20000 samples" in note for note in importing(said.encode()).found.notes)
+    assert any("in 1 second with over 20000 samples" in note for note in importing(said.encode()).found.notes)
 
 
 def test_two_peers_are_two_streams(importing: Importing) -> None:
     said = text("ddsperf-ping.txt")
-    both = importing((said + said.replace("vm:3779 size", "other:12 size")).encode())
+    lines = [both for line in said.splitlines() for both in (line, line.replace("vm:3779 size", "other:12 size"))]
+    both = importing("\n".join(lines).encode())
     assert set(both.streams) == {"vm-3779-200", "other-12-200"}
 
 
@@ -68,3 +69,15 @@ def test_what_is_heard_one_way_is_of_two_clocks(importing: Importing) -> None:
 def test_a_run_of_one_second_has_nothing(importing: Importing) -> None:
     with pytest.raises(UsageError, match="no second of figures after the first"):
         importing("\n".join(text("ddsperf-ping.txt").splitlines()[:5]).encode())
+
+
+def test_the_first_second_of_a_late_peer_is_dropped(importing: Importing) -> None:
+    found = importing("ddsperf-late-peer.txt")
+    figures = found.figures("vm-5244", "half_round_trip")
+    assert (figures["n"], figures["max"]) == (250, 212_000)
+    assert found.left_out() == {"seconds": 1}
+
+
+def test_a_subscribers_rates_are_refused_by_the_cause(importing: Importing) -> None:
+    with pytest.raises(UsageError, match=r"a subscriber's output.*ddsperf -l sub"):
+        importing("ddsperf-sub.txt")

@@ -17,7 +17,7 @@ from isochron_log import HEADER, log, usual
 from latlab.errors import LatlabError
 from latlab.imports.base import Given, Imported
 from latlab.imports.packets import packet_table
-from latlab.imports.table import FORMATS, format_of
+from latlab.imports.table import FORMATS
 from latlab.imports.write import import_files
 
 GIVEN = Given(columns="qSwstTaRrA")
@@ -166,4 +166,4 @@ def test_an_import_of_it_ends_in_a_run_or_an_error_for_people(tmp_path: Path, na
 def test_a_folder_and_a_file_that_is_not_there_are_errors(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nothing"):
         with pytest.raises(LatlabError, match="cannot be read"):
-            format_of([path])
+            import_files([path], tmp_path / "runs")

@@ -122,7 +122,7 @@ def test_what_was_recognised_kept_and_left_out_is_printed(latlab: Latlab) -> Non
     done = latlab("import", *paths(["ddsperf-ping.txt"]))
     assert "ddsperf-ping.txt: ddsperf" in done.out
     assert "kept: vm-3779: 4 intervals of 400 values, no single value: half_round_trip" in done.out
-    assert "left out: 1 seconds: the first one" in done.out
+    assert "left out: 1 second: the first one" in done.out
     assert "Run: " in done.out
     assert "its latency: half a round trip" in done.out
 

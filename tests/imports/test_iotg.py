@@ -84,3 +84,16 @@ def test_a_clock_that_was_stepped_is_told_of(importing: Importing) -> None:
         left, card, came = 1_700_000_000 * 10**9 + moved, card, 1_700_000_000 * 10**9 + moved + came - left + back
         stepped.append(f"{came - left}\t{number + 1}\t{queue}\t{left}\t{card}\t{came}")
     assert ("suspect", "a clock was stepped, or a queue stayed full") in importing("\n".join(stepped).encode()).checks
+
+
+def test_differences_that_were_printed_unsigned_are_below_zero(importing: Importing) -> None:
+    found = importing("txrx-negative.txt")
+    figures = found.figures("queue-2", "sent_latency_user")
+    assert (figures["n"], figures["min"], figures["max"], figures["lost"]) == (12, -1_300, 1_200, 0)
+    assert found.left_out() == {}
+    assert not any("first column" in note for note in found.notes)
+
+
+def test_blanks_that_a_terminal_made_of_tabs_are_read(importing: Importing) -> None:
+    found = importing(text("txrx-tsn.txt").replace("\t", "    ").encode())
+    assert found.figures("queue-5", "sent_latency_user")["n"] == 39

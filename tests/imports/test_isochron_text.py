@@ -68,9 +68,9 @@ def test_its_summary_has_its_figures_and_no_percentile(importing: Importing) -> 
 
 
 def test_what_is_no_metric_of_ours_is_named(importing: Importing) -> None:
-    left_out = importing("isochron-summary.txt").left_out()
-    assert set(left_out) == {
-        f"isochron's metric '{name}'" for name in ("Wakeup to HW TX timestamp", "Sender latency", "Driver latency")
+    whys = {one.why.split(":")[0] for one in importing("isochron-summary.txt").found.left_out}
+    assert whys == {
+        f"isochron's '{name}'" for name in ("Wakeup to HW TX timestamp", "Sender latency", "Driver latency")
     }
 
 
@@ -113,3 +113,31 @@ def test_the_uncertainty_is_that_of_the_log_itself_in_each_of_its_exports(
         assert {"path", "latency", "lateness", "delivery", "wakeup"} <= set(metrics)
         for metric, figures in metrics.items():
             assert figures["uncertainty_ns"] == of_log[metric]["uncertainty_ns"], (name, metric)
+
+
+@pytest.mark.parametrize(
+    ("version", "figures"),
+    [
+        ("2020", {"path": (6480, 6623), "lateness": (1200, 1541), "latency": (7680, 8112)}),
+        (
+            "brackets",
+            {"latency": (6992, 7212), "lateness": (512, 611), "delivery": (13300, 14560), "path": (6480, 6623)},
+        ),
+        ("advance", {"latency": (-170_000, -162_850), "lateness": (-180_000, -172_300)}),
+    ],
+)
+def test_summaries_of_other_versions_have_the_same_metrics(
+    importing: Importing, version: str, figures: dict[str, tuple[int, int]]
+) -> None:
+    found = importing(f"isochron-summary-{version}.txt")
+    for metric, (least, most) in figures.items():
+        own = found.figures("packets", metric)
+        assert (own["min"], own["max"]) == (least, most)
+        assert own["min"] < own["mean"] < own["max"]
+
+
+def test_what_is_turned_round_has_the_packets_of_its_extremes_exchanged(importing: Importing) -> None:
+    latency = importing("isochron-summary-advance.txt").figures("packets", "latency")
+    assert (latency["min_sequence"], latency["max_sequence"]) == (0, 7)  # isochron's 1 and 8
+    assert latency["stddev"] == 2243.834
+    assert importing("isochron-summary-2020.txt").figures("packets", "path")["min_sequence"] is None

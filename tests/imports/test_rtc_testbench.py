@@ -11,7 +11,6 @@ from latlab.errors import UsageError
 def test_the_last_line_counts_since_it_counts_from_the_start(importing: Importing) -> None:
     figures = importing("rtc-testbench.log").figures("TsnHigh", "round_trip")
     assert (figures["n"], figures["min"], figures["mean"], figures["max"]) == (2997, 1_412_000, 1_532_250, 1_905_000)
-    assert figures["lost"] == 3
     assert (figures["p50"], figures["uncertainty_ns"]) == (None, 1_000)
 
 
@@ -33,11 +32,10 @@ def test_a_class_without_a_value_has_no_figures(importing: Importing) -> None:
     assert set(importing("rtc-testbench.log").streams) == {"TsnHigh"}
 
 
-def test_statistics_that_were_reset_are_told_of(importing: Importing) -> None:
+def test_statistics_that_were_reset_begin_another_run(importing: Importing) -> None:
     lines = text("rtc-testbench.log").splitlines()
     found = importing("\n".join([*lines, lines[0]]).encode())
-    assert any("reset 1 times" in note for note in found.found.notes)
-    assert found.figures("TsnHigh", "round_trip")["n"] == 998
+    assert found.of_runs("TsnHigh", "round_trip", "n") == [2997, 998]
 
 
 def test_frames_of_a_reference_are_round_trips_of_single_frames(importing: Importing) -> None:
@@ -87,3 +85,34 @@ def test_another_version_of_the_histogram_is_refused_by_name(importing: Importin
 def test_a_histogram_that_was_cut_is_told_of(importing: Importing) -> None:
     found = importing(text("rtc-histogram.txt").split("Overflow")[0].encode())
     assert ("untrusted", "a file is cut short") in found.checks
+
+
+def test_frames_under_way_are_not_lost(importing: Importing) -> None:
+    found = importing("rtc-under-way.log")
+    assert found.figures("TsnHigh", "round_trip")["lost"] is None
+    assert any("2 frames not back when the log ends" in note and "at most 2 are lost" in note for note in found.notes)
+    assert not any("lost" in finding for _, finding in found.checks)
+
+
+def test_more_than_can_be_under_way_is_lost(importing: Importing) -> None:
+    found = importing(text("rtc-under-way.log").replace("Received=4998", "Received=4500").encode())
+    assert ("suspect", "frames were lost") in found.checks
+
+
+def test_frames_that_are_all_back_are_not_lost(importing: Importing) -> None:
+    assert importing("rtc-oneway-wrapped.log").figures("TsnHigh", "round_trip")["lost"] == 0
+
+
+def test_one_way_times_that_wrapped_are_left_out_with_the_reason(importing: Importing) -> None:
+    found = importing("rtc-oneway-wrapped.log")
+    assert set(found.streams["TsnHigh"]["metrics"]) == {"round_trip"}
+    assert found.figures("TsnHigh", "round_trip")["max"] == 1_903_000
+    assert any("times below 0 wrap" in one.why for one in found.found.left_out)
+
+
+def test_histogram_rows_out_of_order_are_a_reason(importing: Importing) -> None:
+    lines = text("rtc-histogram.txt").splitlines()
+    place = next(number for number, line in enumerate(lines) if line.startswith("00001501"))
+    lines[place], lines[place + 1] = lines[place + 1], lines[place]
+    found = importing("\n".join(lines).encode())
+    assert ("untrusted", "rows are out of their order, or stand there twice") in found.checks

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from foreign import Importing, text
 
@@ -31,8 +33,10 @@ def test_a_bin_reaches_to_the_next_multiple_of_what_all_have_in_common(importing
 def test_one_bin_at_zero_is_no_wider_than_the_largest_value(importing: Importing) -> None:
     lines = text("rtla-timerlat.txt").replace("      131 ", "        3 ").replace("      140 ", "        3 ")
     kept = [line for line in lines.replace("      128 ", "        3 ").splitlines() if line[:1] not in "2468"]
-    figures = importing("\n".join(kept).encode()).figures("cpu-1", "interrupt")
-    assert figures["bins"]["p50"] is None or figures["bins"]["p50"][1] <= 6_000
+    counted = re.sub(r"count: .*", "count: 9913 2 9950 1", "\n".join(kept), count=1)
+    figures = importing(counted.encode()).figures("cpu-1", "interrupt")
+    assert figures["bins"]["p50"][0] == 0
+    assert figures["bins"]["p50"][1] <= 6_000
 
 
 def test_noise_is_of_bins_beginnings(importing: Importing) -> None:
@@ -72,9 +76,49 @@ def test_a_histogram_without_its_totals_was_cut(importing: Importing) -> None:
     cut = text("rtla-timerlat.txt").split("over:")[0]
     found = importing(cut.encode())
     assert ("untrusted", "a file is cut short") in found.checks
-    assert found.figures("cpu-0", "wakeup")["max"] == 10_000 - 2_000  # the last bin's beginning
+    assert found.figures("cpu-0", "wakeup")["max"] is None  # it is in the totals only
 
 
 def test_without_columns_there_is_nothing_to_read(importing: Importing) -> None:
     with pytest.raises(UsageError, match="no CPU's column"):
         importing(b"# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:00\nIndex\n")
+
+
+def test_a_run_without_noise_has_none(importing: Importing) -> None:
+    found = importing("rtla-osnoise-no-noise.txt")
+    assert found.figures("all-CPUs", "noise")["n"] == 0
+    assert found.result["verdict"] == "suspect"
+    assert any("no stretch of noise" in note for note in found.notes)
+
+
+def test_a_histogram_without_summary_is_whole(importing: Importing) -> None:
+    found = importing("rtla-osnoise-no-summary.txt")
+    assert ("untrusted", "a file is cut short") not in found.checks
+    figures = [found.figures(name, "noise") for name in ("cpu-0", "cpu-1")]
+    assert [one["n"] for one in figures] == [472, 318]
+    assert [one[key] for one in figures for key in ("min", "mean", "max")] == [None] * 6
+
+
+def test_events_that_were_lost_below_a_table_are_a_reason(importing: Importing) -> None:
+    found = importing("rtla-osnoise-top-missed.txt")
+    assert ("suspect", "events were lost") in found.checks
+    assert found.figures("cpu-0", "noise")["max"] == 55_000
+
+
+def test_rows_that_are_not_its_count_have_no_percentile(importing: Importing) -> None:
+    lines = [line for line in text("rtla-timerlat.txt").splitlines() if not line.startswith("4 ")]
+    found = importing("\n".join(lines).encode())
+    assert ("untrusted", "rows are missing, or stand there twice") in found.checks
+    figures = found.figures("cpu-0", "wakeup")
+    assert (figures["n"], figures["max"], figures["p50"]) == (10_000, 140_000, None)
+
+
+def test_a_minimum_of_no_value_is_none(importing: Importing) -> None:
+    said = re.sub(r"(?m)^min: .*$", f"min: {2**64 - 1} {2**64 - 1}", text("rtla-osnoise.txt"), count=1)
+    assert importing(said.encode()).figures("cpu-0", "noise")["min"] is None
+
+
+def test_the_table_of_timerlat_is_refused_by_the_cause(importing: Importing) -> None:
+    table = "    Timer Latency\n  0 00:00:01   |   IRQ Timer Latency (us)\nCPU COUNT      |      cur       min\n"
+    with pytest.raises(UsageError, match="rtla timerlat hist"):
+        importing(table.encode())

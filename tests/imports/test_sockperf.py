@@ -71,7 +71,7 @@ def test_several_servers_are_several_streams(importing: Importing) -> None:
 
 def test_a_column_that_is_not_what_the_timestamps_say_is_told_of(importing: Importing) -> None:
     said = text("sockperf-ping-pong.csv").replace(", 140.528", ", 150.528")
-    assert any("in 1 rows the last column" in note for note in importing(said.encode()).found.notes)
+    assert any("in 1 row the last column" in note for note in importing(said.encode()).found.notes)
     assert not any("last column is not" in note for note in importing("sockperf-under-load.csv").found.notes)
 
 

@@ -17,7 +17,7 @@ from latlab.analysis.metrics import METRICS_BY_NAME, Values, metric_values
 from latlab.analysis.pooled import BUCKETS
 from latlab.analysis.round_trip import with_every_launch
 from latlab.analysis.statistics import PERCENTILES, statistics
-from latlab.analysis.tally import Tally, bin_of_extremes, bin_of_percentiles
+from latlab.analysis.tally import Tally, bin_of_percentiles
 from latlab.analysis.worst import EXPLAINED, worst_packet
 
 BINS: Final = "bins and digits"
@@ -121,14 +121,12 @@ def summed_up(
     figures: of cell.json's `imported`, or of a tool's probe. tally: its bins. intervals: its rows of intervals.parquet.
     Percentiles are those that the tool said of all values, or those of the bins: the lower end of the bin that the
     value lies in, so it is that or less than a bin's width more; those of intervals are not merged, and blank. Blank is
-    also what cannot be known: a percentile beyond the last bin, or one that n does not support, a deviation, a mean
-    that was not printed.
+    also what cannot be known: a percentile beyond the last bin, or one that n does not support, a deviation, a mean or
+    an extreme that was not printed.
     """
     bins = bin_of_percentiles(tally) if tally else dict.fromkeys(PERCENTILES)
     told = figures.get("percentiles") or {}
-    lowest, highest = bin_of_extremes(tally) if tally else (None, None)
-    least = figures["min"] if figures["min"] is not None or lowest is None else lowest[0]
-    most = figures["max"] if figures["max"] is not None or highest is None else highest[0]
+    least, most = figures["min"], figures["max"]
     resolution_ns = max(figures["resolution_ns"], tally.width_ns if tally else 0)
     known = not figures["two_clocks"] or bound_ns is not None
     return {
@@ -191,14 +189,71 @@ def unbounded(streams: Mapping[str, Mapping[str, Any]]) -> Sequence[str]:
     ]
 
 
+_NEVER_NEGATIVE: Final = frozenset({"delivery", "round_trip", "half_round_trip"})
+"""Metrics of one host that end after they begin, whatever the talker's schedule is."""
+_FROM_LAUNCH: Final = frozenset({"latency", "latency_user"})
+
+
 def before_they_left(streams: Mapping[str, Mapping[str, Any]]) -> Sequence[tuple[str, int, int]]:
-    """(`stream.metric`, least value, bound) of the figures that are further below zero than the clocks' bound."""
-    return [
-        (f"{stream}.{metric}", figures["min"], figures["uncertainty_ns"])
-        for stream, block in streams.items()
-        for metric, figures in block["metrics"].items()
-        if METRICS_BY_NAME[metric].crosses_hosts
-        and figures["min"] is not None
-        and figures["uncertainty_ns"] is not None
-        and figures["min"] < -figures["uncertainty_ns"]
-    ]
+    """(`stream.metric`, least value, bound) of the figures that are further below zero than the clocks' bound.
+
+    Without a launch time that the card keeps, packets leave before their launch: what counts from there may be as far
+    below zero as their lateness.
+    """
+    found = []
+    for stream, block in streams.items():
+        early = block["metrics"].get("lateness", {}).get("min")
+        for metric, figures in block["metrics"].items():
+            least, bound = figures["min"], figures["uncertainty_ns"]
+            if not (METRICS_BY_NAME[metric].crosses_hosts or metric in _NEVER_NEGATIVE) or None in (least, bound):
+                continue
+            allowed = min(0, early) if metric in _FROM_LAUNCH and early is not None else 0
+            if least < allowed - bound:
+                found.append((f"{stream}.{metric}", least, bound))
+    return found
+
+
+_SCALES: Final = {37: "TAI and UTC", 19: "TAI and GPS", 18: "GPS and UTC"}
+"""{seconds between two time scales since 2017: which}."""
+_NEAR_NS: Final = 500_000_000
+
+
+def scales_apart(least_ns: float, most_ns: float) -> str | None:
+    """Which two time scales are as far apart as all values from the least to the most; None: none are."""
+    for seconds, names in _SCALES.items():
+        if all(abs(abs(value) - seconds * 10**9) < _NEAR_NS for value in (least_ns, most_ns)):
+            return f"{names} are {seconds} s apart"
+    return None
+
+
+def on_two_scales(streams: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """{which time scales: {`stream.metric`: least value}} of the figures that are all as far from 0 as two scales."""
+    found: dict[str, dict[str, float]] = {}
+    for stream, block in streams.items():
+        for metric, figures in block["metrics"].items():
+            least, most = figures["min"], figures["max"]
+            if least is None or most is None or METRICS_BY_NAME[metric].periodic:
+                continue
+            if scales := scales_apart(least, most):
+                found.setdefault(scales, {})[f"{stream}.{metric}"] = least
+    return found
+
+
+_IN_ORDER: Final = (("wake", "submit", "tx_sched", "tx_soft", "tx_hard"), ("rx_hard", "rx_soft", "rx_user"))
+"""What one machine stamps of a packet, in the order in which it can be."""
+
+
+def out_of_order(stream: Mapping[str, Any], packets: pl.DataFrame, bound_ns: int) -> Sequence[tuple[str, int]]:
+    """(`stream: end − start`, least value) of two timestamps that one machine took of a packet, of which the later one
+    is further before the earlier one than its clocks differ. Only timestamps that the stream's metrics are of."""
+    rows = stream_rows(packets, stream["stream"])
+    used = {name for metric in stream["metrics"] for pair in METRICS_BY_NAME[metric].pairs for name in pair}
+    found = []
+    for stamps in _IN_ORDER:
+        there = [name for name in stamps if name in used and rows[f"{name}_tai_ns"].null_count() < rows.height]
+        for place, start in enumerate(there):
+            for end in there[place + 1 :]:
+                least = (rows[f"{end}_tai_ns"] - rows[f"{start}_tai_ns"]).min()
+                if isinstance(least, int) and least < -bound_ns:
+                    found.append((f"{stream['name']}: {end} − {start}", least))
+    return found

@@ -38,6 +38,13 @@ def plural(count: int, one: str, several: str = "") -> str:
     return f"{count} {one if count == 1 else several or f'{one}s'}"
 
 
+def left_out_text(count: int, what: str, why: str) -> str:
+    """What was left out: "1 packet of a.pcap: cut". what: begins with its plural, as "packets of a.pcap"."""
+    noun, _, rest = what.partition(" ")
+    one = f"{noun[:-3]}y" if noun.endswith("ies") else noun.removesuffix("s")
+    return f"{count} {f'{one} {rest}'.rstrip() if count == 1 else what}: {why}"
+
+
 def minus(text: str) -> str:
     """A figure with a minus sign (U+2212) where it begins with a hyphen: as wide as a plus sign."""
     return f"−{text[1:]}" if text.startswith("-") else text

@@ -172,6 +172,10 @@ class Imported:
 class Format:
     """One format. files: how many make one measurement. recognises: from the first HEAD bytes and the name, how likely
     it is that a file has it, 0 to 1. read: LatlabError says what is wrong with the files.
+
+    runs: of a text's lines, those of each run that was appended to the file, as their numbers from 0; None for a format
+    that is no text. mark: what its lines have in them, wherever it stands in them: a file that has it in its lines, and
+    that is recognised as nothing, is named by it.
     """
 
     name: str
@@ -179,9 +183,33 @@ class Format:
     files: int
     recognises: Callable[[bytes, Path], float]
     read: Callable[[Sequence[Path], Given], Imported]
+    runs: Callable[[Sequence[str]], list[list[int]]] | None = None
+    mark: str = ""
+
+
+def from_each(begins: Sequence[int], n: int) -> list[list[int]]:
+    """The numbers of each run's lines, of n lines, where runs begin at the lines `begins`; the first has all before."""
+    starts = [0, *sorted(set(begins) - {0})]
+    return [list(range(start, end)) for start, end in zip(starts, [*starts[1:], n], strict=True)]
 
 
 HEAD: Final = 1 << 16
+
+
+def restarts(numbers: Sequence[int]) -> list[int]:
+    """Where sequence numbers begin again: two that follow each other, ascend, were there before, and are lower.
+
+    One that comes again alone is a copy, or late.
+    """
+    found, seen = list[int](), set[int]()
+    for place, number in enumerate(numbers):
+        following = numbers[place + 1] if place + 1 < len(numbers) else None
+        again = place > 0 and number < numbers[place - 1] and number in seen
+        if again and following is not None and following > number and following in seen:
+            found.append(place)
+            seen = set()
+        seen.add(number)
+    return found
 
 
 def unknown_version(path: Path, found: str, known: str) -> UsageError:
@@ -216,10 +244,29 @@ def cut_short(where: str, actual: str) -> Problem:
     )
 
 
-def lines_of(path: Path) -> list[str]:
-    """The lines of a text file, without their ends and without terminals' colour codes.
+def not_its_total(where: str, what: str, printed: int, read: int) -> Problem:
+    """What is said of rows that are not all that the program counted. what: of which of its figures they are."""
+    return Problem(
+        "all rows are there, each once",
+        "rows are missing, or stand there twice",
+        "untrusted",
+        f"{printed} values, as the program counted them ({what})",
+        f"{read} in the rows that were read",
+        "copy the file again, whole and unfiltered",
+        where,
+    )
 
-    Bytes that are no UTF-8 become replacement characters, so that no file makes this fail.
-    """
-    text = path.read_bytes().decode("utf-8", "replace")
-    return COLOURS.sub("", text).splitlines()
+
+def signed(value: int) -> int:
+    """A 64 bit number that was printed unsigned, as what it was before: 2**64 − 500 is −500."""
+    return value - 2**64 if 2**63 <= value < 2**64 else value
+
+
+def text_of(path: Path) -> str:
+    """The text of a file; bytes that are no UTF-8 become replacement characters, so that no file makes this fail."""
+    return path.read_bytes().decode("utf-8", "replace")
+
+
+def lines_of(path: Path) -> list[str]:
+    """The lines of a text file, without their ends and without terminals' colour codes."""
+    return COLOURS.sub("", text_of(path)).splitlines()

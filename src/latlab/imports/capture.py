@@ -8,7 +8,7 @@ from __future__ import annotations
 import mmap
 import struct
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -36,15 +36,20 @@ LINKS: Final = {
 }
 
 _INT64: Final = 2**63
+_COOKED_2, _COOKED_2_HEADER = 276, 20
 
 
 @dataclass(frozen=True)
 class Interface:
-    """One interface of a section: link type, ticks a second, and what is added to them, in seconds."""
+    """One interface of a section: link type, ticks a second, what is added to them, in seconds; its name, "" without
+    one; and how many bytes of frame check sequence end each frame.
+    """
 
     link: int
     ticks_a_second: int = 10**6
     offset_s: int = 0
+    name: str = ""
+    check_bytes: int = 0
 
     def ns(self, ticks: int) -> int:
         """When that is, rounded down to ns."""
@@ -56,9 +61,10 @@ class Capture:
     """What a capture file holds, in the order of the file.
 
     data: the file. Of each packet: seen_ns; first, its first byte in the file; captured and wire, how many bytes of it
-    there are and were; link, its link type. unstamped: packets without a timestamp. odd: packets of an unknown
-    interface, or at a time that cannot be. cut: what was left when the file ended or made no sense any more; empty if
-    it did not.
+    there are and were, without a frame check sequence; link, its link type; interface, its place in `names`.
+    unstamped: packets without a timestamp. odd: packets of an unknown interface, or at a time that cannot be. unread:
+    {link type: packets} of those that are not read here. dropped: {(section, interface): packets} that the capture says
+    it dropped. cut: what was left when the file ended or made no sense any more; empty if it did not.
     """
 
     data: mmap.mmap
@@ -67,20 +73,51 @@ class Capture:
     captured: array[int] = field(default_factory=lambda: array("q"))
     wire: array[int] = field(default_factory=lambda: array("q"))
     link: array[int] = field(default_factory=lambda: array("H"))
+    interface: array[int] = field(default_factory=lambda: array("q"))
+    names: list[str] = field(default_factory=list)
     unstamped: int = 0
     odd: int = 0
+    unread: dict[int, int] = field(default_factory=dict)
+    dropped: dict[tuple[int, int], int] = field(default_factory=dict)
     cut: str = ""
 
     def __len__(self) -> int:
         return len(self.seen_ns)
 
-    def add(self, seen_ns: int, first: int, captured: int, wire: int, link: int) -> None:
-        """Nothing; it has one more packet."""
+    def add(self, seen_ns: int, first: int, captured: int, wire: int, interface: Interface, name: str = "") -> None:
+        """Add a packet of the interface. name: what that is called among all of the file's."""
+        if interface.link not in LINKS:
+            self.unread[interface.link] = self.unread.get(interface.link, 0) + 1
+            return
+        if interface.link == _COOKED_2 and captured >= _COOKED_2_HEADER:
+            name = f"interface index {int.from_bytes(self.data[first + 4 : first + 8], 'big')}"
+        if name not in self.names:
+            self.names.append(name)
+        whole = max(0, wire - interface.check_bytes)
         self.seen_ns.append(seen_ns)
         self.first.append(first)
-        self.captured.append(captured)
-        self.wire.append(wire)
-        self.link.append(link)
+        self.captured.append(min(captured, whole))
+        self.wire.append(whole)
+        self.link.append(interface.link)
+        self.interface.append(self.names.index(name))
+
+    def of_interface(self, place: int) -> Capture:
+        """Its packets that one interface saw. What is said of the whole file stays with the first."""
+        mine = [at for at, number in enumerate(self.interface) if number == place]
+        part = Capture(self.data, names=[self.names[place]])
+        for whole, own in (
+            (self.seen_ns, part.seen_ns),
+            (self.first, part.first),
+            (self.captured, part.captured),
+            (self.wire, part.wire),
+            (self.link, part.link),
+        ):
+            own.extend(whole[at] for at in mine)
+        part.interface.extend([0] * len(mine))
+        if place == 0:
+            part.unstamped, part.odd, part.unread = self.unstamped, self.odd, self.unread
+            part.dropped, part.cut = self.dropped, self.cut
+        return part
 
 
 def is_capture(head: bytes) -> bool:
@@ -103,32 +140,42 @@ def read_capture(path: Path) -> Capture:
         raise unknown_version(path, "a modified pcap of an old kernel patch", "pcap 2.4 and pcapng 1")
     else:
         raise not_what_it_says(path, "no capture: it begins neither like pcap nor like pcapng")
+    if not len(capture) and capture.unread:
+        raise _unread(path, capture.unread)
     if not len(capture):
         raise nothing_in(path, "packet with a timestamp", "look whether the capture's filter lets packets through")
     return capture
 
 
-def _check_link(path: Path, link: int) -> int:
-    if link not in LINKS:
-        known = ", ".join(f"{number} {name}" for number, name in LINKS.items())
-        raise UsageError(f"packets of link type {link}", where=str(path), remedy=f"capture where it is one of {known}")
-    return link
+def _unread(path: Path, found: Iterable[int]) -> UsageError:
+    known = ", ".join(f"{number} {name}" for number, name in LINKS.items())
+    links = ", ".join(map(str, found))
+    return UsageError(f"packets of link type {links}", where=str(path), remedy=f"capture where it is one of {known}")
 
 
 def _read_classic(path: Path, data: mmap.mmap, order: str, tick_ns: int) -> Capture:
     major, minor, _, _, _, network = struct.unpack_from(f"{order}HHiIII", data, 4)
     if (major, minor) != (2, 4):
         raise unknown_version(path, f"pcap version {major}.{minor}", "pcap 2.4 and pcapng 1")
-    link = _check_link(path, network & 0x0FFFFFFF)  # the upper bits say how long the frame check sequence is
+    # Bits 28 to 31: how long the frame check sequence is, in 16 bit words, where bit 26 says that they say it.
+    interface = Interface(network & 0xFFFF, check_bytes=(network >> 28) * 2 if network & 1 << 26 else 0)
+    if interface.link not in LINKS:
+        raise _unread(path, [interface.link])
     capture = Capture(data)
     record, size, place = struct.Struct(f"{order}IIII"), len(data), 24
     while place + 16 <= size:
+        if data[place : place + 4] == data[:4] and data[place + 4 : place + 8] == data[4:8]:
+            raise UsageError(
+                f"two captures in one file: another one begins at byte {place}",
+                where=str(path),
+                remedy="give each capture as a file of its own, or join those of one point with mergecap",
+            )
         seconds, ticks, captured, wire = record.unpack_from(data, place)
         place += 16
         if captured > size - place:
             capture.cut = f"a packet of {captured} bytes at byte {place} of {size}"
             return capture
-        capture.add(seconds * 10**9 + ticks * tick_ns, place, captured, wire, link)
+        capture.add(seconds * 10**9 + ticks * tick_ns, place, captured, wire, interface)
         place += captured
     if place < size:
         capture.cut = f"{size - place} bytes at its end, less than a packet's header"
@@ -138,13 +185,16 @@ def _read_classic(path: Path, data: mmap.mmap, order: str, tick_ns: int) -> Capt
 def _read_next_generation(path: Path, data: mmap.mmap) -> Capture:
     capture = Capture(data)
     interfaces: list[Interface] = []
+    section = 0
     for order, kind, first, length in _blocks(path, capture):
         if kind == _SECTION:
-            interfaces = []
+            interfaces, section = [], section + 1
         elif kind == _INTERFACE and length >= 8:
-            interfaces.append(_interface(path, data, order, first, length))
+            interfaces.append(_interface(data, order, first, length))
         elif kind == _SIMPLE:
             capture.unstamped += 1
+        elif kind == _STATISTICS and length >= 12:
+            _note_dropped(capture, section, order, first, length)
         elif kind in (_ENHANCED, _OLD) and length >= 20:
             layout = f"{order}IIIII" if kind == _ENHANCED else f"{order}HxxIIII"
             number, high, low, captured, wire = struct.unpack_from(layout, data, first)
@@ -152,11 +202,35 @@ def _read_next_generation(path: Path, data: mmap.mmap) -> Capture:
             if captured > length - 20 or not -_INT64 <= at_ns < _INT64:
                 capture.odd += 1
             else:
-                capture.add(at_ns, first + 20, captured, wire, interfaces[number].link)
+                name = interfaces[number].name or f"interface {number}"
+                capture.add(at_ns, first + 20, captured, wire, interfaces[number], name)
     return capture
 
 
-_SECTION, _INTERFACE, _OLD, _SIMPLE, _ENHANCED = 0x0A0D0D0A, 1, 2, 3, 6
+def _note_dropped(capture: Capture, section: int, order: str, first: int, length: int) -> None:
+    """Keep what an interface's statistics say of packets dropped, by it and by the system; the last ones count."""
+    (number,) = struct.unpack_from(f"{order}I", capture.data, first)
+    capture.dropped[section, number] = sum(
+        struct.unpack_from(f"{order}Q", capture.data, place)[0]
+        for code, place, long in _options(capture.data, order, first + 12, first + length)
+        if code in (_IF_DROP, _OS_DROP) and long == 8
+    )
+
+
+def _options(data: mmap.mmap, order: str, place: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """(code, first byte of the value, its length) of each option."""
+    while place + 4 <= end:
+        code, long = struct.unpack_from(f"{order}HH", data, place)
+        place += 4
+        if code == 0 or place + long > end:
+            return
+        yield code, place, long
+        place += (long + 3) & ~3
+
+
+_SECTION, _INTERFACE, _OLD, _SIMPLE, _STATISTICS, _ENHANCED = 0x0A0D0D0A, 1, 2, 3, 5, 6
+_NAME, _RESOLUTION, _CHECK_LENGTH, _OFFSET = 2, 9, 13, 14
+_IF_DROP, _OS_DROP = 5, 7
 _ORDER_MAGIC: Final = {b"\x1a\x2b\x3c\x4d": ">", b"\x4d\x3c\x2b\x1a": "<"}
 
 
@@ -189,20 +263,19 @@ def _check_section(path: Path, capture: Capture, order: str, place: int, total: 
         raise unknown_version(path, f"pcapng version {major}.{minor}", "pcap 2.4 and pcapng 1")
 
 
-def _interface(path: Path, data: mmap.mmap, order: str, first: int, length: int) -> Interface:
-    """An interface with its if_tsresol (10⁻⁶ s without one) and if_tsoffset (0 without one)."""
-    link = _check_link(path, struct.unpack_from(f"{order}H", data, first)[0])
-    ticks_a_second, offset_s = 10**6, 0
-    place, end = first + 8, first + length
-    while place + 4 <= end:
-        code, long = struct.unpack_from(f"{order}HH", data, place)
-        place += 4
-        if code == 0 or place + long > end:
-            break
-        if code == 9 and long == 1:
+def _interface(data: mmap.mmap, order: str, first: int, length: int) -> Interface:
+    """An interface with its if_name, if_tsresol (10⁻⁶ s without one), if_tsoffset and if_fcslen (0 without them)."""
+    (link,) = struct.unpack_from(f"{order}H", data, first)
+    ticks_a_second, offset_s, name, check_bytes = 10**6, 0, "", 0
+    for code, place, long in _options(data, order, first + 8, first + length):
+        if code == _RESOLUTION and long == 1:
             resolution = data[place]
             ticks_a_second = 2 ** (resolution & 0x7F) if resolution & 0x80 else 10**resolution
-        elif code == 14 and long == 8:
+        elif code == _OFFSET and long == 8:
             (offset_s,) = struct.unpack_from(f"{order}q", data, place)
-        place += (long + 3) & ~3
-    return Interface(link, ticks_a_second, offset_s)
+        elif code == _NAME:
+            name = data[place : place + long].rstrip(b"\0").decode("utf-8", "replace")
+        elif code == _CHECK_LENGTH and long == 1:
+            # The draft does not say whether it counts bits or bytes: 32 and 4 are both the CRC-32 of Ethernet.
+            check_bytes = data[place] // 8 if data[place] >= 16 else data[place]
+    return Interface(link, ticks_a_second, offset_s, name, check_bytes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -10,11 +10,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from latlab.analysis.words import counted, duration
 from latlab.errors import UsageError
 from latlab.imports.base import Format, Given, Imported, LeftOut, PacketStream, Problem, Stamps, cut_short
 from latlab.imports.capture import Capture, is_capture, read_capture
 from latlab.imports.capture_points import Point, points_of
-from latlab.imports.frames import flow_text
+from latlab.imports.frames import ends_of, flow_text, is_group
 from latlab.imports.packets import clock_problems, in_order_of, shifted_ns, usual_gap_ns, went_back_ns
 
 LATENCY: Final = (
@@ -23,6 +24,12 @@ LATENCY: Final = (
 )
 MOST_FLOWS: Final = 16
 """The largest flows are streams of their own; more would fill a page."""
+_NAMED_FLOWS: Final = 8
+"""So many flows that one capture alone has seen are named; of the others the packets are counted."""
+_FRAME: Final = 1_600
+"""A packet of more bytes is larger than a frame of Ethernet, unless the network has jumbo frames."""
+_OFFLOAD_REMEDY: Final = "capture with ethtool -K DEVICE tso off gso off gro off lro off, on both sides"
+_OTHER_SIDE: Final = "lost, or not captured there"
 
 
 def recognises(head: bytes, path: Path) -> float:
@@ -32,16 +39,24 @@ def recognises(head: bytes, path: Path) -> float:
 
 def read(paths: Sequence[Path], given: Given) -> Imported:
     """A stream a flow, at most MOST_FLOWS of them. UsageError: not two captures, or no packet is in both."""
-    if len(paths) != 2:
-        raise UsageError(
-            f"{len(paths)} capture{'s' * (len(paths) != 1)}: two are needed, of the same packets at two points",
-            where=", ".join(map(str, paths)),
-            remedy="latlab import FIRST SECOND, in the order in which packets pass them",
-        )
-    captures = [read_capture(path) for path in paths]
-    points, left_out = points_of(paths, captures)
-    _refuse_one_point(*points)
-    streams, more = _streams(_match(*points))
+    one_file = len(paths) == 1
+    if one_file:
+        paths, names, captures = _both_in_one(paths[0])
+    elif len(paths) == 2:
+        captures = [read_capture(path) for path in paths]
+        same = paths[0].name == paths[1].name
+        names = ["first", "second"] if same else [path.name for path in paths]
+    else:
+        raise _two_needed(paths, f"{len(paths)} captures: two are needed, of the same packets at two points")
+    points, left_out = points_of(paths, names, captures)
+    if not one_file:
+        _refuse_one_point(*points)
+    pair = _match(*points)
+    if one_file and _median_ns(pair, pair.match >= 0) < 0:
+        points.reverse()
+        captures = captures[::-1]
+        pair = _match(*points)
+    streams, more, problems = _streams(pair, given.clock_bound_ns, one_clock=one_file)
     return Imported(
         "captures",
         "pcap 2.4 or pcapng 1",
@@ -49,16 +64,37 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
         streams=tuple(streams),
         notes=(
             "the files do not say whether a network card or the kernel took their timestamps",
+            *(["both points are in one file: one clock, if the kernel took the timestamps"] if one_file else []),
             *(f"{stream.name} goes from {stream.talker} to {stream.listener}" for stream in streams),
         ),
         left_out=(*left_out, *more),
-        problems=tuple(_problems(paths, captures, points, streams)),
+        problems=(*_problems(captures, points, streams), *problems),
         facts={"packets": [len(capture) for capture in captures]},
     )
 
 
+def _two_needed(paths: Sequence[Path], what: str) -> UsageError:
+    remedy = "latlab import FIRST SECOND, in the order in which packets pass them"
+    return UsageError(what, where=", ".join(map(str, paths)), remedy=remedy)
+
+
+def _both_in_one(path: Path) -> tuple[list[Path], list[str], list[Capture]]:
+    """Both points of a file that two interfaces are in. UsageError: one is, or more than two are."""
+    capture = read_capture(path)
+    number = len(capture.names)
+    if number == 2:
+        return [path, path], list(capture.names), [capture.of_interface(0), capture.of_interface(1)]
+    if number == 1:
+        raise _two_needed([path], "1 capture: two are needed, of the same packets at two points")
+    raise UsageError(
+        f"packets of {number} interfaces: {', '.join(capture.names)}; two points are needed",
+        where=str(path),
+        remedy="write those of each point into a file: tshark -r FILE -Y 'frame.interface_name == \"eth0\"' -w FIRST",
+    )
+
+
 def _refuse_one_point(first: Point, second: Point) -> None:
-    """Nothing. UsageError: the two are one file, or one capture under two names: all of it would take no time."""
+    """Do nothing. UsageError: the two are one file, or one capture under two names: all of it would take no time."""
     same = first.path.samefile(second.path)
     alike = np.array_equal(first.seen_ns, second.seen_ns) and np.array_equal(first.key, second.key)
     if not same and not (alike and len(first.key)):
@@ -75,17 +111,22 @@ def _refuse_one_point(first: Point, second: Point) -> None:
 class _Matched:
     """Two captures beside each other.
 
-    names: what they are called. usable: the first one's packets that can be told apart, int64. match: of each packet of
-    the first the one of the second, or −1. lone: the second one's packets that can be told apart and the first has not.
+    usable: the first one's packets that can be told apart, int64. match: of each packet of the first the one of the
+    second, or −1. lone: the second one's packets that can be told apart and the first has not. ambiguous: how many
+    packets of each cannot be told apart.
     """
 
     first: Point
     second: Point
-    names: tuple[str, str]
     usable: NDArray[np.int64]
     match: NDArray[np.int64]
     lone: NDArray[np.int64]
     ambiguous: tuple[int, int]
+
+    @property
+    def points(self) -> tuple[Point, Point]:
+        """The first and the second."""
+        return self.first, self.second
 
 
 def _match(first: Point, second: Point) -> _Matched:
@@ -95,99 +136,282 @@ def _match(first: Point, second: Point) -> _Matched:
     _, at_left, at_right = np.intersect1d(first.key[left], second.key[right], assume_unique=True, return_indices=True)
     ambiguous = len(first.key) - len(left), len(second.key) - len(right)
     if not len(at_left):
+        everywhere = [point.why_ambiguous for point in (first, second) if point.interfaces != 1 and any(ambiguous)]
         raise UsageError(
-            f"no packet of {first.path.name} can be found in it: {len(left)} and {len(right)} can be told apart, and "
-            f"none of these is in both; {ambiguous[0]} and {ambiguous[1]} cannot, having the payload of others",
+            f"no packet of {first.name} can be found in it: {len(left)} and {len(right)} can be told apart, and "
+            f"none of these is in both; {ambiguous[0]} and {ambiguous[1]} cannot, having the payload of others"
+            + (f" ({everywhere[0]})" if everywhere else ""),
             where=str(second.path),
             remedy="capture the same packets at both points, with payloads that differ, such as sequence numbers",
         )
     match = np.full(len(first.key), -1, np.int64)
     match[left[at_left]] = right[at_right]
-    same = first.path.name == second.path.name
-    names = ("first", "second") if same else (first.path.name, second.path.name)
-    return _Matched(first, second, names, left, match, np.delete(right, at_right), ambiguous)
+    return _Matched(first, second, left, match, np.delete(right, at_right), ambiguous)
 
 
-def _streams(pair: _Matched) -> tuple[list[PacketStream], list[LeftOut]]:
-    """The largest flows of what is in both, and what is left out."""
+def _median_ns(pair: _Matched, rows: NDArray[np.bool_]) -> float:
+    """How much later the second point saw these packets of the first, ns, in the middle. rows: matched ones."""
+    return float(np.median(pair.second.seen_ns[pair.match[rows]] - pair.first.seen_ns[rows]))
+
+
+@dataclass(frozen=True)
+class _Flow:
+    """One flow that both have seen: its place among the first point's, and among the second's; its packets of both,
+    int64 places in the first; those that each alone has seen; and the middle of the differences, ns.
+    """
+
+    number: int
+    theirs: int
+    text: str
+    both: NDArray[np.int64]
+    ours_alone: NDArray[np.int64]
+    theirs_alone: NDArray[np.int64]
+    median_ns: float
+
+
+def _flows(pair: _Matched) -> list[_Flow]:
+    """Every flow of which a packet is in both, the largest first."""
+    matched = pair.match >= 0
+    sizes = np.bincount(pair.first.flow[matched], minlength=len(pair.first.flows))
+    found = []
+    for number in np.argsort(-sizes, kind="stable").tolist():
+        if not sizes[number]:
+            break
+        rows = pair.usable[pair.first.flow[pair.usable] == number]
+        both = rows[pair.match[rows] >= 0]
+        theirs = int(np.bincount(pair.second.flow[pair.match[both]]).argmax())
+        alone = pair.lone[pair.second.flow[pair.lone] == theirs]
+        middle = float(np.median(pair.second.seen_ns[pair.match[both]] - pair.first.seen_ns[both]))
+        text = flow_text(pair.first.flows[number])
+        found.append(_Flow(number, theirs, text, both, rows[pair.match[rows] < 0], alone, middle))
+    return found
+
+
+def _streams(
+    pair: _Matched, bound_ns: int | None, *, one_clock: bool
+) -> tuple[list[PacketStream], list[LeftOut], list[Problem]]:
+    """The largest flows of what is in both, what is left out, and what is doubtful of them."""
     left_out = [
-        LeftOut(f"packets of {name}", count, "several have the same payload: they cannot be told apart")
-        for name, count in zip(pair.names, pair.ambiguous, strict=True)
+        LeftOut(f"packets of {point.name}", count, point.why_ambiguous)
+        for point, count in zip(pair.points, pair.ambiguous, strict=True)
         if count
     ]
-    common = pair.first.flow[pair.match >= 0]
-    sizes = np.bincount(common, minlength=len(pair.first.flows))
-    largest = [int(flow) for flow in np.argsort(-sizes, kind="stable") if sizes[flow]]
-    streams, lonely = [], len(pair.lone)
-    for number, flow in enumerate(largest[:MOST_FLOWS], start=1):
-        stream, more, lost = _flow(pair, number, flow)
+    flows = _flows(pair)
+    opposite = _opposites(pair, flows)
+    signs = [flow.median_ns * opposite[flow.number] for flow in flows if flow.number in opposite]
+    # Where the two directions of what is answered differ in sign, clocks are closer than the path is long.
+    signs_tell = bool(signs) and max(signs) < 0
+    streams, problems = list[PacketStream](), list[Problem]()
+    shown = set[int](), set[int]()
+    for place, flow in enumerate(flows[:MOST_FLOWS], start=1):
+        back = opposite.get(flow.number)
+        # A sign alone may be the clocks': a flow comes from the second point only where its opposite, or if it has
+        # none, everything that has one, shows that signs are directions.
+        turned = flow.median_ns < 0 and (signs_tell if back is None else back > 0)
+        stream, more, offload = _stream(pair, f"flow-{place}", flow, turned=turned, one_clock=one_clock)
         streams.append(stream)
         left_out += more
-        lonely -= lost
-    rest = int(sizes[largest[MOST_FLOWS:]].sum())
+        problems += offload
+        shown[0].update(flow.ours_alone.tolist())
+        shown[1].update(flow.theirs_alone.tolist())
+        if back is None and flow.median_ns < 0 and not turned and bound_ns is None and not one_clock:
+            problems.append(_comes_early(pair, stream.name, flow))
+    problems += _one_way_both(pair, flows, opposite, bound_ns)
+    rest = sum(len(flow.both) for flow in flows[MOST_FLOWS:])
     left_out += [LeftOut("packets", rest, f"of flows beyond the {MOST_FLOWS} largest")] if rest else []
-    if lonely > 0:
-        why = f"{pair.names[0]} has not seen them: other packets, or lost or not captured there"
-        left_out.append(LeftOut(f"packets of {pair.names[1]}", lonely, why))
-    return streams, left_out
+    left_out += _unmatched(pair, shown)
+    return streams, left_out, problems
 
 
-def _flow(pair: _Matched, number: int, flow: int) -> tuple[PacketStream, list[LeftOut], int]:
-    """One flow's stream, what is left out of it, and how many of its packets the second capture alone has seen.
+def _opposites(pair: _Matched, flows: Sequence[_Flow]) -> dict[int, float]:
+    """{flow's number: middle of the differences of what goes the other way}, ns, where there is such: what is sent to
+    whom the flow comes from, or by whom it goes to."""
+    ends = {flow.number: ends_of(pair.first.flows[flow.number]) for flow in flows}
+    sent_by: dict[bytes, list[_Flow]] = {}
+    sent_to: dict[bytes, list[_Flow]] = {}
+    for flow in flows:
+        whence, whither = ends[flow.number]
+        if whence and whence != whither:
+            sent_by.setdefault(whence, []).append(flow)
+            sent_to.setdefault(whither, []).append(flow)
+    found: dict[int, float] = {}
+    for flow in flows:
+        whence, whither = ends[flow.number]
+        back = {one.number: one for one in (*sent_by.get(whither, ()), *sent_to.get(whence, ()))}
+        if not back and is_group(whither):
+            # Of those who send to all of a group, some may be at the other end: those seen the other way round are.
+            back = {one.number: one for one in sent_to[whither] if one.median_ns * flow.median_ns < 0}
+        if back and whence != whither:
+            both = np.concatenate([one.both for one in back.values()])
+            found[flow.number] = float(np.median(pair.second.seen_ns[pair.match[both]] - pair.first.seen_ns[both]))
+    return found
 
-    Where most of its packets were seen at the second point first, it comes from there.
+
+def _comes_early(pair: _Matched, stream: str, flow: _Flow) -> Problem:
+    return Problem(
+        "the first point sees packets first",
+        f"packets were seen by {pair.second.name} before {pair.first.name}",
+        "untrusted",
+        "the files in the order in which packets pass their points, and clocks that agree",
+        f"{flow.text}: half of them {duration(-flow.median_ns)} or more before",
+        "name the files in the order in which packets pass them; if they are, find out by how much the clocks differ",
+        stream,
+    )
+
+
+def _one_way_both(
+    pair: _Matched, flows: Sequence[_Flow], opposite: dict[int, float], bound_ns: int | None
+) -> Iterator[Problem]:
+    """What is said of conversations whose two directions seem to go the same way: that is the clocks, beyond a bound.
+
+    If both directions take as long, half of the sum of the two is what the clocks differ by.
     """
-    rows = pair.usable[pair.first.flow[pair.usable] == flow]
-    both = rows[pair.match[rows] >= 0]
-    seen = pair.first.seen_ns[both], pair.second.seen_ns[pair.match[both]]
-    turned = bool(np.median(seen[1] - seen[0]) < 0)
+    said = set[frozenset[bytes]]()
+    for flow in flows:
+        back, ends = opposite.get(flow.number), frozenset(ends_of(pair.first.flows[flow.number]))
+        if back is None or ends in said or flow.median_ns * back <= 0:
+            continue
+        if max(abs(flow.median_ns), abs(back)) <= (bound_ns or 0):
+            continue
+        said.add(ends)
+        apart = (flow.median_ns + back) / 2
+        yield Problem(
+            "the two directions of a conversation go opposite ways",
+            "both directions of a conversation seem to go the same way",
+            "untrusted",
+            f"packets of one direction at {pair.first.name} first, of the other at {pair.second.name}",
+            f"{flow.text}: {duration(flow.median_ns)} later at {pair.second.name}, the other direction "
+            f"{duration(back)}: the clock of {pair.second.name} is some {duration(abs(apart))} "
+            f"{'ahead' if apart > 0 else 'behind'}, if both directions take as long",
+            "set the clocks by ptp4l or chrony and capture again, or compare differences only",
+        )
+
+
+def _stream(
+    pair: _Matched, name: str, flow: _Flow, *, turned: bool, one_clock: bool
+) -> tuple[PacketStream, list[LeftOut], list[Problem]]:
+    """One flow's stream, what is left out of it, and what is doubtful of it."""
+    talker, listener = pair.points[::-1] if turned else pair.points
+    seen = pair.first.seen_ns[flow.both], pair.second.seen_ns[pair.match[flow.both]]
+    alone, unseen = (flow.theirs_alone, flow.ours_alone) if turned else (flow.ours_alone, flow.theirs_alone)
+    left_out, problems = list[LeftOut](), list[Problem]()
+    counts: dict[str, int | None] = {}
+    lone_ns = talker.seen_ns[alone]
     if turned:
-        theirs = np.bincount(pair.second.flow[pair.match[both]]).argmax()
-        alone = pair.second.seen_ns[pair.lone[pair.second.flow[pair.lone] == theirs]]
-        seen, unseen = seen[::-1], len(rows) - len(both)
+        seen = seen[::-1]
+    if large := _segments(talker, alone, listener, unseen):
+        why = f"{flow.text}: unmatched beside {large} that are larger than a frame: segmentation offload, not loss"
+        left_out += [
+            LeftOut(f"packets of {point.name}", len(places), why)
+            for point, places in ((talker, alone), (listener, unseen))
+        ]
+        problems.append(_offload_problem(name, flow, large, len(alone) + len(unseen)))
+        lone_ns, counts = lone_ns[:0], {"lost": None}
     else:
-        alone, unseen = pair.first.seen_ns[rows[pair.match[rows] < 0]], 0
-    names = pair.names[::-1] if turned else pair.names
-    text = flow_text(pair.first.flows[flow])
-    left_out = [LeftOut(f"packets of {names[1]}", unseen, f"{text}: {names[0]}, from where they come, has them not")]
-    starts = np.concatenate([seen[0], alone])
-    ends = np.concatenate([seen[1], np.zeros(len(alone), np.int64)])
-    there = np.arange(len(starts)) < len(both)
+        why = f"{flow.text}: not seen by {talker.name}, from where they come"
+        left_out.append(LeftOut(f"packets of {listener.name}", len(unseen), why))
+    starts = np.concatenate([seen[0], lone_ns])
+    ends = np.concatenate([seen[1], np.zeros(len(lone_ns), np.int64)])
+    there = np.arange(len(starts)) < len(flow.both)
     order = np.argsort(starts, kind="stable")
     # Beyond the first and the last common packet the other capture may not have been running.
     common = np.flatnonzero(there[order])
     inside = order[common[0] : common[-1] + 1]
-    why = f"{text}: before the first or after the last packet that both have"
-    left_out.append(LeftOut(f"packets of {names[0]}", len(order) - len(inside), why))
+    why = f"{flow.text}: before the first or after the last packet that both have"
+    left_out.append(LeftOut(f"packets of {talker.name}", len(order) - len(inside), why))
     starts, ends, there = starts[inside], ends[inside], there[inside]
+    if listener.dropped and not there.all():
+        counts = {"lost": None}
     gap_ns = usual_gap_ns(starts)
     return (
         PacketStream(
-            name=f"flow-{number}",
-            talker=names[0],
-            listener=names[1],
-            described=f"{text} · {names[0]} → {names[1]} · a packet every {gap_ns / 1000:g} µs (median)",
+            name=name,
+            talker=talker.name,
+            listener=listener.name,
+            described=f"{flow.text} · {talker.name} → {listener.name} · a packet every {gap_ns / 1000:g} µs (median)",
             stamps={"first_point": Stamps(starts, np.ones(len(starts), np.bool_)), "second_point": Stamps(ends, there)},
             metrics=("transit",),
             sent=np.ones(len(starts), np.bool_),
             arrived=there,
             arrival=in_order_of(ends, there),
             period_ns=gap_ns,
-            two_clocks=True,
+            two_clocks=not one_clock,
+            counts=counts,
         ),
         [one for one in left_out if one.count],
-        len(alone) if turned else 0,
+        problems,
     )
 
 
-def _problems(
-    paths: Sequence[Path], captures: Sequence[Capture], points: Sequence[Point], streams: Sequence[PacketStream]
-) -> list[Problem]:
+def _segments(one: Point, alone: NDArray[np.int64], other: Point, unseen: NDArray[np.int64]) -> int:
+    """How many of what each of two points alone has seen are segments that a card cuts, or puts together.
+
+    Such are larger than a frame, and the other point has seen what they were cut into. What is lost the other has
+    nothing of.
+    """
+    if not len(alone) or not len(unseen):
+        return 0
+    return int((one.size[alone] > _FRAME).sum() + (other.size[unseen] > _FRAME).sum())
+
+
+def _offload_problem(name: str, flow: _Flow, large: int, unmatched: int) -> Problem:
+    return Problem(
+        "packets were captured as they are on the wire",
+        "packets are larger than a frame: segmentation offload",
+        "suspect",
+        "frames of the wire at both points",
+        f"{flow.text}: {large} larger than a frame; {len(flow.both)} match, {unmatched} do not, and how many are lost "
+        "is not known",
+        _OFFLOAD_REMEDY,
+        name,
+    )
+
+
+def _unmatched(pair: _Matched, shown: tuple[set[int], set[int]]) -> Iterator[LeftOut]:
+    """What one capture alone has seen, of flows that are no stream, by flow: the largest by name."""
+    ours = pair.usable[pair.match[pair.usable] < 0]
+    rest = []
+    for (point, other), places, told in zip((pair.points, pair.points[::-1]), (ours, pair.lone), shown, strict=True):
+        kept = np.array([place for place in places.tolist() if place not in told], np.int64)
+        rest.append((point, other, kept, np.bincount(point.flow[kept], minlength=len(point.flows))))
+    for (point, other, kept, sizes), (_, _, others_kept, others_sizes) in zip(rest, rest[::-1], strict=True):
+        largest = [at for at in np.argsort(-sizes, kind="stable").tolist() if sizes[at]]
+        for at in largest[:_NAMED_FLOWS]:
+            flow = point.flows[at]
+            here, there = kept[point.flow[kept] == at], np.empty(0, np.int64)
+            if flow in other.flows and others_sizes[other.flows.index(flow)]:
+                there = others_kept[other.flow[others_kept] == other.flows.index(flow)]
+            segments = _segments(point, here, other, there)
+            why = f"segmentation offload: {_OFFLOAD_REMEDY}" if segments else _OTHER_SIDE
+            yield LeftOut(
+                f"packets of {point.name}", int(sizes[at]), f"{flow_text(flow)}: {other.name} has not seen them: {why}"
+            )
+        more = int(sizes[largest[_NAMED_FLOWS:]].sum())
+        if more:
+            why = (
+                f"of {counted(len(largest) - _NAMED_FLOWS, 'flows')} more that {other.name} has not seen: {_OTHER_SIDE}"
+            )
+            yield LeftOut(f"packets of {point.name}", more, why)
+
+
+def _problems(captures: Sequence[Capture], points: Sequence[Point], streams: Sequence[PacketStream]) -> list[Problem]:
     found = []
-    for path, capture, point in zip(paths, captures, points, strict=True):
+    for capture, point in zip(captures, points, strict=True):
         if capture.cut:
-            found.append(cut_short(path.name, f"{len(capture)} packets, then {capture.cut}"))
-        found += clock_problems(path.name, went_back_ns(point.seen_ns), 0)
+            found.append(cut_short(point.name, f"{len(capture)} packets, then {capture.cut}"))
+        if point.dropped:
+            found.append(
+                Problem(
+                    "the captures have all packets",
+                    "a capture dropped packets",
+                    "suspect",
+                    "no packet dropped by the capture itself",
+                    f"{point.dropped}, as its interface statistics say: what it has not seen may not be lost",
+                    "give the capture a larger buffer (-B), or a snap length (-s 96)",
+                    point.name,
+                )
+            )
+        found += clock_problems(point.name, went_back_ns(point.seen_ns), 0)
     for stream in streams:
         there = stream.stamps["second_point"].there
         start, end = stream.stamps["first_point"].ns[there], stream.stamps["second_point"].ns[there]

@@ -11,8 +11,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from latlab.analysis.words import counted
 from latlab.data.ddsperf import SAMPLES, Second, seconds
-from latlab.imports.base import Figures, Format, Given, Imported, Interval, LeftOut, lines_of, nothing_in
+from latlab.errors import UsageError
+from latlab.imports.base import (
+    COLOURS,
+    Figures,
+    Format,
+    Given,
+    Imported,
+    Interval,
+    LeftOut,
+    lines_of,
+    nothing_in,
+)
 
 LATENCY: Final = (
     "half a round trip, (answer − question) / 2 of one participant's clock, as ddsperf prints it: whether both ways "
@@ -26,8 +38,11 @@ EACH_SECOND: Final = (
     "percentiles are those of each second by itself, the least and the greatest: those of all seconds cannot be had "
     "from them"
 )
-FIRST_SECOND: Final = "the first one, in which peers discover each other"
-_STAMPED: Final = re.compile(r"^\[\d{1,10}\] ")
+FIRST_SECOND: Final = "the first one of each peer, in which it is discovered"
+_STAMPED: Final = re.compile(r"^\[(\d{1,10})\] (?:(\d{1,9}\.\d{3}) )?")
+_RECEIVED: Final = re.compile(r"^\[\d+\] \d+\.\d{3}  ?size \d+ total \d+ lost \d+ delta \d+ ")
+"""A subscriber's rates, which are no latencies."""
+_SELF: Final = re.compile(r"^\[\d+\] participant \S+: new \(self\)\s*$")
 
 
 def recognises(head: bytes, path: Path) -> float:
@@ -35,11 +50,41 @@ def recognises(head: bytes, path: Path) -> float:
     text = head.decode("utf-8", "replace")
     if re.search(r"^\[\d+\] \d+\.\d{3} .* size \d+ mean \S+us min \S+us 50% ", text, re.MULTILINE):
         return 1.0
-    return 0.7 if re.search(r"^\[\d+\] participant \S+: new", text, re.MULTILINE) else 0.0
+    begun = re.search(r"^\[\d+\] participant \S+: new|^\[\d+\] \d+\.\d{3}  ?size \d+ total ", text, re.MULTILINE)
+    return 0.7 if begun else 0.0
+
+
+def runs(lines: Sequence[str]) -> list[list[int]]:
+    """The lines of each run that has figures: those of one process, whose number stands in every line.
+
+    One number is two processes' where it names itself again, or its time goes back. Lines before the first process, and
+    of processes without figures, as of a pong in the same terminal, are the first run's.
+    """
+    found: list[list[int]] = []
+    current: dict[str, list[int]] = {}
+    last_s: dict[str, float] = {}
+    others: list[int] = []
+    for place, raw in enumerate(lines):
+        line = COLOURS.sub("", raw)
+        match = _STAMPED.match(line)
+        if match is None:
+            others.append(place)
+            continue
+        process, at_s = match[1], float(match[2] or last_s.get(match[1], 0.0))
+        if process not in current or at_s < last_s[process] or (_SELF.match(line) and last_s[process] > 0):
+            current[process] = []
+            found.append(current[process])
+        last_s[process] = at_s
+        current[process].append(place)
+    figured = [run for run in found if seconds(COLOURS.sub("", lines[place]) for place in run)]
+    if len(figured) < 2:
+        return [list(range(len(lines)))]
+    rest = set(range(len(lines))).difference(*figured)
+    return [sorted({*figured[0], *rest}), *figured[1:]]
 
 
 def read(paths: Sequence[Path], given: Given) -> Imported:
-    """One stream a peer and kind. UsageError: no second but the first."""
+    """One stream a peer and kind. UsageError: no second but the first of each, or no latencies at all."""
     (path,) = paths
     lines = lines_of(path)
     found: dict[tuple[str, str, int], list[Second]] = {}
@@ -48,16 +93,23 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
     odd = sum(bool(line.strip()) and not _STAMPED.match(line) for line in lines)
     figures, first = [], 0
     for (peer, kind, size), told in found.items():
-        kept = [_interval(one) for one in told if one.start_ns > 0]
-        first += len(told) - len(kept)
+        # Whenever a peer comes, its first second is that in which it is discovered.
+        kept = [_interval(one) for one in told[1:]]
+        first += 1
         if kept:
             figures.append(_figures(peer, kind, size, kept, len(found)))
+    if not found and any(map(_RECEIVED.match, lines)):
+        raise UsageError(
+            "a subscriber's output, which has rates and no latencies",
+            where=str(path),
+            remedy="import what ddsperf ping printed, or measure one way with ddsperf -l sub",
+        )
     if not figures:
         raise nothing_in(
             path, "second of figures after the first", "let ddsperf ping for longer: ddsperf -D 10 ping listener"
         )
     left_out = [LeftOut("seconds", first, FIRST_SECOND)] if first else []
-    left_out += [LeftOut("lines", odd, "they are none of ddsperf's")] if odd else []
+    left_out += [LeftOut("lines", odd, "not ddsperf's")] if odd else []
     return Imported(
         "ddsperf",
         "version not in the file",
@@ -100,7 +152,7 @@ def _figures(peer: str, kind: str, size: int, kept: list[Interval], streams: int
         two_clocks=heard,
         talker=peer if heard else "here",
         listener="here" if heard else peer,
-        described=f"{peer} · size {size} · {len(kept)} seconds",
+        described=f"{peer} · size {size} · {counted(len(kept), 'second')}",
     )
 
 
@@ -144,8 +196,10 @@ def _notes(figures: Sequence[Figures]) -> tuple[str, ...]:
 
 def _many(*figures: Figures) -> list[str]:
     over = sum(one.n > SAMPLES for stream in figures for one in stream.intervals)
-    told = f"in {over} seconds with over {SAMPLES} samples percentiles are of the first {SAMPLES} only"
+    told = f"in {counted(over, 'second')} with over {SAMPLES} samples percentiles are of the first {SAMPLES} only"
     return [told] if over else []
 
 
-FORMAT: Final = Format("ddsperf", "ddsperf's output, second by second", 1, recognises, read)
+_MARK: Final = r"\[\d+\] participant \S+: new|size \d+ mean \S+us min \S+us 50% "
+
+FORMAT: Final = Format("ddsperf", "ddsperf's output, second by second", 1, recognises, read, runs, _MARK)

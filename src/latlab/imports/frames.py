@@ -5,19 +5,37 @@ from __future__ import annotations
 import struct
 from ipaddress import ip_address
 from typing import Final, NamedTuple
+from zlib import crc32
 
-_VLAN: Final = frozenset({b"\x81\x00", b"\x88\xa8", b"\x91\x00"})
+_TAGS: Final = {
+    b"\x81\x00": 4,  # VLAN
+    b"\x88\xa8": 4,
+    b"\x91\x00": 4,
+    b"\x92\x00": 4,
+    b"\xf1\xc1": 6,  # R-TAG, IEEE 802.1CB
+    b"\x89\x2f": 6,  # HSR, IEC 62439-3
+}
+"""{EtherType of a tag: its length with the EtherType that follows}."""
 _IPV4, _IPV6 = b"\x08\x00", b"\x86\xdd"
-_UDP: Final = 17
-_LINKS: Final = {1: (12, 14), 113: (14, 16), 276: (0, 20)}
+_TCP, _UDP = 6, 17
+_ETHERNET: Final = 1
+_LINKS: Final = {_ETHERNET: (12, 14), 113: (14, 16), 276: (0, 20)}
 """{link type: (where its EtherType is, how long its header)} but for raw IP, which has none."""
 _LEAST_PAYLOAD: Final = 46
 """An Ethernet frame's payload is padded to that; one that was not sent yet may be shorter."""
+_CHECK: Final = 4
+"""Bytes of Ethernet's frame check sequence, which some cards hand on, and no header mentions."""
+_TRAILER: Final = 6
+"""Bytes of PRP's redundancy control trailer, IEC 62439-3."""
+_CHECKSUMS: Final = {1: (2, 2), _TCP: (16, 2), _UDP: (6, 2), 58: (2, 2), 132: (8, 4), 136: (6, 2)}
+"""{IP protocol: (where its checksum is, how long)}: a card may put it in behind the first point, and NAT changes it."""
+_OTHER, _PORTS, _ADDRESSES = 0, 1, 2
 
 
 class Found(NamedTuple):
     """Of one frame: bytes that tell it apart beside its payload, which flow it is of, where its payload lies, how long
-    that is, and how much of it was captured. padded: it may end in padding, so its length says nothing.
+    that is, and how much of it was captured. padded: it may end in padding, so its length says nothing. checksum: where
+    in the payload a checksum lies that does not count, (0, 0) without one.
     """
 
     mark: bytes
@@ -26,13 +44,20 @@ class Found(NamedTuple):
     length: int
     captured: int
     padded: bool = False
+    checksum: tuple[int, int] = (0, 0)
+
+    @property
+    def kind(self) -> bytes:
+        """What it has in common with packets of which as much was kept: ports do not change, addresses may."""
+        return self.flow[:6] if self.flow[0] == _PORTS else self.flow[:3]
 
 
 def find_payload(data: memoryview, first: int, captured: int, wire: int, link: int) -> Found | None:
     """The payload of the frame in data[first : first + captured]; None if its headers were not captured whole.
 
-    UDP: what follows its header, told apart by both ports. Other IP, and fragments: what follows the IP header, told
-    apart by addresses, protocol and identification. Anything else: what follows EtherType.
+    UDP: what follows its header, told apart by both ports. Other IP, and fragments: what follows the IP header but for
+    its checksum, told apart by addresses, protocol and identification. Anything else: what follows EtherType, without
+    a frame check sequence and PRP's trailer.
     """
     end = first + captured
     at, header = _LINKS.get(link, (0, 0))
@@ -42,20 +67,39 @@ def find_payload(data: memoryview, first: int, captured: int, wire: int, link: i
     kind = bytes(data[first + at : first + at + 2])
     if not header:  # raw IP
         kind = _IPV6 if data[first] >> 4 == 6 else _IPV4
-    while header and kind in _VLAN and place + 4 <= end:
-        kind = bytes(data[place + 2 : place + 4])
-        place += 4
+    while header and (long := _TAGS.get(kind, 0)) and place + long <= end:
+        place += long
+        kind = bytes(data[place - 2 : place])
     if kind == _IPV4 and end - place >= 20 and data[place] >> 4 == 4:
-        return _ipv4(data, place, end)
+        return _ipv4(data, place, end, first + wire)
     if kind == _IPV6 and end - place >= 40 and data[place] >> 4 == 6:
-        return _ipv6(data, place, end)
+        return _ipv6(data, place, end, first + wire)
+    if link == _ETHERNET and captured == wire and _ends_in_check(data[first:end]):
+        end, wire = end - _CHECK, wire - _CHECK
+    if end - first == wire and _ends_in_trailer(data[place:end]):
+        end, wire = end - _TRAILER, wire - _TRAILER
     left = max(wire - (place - first), end - place)
-    return Found(kind, b"\x00" + kind, place, left, end - place, padded=True)
+    ends = bytes(data[first + 6 : first + 12]) + bytes(data[first : first + 6]) if link == _ETHERNET else b""
+    return Found(kind, bytes([_OTHER]) + kind + ends, place, left, end - place, padded=True)
 
 
-def _ipv4(data: memoryview, place: int, end: int) -> Found | None:
+def _ends_in_check(frame: memoryview) -> bool:
+    """Whether the last bytes are the CRC-32 of all before them."""
+    return len(frame) > 14 + _CHECK and crc32(frame[:-_CHECK]).to_bytes(_CHECK, "little") == frame[-_CHECK:]
+
+
+def _ends_in_trailer(payload: memoryview) -> bool:
+    """Whether the last bytes are the redundancy trailer of PRP: a sequence number, LAN A or B, its size, its suffix."""
+    if len(payload) < _TRAILER:
+        return False
+    _, size, suffix = struct.unpack_from(">HHH", payload, len(payload) - _TRAILER)
+    return suffix == 0x88FB and size >> 12 in (0xA, 0xB) and size & 0xFFF == len(payload)
+
+
+def _ipv4(data: memoryview, place: int, end: int, wire_end: int) -> Found | None:
     header = (data[place] & 0x0F) * 4
     (total, identification, fragment) = struct.unpack_from(">HHH", data, place + 2)
+    total = total or wire_end - place  # segments of 64 KiB and more have no length of their own
     addresses = bytes(data[place + 12 : place + 20])
     if header < 20 or total < header or place + header > end:
         return None
@@ -63,17 +107,27 @@ def _ipv4(data: memoryview, place: int, end: int) -> Found | None:
     if protocol == _UDP and not fragment & 0x3FFF:
         return _udp(data, place + header, end, addresses)
     mark = bytes([4, protocol]) + addresses + struct.pack(">HH", identification, fragment & 0x1FFF)
-    captured = min(end, place + total) - (place + header)
-    return Found(mark, bytes([4, protocol]) + addresses, place + header, total - header, captured)
+    return _other_ip(data, place + header, place + total, end, mark, protocol, addresses, fragment & 0x3FFF)
 
 
-def _ipv6(data: memoryview, place: int, end: int) -> Found | None:
+def _ipv6(data: memoryview, place: int, end: int, wire_end: int) -> Found | None:
     (length,) = struct.unpack_from(">H", data, place + 4)
     following, addresses = data[place + 6], bytes(data[place + 8 : place + 40])
     if following == _UDP:
         return _udp(data, place + 40, end, addresses)
-    mark = bytes([6, following]) + addresses
-    return Found(mark, mark, place + 40, length, min(end, place + 40 + length) - (place + 40))
+    last = place + 40 + length if length else wire_end
+    return _other_ip(data, place + 40, last, end, bytes([6, following]) + addresses, following, addresses, 0)
+
+
+def _other_ip(
+    data: memoryview, place: int, last: int, end: int, mark: bytes, protocol: int, addresses: bytes, fragment: int
+) -> Found:
+    """What follows the IP header at place, and ends at `last`. fragment: 0 for a whole packet."""
+    flow = bytes([_ADDRESSES, protocol]) + addresses
+    if protocol == _TCP and not fragment and end - place >= 4:
+        flow = bytes([_PORTS, protocol]) + bytes(data[place : place + 4]) + addresses
+    checksum = (0, 0) if fragment & 0x1FFF else _CHECKSUMS.get(protocol, (0, 0))
+    return Found(mark, flow, place, last - place, min(end, last) - place, checksum=checksum)
 
 
 def _udp(data: memoryview, place: int, end: int, addresses: bytes) -> Found | None:
@@ -83,31 +137,51 @@ def _udp(data: memoryview, place: int, end: int, addresses: bytes) -> Found | No
     if length < 8:
         return None
     captured = min(end, place + length) - (place + 8)
-    return Found(b"\x11" + ports, b"\x11" + ports + addresses, place + 8, length - 8, captured)
+    flow = bytes([_PORTS, _UDP]) + ports + addresses
+    return Found(b"\x11" + ports, flow, place + 8, length - 8, captured)
 
 
 def payload_of(data: memoryview, found: Found, at_most: int | None) -> bytes:
     """What is hashed: mark, length and payload, of which no more than `at_most` bytes count."""
     payload = bytes(data[found.first : found.first + found.captured])
+    at, long = found.checksum
+    if long:
+        payload = payload[:at] + bytes(len(payload[at : at + long])) + payload[at + long :]
     if found.padded:
         payload = payload.ljust(_LEAST_PAYLOAD, b"\x00")
         return found.mark + payload[:at_most]
     return found.mark + found.length.to_bytes(4, "big") + payload[:at_most]
 
 
+_PROTOCOLS: Final = {1: "ICMP", _TCP: "TCP", _UDP: "UDP", 58: "ICMPv6", 132: "SCTP"}
+
+
+def is_group(address: bytes) -> bool:
+    """Whether an IP or MAC address is of many receivers: multicast or broadcast."""
+    if len(address) == 4:
+        return address[0] >> 4 == 0xE or address == b"\xff" * 4
+    return address[:1] == b"\xff" if len(address) == 16 else bool(address[:1] and address[0] & 1)
+
+
+def ends_of(flow: bytes) -> tuple[bytes, bytes]:
+    """Whence and whither: IP addresses, else MAC addresses; both empty where neither is known."""
+    rest = flow[{_PORTS: 6, _ADDRESSES: 2, _OTHER: 3}[flow[0]] :]
+    half = len(rest) // 2
+    return rest[:half], rest[half:]
+
+
 def flow_text(flow: bytes) -> str:
     """A flow for people: "UDP 10.0.0.1:5000 → 10.0.0.2:5001", "EtherType 88f7"."""
-    kind, rest = flow[0], flow[1:]
-    if kind == 0:
-        return f"EtherType {rest.hex()}"
-    if kind == _UDP and len(rest) > 8:
-        source, destination = struct.unpack(">HH", rest[:4])
-        half = len(rest[4:]) // 2
-        left, right = (_address(rest[4:][part]) for part in (slice(half), slice(half, None)))
-        return f"UDP {left}:{source} → {right}:{destination}"
-    half = (len(rest) - 1) // 2
-    left, right = (_address(rest[1:][part]) for part in (slice(half), slice(half, None)))
-    return f"IP protocol {rest[0]}, {left} → {right}"
+    whence, whither = ends_of(flow)
+    if flow[0] == _OTHER:
+        ends = f", {whence.hex(':')} → {whither.hex(':')}" if whence else ""
+        return f"EtherType {flow[1:3].hex()}{ends}"
+    left, right = _address(whence), _address(whither)
+    name = _PROTOCOLS.get(flow[1], f"IP protocol {flow[1]}")
+    if flow[0] == _PORTS:
+        source, destination = struct.unpack(">HH", flow[2:6])
+        return f"{name} {left}:{source} → {right}:{destination}"
+    return f"{name} {left} → {right}" if flow[1] in _PROTOCOLS else f"{name}, {left} → {right}"
 
 
 def _address(raw: bytes) -> str:

@@ -21,8 +21,11 @@ from latlab.imports.base import (
     LeftOut,
     PacketStream,
     Stamps,
+    from_each,
     lines_of,
     nothing_in,
+    restarts,
+    signed,
 )
 from latlab.imports.packets import clock_problems, shifted_ns, usual_gap_ns, went_back_ns
 
@@ -41,7 +44,10 @@ _SAID: Final = re.compile(
     r"^(Same sequence number as previous|seq_count_tsn: -?\d+ Received Seq: -?\d+|Packet sequence number out of order\."
     r"|msgsnd\(\): Message queue is full|qbv_rx\(\) time: )"
 )
-_ROW: Final = re.compile(r"^(-?\d{1,19})\t(\d{1,10})\t(\d{1,10})\t(\d{1,19})\t(\d{1,19})\t(\d{1,19})$")
+_ROW: Final = re.compile(
+    r"^\s*(-?\d{1,20})[\t ]+(\d{1,10})[\t ]+(\d{1,10})[\t ]+(\d{1,19})[\t ]+(\d{1,19})[\t ]+(\d{1,19})\s*$"
+)
+"""Tabs, or what a terminal made of them. The AF_XDP receiver prints its latency unsigned (%lu of txrx-afxdp.c)."""
 _GRAPH: Final = "# <Time> <TSN-0 seq>"
 _MOST: Final = 2**62
 
@@ -57,7 +63,30 @@ def recognises_txrx(head: bytes, path: Path) -> float:
     rows = [match for line in head.decode("utf-8", "replace").splitlines()[:100] if (match := _ROW.match(line))]
     if not rows:
         return 0.0
-    return 0.95 if all(int(row[6]) - int(row[4]) == int(row[1]) for row in rows) else 0.0
+    return 0.95 if all(int(row[6]) - int(row[4]) == signed(int(row[1])) for row in rows) else 0.0
+
+
+def runs_of_taprio(lines: Sequence[str]) -> list[list[int]]:
+    """The lines of each run: one begins where a priority's sequence numbers begin again."""
+    return _runs(lines, _PACKET, stream=1, sequence=2)
+
+
+def runs_of_txrx(lines: Sequence[str]) -> list[list[int]]:
+    """The lines of each run: one begins where a queue's sequence numbers begin again."""
+    return _runs(lines, _ROW, stream=3, sequence=2)
+
+
+def _runs(lines: Sequence[str], row: re.Pattern[str], stream: int, sequence: int) -> list[list[int]]:
+    """The least of the places where each stream's numbers begin again for the same time begins a run."""
+    places: dict[str, list[int]] = {}
+    numbers: dict[str, list[int]] = {}
+    for place, line in enumerate(lines):
+        if match := row.match(line):
+            places.setdefault(match[stream], []).append(place)
+            numbers.setdefault(match[stream], []).append(int(match[sequence]))
+    begins = [[places[name][at] for at in restarts(numbers[name])] for name in numbers]
+    longest = max(map(len, begins), default=0)
+    return from_each([min(one[turn] for one in begins if turn < len(one)) for turn in range(longest)], len(lines))
 
 
 def read_taprio(paths: Sequence[Path], given: Given) -> Imported:
@@ -99,7 +128,7 @@ def read_taprio(paths: Sequence[Path], given: Given) -> Imported:
     left_out += (
         [LeftOut("packets", full, "at least: the program's own queue was full, and it logged them not")] if full else []
     )
-    left_out += [LeftOut("lines", odd, "they are none of the program's, or cut")] if odd else []
+    left_out += [LeftOut("lines", odd, "not the program's, or cut")] if odd else []
     return Imported(
         "sample-app-taprio",
         "its log (program version 1.0; the file does not say)",
@@ -130,11 +159,12 @@ def read_txrx(paths: Sequence[Path], given: Given) -> Imported:
     odd = apart = 0
     for line in lines_of(path):
         match = _ROW.match(line)
-        if not match or max(numbers := [int(word) for word in match.groups()]) >= _MOST:
+        latency, *numbers = map(int, match.groups()) if match else (0, _MOST)
+        if max(numbers) >= _MOST:
             odd += bool(line.strip())
             continue
-        latency, sequence, queue, left, card, came = numbers
-        apart += latency != came - left
+        sequence, queue, left, card, came = numbers
+        apart += signed(latency) != came - left
         rows.setdefault(queue, []).append((sequence, left, card, came))
     if not rows:
         raise nothing_in(path, "packet", "import what the receiver printed (txrx-tsn -r), not the sender")
@@ -152,7 +182,7 @@ def read_txrx(paths: Sequence[Path], given: Given) -> Imported:
         left_out += again
         back = went_back_ns(table[:, 3])
         problems += clock_problems(f"{path.name}, queue {queue}", back, _shift(stream, "rx_user"))
-    left_out += [LeftOut("lines", odd, "they are no packet's, or cut")] if odd else []
+    left_out += [LeftOut("lines", odd, "not a packet's, or cut")] if odd else []
     notes = [
         "the card's timestamp (rx_hard) is in the packet table and in no figure: the file does not say its time scale"
     ]
@@ -180,7 +210,7 @@ def _stream(
     again = len(sequence) - len(taken)
     left_out = []
     if again:
-        why = "their sequence number came before: copies, or a sender that was started again"
+        why = "with a sequence number that came before: copies"
         left_out.append(LeftOut("packets", again, why))
     place, n = sequence[taken] - first, last - first + 1
     counts: dict[str, int | None] = {}
@@ -220,6 +250,14 @@ def _shift(stream: PacketStream, end: str) -> int:
 
 
 TAPRIO: Final = Format(
-    "sample-app-taprio", "the log of Intel's sample-app-taprio (-y 1 or 3)", 1, recognises_taprio, read_taprio
+    "sample-app-taprio",
+    "the log of Intel's sample-app-taprio (-y 1 or 3)",
+    1,
+    recognises_taprio,
+    read_taprio,
+    runs_of_taprio,
+    r"TSN VLAN Priority \d - Seq: ",
 )
-TXRX: Final = Format("txrx-tsn", "what the receiver of Intel's txrx-tsn prints", 1, recognises_txrx, read_txrx)
+TXRX: Final = Format(
+    "txrx-tsn", "what the receiver of Intel's txrx-tsn prints", 1, recognises_txrx, read_txrx, runs_of_txrx
+)

@@ -72,6 +72,7 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
     sent_start, received_start, sent_bytes, received_bytes, _ = rest
     sent, sent_cut = _entries(path, size, sent_start, sent_bytes, _SENT)
     received, received_cut = _entries(path, size, received_start, received_bytes, _RECEIVED)
+    _refuse_second(path, max(_HEADER.size, sent_start + sent_bytes, received_start + received_bytes))
     if not len(sent) or not (sent["seqid"] > 0).any():
         raise nothing_in(path, "sent packet", "look whether isochron send ended with an error, or copy the file again")
     problems, left_out = [], []
@@ -81,11 +82,11 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
         problems.append(cut_short(path.name, told))
     n = len(sent)
     if len(received) and len(received) < n:
-        left_out.append(LeftOut("packets", n - len(received), "the receiver's log has no entry for them"))
+        left_out.append(LeftOut("packets", n - len(received), "without an entry in the receiver's log"))
         n = len(received)
     stream, strays = _stream(sent[:n], received[:n], advance, cycle, frame_size)
     if strays:
-        left_out.append(LeftOut("entries of the receiver's log", strays, "they are of no packet that was sent"))
+        left_out.append(LeftOut("entries of the receiver's log", strays, "of no packet that was sent"))
     return Imported(
         tool="isochron",
         version=KNOWN,
@@ -105,6 +106,20 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
             "window_size_ns": window,
         },
     )
+
+
+def _refuse_second(path: Path, end: int) -> None:
+    """Do nothing where nothing follows the logs. UsageError: another log was appended to the file."""
+    with path.open("rb") as file:
+        if end >= path.stat().st_size:
+            return
+        file.seek(end)
+        if file.read(len(MAGIC)) == MAGIC:
+            raise UsageError(
+                f"two logs in one file: another one begins at byte {end}",
+                where=str(path),
+                remedy=f"import each by itself: head -c {end} FILE > first.dat; tail -c +{end + 1} FILE > second.dat",
+            )
 
 
 def _entries(path: Path, size: int, start: int, length: int, kind: np.dtype[np.void]) -> tuple[NDArray[np.void], bool]:

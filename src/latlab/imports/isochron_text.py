@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -22,8 +23,10 @@ from latlab.imports.base import (
     LeftOut,
     PacketStream,
     Stamps,
+    from_each,
     lines_of,
     nothing_in,
+    restarts,
 )
 from latlab.imports.isochron import LATENCY, METRICS, numbered_from
 from latlab.imports.packets import in_order_of, usual_gap_ns
@@ -50,29 +53,62 @@ _OTHERS: Final = {
 }
 _SOFTWARE: Final = frozenset("str")
 _LEAST_SOFTWARE_NS: Final = 10**12
+_LOOKED_AT: Final = 20
 _NUMBER: Final = re.compile(r"^-?\d{1,19}$")
 _TIME: Final = re.compile(r"^(-?\d{1,10})\.(-?\d{9})$")
 
-_SUMMARY: Final[dict[str, tuple[str, tuple[str, str]]]] = {
-    "Path delay": ("path", ("tx_hard", "rx_hard")),
-    "Packets arrived later than scheduled. TX time to HW RX timestamp": ("latency", ("launch", "rx_hard")),
-    "MAC latency": ("lateness", ("launch", "tx_hard")),
-    "Wakeup latency": ("wakeup", ("wake_due", "wake")),
-    "Arrival latency": ("delivery", ("rx_hard", "rx_user")),
+
+@dataclass(frozen=True)
+class _Sum:
+    """One metric of isochron's summary that is ours: its two moments, and whether isochron subtracts the end."""
+
+    metric: str
+    between: tuple[str, str]
+    turned: bool = False
+
+
+_PATH: Final = _Sum("path", ("tx_hard", "rx_hard"))
+_LATENCY: Final = _Sum("latency", ("launch", "rx_hard"))
+_LATENESS: Final = _Sum("lateness", ("launch", "tx_hard"))
+_WAKEUP: Final = _Sum("wakeup", ("wake_due", "wake"))
+_DELIVERY: Final = _Sum("delivery", ("rx_hard", "rx_user"))
+
+_SUMMARY: Final[dict[str, _Sum]] = {
+    "Path delay": _PATH,
+    "Packets arrived later than scheduled. TX time to HW RX timestamp": _LATENCY,
+    "MAC latency": _LATENESS,
+    "Wakeup latency": _WAKEUP,
+    "Arrival latency": _DELIVERY,
+    # Where packets leave before their time it turns two of them round (0.5 on).
+    "Packets arrived earlier than scheduled. HW RX timestamp to TX time": replace(_LATENCY, turned=True),
+    "Application latency budget": replace(_LATENESS, turned=True),
+    # 0.2 to 0.4 (send.c).
+    "HW RX deadline delta (TX time to HW RX timestamp)": _LATENCY,
+    "MAC latency (TX time to HW TX timestamp)": _LATENESS,
+    "Arrival latency (HW RX timestamp to application)": _DELIVERY,
+    # 2020, before 0.1.
+    "HW TX deadline delta": _LATENESS,
+    "HW RX deadline delta": _LATENCY,
 }
-"""{isochron's metric: (ours, its two moments)} of those that are the same; the others are named as left out."""
+"""{isochron's metric: ours} of those that are the same; the others are named as left out."""
 
 _METRIC: Final = re.compile(
-    r"^([A-Z][\w .]{1,80}): min (-?\d{1,19}) max (-?\d{1,19}) mean (-?\d{1,20}\.\d{3}) stddev (-?\d{1,20}\.\d{3}), "
-    r"min at seqid (-?\d{1,10}), max at seqid (-?\d{1,10})$"
+    r"^([A-Z][^:]{1,100}): min (-?\d{1,19}) max (-?\d{1,19}) mean (-?\d{1,20}\.\d{3}) stddev (-?\d{1,20}\.\d{3})"
+    r"(?:, min at seqid (-?\d{1,10}), max at seqid (-?\d{1,10}))?\s*$"
 )
+_SCIENTIFIC: Final = re.compile(r"\d[.,]\d+[eE]\+?1\d\b")
+"""An instant as a spreadsheet writes it, without its last digits."""
 _NOT_RECEIVED: Final = re.compile(r"^Packets not received: (\d{1,15}) ")
 
 
 def recognises_csv(head: bytes, path: Path) -> float:
-    """Likely where the first line names columns in isochron's letters; without such a heading it is to be named."""
-    first = head.decode("utf-8", "replace").split("\n", 1)[0]
-    return 0.9 if _heading(first) is not None else 0.0
+    """Likely where the first line names columns in isochron's letters, or lines are numbers, two of them timestamps."""
+    lines = [line for line in head.decode("utf-8", "replace").splitlines()[:_LOOKED_AT] if line.strip()]
+    if lines and _heading(lines[0]) is not None:
+        return 0.9
+    rows = [row for line in lines if (row := _row(line, len(_words(line))))]
+    stamped = sum(sum(number >= _LEAST_SOFTWARE_NS for number in row) >= 2 for row in rows)
+    return 0.5 if stamped > len(lines) / 2 else 0.0
 
 
 def recognises_summary(head: bytes, path: Path) -> float:
@@ -80,9 +116,57 @@ def recognises_summary(head: bytes, path: Path) -> float:
     return 1.0 if re.search(rb"^Path delay: min -?\d+ max -?\d+ mean ", head, re.MULTILINE) else 0.0
 
 
+def runs_of_csv(lines: Sequence[str]) -> list[list[int]]:
+    """The lines of each table: one begins with a heading, and where sequence numbers that were there begin again.
+
+    Without a heading they are in the first column with a number too small for a timestamp.
+    """
+    begins, q, numbers, rows, headings = list[int](), -1, list[int](), list[int](), list[int]()
+    for place, line in enumerate(lines):
+        words = _words(line)
+        if (heading := _heading(line)) is not None:
+            begins += [place] if rows else []
+            headings.append(place)
+            q = heading.find("q")
+        elif _row(line, len(words)) is not None:
+            if q < 0:
+                q = next(
+                    (at for at, word in enumerate(words) if _NUMBER.match(word) and int(word) < 10**10), len(words)
+                )
+            rows.append(place)
+            numbers.append(int(words[q]) if q < len(words) and _NUMBER.match(words[q]) else len(rows))
+    found = from_each([*begins, *(rows[at] for at in restarts(numbers))], len(lines))
+    # A run whose heading is another one's has that.
+    before = [[at for at in headings if at < run[0]][-1:] for run in found]
+    return [run if set(headings) & set(run) else [*heading, *run] for heading, run in zip(before, found, strict=True)]
+
+
+def runs_of_summary(lines: Sequence[str]) -> list[list[int]]:
+    """The lines of each summary: one begins where a metric stands there again; what stands before its first is its."""
+    begins, seen, after = list[int](), set[str](), 0
+    for place, line in enumerate(lines):
+        if not (match := _METRIC.match(line)):
+            continue
+        if match[1] in seen:
+            title = [
+                at for at in range(after, place) if re.match(r"^(Summary:|Packets not |Receiver |Sender )", lines[at])
+            ]
+            begins.append(title[0] if title else place)
+            seen = set()
+        seen.add(match[1])
+        after = place + 1
+    return from_each(begins, len(lines))
+
+
+def _words(line: str) -> list[str]:
+    """The columns of a line: between commas, semicolons, or else blanks or tabs."""
+    separator = next((one for one in ",;" if one in line), None)
+    return [word.strip().strip('"') for word in line.split(separator)]
+
+
 def _heading(line: str) -> str | None:
     """The letters of a heading as "q,S,T,R"; None for another line."""
-    words = [word.strip() for word in line.split(",")]
+    words = _words(line)
     if len(words) < 2 or len(set(words)) < len(words) or not all(word in COLUMNS or word in _OTHERS for word in words):
         return None
     return "".join(words)
@@ -97,6 +181,12 @@ def read_csv(paths: Sequence[Path], given: Given) -> Imported:
     _check_letters(path, letters)
     rows = [found for line in lines[1 if heading else 0 :] if (found := _row(line, len(letters))) is not None]
     odd = len(lines) - bool(heading) - len(rows)
+    if not rows and any(map(_SCIENTIFIC.search, lines)):
+        raise UsageError(
+            "its timestamps are written like 1.7E+18: a spreadsheet cut off their last digits",
+            where=str(path),
+            remedy="import what isochron report printed, before a spreadsheet opened it",
+        )
     if not rows:
         raise nothing_in(path, f"row of {len(letters)} numbers", "look whether --columns has a letter for each of them")
     table = np.array(rows, np.int64)
@@ -106,8 +196,8 @@ def read_csv(paths: Sequence[Path], given: Given) -> Imported:
     if not len(taken):
         raise nothing_in(path, "row with a sequence number from 1 on", "look whether --columns has q in its place")
     stream = _stream({letter: _spread(values[taken], place) for letter, values in column.items()}, place)
-    left_out = [LeftOut("lines", odd, f"they are not {len(letters)} whole numbers or times")] if odd else []
-    left_out += [LeftOut("rows", again, "their sequence number came before, or is 0")] if again else []
+    left_out = [LeftOut("lines", odd, f"not {len(letters)} whole numbers or times")] if odd else []
+    left_out += [LeftOut("rows", again, "with a sequence number that came before, or 0")] if again else []
     return Imported(
         "isochron",
         "its own export, whose version is not in the file",
@@ -172,7 +262,7 @@ def _check_letters(path: Path, letters: str) -> None:
 
 def _row(line: str, width: int) -> list[int] | None:
     """The numbers of a line, ns; None for another one."""
-    words = [word.strip() for word in line.split(",")]
+    words = _words(line)
     numbers = [_ns(word) for word in words]
     return [n for n in numbers if n is not None] if len(words) == width and None not in numbers else None
 
@@ -237,28 +327,10 @@ def read_summary(paths: Sequence[Path], given: Given) -> Imported:
             lost = int(match[1])
         if not (match := _METRIC.match(line)):
             continue
-        if match[1] not in _SUMMARY:
+        if match[1] in _SUMMARY:
+            figures.append(_summed_up(_SUMMARY[match[1]], match, lost))
+        else:
             others.append(match[1])
-            continue
-        metric, between = _SUMMARY[match[1]]
-        figures.append(
-            Figures(
-                stream="packets",
-                metric=metric,
-                kept="summary",
-                between=between,
-                resolution_ns=0,  # whole differences of whole nanoseconds, the mean to a thousandth: nothing is cut
-                min=int(match[2]),
-                max=int(match[3]),
-                mean=float(match[4]),
-                stddev=float(match[5]),
-                min_sequence=int(match[6]) - 1,
-                max_sequence=int(match[7]) - 1,
-                lost=lost,
-                two_clocks=metric != "wakeup",
-                described="sender → receiver, as isochron sums it up",
-            )
-        )
     if not figures:
         raise nothing_in(path, "metric that is one of ours", "isochron report --summary; better: import isochron.dat")
     return Imported(
@@ -270,11 +342,43 @@ def read_summary(paths: Sequence[Path], given: Given) -> Imported:
             numbered_from(1),
             "packets without all of their timestamps are in none of its figures, and how many there are it says not",
         ),
-        left_out=tuple(LeftOut(f"isochron's metric {name!r}", 1, "none of ours is the same") for name in others),
+        left_out=tuple(LeftOut("metrics", 1, f"isochron's {name!r}: none of ours is the same") for name in others),
+    )
+
+
+def _summed_up(one: _Sum, match: re.Match[str], lost: int | None) -> Figures:
+    """The figures of a line. Where isochron subtracts the end, all signs turn, and the least becomes the greatest."""
+    least, most, mean = int(match[2]), int(match[3]), float(match[4])
+    first, last = (None if number is None else int(number) - 1 for number in (match[6], match[7]))
+    if one.turned:
+        least, most, mean, first, last = -most, -least, -mean, last, first
+    return Figures(
+        stream="packets",
+        metric=one.metric,
+        kept="summary",
+        between=one.between,
+        resolution_ns=0,  # whole differences of whole nanoseconds, the mean to a thousandth: nothing is cut
+        min=least,
+        max=most,
+        mean=mean,
+        stddev=float(match[5]),
+        min_sequence=first,
+        max_sequence=last,
+        lost=lost,
+        two_clocks=one.metric != "wakeup",
+        described="sender → receiver, as isochron sums it up",
     )
 
 
 CSV: Final = Format(
-    "isochron-csv", "isochron report's packets as comma-separated values (--columns)", 1, recognises_csv, read_csv
+    "isochron-csv", "isochron report's packets as a table (--columns)", 1, recognises_csv, read_csv, runs_of_csv
 )
-SUMMARY: Final = Format("isochron-summary", "isochron report --summary", 1, recognises_summary, read_summary)
+SUMMARY: Final = Format(
+    "isochron-summary",
+    "isochron report --summary",
+    1,
+    recognises_summary,
+    read_summary,
+    runs_of_summary,
+    r"Path delay: min -?\d+ max ",
+)

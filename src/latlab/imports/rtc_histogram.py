@@ -12,14 +12,16 @@ from typing import Final
 
 import numpy as np
 
-from latlab.analysis.tally import Tally
+from latlab.analysis.tally import Tally, bin_of_extremes
 from latlab.imports.base import (
     Figures,
     Format,
     Given,
     Imported,
     LeftOut,
+    Problem,
     cut_short,
+    from_each,
     lines_of,
     nothing_in,
     unknown_version,
@@ -29,13 +31,29 @@ from latlab.imports.rtc_testbench import LATENCY
 _US: Final = 1_000
 _VERSION: Final = re.compile(r"^Testbench: Version '([^']{0,64})'")
 _CLASSES: Final = re.compile(r"^Testbench RTT Histogram:((?: [^\s]{1,64}){1,64})\s*$")
-_BIN: Final = re.compile(r"^(\d{8,15}): ((?:\d{8,15} +){1,64})$")
-_BEYOND: Final = re.compile(r"^(Overflow|Underflow): ((?:\d{8,15} +){1,64})$")
+_BIN: Final = re.compile(r"^(\d{8,15}): (\d{8,15}(?: +\d{8,15}){0,63}) *$")
+_BEYOND: Final = re.compile(r"^(Overflow|Underflow): (\d{8,15}(?: +\d{8,15}){0,63}) *$")
 
 
 def recognises(head: bytes, path: Path) -> float:
     """Sure of its heading."""
-    return 1.0 if b"Testbench RTT Histogram:" in head else 0.0
+    return 1.0 if re.search(rb"^Testbench RTT Histogram:", head, re.MULTILINE) else 0.0
+
+
+def runs(lines: Sequence[str]) -> list[list[int]]:
+    """The lines of each histogram: what stands before its heading is its own, from its version on."""
+    headings = [place for place, line in enumerate(lines) if _CLASSES.match(line)]
+    versions = [place for place, line in enumerate(lines) if _VERSION.match(line)]
+    ends = [
+        max((at for at, line in enumerate(lines[:heading]) if _BEYOND.match(line)), default=0) for heading in headings
+    ]
+    return from_each(
+        [
+            next((at for at in versions if end < at < heading), heading)
+            for heading, end in zip(headings[1:], ends[1:], strict=True)
+        ],
+        len(lines),
+    )
 
 
 def read(paths: Sequence[Path], given: Given) -> Imported:
@@ -60,8 +78,9 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
             odd += 1
     if version and not re.match(r"v?5\.", version):
         raise unknown_version(path, f"RTC-Testbench {version}", "the histograms of RTC-Testbench 5")
-    bins.sort()
     table = np.array(bins, np.int64).reshape(-1, len(classes) + 1)
+    ordered = bool((np.diff(table[:, 0]) > 0).all())
+    table = table[np.argsort(table[:, 0], kind="stable")]
     figures = [
         one for place, name in enumerate(classes) if (one := _figures(name, table[:, [0, place + 1]], beyond, place))
     ]
@@ -75,9 +94,30 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
         LATENCY,
         figures=tuple(figures),
         notes=(f"{zeros} round trips of 0 µs are frames whose sending time was lost",) if zeros else (),
-        left_out=(LeftOut("lines", odd, "they are none of a histogram's, or cut"),) if odd else (),
-        problems=() if whole else (cut_short(path.name, f"{len(table)} bins, without the lines that end them"),),
+        left_out=(LeftOut("lines", odd, "not a histogram's, or cut"),) if odd else (),
+        problems=(*_whole(path, whole, len(table)), *_ordered(path, ordered)),
     )
+
+
+def _whole(path: Path, whole: bool, bins: int) -> list[Problem]:
+    return [] if whole else [cut_short(path.name, f"{bins} bins, without the lines that end them")]
+
+
+def _ordered(path: Path, ordered: bool) -> list[Problem]:
+    """It prints its bins ascending, each once, and no sum of them."""
+    if ordered:
+        return []
+    return [
+        Problem(
+            "all rows are there, each once",
+            "rows are out of their order, or stand there twice",
+            "untrusted",
+            "bins that ascend, each once",
+            "bins that do not",
+            "copy the file again, whole and unfiltered",
+            path.name,
+        )
+    ]
 
 
 def _figures(name: str, rows: np.ndarray, beyond: dict[str, list[int]], place: int) -> Figures | None:
@@ -87,6 +127,7 @@ def _figures(name: str, rows: np.ndarray, beyond: dict[str, list[int]], place: i
     tally = Tally(held[:, 0] * _US, (held[:, 0] + 1) * _US, np.ascontiguousarray(held[:, 1]), below, above)
     if not tally.n:
         return None
+    lowest, highest = bin_of_extremes(tally)
     return Figures(
         stream=name,
         metric="round_trip",
@@ -94,6 +135,8 @@ def _figures(name: str, rows: np.ndarray, beyond: dict[str, list[int]], place: i
         between=("sent", "answered"),
         resolution_ns=_US,
         n=tally.n,
+        min=lowest[0] if lowest else None,
+        max=highest[0] if highest else None,
         tally=tally,
         talker="reference",
         listener="reference",
@@ -101,4 +144,12 @@ def _figures(name: str, rows: np.ndarray, beyond: dict[str, list[int]], place: i
     )
 
 
-FORMAT: Final = Format("rtc-histogram", "RTC-Testbench's histogram file (StatsHistogramFile)", 1, recognises, read)
+FORMAT: Final = Format(
+    "rtc-histogram",
+    "RTC-Testbench's histogram file (StatsHistogramFile)",
+    1,
+    recognises,
+    read,
+    runs,
+    "Testbench RTT Histogram:",
+)

@@ -13,7 +13,20 @@ from typing import Final
 
 import numpy as np
 
-from latlab.imports.base import Figures, Format, Given, Imported, LeftOut, PacketStream, Stamps, lines_of, nothing_in
+from latlab.analysis.words import counted
+from latlab.imports.base import (
+    Figures,
+    Format,
+    Given,
+    Imported,
+    LeftOut,
+    PacketStream,
+    Problem,
+    Stamps,
+    from_each,
+    lines_of,
+    nothing_in,
+)
 from latlab.imports.packets import clock_problems, in_order_of, usual_gap_ns, went_back_ns
 
 LATENCY: Final = (
@@ -24,6 +37,12 @@ LATENCY: Final = (
 _US: Final = 1_000
 _UNSET: Final = {str(2**64 - 1), str(2**63 - 1), str(-(2**63))}
 """What a minimum or maximum is before there is a value (stat_reset)."""
+
+_WRAPPED: Final = 2**63 // 1_000
+"""Microseconds from here on were below 0 before they were printed unsigned, as 5.0 to 5.4 do."""
+_WHY_WRAPPED: Final = (
+    "times below 0 wrap in 5.0 to 5.4, which print them unsigned: the clocks differ by more than the path takes"
+)
 
 _LINE: Final = re.compile(r"^\[ *(\d{1,12})\. {0,8}(\d{1,9})\]: \[(INFO|DEBUG|WARNING|ERROR)\]: (.*)$")
 _ITEM: Final = re.compile(
@@ -45,9 +64,14 @@ def recognises(head: bytes, path: Path) -> float:
 
 @dataclass
 class _Class:
-    """One traffic class: its last statistics, and its frames: cycle counter → when, ns."""
+    """One traffic class: its last statistics, and its frames: cycle counter → when, ns.
+
+    first: (when, ns; sent) of its first statistics; last: of its last.
+    """
 
     said: dict[str, str] = field(default_factory=dict)
+    first: tuple[int, int] | None = None
+    last: tuple[int, int] | None = None
     sent: dict[int, int] = field(default_factory=dict)
     received: dict[int, int] = field(default_factory=dict)
     again: int = 0
@@ -56,19 +80,23 @@ class _Class:
 def read(paths: Sequence[Path], given: Given) -> Imported:
     """A stream a traffic class, and another of its frames where the log has them. UsageError: it has neither."""
     (path,) = paths
-    classes, stamps, odd, resets = _parse(lines_of(path))
-    streams, left_out, figures = [], [], []
+    classes, stamps, odd = _parse(lines_of(path))
+    streams, left_out, figures = list[PacketStream](), list[LeftOut](), list[Figures]()
+    notes = ["its statistics count from the start of the run, or from the last SIGUSR1: the last line is what is shown"]
+    problems = clock_problems(path.name, went_back_ns(np.array(stamps, np.int64)), 0)
     for name, found in classes.items():
         figures += _figures(name, found.said)
+        if _wrapped(found.said):
+            left_out.append(LeftOut("figures", 1, f"{name}'s one-way {_WHY_WRAPPED}"))
+        if any(one.stream == name and one.metric == "round_trip" for one in figures):
+            notes += _unanswered(name, found)
+            problems += _lost_problem(path, name, found)
         stream, lacking = _frames(f"{name}-frames", found)
         streams += [stream] if stream else []
         left_out += lacking
     if not streams and not figures:
         raise nothing_in(path, "statistics", "let the testbench run for longer than its StatsCollectionIntervalNS")
-    left_out += [LeftOut("lines", odd, "they are none of the testbench's, or cut")] if odd else []
-    notes = ["its statistics count from the start of the run, or from the last SIGUSR1: the last line is what is shown"]
-    if resets:
-        notes.append(f"they were reset {resets} times: what was before the last time is in no figure")
+    left_out += [LeftOut("lines", odd, "not the testbench's, or cut")] if odd else []
     if streams:
         notes.append("frames are by the log's own stamps, taken where the testbench takes those of its statistics")
     return Imported(
@@ -79,38 +107,113 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
         figures=tuple(figures),
         notes=tuple(notes),
         left_out=tuple(left_out),
-        problems=tuple(clock_problems(path.name, went_back_ns(np.array(stamps, np.int64)), 0)),
+        problems=tuple(problems),
     )
 
 
-def _parse(lines: Sequence[str]) -> tuple[dict[str, _Class], list[int], int, int]:
-    """{traffic class: what is said of it}, the stamps of all lines, how many lines are none, how many resets."""
+def runs(lines: Sequence[str]) -> list[list[int]]:
+    """The lines of each run: one begins where statistics, by a start or SIGUSR1, or frames count from 0 again."""
+    begins: list[int] = []
+    counts: dict[str, int] = {}
+    frames: dict[str, int] = {}
+    for place, line in enumerate(lines):
+        if not (match := _LINE.match(line)):
+            continue
+        if frame := _FRAME.match(match[4]):
+            if frame[4] == "sent":
+                if int(frame[3]) < frames.get(frame[1], -1):
+                    begins.append(place)
+                    counts, frames = {}, {}
+                frames[frame[1]] = int(frame[3])
+            continue
+        said = _items(match[4])
+        sent = {name: int(float(items[key])) for name, items in said.items() for key in ("Sent",) if key in items}
+        got = {f"{name} received": int(float(one["Received"])) for name, one in said.items() if "Received" in one}
+        if any(count < counts.get(name, 0) for name, count in (sent | got).items()):
+            begins.append(place)
+            counts = {}
+        counts |= sent | got
+    return from_each(begins, len(lines))
+
+
+def _items(text: str) -> dict[str, dict[str, str]]:
+    """{traffic class: {figure: value}} of a line of statistics."""
+    said: dict[str, dict[str, str]] = {}
+    # The last part is what follows the last bar: nothing, or an item that was cut.
+    for item in filter(None, map(_ITEM.fullmatch, _BAR.split(text)[:-1])):
+        said.setdefault(item[1], {})[item[2]] = item[3]
+    return said
+
+
+def _parse(lines: Sequence[str]) -> tuple[dict[str, _Class], list[int], int]:
+    """{traffic class: what is said of it}, the stamps of all lines, how many lines are none."""
     classes: dict[str, _Class] = {}
     stamps: list[int] = []
-    odd = resets = 0
+    odd = 0
     for line in lines:
         if not line:
             continue
-        if not (match := _LINE.match(line)):
-            odd += 1
-            continue
-        at_ns, text = int(match[1]) * 10**9 + int(match[2]), match[4]
-        if at_ns >= 2**63:
+        match = _LINE.match(line)
+        at_ns = int(match[1]) * 10**9 + int(match[2]) if match else 0
+        if match is None or at_ns >= 2**63:
             odd += 1
             continue
         stamps.append(at_ns)
-        if frame := _FRAME.match(text):
+        if frame := _FRAME.match(match[4]):
             _note_frame(classes.setdefault(frame[1], _Class()), frame, at_ns)
-        else:
-            said: dict[str, dict[str, str]] = {}
-            # The last part is what follows the last bar: nothing, or an item that was cut.
-            for item in filter(None, map(_ITEM.fullmatch, _BAR.split(text)[:-1])):
-                said.setdefault(item[1], {})[item[2]] = item[3]
-            for name, items in said.items():
-                before = classes.setdefault(name, _Class()).said
-                resets += int(float(items.get("Received", 0)) < float(before.get("Received", 0)))
-                classes[name].said = items
-    return classes, stamps, odd, resets
+            continue
+        for name, items in _items(match[4]).items():
+            found = classes.setdefault(name, _Class())
+            found.said = items
+            found.last = at_ns, int(float(items.get("Sent", 0)))
+            found.first = found.first or found.last
+    return classes, stamps, odd
+
+
+def _wrapped(said: Mapping[str, str]) -> bool:
+    """Whether one-way times below 0 wrapped; a minimum and a maximum without any value are none of these."""
+    told = [said.get(f"Oneway{key}") for key in ("Min", "Avg", "Max")]
+    return any(value is not None and value not in _UNSET and float(value) >= _WRAPPED for value in told)
+
+
+def _not_back(found: _Class) -> tuple[int, int]:
+    """(at least, at most) how many frames were lost, of those that were not back when the last line was printed.
+
+    As many may be under way as are sent in the longest round trip, and one burst more. The rate is that between the
+    first line and the last; without a second line nothing is known of it.
+    """
+    sent, received = (int(float(found.said.get(key, 0))) for key in ("Sent", "Received"))
+    missing = max(0, sent - received)
+    if not missing or not found.first or not found.last or found.last[0] <= found.first[0]:
+        return 0, missing
+    a_second = (found.last[1] - found.first[1]) / (found.last[0] - found.first[0]) * 1e9
+    under_way = 2 * (int(a_second * float(found.said.get("RttMax", 0)) / 1e6) + 1)
+    return max(0, missing - under_way), missing
+
+
+def _unanswered(name: str, found: _Class) -> list[str]:
+    least, most = _not_back(found)
+    if not most:
+        return []
+    lost = f"{least} to {most}" if least else f"at most {most}"
+    return [f"{name}: {counted(most, 'frame')} not back when the log ends, some of them under way: {lost} are lost"]
+
+
+def _lost_problem(path: Path, name: str, found: _Class) -> list[Problem]:
+    least, most = _not_back(found)
+    if not least:
+        return []
+    return [
+        Problem(
+            "all frames came back",
+            "frames were lost",
+            "suspect",
+            "no more frames on their way at the end than a round trip takes",
+            f"{most} were not back: at least {least} of them are lost",
+            "find out where frames are dropped: ethtool -S, tc -s qdisc",
+            f"{path.name}, {name}",
+        )
+    ]
 
 
 def _note_frame(found: _Class, frame: re.Match[str], at_ns: int) -> None:
@@ -132,11 +235,11 @@ def _frames(name: str, found: _Class) -> tuple[PacketStream | None, list[LeftOut
     last = max(counter for counter in found.sent if counter in found.received)
     counters = sorted(counter for counter in found.sent if counter <= last)
     first = counters[0]
-    left_out = [LeftOut("lines", found.again, "of a frame that has one already")] if found.again else []
+    left_out = [LeftOut("lines", found.again, "of frames that have one already")] if found.again else []
     if under_way := len(found.sent) - len(counters):
         left_out.append(LeftOut("frames", under_way, "sent after the last one that came back before the log ends"))
     unknown = sum(counter not in found.sent for counter in found.received)
-    left_out += [LeftOut("frames", unknown, "they were received, and sent before the log begins")] if unknown else []
+    left_out += [LeftOut("frames", unknown, "received, and sent before the log begins")] if unknown else []
     tx = np.array([found.sent[counter] for counter in counters], np.int64)
     rx = np.array([found.received.get(counter, 0) for counter in counters], np.int64)
     arrived = np.array([counter in found.received for counter in counters], np.bool_)
@@ -168,6 +271,8 @@ def _figures(name: str, said: Mapping[str, str]) -> list[Figures]:
         least, mean, most = (said.get(f"{prefix}{key}") for key in ("Min", "Avg", "Max"))
         if least is None or most is None or mean is None or {least, most} & _UNSET:
             continue
+        if prefix == "Oneway" and _wrapped(said):
+            continue
         if prefix == "Rtt" and float(most) == 0:  # a mirror measures none
             continue
         found.append(
@@ -181,7 +286,8 @@ def _figures(name: str, said: Mapping[str, str]) -> list[Figures]:
                 min=int(float(least)) * _US,
                 mean=float(mean) * _US,
                 max=int(float(most)) * _US,
-                lost=max(0, sent - received) if prefix == "Rtt" else None,
+                # Of frames that are not back some are under way: only where there are none is it known.
+                lost=0 if prefix == "Rtt" and sent == received else None,
                 two_clocks=prefix == "Oneway",
                 talker="talker" if prefix == "Oneway" else "reference",
                 listener=listener,
@@ -191,4 +297,6 @@ def _figures(name: str, said: Mapping[str, str]) -> list[Figures]:
     return found
 
 
-FORMAT: Final = Format("rtc-testbench", "RTC-Testbench's log file", 1, recognises, read)
+FORMAT: Final = Format(
+    "rtc-testbench", "RTC-Testbench's log file", 1, recognises, read, runs, r"\]: \[(INFO|DEBUG)\]: [\w.-]+Sent=\d+ \|"
+)

@@ -15,14 +15,32 @@ from typing import Final
 import numpy as np
 
 from latlab.analysis.tally import Tally
-from latlab.imports.base import Figures, Format, Given, Imported, LeftOut, Problem, cut_short, lines_of, nothing_in
+from latlab.errors import UsageError
+from latlab.imports.base import (
+    COLOURS,
+    Figures,
+    Format,
+    Given,
+    Imported,
+    LeftOut,
+    Problem,
+    cut_short,
+    from_each,
+    lines_of,
+    not_its_total,
+    nothing_in,
+)
 
 _TITLE: Final = re.compile(r"^# RTLA (timerlat|osnoise) histogram\s*$")
 _UNIT: Final = re.compile(r"^# Time unit is (nanoseconds|microseconds) ")
 _BIN: Final = re.compile(r"^(\d{1,9})\s*((?:\s+\d{1,10})+)\s*$")
-_SUMMED: Final = re.compile(r"^(over|count|min|avg|max):((?:\s+(?:\d{1,15}(?:\.\d{1,3})?|-))*)\s*$")
+_SUMMED: Final = re.compile(r"^(over|count|min|avg|max):((?:\s+(?:\d{1,20}(?:\.\d{1,3})?|-))*)\s*$")
 _MISSED: Final = "events missed, results might not be accurate"
 _COLUMN: Final = re.compile(r"^(IRQ|Thr|Usr|CPU)-(\d{1,5})$")
+_TOP_TITLE: Final = re.compile(r"(Operating System|Hardware-related) Noise\b")
+_DURATION: Final = re.compile(r"^duration: {1,4}(\d{1,6}) (\d\d):(\d\d):(\d\d) \|")
+_TIMERLAT_TOP: Final = "Timer Latency"
+_ALL_CPUS: Final = "all CPUs"
 _TOP: Final = re.compile(r"^\s*(\d{1,5}) #(\d{1,9})\s+(\d{1,15})\s+(\d{1,15})\s+(\d+\.\d+)\s+(\d{1,15})\s+(\d{1,15})\s")
 
 _CONTEXTS: Final[Mapping[str, tuple[str, tuple[str, str]]]] = {
@@ -46,7 +64,30 @@ def recognises(head: bytes, path: Path) -> float:
     text = head.decode("utf-8", "replace")
     if re.search(r"^# RTLA (timerlat|osnoise) histogram\s*$", text, re.MULTILINE):
         return 1.0
-    return 1.0 if re.search(r"(Operating System|Hardware-related) Noise\b", text) and "Max Single" in text else 0.0
+    if _TIMERLAT_TOP in text and re.search(r"^CPU +COUNT +\|", text, re.MULTILINE):
+        return 0.9
+    return 1.0 if _TOP_TITLE.search(text) and re.search(r"^ *CPU .* Max Single\b", text, re.MULTILINE) else 0.0
+
+
+def runs(lines: Sequence[str]) -> list[list[int]]:
+    """The lines of each run: one begins with each histogram's title, and with a table whose time does not go on."""
+    begins, title, last_s, cleared, titled = list[int](), 0, -1, False, False
+    for place, raw in enumerate(lines):
+        line = COLOURS.sub("", raw)
+        cleared |= "\x1bc" in raw or "\x1b[H" in raw
+        if _TITLE.match(line):
+            begins += [place] if titled else []
+            titled = True
+        elif _TOP_TITLE.search(line):
+            title = place
+        elif match := _DURATION.match(line):
+            days, hours, minutes, seconds = map(int, match.groups())
+            at_s = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+            # Without -q the screen is cleared before each table; its last one may stand there twice.
+            if at_s < last_s or (at_s == last_s and not cleared):
+                begins.append(title)
+            last_s, cleared = at_s, False
+    return from_each(begins, len(lines))
 
 
 def read(paths: Sequence[Path], given: Given) -> Imported:
@@ -58,6 +99,8 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
         return _of_top(path, lines)
     unit = next((match[1] for line in lines if (match := _UNIT.match(line))), "microseconds")
     columns = next((found for line in lines if (found := _columns(line))), [])
+    if not columns and tool == "osnoise" and any(re.match(r"^(over|count): *0 *$", line) for line in lines):
+        return _of_no_noise(path, lines)
     if not columns:
         raise nothing_in(path, "CPU's column", "let rtla run with its index and header (no --no-header, no --no-index)")
     return _of_histogram(path, lines, tool, columns, 1 if unit == "nanoseconds" else 1_000)
@@ -85,12 +128,12 @@ def _of_histogram(path: Path, lines: list[str], tool: str, columns: list[tuple[s
             odd += 1
     whole = [row for row in rows if len(row) == len(columns) + 1]
     table = np.array(whole, np.int64).reshape(-1, len(columns) + 1)
-    largest = max((int(float(word)) for word in summed.get("max", ()) if word != "-"), default=0)
+    largest = max((int(_nth(summed.get("max"), place) or 0) for place in range(len(columns))), default=0)
     width, notes = _width(table[:, 0].tolist(), largest, unit_ns)
     if tool == "osnoise":
         notes += ("stretches shorter than its threshold (-T, 5 µs if not given) are in no figure",)
     problems = _missed(path, lines)
-    if "max" not in summed:
+    if "over" not in summed or ("count" in summed) != ("max" in summed):  # with --no-summary it ends with "over"
         problems.append(cut_short(path.name, f"{len(whole)} bins, without the totals that follow them"))
     figures = []
     # timerlat's means are cut to whole units, of values cut to whole units; osnoise's figures are of bins' beginnings.
@@ -98,15 +141,23 @@ def _of_histogram(path: Path, lines: list[str], tool: str, columns: list[tuple[s
         metric, between = _CONTEXTS[context]
         over, least, mean, most = (_nth(summed.get(key), place) for key in ("over", "min", "avg", "max"))
         count = _nth(summed.get("count"), place)
-        tally = Tally(table[:, 0] * unit_ns, (table[:, 0] + width) * unit_ns, table[:, place + 1], above=int(over or 0))
+        above = int(over or 0)
+        held, n = int(table[:, place + 1].sum()), None if count is None else int(count)
+        tally: Tally | None = Tally(
+            table[:, 0] * unit_ns, (table[:, 0] + width) * unit_ns, table[:, place + 1], above=above
+        )
+        if len(whole) != len(rows) or (np.diff(table[:, 0]) <= 0).any() or n not in (None, held + above):
+            expected = held + above if n is None else n
+            problems.append(not_its_total(f"{path.name}, {context}-{cpu:03}", "count", expected, held + above))
+            tally = None
         figures.append(
             Figures(
                 stream=f"cpu-{cpu}",
                 metric=metric,
-                kept="histogram",
+                kept="histogram" if tally else "summary",
                 between=between,
                 resolution_ns=(width + 1 if tool == "osnoise" else 2) * unit_ns,
-                n=tally.n if count is None else int(count),
+                n=n if n is not None or tally is None else tally.n,
                 min=_ns(least, unit_ns),
                 mean=None if mean is None else mean * unit_ns,
                 max=_ns(most, unit_ns),
@@ -122,7 +173,7 @@ def _of_histogram(path: Path, lines: list[str], tool: str, columns: list[tuple[s
         _LATENCY[tool],
         figures=tuple(figures),
         notes=notes,
-        left_out=(LeftOut("lines", odd, "they are none of rtla's"),) if odd else (),
+        left_out=(LeftOut("lines", odd, "not rtla's"),) if odd else (),
         problems=tuple(problems),
     )
 
@@ -138,7 +189,8 @@ def _width(starts: list[int], most: int, unit_ns: int) -> tuple[int, tuple[str, 
 
 
 def _nth(values: list[str] | None, place: int) -> float | None:
-    if not values or place >= len(values) or values[place] == "-":
+    """None also of what is −1 as unsigned: there was no value."""
+    if not values or place >= len(values) or values[place] == "-" or float(values[place]) >= 2**63:
         return None
     return float(values[place])
 
@@ -156,8 +208,38 @@ def _missed(path: Path, lines: list[str]) -> list[Problem]:
     return [Problem("every event was seen", "events were lost", "suspect", "no missed events", said, remedy, path.name)]
 
 
+def _of_no_noise(path: Path, lines: list[str]) -> Imported:
+    """A run in which no stretch of noise was above the threshold: it has no CPU's column (osnoise_print_stats)."""
+    figures = Figures(
+        stream=_ALL_CPUS,
+        metric="noise",
+        kept="summary",
+        between=_CONTEXTS["CPU"][1],
+        resolution_ns=1_000,
+        n=0,
+        talker=_ALL_CPUS,
+        listener=_ALL_CPUS,
+        described="all CPUs · no stretch of noise above the threshold",
+    )
+    notes = ("no stretch of noise was longer than the threshold (-T, 5 µs if not given): rtla names no CPU then",)
+    return Imported(
+        "rtla osnoise",
+        "version not in the file",
+        _LATENCY["osnoise"],
+        figures=(figures,),
+        notes=notes,
+        problems=tuple(_missed(path, lines)),
+    )
+
+
 def _of_top(path: Path, lines: list[str]) -> Imported:
     """The last table that `osnoise top` or `hwnoise` printed: of each CPU the longest noise at a stretch."""
+    if any(_TIMERLAT_TOP in line for line in lines):
+        raise UsageError(
+            "the table of rtla timerlat top, which is not read",
+            where=str(path),
+            remedy="measure with rtla timerlat hist, whose histogram has percentiles as well",
+        )
     rows = {int(match[1]): match for line in lines if (match := _TOP.match(line))}
     if not rows:
         raise nothing_in(path, "CPU's row", "let rtla run until it prints its table (-q -d 10s)")
@@ -176,9 +258,22 @@ def _of_top(path: Path, lines: list[str]) -> Imported:
         for cpu, row in sorted(rows.items())
     )
     notes = ("of single stretches of noise only the longest of each CPU is printed (Max Single)",)
-    return Imported("rtla osnoise", "version not in the file", _LATENCY["osnoise"], figures=figures, notes=notes)
+    return Imported(
+        "rtla osnoise",
+        "version not in the file",
+        _LATENCY["osnoise"],
+        figures=figures,
+        notes=notes,
+        problems=tuple(_missed(path, lines)),
+    )
 
 
 FORMAT: Final = Format(
-    "rtla", "rtla's timerlat and osnoise histograms, and osnoise's and hwnoise's table", 1, recognises, read
+    "rtla",
+    "rtla's timerlat and osnoise histograms, and osnoise's and hwnoise's table",
+    1,
+    recognises,
+    read,
+    runs,
+    r"# RTLA (timerlat|osnoise) histogram|(Operating System|Hardware-related) Noise\b",
 )

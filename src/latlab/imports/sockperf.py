@@ -13,8 +13,10 @@ from typing import Final
 
 import numpy as np
 
+from latlab.analysis.words import counted
 from latlab.errors import UsageError
 from latlab.imports.base import (
+    COLOURS,
     Format,
     Given,
     Imported,
@@ -22,7 +24,9 @@ from latlab.imports.base import (
     PacketStream,
     Stamps,
     cut_short,
+    from_each,
     lines_of,
+    not_its_total,
     nothing_in,
     unknown_version,
 )
@@ -43,6 +47,7 @@ _VALID: Final = re.compile(r"\[Valid Duration\].*SentMessages=(\d{1,15}); Receiv
 _DROPPED: Final = re.compile(
     r"# dropped messages = (\d{1,15}); # duplicated messages = (\d{1,15}); # out-of-order .* (\d{1,15})"
 )
+_OBSERVATIONS: Final = re.compile(r"Total (\d{1,15}) observations")
 _PARAMETERS: Final = re.compile(r"^test was performed using the following parameters: (.*)$")
 _SIZE: Final = re.compile(r"--msg-size=(\d{1,7})\b")
 
@@ -61,11 +66,29 @@ class _Server:
 def recognises(head: bytes, path: Path) -> float:
     """Sure of the heading of the rows; rather sure of what stands before it."""
     text = head.decode("utf-8", "replace")
-    if "packet, txTime(sec), rxTime(sec), " in text:
+    if re.search(r"^packet, txTime\(sec\), rxTime\(sec\), ", text, re.MULTILINE):
         return 1.0
     if re.search(r"^txTime, rxTime\s*$", text, re.MULTILINE):
         return 0.9
-    return 0.8 if "sockperf: " in text and "test was performed using the following parameters" in text else 0.0
+    printed = r"^sockperf: (== version|=+ Printing statistics for)|^test was performed using the following parameters"
+    return 0.8 if re.search(printed, text, re.MULTILINE) else 0.0
+
+
+def runs(lines: Sequence[str]) -> list[list[int]]:
+    """The lines of each run: one begins with its parameters, or with a server's number that is not higher."""
+    begins, last, rows = list[int](), -1, False
+    plain = [COLOURS.sub("", raw) for raw in lines]
+    for place, line in enumerate(plain):
+        if _PARAMETERS.match(line):
+            # A rule stands before them; one that follows a row ends that run.
+            ruled = place > 1 and plain[place - 1].startswith("------") and not _ROW.match(plain[place - 2])
+            begins += [place - ruled] if rows else []
+            last, rows = -1, False
+        elif match := _SERVER.search(line):
+            begins += [place] if rows and int(match[1]) <= last else []
+            last = int(match[1])
+        rows = rows or bool(_ROW.match(line))
+    return from_each(begins, len(lines))
 
 
 def read(paths: Sequence[Path], given: Given) -> Imported:
@@ -84,7 +107,7 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
                 remedy="give the log as sockperf wrote it; a spreadsheet writes a file of its own",
             )
         raise nothing_in(path, "observation", "run sockperf for longer than its warm-up, with --full-log FILE")
-    left_out = [LeftOut("rows", odd, "they are no row of a log, or cut")] if odd else []
+    left_out = [LeftOut("rows", odd, "not a row of a log, or cut")] if odd else []
     left_out += [
         LeftOut("messages", late, "sockperf leaves answers that came out of order out of its log")
         for server in servers
@@ -94,6 +117,10 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
     streams = [_stream(server, int(size[1]) if size else None) for server in servers]
     problems = [cut_short(path.name, "rows without the line that ends them") for one in servers if not one.ended]
     for server in servers:
+        printed = server.counted.get("observations")
+        if printed is not None and printed != len(server.rows):
+            where = f"{path.name}, server {server.number}"
+            problems.append(not_its_total(where, "Total observations", printed, len(server.rows)))
         back = went_back_ns(np.array([row[0] for row in server.rows], np.int64))
         problems += clock_problems(f"{path.name}, server {server.number}", back, 0)
     return Imported(
@@ -139,6 +166,8 @@ def _parse(lines: Sequence[str]) -> tuple[list[_Server], str, int]:
             parameters = match[1]
         elif last and (match := _VALID.search(line)):
             last.counted |= {"sent": int(match[1]), "received": int(match[2])}
+        elif last and (match := _OBSERVATIONS.search(line)):
+            last.counted["observations"] = int(match[1])
         elif last and (match := _DROPPED.search(line)):
             last.counted |= dict(zip(("dropped", "duplicated", "out of order"), map(int, match.groups()), strict=True))
     return servers, parameters, odd
@@ -195,9 +224,18 @@ def _apart(servers: Sequence[_Server]) -> list[str]:
         table = np.array(server.rows, np.int64)
         trip = table[:, 1] - table[:, 0]
         apart += min(int(np.count_nonzero(np.abs(trip - table[:, 2] * times) > 4)) for times in (1, 2))
-    return (
-        [f"in {apart} rows the last column is not what their two timestamps say: the timestamps count"] if apart else []
-    )
+    if not apart:
+        return []
+    rows = counted(apart, "row")
+    return [f"in {rows} the last column is not what their two timestamps say: the timestamps count"]
 
 
-FORMAT: Final = Format("sockperf", "sockperf's --full-log, message by message", 1, recognises, read)
+FORMAT: Final = Format(
+    "sockperf",
+    "sockperf's --full-log, message by message",
+    1,
+    recognises,
+    read,
+    runs,
+    r"packet, txTime\(sec\), rxTime\(sec\)|sockperf: =+ Printing statistics",
+)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import polars as pl
@@ -17,7 +18,8 @@ from latlab.errors import UsageError
 from latlab.imports.base import Figures, Format, Given, Imported, PacketStream
 from latlab.imports.isochron_text import CSV
 from latlab.imports.packets import packet_table
-from latlab.imports.table import format_of
+from latlab.imports.table import format_named, recognised
+from latlab.imports.wrapping import Source, parts, plain_copy
 
 LABEL: Final = "imported"
 _TOLD: Final = "told at the import"
@@ -59,9 +61,8 @@ def import_files(
     """
     if not paths:
         raise UsageError("no file is named", where="latlab import", remedy="latlab import FILE…; --list shows formats")
-    kind = format_of(paths, as_format or (CSV.name if given.columns else None))
-    groups = [tuple(paths)] if kind.files > 1 else [(path,) for path in paths]
-    read = [(group, _plainly_named(kind.read(group, given))) for group in groups]
+    with TemporaryDirectory(prefix="latlab-import-") as scratch:
+        kind, read = _read(paths, Path(scratch), as_format or (CSV.name if given.columns else None), given)
     cells = _named(read)
     folder = RunFolder.create(root, name or paths[0].stem)
     for order, cell in enumerate(cells, start=1):
@@ -70,19 +71,52 @@ def import_files(
     return Outcome(kind, folder, tuple(cells))
 
 
-def _named(read: Sequence[tuple[tuple[Path, ...], Imported]]) -> list[Cell]:
+def _read(
+    paths: Sequence[Path], scratch: Path, as_format: str | None, given: Given
+) -> tuple[Format, list[tuple[tuple[Source, ...], Imported]]]:
+    """The files' format, and each measurement that is in them with its files. scratch: a folder for plain copies."""
+    if as_format is not None:
+        format_named(as_format)
+    copies = [plain_copy(path, scratch / f"plain-{number}") for number, path in enumerate(paths)]
+    kind, sources = recognised(copies, scratch / "stripped", as_format)
+    if kind.runs is not None:
+        sources = [
+            part
+            for number, source in enumerate(sources)
+            for part in parts(source, kind.runs, scratch / f"runs-{number}")
+        ]
+    groups = [tuple(sources)] if kind.files > 1 else [(source,) for source in sources]
+    return kind, [(group, _plainly_named(_measurement(kind, group, given))) for group in groups]
+
+
+def _measurement(kind: Format, group: Sequence[Source], given: Given) -> Imported:
+    """What the reader finds, with what is to be known of its files. UsageError: of the files that were named."""
+    try:
+        found = kind.read([source.path for source in group], given)
+    except UsageError as error:
+        for source in group:
+            error = source.error(error)
+        raise error from None
+    several = len(group) > 1
+    notes = [f"{source.name}: {note}" if several else note for source in group for note in source.notes]
+    return replace(found, notes=(*notes, *found.notes))
+
+
+def _named(read: Sequence[tuple[tuple[Source, ...], Imported]]) -> list[Cell]:
     """Each measurement with a name of its own: its file's, with a number where two files have the same."""
     if len(read) == 1:
-        return [Cell(read[0][0], "all", {}, read[0][1])]
+        sources, found = read[0]
+        return [Cell(tuple(source.given for source in sources), "all", {}, found)]
     names: list[str] = []
-    for paths, _ in read:
-        base = name = _PLAIN.sub("-", paths[0].name).strip("-.") or "file"
+    for sources, _ in read:
+        base = name = _PLAIN.sub("-", sources[0].name).strip("-.") or "file"
         number = 2
         while name in names:
             name, number = f"{base}-{number}", number + 1
         names.append(name)
     return [
-        Cell(paths, f"file={name}", {"file": name}, found) for name, (paths, found) in zip(names, read, strict=True)
+        Cell(tuple(source.given for source in sources), f"file={name}", {"file": name}, found)
+        for name, (sources, found) in zip(names, read, strict=True)
     ]
 
 
@@ -153,6 +187,7 @@ def _write_cell(folder: CellFolder, cell: Cell, order: int, kind: Format, given:
 
 def _write_run(folder: RunFolder, name: str, kind: Format, cells: Sequence[Cell]) -> None:
     first = cells[0].imported
+    files = list(dict.fromkeys(str(path) for cell in cells for path in cell.paths))
     now = datetime.now(UTC).isoformat(timespec="seconds")
     folder.write_run(
         folder.run()
@@ -160,7 +195,10 @@ def _write_run(folder: RunFolder, name: str, kind: Format, cells: Sequence[Cell]
             "name": name,
             "description": f"Imported: what {first.tool} measured ({kind.what}). Its latency: {first.latency}.",
             "order": [{"slug": cell.slug, "repeat": 1} for cell in cells],
-            "imported": {"format": kind.name, "files": [str(path) for cell in cells for path in cell.paths]},
+            "imported": {
+                "format": kind.name,
+                "files": files,
+            },
             "versions": {"latlab": latlab.__version__},
             "ended": now,
             "status": "ended",

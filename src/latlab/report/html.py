@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from latlab.analysis.metrics import METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
 from latlab.analysis.reception import RECEPTION
+from latlab.analysis.words import left_out_text
 from latlab.data.run_folder import CellFolder, RunFolder
 from latlab.report import (
     anomalies,
@@ -107,6 +108,7 @@ def render(
         limit=lambda value, path: text.limit(path, value),
         rate=text.rate,
         microseconds=text.microseconds,
+        left_out=lambda one: left_out_text(**one),
     )
     parts = PackedParts()
     environment.filters["packed"] = parts.keep

@@ -13,8 +13,11 @@ from latlab.analysis.imported import (
     before_they_left,
     launch_gap_ns,
     no_counts,
+    on_two_scales,
+    out_of_order,
     packet_anomalies,
     packet_figures,
+    scales_apart,
     summed_up,
     unbounded,
 )
@@ -45,7 +48,11 @@ def imported_result(folder: CellFolder, cell: Mapping[str, Any]) -> dict[str, An
     document = with_test_bed(document, cell) | {"ptp": [], "imported": told}
     recorded = {name: block for name, block in document["streams"].items() if _has_packets(cell, name)}
     found = judge(Evidence(cell=_only(cell, recorded), document=document | {"streams": recorded}))
-    reasons = [*(one for one in found if one.check not in (_BOUNDED, _EARLY)), *_reasons(imported, streams)]
+    reasons = [
+        *(one for one in found if one.check not in (_BOUNDED, _EARLY)),
+        *_reasons(imported, streams),
+        *_contradicted(folder, cell),
+    ]
     return with_reasons(document, sorted(reasons, key=lambda reason: reason.severity != "untrusted"))
 
 
@@ -121,6 +128,26 @@ def _tally(bins: pl.DataFrame | None, place: int, figures: Mapping[str, Any]) ->
     return Tally(from_ns, to_ns, count, below=figures["below"], above=figures["above"])
 
 
+def _contradicted(folder: CellFolder, cell: Mapping[str, Any]) -> Iterator[Reason]:
+    """What no machine can do with clocks that differ by no more than was stated."""
+    bound = cell["imported"]["clock_bound_ns"]
+    if bound is None:
+        return
+    for stream in cell["streams"]:
+        for where, least in out_of_order(stream, folder.packets(), bound) if stream["stream"] else ():
+            scales = scales_apart(least, least)
+            yield Reason(
+                "a machine's own timestamps are in order",
+                "a machine's own timestamps contradict the stated clock bound",
+                "untrusted",
+                where,
+                f"{duration(-bound)} or more, by --clock-bound",
+                duration(least) + (f": {scales}" if scales else ""),
+                "set the network card's clock by phc2sys, and state by how much clocks differ, or leave out "
+                "--clock-bound",
+            )
+
+
 def _reasons(imported: Mapping[str, Any], streams: Mapping[str, Any]) -> Iterator[Reason]:
     """What the import found, and what holds of every import."""
     for problem in imported["problems"]:
@@ -144,7 +171,18 @@ def _reasons(imported: Mapping[str, Any], streams: Mapping[str, Any]) -> Iterato
             where,
             f"{duration(-bound)} or more",
             duration(least),
-            "the clocks differ by more than was told: find out by how much, or compare differences only",
+            "the clocks differ by more than was stated: find out by how much, or compare differences only; of two "
+            "captures see whether they are named in the order in which packets pass them",
+        )
+    for scales, found in on_two_scales(streams).items():
+        yield Reason(
+            "timestamps are of one time scale",
+            f"two time scales are mixed: {scales}",
+            "untrusted",
+            ", ".join(found),
+            "timestamps of one scale, TAI or UTC",
+            duration(next(iter(found.values()))),
+            "bring both clocks to one scale (phc2sys -O, or subtract the seconds from the timestamps) and import again",
         )
     yield Reason(
         "latlab measured it itself",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from latlab.analysis.words import left_out_text
 from latlab.data.clock_offset import find_chain
 from latlab.report.places import Places
 from latlab.report.probes import probe_told
@@ -209,7 +210,7 @@ def _imported(result: Mapping[str, Any]) -> Iterator[str]:
             if found["clock_bound_ns"] is not None:
                 said[f"told at the import: its clocks differ by {found['clock_bound_ns']} ns at most"] = None
             said |= dict.fromkeys(f"to know: {note}" for note in found["notes"])
-            said |= dict.fromkeys(f"left out: {one['count']} {one['what']}: {one['why']}" for one in found["left_out"])
+            said |= dict.fromkeys(f"left out: {left_out_text(**one)}" for one in found["left_out"])
     yield from said
 
 
