@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from latlab.errors import LabError
 from latlab.host import Host
 
@@ -39,7 +37,7 @@ async def _end_on(machine: Host, mark: str) -> bool:
         for _ in range(polls):
             if not await _carried(machine, mark, again):
                 return True
-            await asyncio.sleep(POLL_S)
+            await machine.pause(POLL_S)
     left = ", ".join(await _signal(machine, mark, LOOK))
     raise LabError(f"process {left} did not end, not even by SIGKILL", where=machine.name)
 
@@ -49,7 +47,7 @@ async def _carried(machine: Host, mark: str, signal: str) -> bool:
     if await _signal(machine, mark, signal):
         return True
     # One that is just becoming another program (execve) has no environment for an instant.
-    await asyncio.sleep(POLL_S)
+    await machine.pause(POLL_S)
     return bool(await _signal(machine, mark, signal))
 
 
