@@ -79,6 +79,15 @@ def test_a_limit_that_is_exceeded_is_1_and_each_limit_stands_in_the_result(
     assert run.run()["exit_status"] == 1
 
 
+def test_a_terminal_without_a_character_gets_another_and_the_exit_code_stays(
+    changed: Callable[..., RunFolder], finished: FinishedRun
+) -> None:
+    ended = finished.place.latlab("report", changed(IMPOSSIBLE).path, PYTHONIOENCODING="ascii")
+    assert (ended.status, ended.err) == (1, "")
+    assert ended.out.isascii()
+    assert "latency = rx_soft - launch, us +- 0.0 (one kernel)" in ended.out
+
+
 def test_a_measurement_that_cannot_be_trusted_is_4_with_the_reason(
     changed: Callable[..., RunFolder], finished: FinishedRun
 ) -> None:

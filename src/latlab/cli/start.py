@@ -9,7 +9,7 @@ import traceback
 from typing import Final
 
 from latlab.cli.app import app
-from latlab.cli.output import print_json
+from latlab.cli.output import print_json, replace_characters
 from latlab.errors import EXIT_LAB, LatlabError, own_fault, system_error
 
 INTERRUPTED: Final = 130
@@ -20,6 +20,7 @@ def main() -> None:
     """Runs the command line; errors are one line on standard error and an exit code. A fault of our own has its
     traceback below that line: nobody can mend it without.
     """
+    replace_characters()
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:  # what nohup has this ignore stays ignored
             signal.signal(number, _as_by_ctrl_c)

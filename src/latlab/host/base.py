@@ -189,7 +189,7 @@ class Host(ABC):
             return self.turns.ask(command, timeout_s * self.patience)
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False
+                command, capture_output=True, encoding="utf-8", errors="replace", timeout=timeout_s, check=False
             )
         except (OSError, subprocess.TimeoutExpired):
             return None

@@ -148,7 +148,7 @@ async def _fifo() -> Finding:
 def _read(path: str | Path) -> str:
     """The file's stripped text; empty when the kernel offers no such file."""
     try:
-        return Path(path).read_text().strip()
+        return Path(path).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
 

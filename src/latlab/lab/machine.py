@@ -124,8 +124,8 @@ def machine_at(host: Host) -> Machine:
 def read_machine() -> Machine:
     """This machine as it is now."""
     return Machine(
-        capabilities=effective_capabilities(Path("/proc/self/status").read_text()),
-        cpus=parse_cpu_list(Path("/sys/devices/system/cpu/online").read_text()),
+        capabilities=effective_capabilities(Path("/proc/self/status").read_text(encoding="utf-8")),
+        cpus=parse_cpu_list(Path("/sys/devices/system/cpu/online").read_text(encoding="utf-8")),
         interfaces=frozenset(path.name for path in Path("/sys/class/net").iterdir()),
         has_tool=lambda tool: shutil.which(tool) is not None,
         architecture=platform.machine(),
@@ -145,7 +145,7 @@ def _said(argv: tuple[str, ...]) -> str | None:
 
 def _text(path: str) -> str | None:
     try:
-        return Path(path).read_text(errors="replace")
+        return Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
 

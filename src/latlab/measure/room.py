@@ -30,7 +30,7 @@ def check_room(cells: Sequence[Cell], repeat: int, root: Path) -> None:
             where=str(root),
             remedy="free space, or choose another folder with --runs; or lower duration or repeat, or raise period",
         )
-    needed, available = max(packets) * MEMORY_BYTES, available_memory(_MEMINFO.read_text())
+    needed, available = max(packets) * MEMORY_BYTES, available_memory(_MEMINFO.read_text(encoding="utf-8"))
     if available is not None and needed > available:
         slug = cells[packets.index(max(packets))].slug
         raise LabError(
