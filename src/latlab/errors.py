@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -80,12 +82,69 @@ class SnapshotError(StartError):
         )
 
 
+REJECTIONS = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.EACCES)
+"""What the kernel makes of the ICMP answers of a firewall that rejects (Linux: icmp_err_convert, tab_unreach)."""
+
+
+def rejection_remedy(number: int | None, port: str, words: str = "") -> str:
+    """What to do where packets to a port, such as "UDP port 5600 of ecu", were rejected; empty where they were not.
+
+    number: the errno. words: what a tool said, where that holds the error's text.
+    """
+    if number not in REJECTIONS and not any(os.strerror(one) in words for one in REJECTIONS):
+        return ""
+    remedy = f"a firewall rejects {port}: let it in there (`nft list ruleset`, `iptables -S`)"
+    if number == errno.ECONNREFUSED or os.strerror(errno.ECONNREFUSED) in words:
+        return f"{remedy}, or what listened there has ended"
+    return f"{remedy}, or there is no route, or no answer to ARP (`ip route get`, `ip neigh`)"
+
+
+def file_remedy(error: OSError, path: Path | str | None = None) -> str:
+    """What to do where a file or a folder could not be used, by the errno; empty where that says nothing more.
+
+    path: the file, where the error does not name it.
+    """
+    path = Path(str(path or error.filename or "."))
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            return "free space, or choose another folder for the runs"
+        case errno.EROFS:
+            return "the file system is mounted read-only: choose another folder for the runs"
+        case errno.EMFILE | errno.ENFILE:
+            return "raise the limit of open files: `ulimit -n`"
+        case errno.EACCES | errno.EPERM:
+            return _ownership(path)
+    return ""
+
+
+def as_system_error(error: Exception) -> OSError:
+    """The error; of one that a library made of a refusal of the system, that refusal, by the errno in its text."""
+    if isinstance(error, OSError):
+        return error
+    number = re.search(r"\(os error (\d+)\)", str(error))
+    return OSError(int(number[1]), os.strerror(int(number[1]))) if number else OSError(" ".join(str(error).split()))
+
+
+def _ownership(path: Path) -> str:
+    """Whose the file is that keeps us out, or the nearest folder of it that is there, and what to do."""
+    try:
+        found = next((one for one in (path, *path.parents) if os.path.lexists(one)), Path("."))
+        if found.is_file() and os.access(found, os.W_OK):
+            found = found.parent
+        owner = found.lstat().st_uid
+    except OSError:
+        return "run with sudo"
+    if owner == os.geteuid():
+        return f"{found} is yours, and protected: `ls -ld {found}`"
+    return f"{found} belongs to {'root' if owner == 0 else f'user {owner}'}: run with sudo"
+
+
 def system_error(error: OSError) -> LabError:
     """What the system refused, as a failure a person can act on."""
     return LabError(
         error.strerror or str(error) or type(error).__name__,
         where=str(error.filename or "this machine"),
-        remedy="free space, or choose another folder for the runs" if error.errno == errno.ENOSPC else "",
+        remedy=file_remedy(error),
     )
 
 

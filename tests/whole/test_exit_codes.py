@@ -88,6 +88,21 @@ def test_a_terminal_without_a_character_gets_another_and_the_exit_code_stays(
     assert "latency = rx_soft - launch, us +- 0.0 (one kernel)" in ended.out
 
 
+def test_a_report_on_a_run_of_root_s_by_another_user_names_the_owner_and_what_to_do(
+    changed: Callable[..., RunFolder], finished: FinishedRun, tmp_path: Path
+) -> None:
+    run, user = changed(), ("setpriv", "--reuid", "65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all")
+    for inner in (tmp_path, finished.place.folder):
+        for folder in (inner, *inner.parents[:-2]):
+            folder.chmod(0o755)
+    ended = finished.place.latlab("report", run.path, before=user, HOME="/nowhere", MPLCONFIGDIR="/tmp")
+    assert ended.status == 3
+    assert ended.err.endswith(
+        f"{run.path}: the report cannot be written: Permission denied ({run.path} belongs to root: run with sudo, "
+        f"or take it over: `sudo chown -R $USER {run.path}`)\n"
+    )
+
+
 def test_a_measurement_that_cannot_be_trusted_is_4_with_the_reason(
     changed: Callable[..., RunFolder], finished: FinishedRun
 ) -> None:

@@ -20,6 +20,7 @@ from latlab.analysis.counts import (
     lost_after_warmup,
     refused_counts,
     reordered_sequences,
+    send_errnos,
     stream_rows,
 )
 from latlab.analysis.gate_port import Port
@@ -233,6 +234,7 @@ def _stream(
     gates = gates_document(rows, port, flow, stream["period_ns"]) if port and flow else None
     return {
         "counts": counts,
+        "send_errnos": send_errnos(rows),
         "silent": asdict(silent) if silent else None,
         "gates": gates,
         **_happened(cell, stream, rows, anomalies, chosen),

@@ -24,7 +24,7 @@ from latlab.data.legs import has_schedule, onto_askers_clock, with_counts
 from latlab.data.real_to_tai import RealToTai
 from latlab.data.recording_findings import RecordingFindings
 from latlab.data.recordings import Recording, no_recording, read_recording
-from latlab.data.run_folder import CellFolder, publishing, reading_table
+from latlab.data.run_folder import CellFolder, reading_table, writing_table
 from latlab.data.slots import Column, Finder, Mask, Rows, Slots, first_ones
 from latlab.data.timers import timer_tables
 from latlab.errors import LabError
@@ -88,21 +88,14 @@ def build_packets(folder: CellFolder) -> pl.DataFrame:
     """
     joined = join_cell(folder)
     findings = {name: asdict(found) for name, found in joined.findings.items()}
-    try:
-        with publishing(folder.packets_path) as temporary:
-            joined.packets.write_parquet(
-                temporary,
-                compression="zstd",
-                compression_level=1,
-                row_group_size=ROW_GROUP,
-                metadata={_FINDINGS_KEY: json.dumps(findings)},
-            )
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise LabError(
-            f"the packet table cannot be written: {error}",
-            where=str(folder.packets_path),
-            remedy="make room on the disk; the recordings are whole: `latlab report RUN` builds it anew",
-        ) from error
+    with writing_table(folder.packets_path, "the packet table") as temporary:
+        joined.packets.write_parquet(
+            temporary,
+            compression="zstd",
+            compression_level=1,
+            row_group_size=ROW_GROUP,
+            metadata={_FINDINGS_KEY: json.dumps(findings)},
+        )
     return joined.packets
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -19,7 +20,7 @@ import polars as pl
 from latlab.data import life
 from latlab.data.cell_shape import misshapen
 from latlab.data.recordings import read_recording
-from latlab.errors import LabError, UsageError
+from latlab.errors import LabError, UsageError, as_system_error, file_remedy
 
 DEFAULT_ROOT: Final = Path("runs")
 RUN_FORMAT: Final = "latlab.run/1"
@@ -62,6 +63,21 @@ def publishing(path: Path) -> Iterator[Path]:
             error.filename = str(path)  # a write that fails does not say by itself to which file
         raise
     _fsync(path.parent)
+
+
+@contextmanager
+def writing_table(path: Path, what: str) -> Iterator[Path]:
+    """As `publishing`, for a Parquet file. LabError: it cannot be written. what: what it is, in words."""
+    try:
+        with publishing(path) as temporary:
+            yield temporary
+    except (OSError, pl.exceptions.PolarsError) as error:
+        refused = as_system_error(error)
+        raise LabError(
+            f"{what} cannot be written: {refused.strerror or refused}",
+            where=str(path),
+            remedy="; ".join(filter(None, (file_remedy(refused, path), "then: latlab report RUN"))),
+        ) from error
 
 
 def _fsync(path: Path) -> None:
@@ -283,7 +299,7 @@ class RunFolder:
                 raise UsageError(
                     f"no run folder can be made: {error.strerror}",
                     where=str(path),
-                    remedy="choose a folder that can be written",
+                    remedy=file_remedy(error, path) or "choose another folder with --runs",
                 ) from error
         folder = cls(path)
         folder.write_run({"format": RUN_FORMAT, "run": path.name, "name": name, "started": started.isoformat()})
@@ -315,6 +331,18 @@ class RunFolder:
     def write_run(self, document: Mapping[str, Any]) -> None:
         """Nothing; run.json is written whole."""
         write_json(self.path / "run.json", document)
+
+    def check_writable(self) -> None:
+        """Do nothing where the folder can be written. LabError: it cannot, as one that a run as root has left."""
+        try:
+            with tempfile.TemporaryFile(dir=self.path):
+                pass
+        except OSError as error:
+            remedy = file_remedy(error, self.path)
+            if self.path.stat().st_uid != os.geteuid() and error.errno in (errno.EACCES, errno.EPERM):
+                remedy += f", or take it over: `sudo chown -R $USER {self.path}`"
+            what = f"the report cannot be written: {error.strerror}"
+            raise LabError(what, where=str(self.path), remedy=remedy) from None
 
     @property
     def scenario_path(self) -> Path:

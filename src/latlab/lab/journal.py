@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from latlab.errors import LabError
+from latlab.errors import LabError, file_remedy
 from latlab.host import Host
 from latlab.lab.step import Argv
 
@@ -75,7 +75,9 @@ class Journal:
             raise LabError(
                 f"cannot write the journal: {error.strerror}",
                 where=str(directory),
-                remedy="run with sudo, or name another directory in LATLAB_STATE",
+                remedy=f"{file_remedy(error, directory)}; or name another directory in LATLAB_STATE".removeprefix(
+                    "; or "
+                ),
             ) from None
         journal = cls(path, descriptor, [], set())
         journal._append({"format": FORMAT, "run": run})
@@ -145,7 +147,7 @@ def _stale(directory: Path) -> Iterator[Journal]:
             continue
         except OSError as error:
             raise LabError(
-                f"cannot open the journal: {error.strerror}", where=str(path), remedy="run with sudo"
+                f"cannot open the journal: {error.strerror}", where=str(path), remedy=file_remedy(error, path)
             ) from None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -49,7 +49,7 @@ def make_result(folder: RunFolder, later: Sequence[Chosen] = ()) -> dict[str, An
 
     Cells that were cut short are summarised as far as their recordings go; those without any, and those the run
     never came to, are listed with their reason. later: windows that are chosen beside the scenario's. UsageError: the
-    run is still being measured, or has nothing in such a window.
+    run is still being measured, or has nothing in such a window. LabError: the folder cannot be written.
     """
     if folder.is_live():
         raise UsageError(
@@ -57,6 +57,7 @@ def make_result(folder: RunFolder, later: Sequence[Chosen] = ()) -> dict[str, An
             where=folder.id,
             remedy="wait for its end, or end it: it reports what it has measured",
         )
+    folder.check_writable()
     refuse_wrong(later, [cell.cell() for cell in folder.cells()])
     loaded = read_scenario(folder.scenario_path)
     limits = {limit.path: limit.limit for limit in loaded.scenario.limits()} if loaded else {}
