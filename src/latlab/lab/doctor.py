@@ -122,12 +122,8 @@ def _latency() -> Iterator[Finding]:
 
 
 def _leftovers() -> Iterator[Finding]:
-    try:
-        journals = stale_journals()
-    except LabError as error:
-        yield Finding("leftovers", "journals", False, str(error), error.remedy)
-        return
-    runs = [journal.run for journal in journals if journal.pending()]
+    journals = stale_journals()
+    runs = [journal.run for journal in journals if journal.pending() or journal.unread]
     for journal in journals:
         journal.close()
     found = f"of runs {', '.join(runs)}" if runs else "none"

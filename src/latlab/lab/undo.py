@@ -65,7 +65,8 @@ async def clean_stale(*, leave_unreached: bool = False) -> list[str]:
     """What dead runs had left and is now undone, in words; empty when nothing was left.
 
     Living runs are not touched. LabError lists all that could not be undone; it stays in its journal. leave_unreached:
-    what is left on a machine that is not reached is no failure, and among the words.
+    what is left on a machine that is not reached, and what of a journal cannot be read, is no failure, and among the
+    words.
     """
     words: list[str] = []
     failures: list[LabError] = []
@@ -75,6 +76,10 @@ async def clean_stale(*, leave_unreached: bool = False) -> list[str]:
         finally:
             journal.close()
         words += [f"run {journal.run}: {line}" for line in undone]
+        if journal.unread and leave_unreached:
+            words.append(f"run {journal.run}: {journal.unread}")
+        elif journal.unread:
+            failures.append(journal.unread)
         gone = [failure for failure in failed if leave_unreached and isinstance(failure, UnreachedError)]
         words += [f"run {journal.run}: {failure}" for failure in gone]
         failures += [failure for failure in failed if failure not in gone]
