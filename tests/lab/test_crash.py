@@ -18,7 +18,7 @@ from latlab.errors import LabError
 from latlab.host import MACHINE, LocalHost, NetnsHost
 from latlab.lab.apply import TestBed
 from latlab.lab.journal import Journal, stale_journals
-from latlab.lab.process import MARK
+from latlab.lab.process import MARK, PASSING_POLLS
 from latlab.lab.undo import clean_stale
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
@@ -129,6 +129,20 @@ def test_a_process_whose_lab_was_killed_as_soon_as_it_began_is_ended(run_in: str
     assert not alive(pid)
     assert dump() == before
     assert list(journals.iterdir()) == []
+
+
+@pytest.mark.parametrize("run_in", ["local", "netns"])
+@pytest.mark.parametrize("what", ["step", "endless"])
+def test_a_command_that_was_running_as_its_lab_was_killed_is_over_before_its_step_is_undone(
+    what: str, run_in: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("latlab.lab.process.PASSING_POLLS", PASSING_POLLS if what == "step" else 5)
+    before = dump()
+    pid = killed_with_its_process(what, run_in)
+    words = asyncio.run(clean_stale())
+    assert ("run t1: sensor: a slow step" in words) == (what == "step")
+    assert not alive(pid)
+    assert dump() == before
 
 
 @pytest.mark.parametrize("run_in", ["local", "netns"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,7 +24,10 @@ FORMAT = "latlab.journal/1"
 
 @dataclass(frozen=True)
 class UndoRecord:
-    """A command that takes a step back; present as in Step. rescue: the folder there and the one here, as in Step."""
+    """A command that takes a step back; present as in Step. rescue: the folder there and the one here, as in Step.
+
+    mark: what the step's command carries in its environment, and the one that undoes it (lab.process).
+    """
 
     n: int
     host: dict[str, Any]
@@ -31,6 +35,7 @@ class UndoRecord:
     undo: Argv
     present: Argv | None
     rescue: tuple[str, str] | None = None
+    mark: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,8 @@ class Journal:
         self.path = path
         self.run = path.stem
         self.unread = unread
+        self.mark = secrets.token_hex(8)
+        """What the commands of the run's steps carry in their environment."""
         self._descriptor = descriptor
         self._records = records
         self._undone = undone
@@ -95,7 +102,7 @@ class Journal:
         self, host: Host, title: str, undo: Argv, present: Argv | None, rescue: tuple[str, str] | None = None
     ) -> int:
         """The number of the new record; it is on disk when this returns."""
-        return self._add(UndoRecord(self._next(), host.describe(), title, undo, present, rescue))
+        return self._add(UndoRecord(self._next(), host.describe(), title, undo, present, rescue, self.mark))
 
     def record_process(self, host: Host, title: str, mark: str) -> int:
         """The number of the record of a process that is about to begin with that mark; it is on disk."""
@@ -221,12 +228,12 @@ def _record(fields: dict[str, Any]) -> Record:
     n, host, title = fields["n"], dict(fields["host"]), str(fields["title"])
     if not isinstance(n, int):
         raise TypeError(n)
-    if "mark" in fields:
+    mark = str(fields.get("mark", ""))
+    if "undo" not in fields:
         return ProcessRecord(n, host, title, _words([fields["mark"]])[0])
     present, rescue = fields["present"], fields.get("rescue")
-    return UndoRecord(
-        n, host, title, _words(fields["undo"]), present and _words(present), rescue and (rescue[0], rescue[1])
-    )
+    present, rescue = present and _words(present), rescue and (rescue[0], rescue[1])
+    return UndoRecord(n, host, title, _words(fields["undo"]), present, rescue, mark)
 
 
 def _words(words: Any) -> Argv:
