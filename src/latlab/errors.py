@@ -5,9 +5,19 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+HOME = Path(__file__).parent
+SAID = 300
+"""So much is told of what an exception says: a library may quote all that it read."""
 
 EXIT_OK = 0
 EXIT_ACCEPT = 1
@@ -117,7 +127,7 @@ def file_remedy(error: OSError, path: Path | str | None = None) -> str:
     return ""
 
 
-def as_system_error(error: Exception) -> OSError:
+def as_system_error(error: BaseException) -> OSError:
     """The error; of one that a library made of a refusal of the system, that refusal, by the errno in its text."""
     if isinstance(error, OSError):
         return error
@@ -148,7 +158,53 @@ def system_error(error: OSError) -> LabError:
     )
 
 
-def own_fault(error: Exception) -> LabError:
+@contextmanager
+def making_sense_of(where: Path | str, remedy: str = "") -> Iterator[None]:
+    """A context in which files of a run become values, or values that stood in them are worked with.
+
+    LabError: that failed, as of damaged files; it says where in the program, as only who reads it can tell those from a
+    fault of ours. remedy: what to do, if that is known better.
+    """
+    try:
+        yield
+    except LatlabError:
+        raise
+    except BaseException as error:
+        if not (isinstance(error, Exception) or is_panic(error)) or (isinstance(error, OSError) and error.errno):
+            raise
+        raise LabError(
+            f"is damaged, or no file that latlab writes: {said_by(error)}",
+            where=str(where),
+            remedy=remedy or "put a whole copy back; if it is as latlab wrote it, please report this",
+        ) from error
+
+
+def reads_files(function: Callable[P, T]) -> Callable[P, T]:
+    """The function under `making_sense_of` its first argument: a folder of a run or of a cell, or the path of one."""
+
+    @wraps(function)
+    def reading(*arguments: P.args, **options: P.kwargs) -> T:
+        folder: Any = arguments[0]
+        with making_sense_of(getattr(folder, "path", folder)):
+            return function(*arguments, **options)
+
+    return reading
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether a library written in Rust (polars) panicked: what that raises is no Exception."""
+    return type(error).__name__ == "PanicException"
+
+
+def said_by(error: BaseException) -> str:
+    """What an exception says in one line: its type, its text, and the last place of ours that it came through."""
+    said = " ".join(str(error).split())
+    places = [frame for frame in traceback.extract_tb(error.__traceback__) if HOME in Path(frame.filename).parents]
+    at = f" ({Path(places[-1].filename).name}, line {places[-1].lineno})" if places else ""
+    return f"{type(error).__name__}{': ' if said else ''}{said[:SAID]}{at}"
+
+
+def own_fault(error: BaseException) -> LabError:
     """What no code of ours foresaw, as a failure that says whose it is."""
     said = " ".join(str(error).split())
     return LabError(

@@ -10,7 +10,7 @@ from typing import Final
 
 from latlab.cli.app import app
 from latlab.cli.output import print_json, replace_characters
-from latlab.errors import EXIT_LAB, LatlabError, as_system_error, own_fault, system_error
+from latlab.errors import EXIT_LAB, LatlabError, as_system_error, is_panic, own_fault, system_error
 
 INTERRUPTED: Final = 130
 """What the command line library makes of Ctrl-C."""
@@ -38,7 +38,9 @@ def main() -> None:
             raise
         sys.stderr.write("latlab: interrupted\n")
         sys.exit(EXIT_LAB)
-    except Exception as error:
+    except BaseException as error:
+        if not (isinstance(error, Exception) or is_panic(error)):
+            raise
         if (refused := as_system_error(error)).errno:
             sys.exit(_failed(system_error(refused)))
         # What Python makes of it by itself is 1, which says that a limit was exceeded.

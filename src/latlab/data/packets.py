@@ -27,7 +27,7 @@ from latlab.data.recordings import Recording, no_recording, read_recording
 from latlab.data.run_folder import CellFolder, reading_table, writing_table
 from latlab.data.slots import Column, Finder, Mask, Rows, Slots, first_ones
 from latlab.data.timers import timer_tables
-from latlab.errors import LabError
+from latlab.errors import LabError, reads_files
 
 ROW_GROUP: Final = 1 << 20
 _FINDINGS_KEY: Final = "latlab.findings"
@@ -143,6 +143,7 @@ def _is_recorded(folder: CellFolder) -> bool:
     return any(name.endswith(_SOURCES) for name in names)
 
 
+@reads_files
 def join_cell(folder: CellFolder) -> Joined:
     """The packet table and the join's findings, from cell.json and the recordings; nothing is written.
 

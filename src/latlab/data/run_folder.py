@@ -20,7 +20,7 @@ import polars as pl
 from latlab.data import life
 from latlab.data.cell_shape import misshapen
 from latlab.data.recordings import read_recording
-from latlab.errors import LabError, UsageError, as_system_error, file_remedy
+from latlab.errors import SAID, LabError, UsageError, as_system_error, file_remedy
 
 DEFAULT_ROOT: Final = Path("runs")
 RUN_FORMAT: Final = "latlab.run/1"
@@ -92,7 +92,7 @@ def read_json(path: Path, remedy: str = "") -> dict[str, Any]:
     """The JSON object in `path`. LabError: it is not there or is not a JSON object. remedy: what to do then."""
     try:
         document = json.loads(path.read_bytes().decode())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise LabError(f"cannot be read: {error}", where=str(path), remedy=remedy) from error
     if not isinstance(document, dict):
         raise LabError(f"expected a JSON object, found {type(document).__name__}", where=str(path), remedy=remedy)
@@ -122,8 +122,8 @@ def reading_table(path: Path, remedy: str) -> Iterator[None]:
     """A context in which a Parquet file is read. LabError: it cannot be. remedy: what to do then."""
     try:
         yield
-    except (OSError, pl.exceptions.PolarsError) as error:
-        said = " ".join(str(error).split())
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        said = " ".join(str(error).split())[:SAID]
         raise LabError(
             f"cannot be read: it is damaged, or no Parquet file: {said}", where=str(path), remedy=remedy
         ) from error
@@ -398,7 +398,11 @@ class RunFolder:
 
     def cells(self) -> list[CellFolder]:
         """Every cell's folder that has a cell.json, by slug and repeat."""
-        found = [CellFolder(path.parent) for path in self.path.glob("cells/*/r*/cell.json")]
+        found = [
+            CellFolder(path.parent)
+            for path in self.path.glob("cells/*/r*/cell.json")
+            if path.parent.name.removeprefix("r").isdecimal()
+        ]
         return sorted(found, key=lambda cell: (cell.slug, cell.repeat))
 
     def summary(self) -> RunSummary:
@@ -408,12 +412,12 @@ class RunFolder:
         return RunSummary(
             run=self.id,
             path=self.path,
-            name=run.get("name"),
-            started=run.get("started"),
-            ended=run.get("ended"),
+            name=_text(run.get("name")),
+            started=_text(run.get("started")),
+            ended=_text(run.get("ended")),
             status=self._status(run),
-            exit_status=run.get("exit_status"),
-            verdict=result.get("verdict"),
+            exit_status=code if isinstance(code := run.get("exit_status"), int) else None,
+            verdict=_text(result.get("verdict")),
         )
 
     def _status(self, run: Mapping[str, Any]) -> str | None:
@@ -428,6 +432,10 @@ def list_runs(root: Path = DEFAULT_ROOT) -> list[RunSummary]:
     """Every run in `root`, newest first; none if there is no such folder."""
     runs = [RunFolder(path.parent).summary() for path in root.glob("*/run.json")]
     return sorted(runs, key=lambda run: (run.run[:15], run.started or "", run.run), reverse=True)
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _or_empty(path: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from latlab.analysis.trust import judge, without_waived
 from latlab.data.packets import is_joined, read_findings, whole_packets
 from latlab.data.ptp_series import read_ptp
 from latlab.data.run_folder import CellFolder, RunFolder
-from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, LabError, LatlabError, UsageError
+from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, LabError, LatlabError, UsageError, reads_files
 from latlab.report.beside import beside
 from latlab.report.classes import classes_table, write_classes
 from latlab.report.comparison.cells import comparisons_document
@@ -44,6 +44,7 @@ _WHAT_ENDED_IT = {
 }
 
 
+@reads_files
 def make_result(folder: RunFolder, later: Sequence[Chosen] = ()) -> dict[str, Any]:
     """The result document, which has been written to result.json.
 
@@ -118,6 +119,7 @@ def judged_result(
     return result | {"accept": evaluate(limits, built, absent), "waived": gathered_waived(documents)} | compared
 
 
+@reads_files
 def cell_result(
     folder: CellFolder,
     scenario: Scenario | None = None,
