@@ -7,6 +7,7 @@ import json
 import os
 import re
 import secrets
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -274,6 +275,24 @@ class RunSummary:
     verdict: str | None
 
 
+def _refuse_anothers(root: Path) -> None:
+    """Do nothing. UsageError: on the way to `root` another user's folder, or link, lies where all may make some.
+
+    Who owns it could put links where the run writes, as root where the lab is run by root.
+    """
+    allowed = {0, os.geteuid(), int(os.environ.get("SUDO_UID") or 0)}
+    for path in (root.absolute(), *root.absolute().parents):
+        if not os.path.lexists(path) or path.lstat().st_uid in allowed:
+            continue
+        shared = path.parent.stat().st_mode
+        if shared & stat.S_IWOTH and shared & stat.S_ISVTX:
+            raise UsageError(
+                f"{path} belongs to user {path.lstat().st_uid}, in a folder where all may write",
+                where=str(root),
+                remedy="choose another folder with --runs",
+            )
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """The folder of one run. run.json makes it one: it is written first."""
@@ -286,6 +305,7 @@ class RunFolder:
 
         run.json then holds `format`, `run`, `name` and `started`. UsageError: the folder cannot be made.
         """
+        _refuse_anothers(root)
         started = (now or datetime.now(UTC)).astimezone(UTC)
         plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
         while True:
