@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -64,6 +65,12 @@ def format_of(paths: Sequence[Path], name: str | None = None) -> Format:
 def _head(path: Path) -> bytes:
     """The file's first bytes. UsageError: there are none."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise UsageError(
+                "cannot be read: it is a folder, a pipe or a device",
+                where=str(path),
+                remedy="name a file to import: what comes through a pipe has to be written to one",
+            )
         with path.open("rb") as file:
             head = file.read(HEAD)
     except OSError as error:
