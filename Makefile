@@ -31,10 +31,14 @@ require-%:
 
 python: $(VENV)/.installed
 
+# requirements.lock has what latlab, its tests and its build need, with the hashes of all files of each version. Renew it by
+# pip-compile --extra dev --all-build-deps --generate-hashes --allow-unsafe --strip-extras --no-annotate --no-header
+# --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements.lock pyproject.toml
 $(VENV)/.installed: requirements.lock pyproject.toml | require-build
 	@python3 -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement requirements.lock
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	pip="$(VENV)/bin/pip install --quiet --disable-pip-version-check"
+	$$pip --require-hashes --only-binary :all: --requirement requirements.lock
+	$$pip --no-index --no-deps --no-build-isolation --editable .
 	touch $@
 
 agent: python

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+import os
+import re
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+HOME = Path(__file__).parent
+SAID = 300
+"""So much is told of what an exception says: a library may quote all that it read."""
 
 EXIT_OK = 0
 EXIT_ACCEPT = 1
@@ -80,16 +92,119 @@ class SnapshotError(StartError):
         )
 
 
+REJECTIONS = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.EACCES)
+"""What the kernel makes of the ICMP answers of a firewall that rejects (Linux: icmp_err_convert, tab_unreach)."""
+
+
+def rejection_remedy(number: int | None, port: str, words: str = "") -> str:
+    """What to do where packets to a port, such as "UDP port 5600 of ecu", were rejected; empty where they were not.
+
+    number: the errno. words: what a tool said, where that holds the error's text.
+    """
+    if number not in REJECTIONS and not any(os.strerror(one) in words for one in REJECTIONS):
+        return ""
+    remedy = f"a firewall rejects {port}: let it in there (`nft list ruleset`, `iptables -S`)"
+    if number == errno.ECONNREFUSED or os.strerror(errno.ECONNREFUSED) in words:
+        return f"{remedy}, or what listened there has ended"
+    return f"{remedy}, or there is no route, or no answer to ARP (`ip route get`, `ip neigh`)"
+
+
+def file_remedy(error: OSError, path: Path | str | None = None) -> str:
+    """What to do where a file or a folder could not be used, by the errno; empty where that says nothing more.
+
+    path: the file, where the error does not name it.
+    """
+    path = Path(str(path or error.filename or "."))
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            return "free space, or choose another folder for the runs"
+        case errno.EROFS:
+            return "the file system is mounted read-only: choose another folder for the runs"
+        case errno.EMFILE | errno.ENFILE:
+            return "raise the limit of open files: `ulimit -n`"
+        case errno.EACCES | errno.EPERM:
+            return _ownership(path)
+    return ""
+
+
+def as_system_error(error: BaseException) -> OSError:
+    """The error; of one that a library made of a refusal of the system, that refusal, by the errno in its text."""
+    if isinstance(error, OSError):
+        return error
+    number = re.search(r"\(os error (\d+)\)", str(error))
+    return OSError(int(number[1]), os.strerror(int(number[1]))) if number else OSError(" ".join(str(error).split()))
+
+
+def _ownership(path: Path) -> str:
+    """Whose the file is that keeps us out, or the nearest folder of it that is there, and what to do."""
+    try:
+        found = next((one for one in (path, *path.parents) if os.path.lexists(one)), Path("."))
+        if found.is_file() and os.access(found, os.W_OK):
+            found = found.parent
+        owner = found.lstat().st_uid
+    except OSError:
+        return "run with sudo"
+    if owner == os.geteuid():
+        return f"{found} is yours, and protected: `ls -ld {found}`"
+    return f"{found} belongs to {'root' if owner == 0 else f'user {owner}'}: run with sudo"
+
+
 def system_error(error: OSError) -> LabError:
     """What the system refused, as a failure a person can act on."""
     return LabError(
         error.strerror or str(error) or type(error).__name__,
         where=str(error.filename or "this machine"),
-        remedy="free space, or choose another folder for the runs" if error.errno == errno.ENOSPC else "",
+        remedy=file_remedy(error),
     )
 
 
-def own_fault(error: Exception) -> LabError:
+@contextmanager
+def making_sense_of(where: Path | str, remedy: str = "") -> Iterator[None]:
+    """A context in which files of a run become values, or values that stood in them are worked with.
+
+    LabError: that failed, as of damaged files; it says where in the program, as only who reads it can tell those from a
+    fault of ours. remedy: what to do, if that is known better.
+    """
+    try:
+        yield
+    except LatlabError:
+        raise
+    except BaseException as error:
+        if not (isinstance(error, Exception) or is_panic(error)) or (isinstance(error, OSError) and error.errno):
+            raise
+        raise LabError(
+            f"is damaged, or no file that latlab writes: {said_by(error)}",
+            where=str(where),
+            remedy=remedy or "put a whole copy back; if it is as latlab wrote it, please report this",
+        ) from error
+
+
+def reads_files(function: Callable[P, T]) -> Callable[P, T]:
+    """The function under `making_sense_of` its first argument: a folder of a run or of a cell, or the path of one."""
+
+    @wraps(function)
+    def reading(*arguments: P.args, **options: P.kwargs) -> T:
+        folder: Any = arguments[0]
+        with making_sense_of(getattr(folder, "path", folder)):
+            return function(*arguments, **options)
+
+    return reading
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether a library written in Rust (polars) panicked: what that raises is no Exception."""
+    return type(error).__name__ == "PanicException"
+
+
+def said_by(error: BaseException) -> str:
+    """What an exception says in one line: its type, its text, and the last place of ours that it came through."""
+    said = " ".join(str(error).split())
+    places = [frame for frame in traceback.extract_tb(error.__traceback__) if HOME in Path(frame.filename).parents]
+    at = f" ({Path(places[-1].filename).name}, line {places[-1].lineno})" if places else ""
+    return f"{type(error).__name__}{': ' if said else ''}{said[:SAID]}{at}"
+
+
+def own_fault(error: BaseException) -> LabError:
     """What no code of ours foresaw, as a failure that says whose it is."""
     said = " ".join(str(error).split())
     return LabError(

@@ -12,7 +12,7 @@ import polars as pl
 from latlab.analysis.statistics import NAMES
 from latlab.data.packets import is_joined, join_cell
 from latlab.data.run_folder import CellFolder, RunFolder
-from latlab.errors import UsageError
+from latlab.errors import UsageError, making_sense_of, reads_files
 
 
 class Run:
@@ -35,12 +35,7 @@ class Run:
 
         An axis' value is text; where it is a list, its members joined by `+`.
         """
-        rows = []
-        for folder in self.folder.cells():
-            cell = folder.cell()
-            axes = {axis: _text(value) for axis, value in cell["cell"].items()}
-            rows.append({name: cell[name] for name in _CELL_COLUMNS} | axes)
-        return pl.DataFrame(rows, schema=None if rows else _CELL_COLUMNS, infer_schema_length=None)
+        return _cells(self.folder)
 
     def packets(self, slug: str | None = None, repeat: int | None = None) -> pl.DataFrame:
         """The packet tables of the chosen cells (None: all), below one another.
@@ -68,13 +63,14 @@ class Run:
 
         A figure that was not supported is null. LabError as `result`.
         """
-        rows = [
-            {"cell": cell["slug"], "repeat": cell["repeat"], "stream": stream, "metric": metric, **figures}
-            for cell in self.result["cells"]
-            for stream, measured in cell["streams"].items()
-            for metric, figures in measured["metrics"].items()
-        ]
-        return pl.DataFrame(rows, schema=_METRIC_COLUMNS)
+        with making_sense_of(self.folder.result_path):
+            rows = [
+                {"cell": cell["slug"], "repeat": cell["repeat"], "stream": stream, "metric": metric, **figures}
+                for cell in self.result["cells"]
+                for stream, measured in cell["streams"].items()
+                for metric, figures in measured["metrics"].items()
+            ]
+            return pl.DataFrame(rows, schema=_METRIC_COLUMNS)
 
 
 def load(run: Path | str) -> Run:
@@ -100,6 +96,17 @@ _METRIC_COLUMNS: dict[str, Any] = {
 }
 
 
+@reads_files
+def _cells(run: RunFolder) -> pl.DataFrame:
+    rows = []
+    for folder in run.cells():
+        cell = folder.cell()
+        axes = {axis: _text(value) for axis, value in cell["cell"].items()}
+        rows.append({name: cell[name] for name in _CELL_COLUMNS} | axes)
+    return pl.DataFrame(rows, schema=None if rows else _CELL_COLUMNS, infer_schema_length=None)
+
+
+@reads_files
 def _has_packets(folder: CellFolder) -> bool:
     cell = folder.cell()
     return folder.packets_path.exists() or any(
@@ -114,6 +121,7 @@ def _has_packets(folder: CellFolder) -> bool:
     )
 
 
+@reads_files
 def _packets(folder: CellFolder) -> pl.DataFrame:
     packets = folder.packets() if is_joined(folder) else join_cell(folder).packets
     names = {stream["stream"]: stream["name"] for stream in folder.cell()["streams"]}

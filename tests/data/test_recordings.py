@@ -44,6 +44,18 @@ def test_a_recording_cut_at_any_byte_gives_the_batches_before_the_cut(path: Path
         assert recording.table.columns == SCHEMAS["stamps"].names
 
 
+def test_a_flipped_bit_gives_rows_or_one_error_that_names_the_file(path: Path) -> None:
+    whole = recording_bytes("stamps", BATCHES)
+    for bit in range(0, 8 * len(whole), 3):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        try:
+            read_recording(path, "stamps")
+        except LabError as error:
+            assert str(error).startswith(str(path)), f"bit {bit}"
+
+
 def test_zeros_after_the_last_batch_are_no_end_marker(path: Path) -> None:
     path.write_bytes(recording_bytes("stamps", BATCHES)[:-8] + bytes(4096))
     recording = read_recording(path, "stamps")

@@ -140,3 +140,17 @@ def test_a_cell_of_another_shape_is_an_error_with_its_name(tmp_path: Path, chang
 
 def test_the_formats_that_are_read_are_those_that_are_written() -> None:
     assert (summary.RESULT_FORMAT, measured.RUN_FORMAT) == (RESULT_FORMAT, RUN_FORMAT)
+
+
+@pytest.mark.parametrize("mode", [0o1777, 0o755])
+def test_runs_are_not_kept_in_another_user_s_folder_where_all_may_write(tmp_path: Path, mode: int) -> None:
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    os.chown(runs, 12345, 12345)
+    tmp_path.chmod(mode)
+    if mode == 0o755:
+        assert RunFolder.create(runs, "x").path.parent == runs
+        return
+    with pytest.raises(UsageError, match=rf"{runs} belongs to user 12345, in a folder where all may write .*--runs"):
+        RunFolder.create(runs, "x")
+    assert list(runs.iterdir()) == []

@@ -40,7 +40,7 @@ MAY_IMPORT = {
     "lab": {"errors", "scenario", "host", "data"},
     "data": {"errors"},
     "measure": {"errors", "lab", "host", "data", "scenario", "imports"},
-    "analysis": set[str](),
+    "analysis": {"errors"},
     "imports": {"errors", "data", "analysis"},
     "synthetic": {"errors", "data", "analysis"},
     "report": {"errors", "analysis", "data", "scenario"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import tracemalloc
 from pathlib import Path
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from isochron_log import HEADER, log, usual
 
 from latlab.errors import LatlabError
-from latlab.imports.base import Given, Imported
+from latlab.imports.base import Given, Imported, lines_of
 from latlab.imports.packets import packet_table
 from latlab.imports.table import FORMATS
 from latlab.imports.write import import_files
@@ -167,3 +168,23 @@ def test_a_folder_and_a_file_that_is_not_there_are_errors(tmp_path: Path) -> Non
     for path in (tmp_path, tmp_path / "nothing"):
         with pytest.raises(LatlabError, match="cannot be read"):
             import_files([path], tmp_path / "runs")
+
+
+def test_a_line_without_an_end_takes_no_memory_and_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "endless.txt"
+    path.write_bytes(b"T: 0 (1) P:80 I:1000 C: 1 Min: 1 Act: 2 Avg: 2 Max: 3\n" + b"x" * (64 << 20))
+    tracemalloc.start()
+    for one in FORMATS:
+        if one.files == 1 and not one.name.startswith(("isochron", "rtc")):
+            with pytest.raises(LatlabError):
+                one.read([path], Given())
+    with pytest.raises(LatlabError, match="line 2 is longer than 1 MiB"):
+        lines_of(path)
+    assert tracemalloc.get_traced_memory()[1] < MEMORY
+    tracemalloc.stop()
+
+
+def test_a_pipe_is_no_file_to_import(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(LatlabError, match="cannot be read: it is a folder, a pipe or a device"):
+        import_files([tmp_path / "pipe"], tmp_path / "runs")

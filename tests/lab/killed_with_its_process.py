@@ -1,6 +1,7 @@
 """A lab that kills itself over an iperf3 server, whose pid it prints: `killed_with_its_process.py TAG WHAT WHERE`.
 
-WHAT: `bare` is a process of the test bed, and the lab is gone the moment it has begun, before anything else; `load` is
+WHAT: `step` is a command of a step, which makes the namespace half a second later, or `endless`, which never does; else
+`bare` is a process of the test bed, and the lab is gone the moment it has begun, before anything else; `load` is
 one of a load, and the lab is gone once it is ready. WHERE: `local`, or in a namespace, `netns`.
 """
 
@@ -19,6 +20,7 @@ from latlab.lab.loads.running import RunningProcess
 from latlab.lab.namespaces import namespace_name
 from latlab.lab.step import Step
 
+LATER = "sleep {}; ip netns add {}"
 SERVER = ("iperf3", "--server", "--json", "--port", "5600")
 
 
@@ -32,7 +34,7 @@ class Deadly(Host):
 
     async def spawn(self, argv: Any, **options: Any) -> asyncio.subprocess.Process:
         process = await super().spawn(argv, **options)
-        if argv == SERVER:
+        if argv == SERVER or argv[:2] == ("sh", "-c"):
             die(process.pid)
         return process
 
@@ -53,6 +55,10 @@ async def main(tag: str, what: str, where: str) -> None:
     async with TestBed(tag, hosts) as bed:
         if where == "netns":
             await bed.apply([Step(MACHINE, "make a namespace", made, undo=("ip", "netns", "del", namespace))])
+        if what in ("step", "endless"):
+            script = LATER.format("0.5" if what == "step" else "1000", f"{namespace}b")
+            undo, present = ("ip", "netns", "del", f"{namespace}b"), ("test", "-e", f"/run/netns/{namespace}b")
+            await bed.apply([Step("sensor", "a slow step", ("sh", "-c", script), undo=undo, present=present)])
         if what == "bare":
             await bed.spawn(hosts["sensor"], "a server", SERVER)
         load = LoadProcess("server", "sensor", SERVER, ending="interrupt", tcp_port=5600)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import time
 from dataclasses import replace
@@ -18,7 +19,7 @@ from latlab.host import MACHINE, Host, LocalHost
 from latlab.lab.apply import TestBed
 from latlab.lab.namespaces import namespace_name
 from latlab.lab.site import Site
-from latlab.lab.step import Before, Check, Step
+from latlab.lab.step import Before, Check, Step, own_folder
 from latlab.lab.undo import clean_stale
 from latlab.scenario import Scenario
 
@@ -354,3 +355,43 @@ def test_an_existing_cable_is_only_checked() -> None:
     before = dump()
     asyncio.run(session())
     assert dump() == before
+
+
+ANOTHER = 12345
+
+
+@pytest.mark.parametrize("what", ["a folder", "a link"])
+def test_another_user_s_folder_where_all_may_write_is_not_written_to_and_not_removed(
+    what: str, tmp_path: Path, journals: Path
+) -> None:
+    shared, others = tmp_path / "shared", tmp_path / "others"
+    for folder in (shared, others):
+        folder.mkdir()
+    taken = shared / "latlab-t1-ecu"
+    if what == "a folder":
+        taken.mkdir()
+    else:
+        taken.symlink_to(others)
+    os.chown(taken, ANOTHER, ANOTHER, follow_symlinks=False)
+
+    async def session() -> None:
+        async with TestBed("t1", here()) as bed:
+            await bed.apply([own_folder(MACHINE, "make a folder", str(taken))])
+
+    with pytest.raises(LabError, match=r"make a folder: .*mkdir.*File exists"):
+        asyncio.run(session())
+    assert taken.lstat().st_uid == ANOTHER
+    assert list(others.iterdir()) == []
+
+
+def test_a_folder_that_only_its_user_may_enter_is_made_and_removed(tmp_path: Path, journals: Path) -> None:
+    folder = tmp_path / "latlab-t1-ecu"
+
+    async def session() -> None:
+        async with TestBed("t1", here()) as bed:
+            await bed.apply([own_folder(MACHINE, "make a folder", str(folder))])
+            assert folder.stat().st_mode & 0o7777 == 0o700
+            (folder / "a recording").touch()
+
+    asyncio.run(session())
+    assert not folder.exists()

@@ -18,7 +18,7 @@ from latlab.errors import LabError
 from latlab.host import MACHINE, LocalHost, NetnsHost
 from latlab.lab.apply import TestBed
 from latlab.lab.journal import Journal, stale_journals
-from latlab.lab.process import MARK
+from latlab.lab.process import MARK, PASSING_POLLS
 from latlab.lab.undo import clean_stale
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
@@ -132,6 +132,20 @@ def test_a_process_whose_lab_was_killed_as_soon_as_it_began_is_ended(run_in: str
 
 
 @pytest.mark.parametrize("run_in", ["local", "netns"])
+@pytest.mark.parametrize("what", ["step", "endless"])
+def test_a_command_that_was_running_as_its_lab_was_killed_is_over_before_its_step_is_undone(
+    what: str, run_in: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("latlab.lab.process.PASSING_POLLS", PASSING_POLLS if what == "step" else 5)
+    before = dump()
+    pid = killed_with_its_process(what, run_in)
+    words = asyncio.run(clean_stale())
+    assert ("run t1: sensor: a slow step" in words) == (what == "step")
+    assert not alive(pid)
+    assert dump() == before
+
+
+@pytest.mark.parametrize("run_in", ["local", "netns"])
 def test_a_load_s_tool_ends_with_its_lab(run_in: str) -> None:
     before = dump()
     pid = killed_with_its_process("load", run_in)
@@ -186,6 +200,70 @@ def test_a_line_torn_by_the_crash_is_passed_over_and_does_not_spoil_what_follows
         asyncio.run(clean_stale())
     assert "other0" not in run("ip", "link")
     assert [json.loads(line) for line in path.read_text().splitlines()][-1] == {"undone": 1}
+
+
+def test_a_record_that_a_full_disk_tore_is_taken_back_and_the_next_one_is_whole(journals: Path) -> None:
+    journals.mkdir(exist_ok=True)
+    run("mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(journals))
+    journal = Journal.create("old")
+    filler = journals / "filler"
+    filler.write_bytes(bytes(8 << 10))
+    with pytest.raises(LabError, match=r"No space left on device .*free space"):
+        journal.record(LocalHost(MACHINE), "too long", ("echo", "x" * (12 << 10)), None)
+    filler.unlink()
+    journal.record(LocalHost(MACHINE), "short", ("true",), None)
+    journal.close()
+    assert asyncio.run(clean_stale()) == [f"run old: {MACHINE}: short"]
+    assert list(journals.iterdir()) == []
+
+
+def test_a_record_after_one_that_was_torn_on_the_same_line_is_undone(journals: Path) -> None:
+    journal = Journal.create("old")
+    with journal.path.open("a") as file:
+        file.write('{"do":{"n":0,"undo":["rm","{\\"do\\":')
+    journal.record(LocalHost(MACHINE), "whole", ("true",), None)
+    journal.close()
+    assert asyncio.run(clean_stale()) == [f"run old: {MACHINE}: whole"]
+    assert list(journals.iterdir()) == []
+
+
+DAMAGED: dict[str, bytes] = {
+    "no JSON": b"\xff\xfe\n",
+    "a number": b"5\n",
+    "a record without an undo": b'{"do":{"n":7,"host":{},"title":"t"}}\n',
+    "an undo that is no command": b'{"do":{"n":7,"host":{},"title":"t","undo":"rm -r /","present":null}}\n',
+    "a host that is none": b'{"do":{"n":7,"host":5,"title":"t","undo":["true"],"present":null}}\n',
+    "another format": b'{"format":"latlab.journal/9"}\n',
+    "brackets without end": b"[" * 100_000 + b"\n",
+}
+
+
+@pytest.mark.parametrize("line", DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_journal_keeps_nothing_else_from_being_undone_and_is_named(line: bytes, journals: Path) -> None:
+    for name in ("damaged", "whole"):
+        journal = Journal.create(name)
+        journal.record(LocalHost(MACHINE), f"what {name} says", ("true",), None)
+        journal.close()
+    with (journals / "damaged.jsonl").open("ab") as file:
+        file.write(line)
+    with pytest.raises(LabError, match=r"damaged\.jsonl: line 3 is not a record of latlab\.journal/1"):
+        asyncio.run(clean_stale())
+    assert [path.name for path in journals.iterdir()] == ["damaged.jsonl"]
+    (left,) = stale_journals()
+    assert left.pending() == []
+    left.close()
+    (said,) = asyncio.run(clean_stale(leave_unreached=True))
+    assert "undo by hand what these say, then delete the file" in said
+
+
+def test_a_journal_that_cannot_be_opened_keeps_no_other_from_being_undone(journals: Path) -> None:
+    journal = Journal.create("whole")
+    (journals / "a-link.jsonl").symlink_to("/etc/passwd")
+    journal.record(LocalHost(MACHINE), "whole", ("true",), None)
+    journal.close()
+    with pytest.raises(LabError, match=r"a-link\.jsonl: cannot open the journal"):
+        asyncio.run(clean_stale())
+    assert [path.name for path in journals.iterdir()] == ["a-link.jsonl"]
 
 
 def test_the_journal_of_a_living_run_is_not_stale() -> None:

@@ -79,6 +79,30 @@ def test_a_limit_that_is_exceeded_is_1_and_each_limit_stands_in_the_result(
     assert run.run()["exit_status"] == 1
 
 
+def test_a_terminal_without_a_character_gets_another_and_the_exit_code_stays(
+    changed: Callable[..., RunFolder], finished: FinishedRun
+) -> None:
+    ended = finished.place.latlab("report", changed(IMPOSSIBLE).path, PYTHONIOENCODING="ascii")
+    assert (ended.status, ended.err) == (1, "")
+    assert ended.out.isascii()
+    assert "latency = rx_soft - launch, us +- 0.0 (one kernel)" in ended.out
+
+
+def test_a_report_on_a_run_of_root_s_by_another_user_names_the_owner_and_what_to_do(
+    changed: Callable[..., RunFolder], finished: FinishedRun, tmp_path: Path
+) -> None:
+    run, user = changed(), ("setpriv", "--reuid", "65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all")
+    for inner in (tmp_path, finished.place.folder):
+        for folder in (inner, *inner.parents[:-2]):
+            folder.chmod(0o755)
+    ended = finished.place.latlab("report", run.path, before=user, HOME="/nowhere", MPLCONFIGDIR="/tmp")
+    assert ended.status == 3
+    assert ended.err.endswith(
+        f"{run.path}: the report cannot be written: Permission denied ({run.path} belongs to root: run with sudo, "
+        f"or take it over: `sudo chown -R $USER {run.path}`)\n"
+    )
+
+
 def test_a_measurement_that_cannot_be_trusted_is_4_with_the_reason(
     changed: Callable[..., RunFolder], finished: FinishedRun
 ) -> None:
@@ -170,10 +194,13 @@ def test_an_interface_this_machine_does_not_have_is_2(place: Place) -> None:
     assert_refused(place.latlab("run", scenario), place, before, 2, "tsn0", "tsn1")
 
 
+READ_ONLY_SYSCTLS = 'mount --bind /proc/sys /proc/sys && mount -o remount,ro,bind /proc/sys && exec "$0" "$@"'
+IN_A_CONTAINER = ("unshare", "--mount", "sh", "-c", READ_ONLY_SYSCTLS)
 LACKING: dict[str, tuple[tuple[str, ...], dict[str, str], str]] = {
     "a tool": ((), {"PATH": "/nowhere"}, "ip is missing"),
     "the agent": ((), {"LATLAB_AGENT": "/nowhere/latlab-agent"}, "/nowhere/latlab-agent"),
     "a privilege": (NO_PRIVILEGE, {}, "missing privilege: CAP_NET_ADMIN, CAP_SYS_ADMIN"),
+    "sysctls that can be written": (IN_A_CONTAINER, {}, "sysctls cannot be written: /proc/sys is read-only"),
     "a place for the journal": ((), {"LATLAB_STATE": "/dev/null/journal"}, "/dev/null/journal"),
 }
 
@@ -185,6 +212,15 @@ def test_what_the_machine_lacks_is_one_line_with_a_remedy_and_3(
     trace = place.trace()
     ended = place.latlab("run", place.scenario(), before=before, **environment)
     assert_refused(ended, place, trace, 3, word, "(")
+
+
+def test_doctor_and_validate_say_what_run_will_refuse(place: Place) -> None:
+    doctor = place.latlab("doctor", "--json", before=IN_A_CONTAINER)
+    assert doctor.status == 3
+    assert [one["found"] for one in doctor.document if one["name"] == "sysctls"] == ["/proc/sys is read-only"]
+    assert any(one["name"] == "ping" for one in doctor.document)
+    validated = place.latlab("validate", place.scenario(), before=IN_A_CONTAINER)
+    assert "on this machine it cannot run: sysctls cannot be written" in validated.out
 
 
 def test_a_run_that_no_disk_can_hold_is_3_with_the_numbers(place: Place) -> None:

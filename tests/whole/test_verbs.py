@@ -10,6 +10,9 @@ from unittest.mock import ANY
 import pytest
 from latlab_command import Place
 
+from latlab.errors import LatlabError
+from latlab.scenario import load_scenario
+
 pytestmark = pytest.mark.real
 
 VERBS: dict[str, tuple[str, ...]] = {
@@ -213,6 +216,30 @@ def test_what_nohup_has_the_command_ignore_stays_ignored(place: Place) -> None:
         lab.signal(signal.SIGHUP)
         assert lab.process.poll() is None
     assert "small" not in lab.ended().err
+
+
+def test_a_scenario_that_is_a_pipe_is_read_and_not_waited_for_without_end(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = place.scenario()
+    piped = place.start("validate", "/dev/stdin", before=("sh", "-c", f'cat {path} | "$0" "$@"')).ended()
+    assert (piped.status, piped.err) == (0, "")
+    os.mkfifo(place.folder / "pipe.yaml")
+    monkeypatch.setattr("latlab.scenario.load.PIPE_S", 0)
+    with pytest.raises(LatlabError, match=r"pipe\.yaml: cannot be read: nothing came through this pipe for 0 s"):
+        load_scenario(place.folder / "pipe.yaml")
+
+
+def test_of_very_many_mistakes_the_first_are_listed_and_the_others_counted(place: Place) -> None:
+    path = place.scenario()
+    path.write_text(path.read_text() + "".join(f"k{number}: 1\n" for number in range(3000)))
+    ended = place.latlab("validate", path)
+    assert ended.status == 2
+    first, *listed, last = ended.err.splitlines()
+    assert first.endswith("small.yaml: 3000 mistakes")
+    assert (len(listed), last) == (50, "and 2950 more")
+    document = place.latlab("validate", path, "--json").document
+    assert (len(document["error"]["problems"]), document["error"]["unlisted"]) == (50, 2950)
 
 
 @pytest.mark.parametrize("number", ENDINGS, ids=lambda number: number.name)

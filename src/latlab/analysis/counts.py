@@ -111,6 +111,12 @@ def stream_counts(packets: pl.DataFrame, listened: Mapping[str, Any], stream: in
     }
 
 
+def send_errnos(packets: pl.DataFrame) -> dict[str, int]:
+    """{errno: how many packets of one stream the kernel refused with it}, the smallest errno first."""
+    refused = packets.filter(pl.col("send_error") != 0)["send_error"].value_counts().sort("send_error")
+    return {str(number): count for number, count in refused.iter_rows()}
+
+
 def nothing_arrived(figures: Mapping[str, Any]) -> bool:
     """Whether a metric's entry in the result is of a stream of which packets were sent and none arrived, the warm-up
     left out: there is no value, though no packet lacks a timestamp or a bound of its clocks.

@@ -20,6 +20,7 @@ from latlab.analysis.counts import (
     lost_after_warmup,
     refused_counts,
     reordered_sequences,
+    send_errnos,
     stream_rows,
 )
 from latlab.analysis.gate_port import Port
@@ -244,6 +245,7 @@ def _stream(
     gates = gates_document(rows, port, flow, stream["period_ns"]) if port and flow else None
     return {
         "counts": counts,
+        "send_errnos": send_errnos(rows),
         "silent": asdict(silent) if silent else None,
         "unstamped": unstamped_documents(rows),
         "gates": gates,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -27,6 +28,7 @@ from latlab.analysis.trust_readings import (
 )
 from latlab.analysis.words import duration, percent, plural
 from latlab.analysis.worst import EXPLAINED
+from latlab.errors import rejection_remedy
 
 _KEEP_LAUNCH_TIMES = {"tai": frozenset({"etf", "taprio"}), "monotonic": frozenset({"fq"})}
 """Qdiscs that send a packet at its launch time (SO_TXTIME), by its clock: net/sched/sch_etf.c, sch_taprio.c, sch_fq.c.
@@ -191,8 +193,26 @@ def packets_arrived(evidence: Evidence) -> Iterator[Broken]:
         if nothing_arrived(figures) and stream not in without_tag
     }
     for stream, count in lost.items():
+        entry: Mapping[str, Any] = next((one for one in evidence.cell["streams"] if one["name"] == stream), {})
         none = f"none of the {count} that were" if count > 1 else "not the one that was"
-        yield Broken(f"stream {stream}", "packets that arrive", f"{none} sent after the warm-up")
+        actual = f"{none} sent after the warm-up"
+        yield Broken(f"stream {stream}", "packets that arrive", actual, _where_dropped(entry) if entry else "")
+
+
+def _where_dropped(stream: Mapping[str, Any]) -> str:
+    """Where to look for the packets of a stream, by its entry in cell.json, of which none arrived."""
+    return (
+        f"see whether a firewall on {stream['listener']} lets {_port(stream)} in (`nft list ruleset`, `iptables -S`), "
+        "and compare what both ends' cards and qdiscs count (`ip -s link`, `tc -s qdisc show dev IF`); of a probe, "
+        "whether who answers runs"
+    )
+
+
+def _port(stream: Mapping[str, Any]) -> str:
+    """The port that a stream's packets go to, in words."""
+    if number := stream.get("to_port"):
+        return f"{stream['transport'].upper()} port {number} of {stream['listener']}"
+    return "its packets"
 
 
 def frames_kept_their_tags(evidence: Evidence) -> Iterator[Broken]:
@@ -349,9 +369,12 @@ def every_send_succeeded(evidence: Evidence) -> Iterator[Broken]:
     """Streams of which the kernel refused packets."""
     for name, stream in evidence.document["streams"].items():
         if errors := stream["counts"]["send_errors"]:
-            yield Broken(
-                f"stream {name}", "no send errors", f"{errors} of {plural(stream['counts']['scheduled'], 'packet')}"
-            )
+            numbers = {int(number): count for number, count in stream.get("send_errnos", {}).items()}
+            names = ", ".join(f"{os.strerror(number)} ({number}): {count}" for number, count in numbers.items())
+            actual = f"{errors} of {plural(stream['counts']['scheduled'], 'packet')}{f': {names}' if names else ''}"
+            entry: Mapping[str, Any] = next((one for one in evidence.cell["streams"] if one["name"] == name), {})
+            remedies = (rejection_remedy(number, _port(entry)) for number in numbers if entry)
+            yield Broken(f"stream {name}", "no send errors", actual, next(filter(None, remedies), ""))
 
 
 def socket_kept_every_packet(evidence: Evidence) -> Iterator[Broken]:

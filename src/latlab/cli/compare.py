@@ -8,7 +8,7 @@ import typer
 
 from latlab.cli.options import RUNS, Json, JUnit, Runs, Strict
 from latlab.cli.output import open_console, print_json, write
-from latlab.errors import UsageError
+from latlab.errors import UsageError, making_sense_of
 
 MetricsCompared = Annotated[
     list[str] | None,
@@ -69,7 +69,8 @@ def compare(
     if need_power and not threshold:
         raise UsageError("nothing needs power", where="--need-power", remedy="give a --threshold")
     asked = wanted(metric or (), statistic or (), stream or (), threshold or ())
-    document = comparing.compare(sides or (), runs, asked, baseline=baseline, by=by)
+    with making_sense_of(sides[0] if sides else runs):
+        document = comparing.compare(sides or (), runs, asked, baseline=baseline, by=by)
     code = comparing.exit_code(document, strict=strict, need_power=need_power)
     if junit is not None:
         junit.write_text(comparison_junit(document, need_power=need_power), encoding="utf-8")

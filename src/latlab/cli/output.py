@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+# fmt: off
+_ASCII: Final = {
+    "µ": "u", "μ": "u", "±": "+-", "−": "-", "–": "-", "…": "...", "→": "->", "←": "<-", "⇄": "<->", "×": "x",
+    "·": "-", "≥": ">=", "≤": "<=", "²": "^2", "∞": "inf", "█": "#", "▒": "+", "▲": "^", "✓": "yes", "✗": "no",
+}
+# fmt: on
+"""What is printed for characters that a terminal lacks; `?` for any other."""
+
+
+def replace_characters() -> None:
+    """Make standard output and error print what the terminal's encoding lacks as ASCII, and never fail on it."""
+    codecs.register_error("latlab", _as_ascii)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="latlab")
+
+
+def _as_ascii(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    missing = error.object[error.start : error.end]
+    return "".join(_ASCII.get(character, "?") for character in missing), error.end
 
 
 def open_console(*, stderr: bool = False) -> Console:

@@ -30,6 +30,7 @@ from latlab.cli.options import (
     Windows,
 )
 from latlab.cli.output import open_console, print_json, write
+from latlab.errors import making_sense_of, reads_files
 
 if TYPE_CHECKING:
     from latlab.analysis.chosen_windows import Chosen
@@ -103,7 +104,8 @@ def report(
     if junit is not None:
         from latlab.report.junit import result_junit
 
-        junit.write_text(result_junit(folder.result(), strict=strict), encoding="utf-8")
+        with making_sense_of(folder.path):
+            junit.write_text(result_junit(folder.result(), strict=strict), encoding="utf-8")
     raise typer.Exit(code)
 
 
@@ -119,6 +121,7 @@ def list_(as_json: Json = False, runs: Runs = RUNS) -> None:
         print_runs(found, runs, open_console())
 
 
+@reads_files
 def _report(
     folder: Any,
     *,

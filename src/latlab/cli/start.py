@@ -9,8 +9,8 @@ import traceback
 from typing import Final
 
 from latlab.cli.app import app
-from latlab.cli.output import print_json
-from latlab.errors import EXIT_LAB, LatlabError, own_fault, system_error
+from latlab.cli.output import print_json, replace_characters
+from latlab.errors import EXIT_LAB, LatlabError, as_system_error, is_panic, own_fault, system_error
 
 INTERRUPTED: Final = 130
 """What the command line library makes of Ctrl-C."""
@@ -20,6 +20,7 @@ def main() -> None:
     """Runs the command line; errors are one line on standard error and an exit code. A fault of our own has its
     traceback below that line: nobody can mend it without.
     """
+    replace_characters()
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:  # what nohup has this ignore stays ignored
             signal.signal(number, _as_by_ctrl_c)
@@ -37,7 +38,12 @@ def main() -> None:
             raise
         sys.stderr.write("latlab: interrupted\n")
         sys.exit(EXIT_LAB)
-    except Exception as error:  # what Python makes of it by itself is 1, which says that a limit was exceeded
+    except BaseException as error:
+        if not (isinstance(error, Exception) or is_panic(error)):
+            raise
+        if (refused := as_system_error(error)).errno:
+            sys.exit(_failed(system_error(refused)))
+        # What Python makes of it by itself is 1, which says that a limit was exceeded.
         code = _failed(own_fault(error))
         traceback.print_exception(error)
         sys.exit(code)

@@ -25,10 +25,10 @@ from latlab.data.legs import has_schedule, onto_askers_clock, with_counts
 from latlab.data.real_to_tai import RealToTai
 from latlab.data.recording_findings import TRACED, RecordingFindings, recording_agents, stated_rows
 from latlab.data.recordings import Recording, no_recording, read_recording
-from latlab.data.run_folder import CellFolder, publishing, reading_table
+from latlab.data.run_folder import CellFolder, reading_table, writing_table
 from latlab.data.slots import Column, Finder, Mask, Rows, Slots, after_last, first_ones
 from latlab.data.timers import timer_tables
-from latlab.errors import LabError
+from latlab.errors import LabError, reads_files
 
 ROW_GROUP: Final = 1 << 20
 _FINDINGS_KEY: Final = "latlab.findings"
@@ -99,21 +99,14 @@ def build_packets(folder: CellFolder) -> pl.DataFrame:
     """
     joined = join_cell(folder)
     findings = {name: asdict(found) for name, found in joined.findings.items()}
-    try:
-        with publishing(folder.packets_path) as temporary:
-            joined.packets.write_parquet(
-                temporary,
-                compression="zstd",
-                compression_level=1,
-                row_group_size=ROW_GROUP,
-                metadata={_FINDINGS_KEY: json.dumps(findings), _JOIN_KEY: _JOIN},
-            )
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise LabError(
-            f"the packet table cannot be written: {error}",
-            where=str(folder.packets_path),
-            remedy="make room on the disk; the recordings are whole: `latlab report RUN` builds it anew",
-        ) from error
+    with writing_table(folder.packets_path, "the packet table") as temporary:
+        joined.packets.write_parquet(
+            temporary,
+            compression="zstd",
+            compression_level=1,
+            row_group_size=ROW_GROUP,
+            metadata={_FINDINGS_KEY: json.dumps(findings), _JOIN_KEY: _JOIN},
+        )
     return joined.packets
 
 
@@ -169,6 +162,7 @@ def _is_recorded(folder: CellFolder) -> bool:
     return any(name.endswith(_SOURCES) for name in names)
 
 
+@reads_files
 def join_cell(folder: CellFolder) -> Joined:
     """The packet table and the join's findings, from cell.json and the recordings; nothing is written.
 

@@ -15,9 +15,10 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow import ipc
 
-from latlab.errors import LabError
+from latlab.errors import LabError, making_sense_of
 
 FORMAT: Final = "1"
+DAMAGED: Final = "put a whole copy back, or take its cell out of the run: its other cells can be reported then"
 
 SCHEMAS: Final[dict[str, pa.Schema]] = {
     table: pa.schema(list(columns.items()))
@@ -125,8 +126,13 @@ def read_recording(path: Path, table: str, *, run_id: str | None = None) -> Reco
     """The recording at `path`, which must hold `table` (a key of SCHEMAS) of run `run_id` (None: of any run).
 
     An empty file, or one cut inside its header, gives no rows, complete = False and no metadata.
-    LabError: there is no such file, or it holds another table, format or run, or no recording at all.
+    LabError: there is no such file, or it holds another table, format or run, or no recording at all, or is damaged.
     """
+    with making_sense_of(path, DAMAGED):
+        return _read(path, table, run_id)
+
+
+def _read(path: Path, table: str, run_id: str | None) -> Recording:
     try:
         size = path.stat().st_size
     except FileNotFoundError:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import secrets
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -19,7 +21,7 @@ import polars as pl
 from latlab.data import life
 from latlab.data.cell_shape import misshapen
 from latlab.data.recordings import read_recording
-from latlab.errors import LabError, UsageError
+from latlab.errors import SAID, LabError, UsageError, as_system_error, file_remedy
 
 DEFAULT_ROOT: Final = Path("runs")
 RUN_FORMAT: Final = "latlab.run/1"
@@ -64,6 +66,21 @@ def publishing(path: Path) -> Iterator[Path]:
     _fsync(path.parent)
 
 
+@contextmanager
+def writing_table(path: Path, what: str) -> Iterator[Path]:
+    """As `publishing`, for a Parquet file. LabError: it cannot be written. what: what it is, in words."""
+    try:
+        with publishing(path) as temporary:
+            yield temporary
+    except (OSError, pl.exceptions.PolarsError) as error:
+        refused = as_system_error(error)
+        raise LabError(
+            f"{what} cannot be written: {refused.strerror or refused}",
+            where=str(path),
+            remedy="; ".join(filter(None, (file_remedy(refused, path), "then: latlab report RUN"))),
+        ) from error
+
+
 def _fsync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -76,7 +93,7 @@ def read_json(path: Path, remedy: str = "") -> dict[str, Any]:
     """The JSON object in `path`. LabError: it is not there or is not a JSON object. remedy: what to do then."""
     try:
         document = json.loads(path.read_bytes().decode())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise LabError(f"cannot be read: {error}", where=str(path), remedy=remedy) from error
     if not isinstance(document, dict):
         raise LabError(f"expected a JSON object, found {type(document).__name__}", where=str(path), remedy=remedy)
@@ -106,8 +123,8 @@ def reading_table(path: Path, remedy: str) -> Iterator[None]:
     """A context in which a Parquet file is read. LabError: it cannot be. remedy: what to do then."""
     try:
         yield
-    except (OSError, pl.exceptions.PolarsError) as error:
-        said = " ".join(str(error).split())
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        said = " ".join(str(error).split())[:SAID]
         raise LabError(
             f"cannot be read: it is damaged, or no Parquet file: {said}", where=str(path), remedy=remedy
         ) from error
@@ -258,6 +275,24 @@ class RunSummary:
     verdict: str | None
 
 
+def _refuse_anothers(root: Path) -> None:
+    """Do nothing. UsageError: on the way to `root` another user's folder, or link, lies where all may make some.
+
+    Who owns it could put links where the run writes, as root where the lab is run by root.
+    """
+    allowed = {0, os.geteuid(), int(os.environ.get("SUDO_UID") or 0)}
+    for path in (root.absolute(), *root.absolute().parents):
+        if not os.path.lexists(path) or path.lstat().st_uid in allowed:
+            continue
+        shared = path.parent.stat().st_mode
+        if shared & stat.S_IWOTH and shared & stat.S_ISVTX:
+            raise UsageError(
+                f"{path} belongs to user {path.lstat().st_uid}, in a folder where all may write",
+                where=str(root),
+                remedy="choose another folder with --runs",
+            )
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """The folder of one run. run.json makes it one: it is written first."""
@@ -270,6 +305,7 @@ class RunFolder:
 
         run.json then holds `format`, `run`, `name` and `started`. UsageError: the folder cannot be made.
         """
+        _refuse_anothers(root)
         started = (now or datetime.now(UTC)).astimezone(UTC)
         plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
         while True:
@@ -283,7 +319,7 @@ class RunFolder:
                 raise UsageError(
                     f"no run folder can be made: {error.strerror}",
                     where=str(path),
-                    remedy="choose a folder that can be written",
+                    remedy=file_remedy(error, path) or "choose another folder with --runs",
                 ) from error
         folder = cls(path)
         folder.write_run({"format": RUN_FORMAT, "run": path.name, "name": name, "started": started.isoformat()})
@@ -315,6 +351,18 @@ class RunFolder:
     def write_run(self, document: Mapping[str, Any]) -> None:
         """Nothing; run.json is written whole."""
         write_json(self.path / "run.json", document)
+
+    def check_writable(self) -> None:
+        """Do nothing where the folder can be written. LabError: it cannot, as one that a run as root has left."""
+        try:
+            with tempfile.TemporaryFile(dir=self.path):
+                pass
+        except OSError as error:
+            remedy = file_remedy(error, self.path)
+            if self.path.stat().st_uid != os.geteuid() and error.errno in (errno.EACCES, errno.EPERM):
+                remedy += f", or take it over: `sudo chown -R $USER {self.path}`"
+            what = f"the report cannot be written: {error.strerror}"
+            raise LabError(what, where=str(self.path), remedy=remedy) from None
 
     @property
     def scenario_path(self) -> Path:
@@ -370,7 +418,11 @@ class RunFolder:
 
     def cells(self) -> list[CellFolder]:
         """Every cell's folder that has a cell.json, by slug and repeat."""
-        found = [CellFolder(path.parent) for path in self.path.glob("cells/*/r*/cell.json")]
+        found = [
+            CellFolder(path.parent)
+            for path in self.path.glob("cells/*/r*/cell.json")
+            if path.parent.name.removeprefix("r").isdecimal()
+        ]
         return sorted(found, key=lambda cell: (cell.slug, cell.repeat))
 
     def summary(self) -> RunSummary:
@@ -380,12 +432,12 @@ class RunFolder:
         return RunSummary(
             run=self.id,
             path=self.path,
-            name=run.get("name"),
-            started=run.get("started"),
-            ended=run.get("ended"),
+            name=_text(run.get("name")),
+            started=_text(run.get("started")),
+            ended=_text(run.get("ended")),
             status=self._status(run),
-            exit_status=run.get("exit_status"),
-            verdict=result.get("verdict"),
+            exit_status=code if isinstance(code := run.get("exit_status"), int) else None,
+            verdict=_text(result.get("verdict")),
         )
 
     def _status(self, run: Mapping[str, Any]) -> str | None:
@@ -400,6 +452,10 @@ def list_runs(root: Path = DEFAULT_ROOT) -> list[RunSummary]:
     """Every run in `root`, newest first; none if there is no such folder."""
     runs = [RunFolder(path.parent).summary() for path in root.glob("*/run.json")]
     return sorted(runs, key=lambda run: (run.run[:15], run.started or "", run.run), reverse=True)
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _or_empty(path: Path) -> dict[str, Any]:

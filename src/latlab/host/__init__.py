@@ -46,7 +46,7 @@ def host_from(description: Mapping[str, object]) -> Host:
     try:
         if make is not None:
             return make(**fields)
-    except TypeError:
+    except (AttributeError, TypeError, ValueError):
         pass
     raise LabError(
         f"{dict(description)} is no host this version of latlab knows",

@@ -75,6 +75,10 @@ class Host(ABC):
         """
         return self.command(argv)
 
+    def passing(self, argv: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
+        """The same for a command that ends by itself. env: as of `lasting`."""
+        return self.command(argv)
+
     @property
     def turns(self) -> Turns | None:
         """How it is spoken to, where it is a machine in virtual time or on one; None elsewhere."""
@@ -111,13 +115,13 @@ class Host(ABC):
         """The started process, leader of a session of its own; LabError when the program is missing.
 
         Its own session keeps a Ctrl-C at the terminal from it: the lab decides when and how it ends. Its pid
-        is also its process group. env is added to the environment it inherits. lasting: as of `lasting`; a command that
-        ends by itself needs none of it.
+        is also its process group. env is added to the environment it inherits. lasting: as of `lasting`, else of
+        `passing`.
         """
         if self.turns:
             return self.turns.start(self.command(argv), stdin, stdout, stderr)
         env = env or {}
-        command = self.lasting(argv, env) if lasting else self.command(argv)
+        command = self.lasting(argv, env) if lasting else self.passing(argv, env)
         try:
             return await asyncio.create_subprocess_exec(
                 *command,
@@ -142,16 +146,17 @@ class Host(ABC):
         output: int = asyncio.subprocess.PIPE,
         timeout_s: float = 30,
         check: bool = True,
+        env: Mapping[str, str] | None = None,
     ) -> Completed:
         """The ended command. LabError when it is missing, takes too long, or ends with another status than 0.
 
         output: a file descriptor that gets what it prints, which is then not in Completed. check=False returns any exit
-        status. UnreachedError: the host was not reached, whatever check says. Whoever cancels
-        this takes the command down with it.
+        status. env is added to its environment. UnreachedError: the host was not reached, whatever check says. Whoever
+        cancels this takes the command down with it.
         """
         stdin = asyncio.subprocess.DEVNULL if input is None else asyncio.subprocess.PIPE
         timeout_s *= self.patience
-        process = await self.spawn(argv, stdin=stdin, stdout=output, lasting=False)
+        process = await self.spawn(argv, env=env, stdin=stdin, stdout=output, lasting=False)
         try:
             stdout, stderr = await asyncio.wait_for(process.communicate(input), timeout_s)
         except TimeoutError:
@@ -189,7 +194,7 @@ class Host(ABC):
             return self.turns.ask(command, timeout_s * self.patience)
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False
+                command, capture_output=True, encoding="utf-8", errors="replace", timeout=timeout_s, check=False
             )
         except (OSError, subprocess.TimeoutExpired):
             return None

@@ -26,4 +26,4 @@ class LocalHost(Host):
     @property
     def shared_kernel(self) -> str:
         """The boot id of this kernel."""
-        return BOOT_ID.read_text().strip()
+        return BOOT_ID.read_text(encoding="utf-8").strip()

@@ -39,6 +39,10 @@ class NetnsHost(Host):
         """The machine's own, in the namespace."""
         return self._machine.lasting(self.inside(argv), env)
 
+    def passing(self, argv: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
+        """The machine's own, in the namespace."""
+        return self._machine.passing(self.inside(argv), env)
+
     def unreached(self, completed: Completed) -> UnreachedError | None:
         """As the machine tells it."""
         return self._machine.unreached(completed)

@@ -86,9 +86,12 @@ class SshHost(Host):
         """`latlab-agent over --by "ssh … latlab-agent serve -" …`; ssh itself passes no signals on."""
         if not self.relay:
             return self.command(argv)
-        marked = ("env", *(f"{name}={value}" for name, value in env.items())) if env else ()
         by = shlex.join(self.command((self.agent or "latlab-agent", "serve", "-")))
-        return (self.relay, "over", "--by", by, *marked, *argv)
+        return (self.relay, "over", "--by", by, *_with_environment(argv, env))
+
+    def passing(self, argv: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
+        """The environment of this machine is not inherited there."""
+        return self.command(_with_environment(argv, env))
 
     def unreached(self, completed: Completed) -> UnreachedError | None:
         """ssh's own failure, by its own words."""
@@ -138,3 +141,8 @@ class SshHost(Host):
         config = ("-F", self.config) if self.config else ()
         options = (word for option in OPTIONS for word in ("-o", option))
         return (*config, *options, "-p", str(self.port), *self.options)
+
+
+def _with_environment(argv: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
+    """`env NAME=VALUE … ARGV`."""
+    return ("env", *(f"{name}={value}" for name, value in env.items()), *argv) if env else tuple(argv)

@@ -60,7 +60,7 @@ async def never_ends(pid_file: Path) -> str:
 def activity(pid_file: Path) -> Activity | None:
     """What the process does whose id is in that file; None where there is no such process."""
     try:
-        process = Path(f"/proc/{int(pid_file.read_text())}")
+        process = Path(f"/proc/{int(pid_file.read_text(encoding='utf-8'))}")
         fields = _after_name(process / "stat")
         states = [_after_name(thread / "stat")[0] for thread in (process / "task").iterdir()]
     except (OSError, ValueError, IndexError):
@@ -72,4 +72,4 @@ def activity(pid_file: Path) -> Activity | None:
 
 def _after_name(stat: Path) -> list[str]:
     """The fields from the third on."""
-    return stat.read_text(errors="replace").rpartition(")")[2].split()
+    return stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()

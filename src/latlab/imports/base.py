@@ -18,6 +18,9 @@ NS_OF: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 INT64: Final = 2**63
 """Values from here on fit no column."""
 
+LINE_BYTES: Final = 1 << 20
+JSON_BYTES: Final = 256 << 20
+
 COLOURS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|\x1bc")
 """What programs print to colour or clear a terminal (ECMA-48 control sequences), even into files."""
 
@@ -268,5 +271,14 @@ def text_of(path: Path) -> str:
 
 
 def lines_of(path: Path) -> list[str]:
-    """The lines of a text file, without their ends and without terminals' colour codes."""
-    return COLOURS.sub("", text_of(path)).splitlines()
+    """The lines of a text file, without their ends and without terminals' colour codes.
+
+    Bytes that are no UTF-8 become replacement characters. UsageError: a line is longer than any that programs write.
+    """
+    lines: list[str] = []
+    with path.open("rb") as file:
+        while line := file.readline(LINE_BYTES + 1):
+            if len(line) > LINE_BYTES:
+                raise not_what_it_says(path, f"line {len(lines) + 1} is longer than {LINE_BYTES >> 20} MiB")
+            lines += COLOURS.sub("", line.decode("utf-8", "replace")).splitlines() or [""]
+    return lines

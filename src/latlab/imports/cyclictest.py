@@ -18,6 +18,7 @@ from latlab.analysis.tally import Tally
 from latlab.imports.base import (
     COLOURS,
     INT64,
+    JSON_BYTES,
     NS_OF,
     Figures,
     Format,
@@ -405,6 +406,8 @@ def _told(document: dict[str, Any], key: str) -> Any:
 
 
 def _json(path: Path) -> dict[str, Any]:
+    if path.stat().st_size > JSON_BYTES:
+        raise not_what_it_says(path, f"it is larger than {JSON_BYTES >> 20} MiB")
     try:
         document = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:

@@ -8,6 +8,7 @@ import gzip
 import json
 import lzma
 import re
+import stat
 import textwrap
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -163,6 +164,12 @@ def _head(path: Path, given: Path | None = None) -> bytes:
     """The file's first bytes. given: the file that was named, if that is another. UsageError: there are none."""
     where = str(given or path)
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise UsageError(
+                "cannot be read: it is a folder, a pipe or a device",
+                where=where,
+                remedy="name a file to import: what comes through a pipe has to be written to one",
+            )
         with path.open("rb") as file:
             head = file.read(HEAD)
     except OSError as error:

@@ -106,7 +106,7 @@ class TestBed:
 
         A cancellation waits until all is undone.
         """
-        words, failures = await to_the_end(undo_journal(self._journal, self._host_of, self._end))
+        words, failures = await to_the_end(undo_journal(self._journal, self._host_of, self._end, own=True))
         raise_together("the test bed is not wholly undone", failures)
         return words
 
@@ -256,7 +256,8 @@ class TestBed:
             before = step.before
             values = before.read((await host.run(before.argv)).stdout) if before else {}
             self._journal.record(host, step.title, fill(step.undo, values), step.present, step.rescue)
-        return (await host.run(step.do)).stderr.strip() if step.do else ""
+        marked = {MARK: self._journal.mark} if step.undo else None
+        return (await host.run(step.do, env=marked)).stderr.strip() if step.do else ""
 
     async def _checked(
         self, step: Step, begun: float, command: Argv, why: str | None = None, said: str = ""

@@ -16,12 +16,13 @@ from latlab.lab.bridge_findings import bridge_findings, guest_findings, tried_br
 from latlab.lab.finding import Finding
 from latlab.lab.journal import stale_journals
 from latlab.lab.machine import CAPABILITIES, effective_capabilities, read_machine
+from latlab.lab.permitted import no_real_time, no_sysctls, privilege_remedy
 from latlab.lab.scratch import scratch_findings
 
 REQUIRED_TOOLS = ("ip", "sysctl", "grep", "ss", "kill")
 OPTIONAL_TOOLS = (
     *("tc", "ethtool", "chrt", "taskset", "setpriv", "iperf3", "netperf", "netserver", "sockperf", "ddsperf"),
-    *("cyclictest", "rtla", "stress-ng"),
+    *("cyclictest", "rtla", "stress-ng", "ping"),
     *("hwstamp_ctl", "ptp4l", "phc2sys", "phc_ctl"),
 )
 
@@ -65,7 +66,10 @@ async def doctor() -> list[Finding]:
 def _privilege() -> Iterator[Finding]:
     missing = sorted(set(CAPABILITIES) - effective_capabilities(_read("/proc/self/status")))
     found = f"missing {', '.join(missing)}" if missing else "all capabilities"
-    yield Finding("privilege", "capabilities", not missing, found, "run with sudo" if missing else "")
+    yield Finding("privilege", "capabilities", not missing, found, privilege_remedy(missing) if missing else "")
+    forbidden = no_sysctls(read_machine())
+    found = "/proc/sys is read-only" if forbidden else "can be written"
+    yield Finding("privilege", "sysctls", forbidden is None, found, forbidden.remedy if forbidden else "")
 
 
 def _kernel() -> Iterator[Finding]:
@@ -118,12 +122,8 @@ def _latency() -> Iterator[Finding]:
 
 
 def _leftovers() -> Iterator[Finding]:
-    try:
-        journals = stale_journals()
-    except LabError as error:
-        yield Finding("leftovers", "journals", False, str(error), error.remedy)
-        return
-    runs = [journal.run for journal in journals if journal.pending()]
+    journals = stale_journals()
+    runs = [journal.run for journal in journals if journal.pending() or journal.unread]
     for journal in journals:
         journal.close()
     found = f"of runs {', '.join(runs)}" if runs else "none"
@@ -137,18 +137,21 @@ async def _scratch() -> AsyncIterator[Finding]:
 
 
 async def _fifo() -> Finding:
-    name, remedy = "SCHED_FIFO", "run with sudo, outside a container that forbids it"
     try:
         await LocalHost(MACHINE).run(("chrt", "-f", "1", "true"))
     except LabError as error:
-        return Finding("latency", name, False, error.what, error.remedy or remedy)
-    return Finding("latency", name, True, "permitted")
+        machine = read_machine()
+        missing = {"CAP_SYS_NICE"} - machine.capabilities
+        forbidden = None if missing else no_real_time(machine)
+        remedy = forbidden.remedy if forbidden else error.remedy or privilege_remedy(missing)
+        return Finding("latency", "SCHED_FIFO", False, error.what, remedy)
+    return Finding("latency", "SCHED_FIFO", True, "permitted")
 
 
 def _read(path: str | Path) -> str:
     """The file's stripped text; empty when the kernel offers no such file."""
     try:
-        return Path(path).read_text().strip()
+        return Path(path).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
 

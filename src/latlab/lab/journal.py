@@ -9,12 +9,13 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from latlab.errors import LabError
+from latlab.errors import LabError, file_remedy
 from latlab.host import Host
 from latlab.lab.step import Argv
 
@@ -23,7 +24,10 @@ FORMAT = "latlab.journal/1"
 
 @dataclass(frozen=True)
 class UndoRecord:
-    """A command that takes a step back; present as in Step. rescue: the folder there and the one here, as in Step."""
+    """A command that takes a step back; present as in Step. rescue: the folder there and the one here, as in Step.
+
+    mark: what the step's command carries in its environment, and the one that undoes it (lab.process).
+    """
 
     n: int
     host: dict[str, Any]
@@ -31,6 +35,7 @@ class UndoRecord:
     undo: Argv
     present: Argv | None
     rescue: tuple[str, str] | None = None
+    mark: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,11 +57,19 @@ def journal_directory() -> Path:
 
 
 class Journal:
-    """One run's journal, open and locked: made by `create`, or taken over by `stale_journals`."""
+    """One run's journal, open and locked: made by `create`, or taken over by `stale_journals`.
 
-    def __init__(self, path: Path, descriptor: int, records: list[Record], undone: set[int]) -> None:
+    unread: what of it could not be read; such a journal stays on disk, whatever has been undone.
+    """
+
+    def __init__(
+        self, path: Path, descriptor: int, records: list[Record], undone: set[int], unread: LabError | None = None
+    ) -> None:
         self.path = path
         self.run = path.stem
+        self.unread = unread
+        self.mark = secrets.token_hex(8)
+        """What the commands of the run's steps carry in their environment."""
         self._descriptor = descriptor
         self._records = records
         self._undone = undone
@@ -75,7 +88,9 @@ class Journal:
             raise LabError(
                 f"cannot write the journal: {error.strerror}",
                 where=str(directory),
-                remedy="run with sudo, or name another directory in LATLAB_STATE",
+                remedy=f"{file_remedy(error, directory)}; or name another directory in LATLAB_STATE".removeprefix(
+                    "; or "
+                ),
             ) from None
         journal = cls(path, descriptor, [], set())
         journal._append({"format": FORMAT, "run": run})
@@ -87,7 +102,7 @@ class Journal:
         self, host: Host, title: str, undo: Argv, present: Argv | None, rescue: tuple[str, str] | None = None
     ) -> int:
         """The number of the new record; it is on disk when this returns."""
-        return self._add(UndoRecord(self._next(), host.describe(), title, undo, present, rescue))
+        return self._add(UndoRecord(self._next(), host.describe(), title, undo, present, rescue, self.mark))
 
     def record_process(self, host: Host, title: str, mark: str) -> int:
         """The number of the record of a process that is about to begin with that mark; it is on disk."""
@@ -106,7 +121,7 @@ class Journal:
         """Nothing; the lock is let go, and the file is gone if all is undone; else it stays for clean-up."""
         if self._descriptor < 0:
             return
-        if not self.pending():
+        if not self.pending() and self.unread is None:
             self.path.unlink(missing_ok=True)
         os.close(self._descriptor)
         self._descriptor = -1
@@ -121,18 +136,26 @@ class Journal:
 
     def _append(self, entry: dict[str, Any]) -> None:
         line = json.dumps(entry, separators=(",", ":")).encode() + b"\n"
+        size = os.fstat(self._descriptor).st_size
         try:
             while line:
                 line = line[os.write(self._descriptor, line) :]
             os.fsync(self._descriptor)
         except OSError as error:
-            raise LabError(f"cannot write the journal: {error.strerror}", where=str(self.path)) from None
+            # Half a record would spoil the next one, once there is room again.
+            os.ftruncate(self._descriptor, size)
+            raise LabError(
+                f"cannot write the journal: {error.strerror}",
+                where=str(self.path),
+                remedy=file_remedy(error, self.path),
+            ) from None
 
 
 def stale_journals() -> list[Journal]:
     """The journals that dead runs left, each now locked by us; those of living runs are not touched.
 
-    A last line that was torn by the crash is cut off: what it announced was never begun.
+    What a record announced that was torn, by a crash or a full disk, was never begun: it is passed over. What cannot be
+    read otherwise is the journal's `unread`, and the rest of it, and of the others, is read.
     """
     return list(_stale(journal_directory()))
 
@@ -140,13 +163,13 @@ def stale_journals() -> list[Journal]:
 def _stale(directory: Path) -> Iterator[Journal]:
     for path in sorted(directory.glob("*.jsonl")):
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise LabError(
-                f"cannot open the journal: {error.strerror}", where=str(path), remedy="run with sudo"
-            ) from None
+            what = f"cannot open the journal: {error.strerror}"
+            yield Journal(path, -1, [], set(), LabError(what, where=str(path), remedy=file_remedy(error, path)))
+            continue
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -155,43 +178,68 @@ def _stale(directory: Path) -> Iterator[Journal]:
         if os.fstat(descriptor).st_nlink == 0:
             os.close(descriptor)
             continue
-        records, undone = _read(path, descriptor)
-        yield Journal(path, descriptor, records, undone)
+        yield Journal(path, descriptor, *_read(path, descriptor))
 
 
-def _read(path: Path, descriptor: int) -> tuple[list[Record], set[int]]:
+def _read(path: Path, descriptor: int) -> tuple[list[Record], set[int], LabError | None]:
+    """The journal's records, the numbers of those that are undone, and what could not be read."""
     content = path.read_bytes()
     whole = content[: content.rfind(b"\n") + 1]
     if len(whole) != len(content):
         os.ftruncate(descriptor, len(whole))
     records: list[Record] = []
     undone: set[int] = set()
+    unread = []
     for number, line in enumerate(whole.splitlines(), 1):
         try:
-            entry = json.loads(line)
+            entry = _entry(line)
             if "undone" in entry:
                 undone.add(int(entry["undone"]))
             elif "do" in entry:
                 records.append(_record(entry["do"]))
             elif entry["format"] != FORMAT:
                 raise ValueError(entry["format"])
-        except (ValueError, KeyError, TypeError):
-            os.close(descriptor)
-            raise LabError(
-                f"line {number} is not a record of {FORMAT}",
-                where=str(path),
-                remedy="undo by hand what the file lists, then delete it",
-            ) from None
-    return records, undone
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            unread.append(str(number))
+    if not unread:
+        return records, undone, None
+    lines = f"line {unread[0]} is not a record" if len(unread) == 1 else f"lines {', '.join(unread)} are not records"
+    remedy = "what the others say is undone; undo by hand what these say, then delete the file"
+    return records, undone, LabError(f"{lines} of {FORMAT}", where=str(path), remedy=remedy)
+
+
+def _entry(line: bytes) -> dict[str, Any]:
+    """The entry on a line; after one that was torn as the disk was full, the one that follows on the same line."""
+    torn = 0
+    while True:
+        try:
+            entry = json.loads(line[torn:])
+        except ValueError:
+            following = [at for key in (b'{"do":', b'{"undone":') if (at := line.find(key, torn + 1)) > 0]
+            if not following:
+                raise
+            torn = min(following)
+        else:
+            return dict(entry)
 
 
 def _record(fields: dict[str, Any]) -> Record:
-    if "mark" in fields:
-        return ProcessRecord(**fields)
-    present, rescue = fields.pop("present"), fields.pop("rescue", None)
-    return UndoRecord(
-        undo=tuple(fields.pop("undo")), present=present and tuple(present), rescue=rescue and tuple(rescue), **fields
-    )
+    """The record of these fields. ValueError, LookupError, TypeError: they are none of a record."""
+    n, host, title = fields["n"], dict(fields["host"]), str(fields["title"])
+    if not isinstance(n, int):
+        raise TypeError(n)
+    mark = str(fields.get("mark", ""))
+    if "undo" not in fields:
+        return ProcessRecord(n, host, title, _words([fields["mark"]])[0])
+    present, rescue = fields["present"], fields.get("rescue")
+    present, rescue = present and _words(present), rescue and (rescue[0], rescue[1])
+    return UndoRecord(n, host, title, _words(fields["undo"]), present, rescue, mark)
+
+
+def _words(words: Any) -> Argv:
+    if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+        raise TypeError(words)
+    return tuple(words)
 
 
 def _create_locked(path: Path) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import shutil
@@ -40,7 +41,8 @@ class Machine:
     """The machine: those of CAPABILITIES in effect, CPUs online, interfaces by name, tools on the PATH.
 
     udp: address and port of every UDP socket; the address is ANY where it takes what comes to any.
-    read: a file's text, None where it cannot be read. exists: whether a path is there.
+    read: a file's text, None where it cannot be read. exists: whether a path is there. may_write: whether a file can be
+    written.
     architecture: as uname(2) names it. say: what a command
     that changes nothing prints, None if it fails. list: the names in a folder, in order; none where there is no
     folder. link: the last name of where a symbolic link leads; None where there is no link. seen: somebody has looked.
@@ -57,6 +59,7 @@ class Machine:
     say: Callable[[tuple[str, ...]], str | None] = field(default=lambda argv: None)
     list: Callable[[str], tuple[str, ...]] = field(default=lambda path: ())
     link: Callable[[str], str | None] = field(default=lambda path: None)
+    may_write: Callable[[str], bool] = field(default=lambda path: True)
     seen: bool = True
 
     @property
@@ -115,6 +118,7 @@ def machine_at(host: Host) -> Machine:
         say=lambda argv: ask(*argv),
         read=lambda path: ask("cat", path),
         exists=lambda path: ask("test", "-e", path) is not None,
+        may_write=lambda path: ask("test", "-w", path) is not None,
         list=lambda path: tuple(sorted((ask("ls", path) or "").split())),
         link=lambda path: (ask("readlink", path) or "").strip().rpartition("/")[2] or None,
         udp=frozenset(parse_sockets(sockets)),
@@ -124,8 +128,8 @@ def machine_at(host: Host) -> Machine:
 def read_machine() -> Machine:
     """This machine as it is now."""
     return Machine(
-        capabilities=effective_capabilities(Path("/proc/self/status").read_text()),
-        cpus=parse_cpu_list(Path("/sys/devices/system/cpu/online").read_text()),
+        capabilities=effective_capabilities(Path("/proc/self/status").read_text(encoding="utf-8")),
+        cpus=parse_cpu_list(Path("/sys/devices/system/cpu/online").read_text(encoding="utf-8")),
         interfaces=frozenset(path.name for path in Path("/sys/class/net").iterdir()),
         has_tool=lambda tool: shutil.which(tool) is not None,
         architecture=platform.machine(),
@@ -134,6 +138,7 @@ def read_machine() -> Machine:
         exists=lambda path: Path(path).exists(),
         list=_names,
         link=_target,
+        may_write=lambda path: os.access(path, os.W_OK),
         udp=frozenset(socket for path in UDP_TABLES if path.exists() for socket in parse_sockets(path.read_text())),
     )
 
@@ -145,7 +150,7 @@ def _said(argv: tuple[str, ...]) -> str | None:
 
 def _text(path: str) -> str | None:
     try:
-        return Path(path).read_text(errors="replace")
+        return Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
 

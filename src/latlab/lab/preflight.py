@@ -14,6 +14,7 @@ from latlab.lab.images.recipe import FLAVOURS
 from latlab.lab.loads import plan_loads, ports_of
 from latlab.lab.loads.table import LOADS
 from latlab.lab.machine import ANY, Machine, read_machine
+from latlab.lab.permitted import no_real_time, no_sysctls, privilege_remedy
 from latlab.lab.places import Places
 from latlab.lab.probes import is_tool
 from latlab.lab.ptp.daemon import SOFTWARE_REMEDY, STAMPS, stamps
@@ -137,7 +138,24 @@ def _named_cpus(tuning: Tuning) -> Iterator[tuple[Path, Sequence[int] | None]]:
 
 
 def _privilege(scenario: Scenario, machine: Machine, where: Where) -> Problems:
-    """What the kernel allows only to root, or to those it gave the capability."""
+    """What the kernel allows only to root, or to those it gave the capability; and what it forbids to them, too."""
+    needed = _capabilities(scenario)
+    missing = sorted(needed - machine.capabilities)
+    if missing:
+        yield LabError(f"missing privilege: {', '.join(missing)}", remedy=privilege_remedy(missing))
+    elif "CAP_SYS_NICE" in needed and (forbidden := no_real_time(machine)):
+        yield forbidden
+    if _sets_sysctls(scenario) and (forbidden := no_sysctls(machine)):
+        yield forbidden
+
+
+def _sets_sysctls(scenario: Scenario) -> bool:
+    """Whether a test bed sets any."""
+    return bool(scenario.guests) or any(scenario.link_is_created(link) or link.vlans for link in scenario.links)
+
+
+def _capabilities(scenario: Scenario) -> set[str]:
+    """Those that the scenario needs on this machine."""
     # Every agent makes room for timestamps in its sockets beyond the usual limit (SO_RCVBUFFORCE).
     needed = {"CAP_NET_ADMIN"}
     here = _here(scenario)
@@ -145,6 +163,8 @@ def _privilege(scenario: Scenario, machine: Machine, where: Where) -> Problems:
         scenario.hosts[name].kind == "netns" for name in here
     ):
         needed |= {"CAP_SYS_ADMIN"}
+    if here & {guest.host for guest in scenario.guests.values()}:
+        needed |= {"CAP_NET_RAW"}  # whether a guest is reached is asked with ping
     if any(flow.transport == "ethernet" for flow in scenario.recorded.values()):
         needed |= {"CAP_NET_RAW"}
     for flow in scenario.recorded.values():
@@ -158,9 +178,7 @@ def _privilege(scenario: Scenario, machine: Machine, where: Where) -> Problems:
             needed |= {"CAP_SYS_NICE"} if any(part.cpus or part.fifo for _, part in guest) else set()
     for needs in ptp_needs(scenario, here):
         needed |= needs.capabilities
-    missing = sorted(needed - machine.capabilities)
-    if missing:
-        yield LabError(f"missing privilege: {', '.join(missing)}", remedy="run with sudo")
+    return needed
 
 
 def _tools(scenario: Scenario, machine: Machine, where: Where) -> Problems:
@@ -171,7 +189,7 @@ def _tools(scenario: Scenario, machine: Machine, where: Where) -> Problems:
         needed |= {"ssh": ()}
     if "board" in kinds:
         needed |= {"setpriv": ()}
-    if scenario.guests or any(scenario.link_is_created(link) or link.vlans for link in scenario.links):
+    if _sets_sysctls(scenario):
         needed |= {"sysctl": (), "grep": ()}
     if scenario.guests:
         needed |= {"ping": ("guests",)}

@@ -18,6 +18,9 @@ found=$(grep -lszxF -e "$0" /proc/[0-9]*/environ)
 [ $? -le 2 ] || exit 1
 for at in $found; do pid=${at#/proc/}; pid=${pid%/environ}; kill -s "$1" "$pid" && echo "$pid"; done; :
 """
+PASSING_POLLS = 250
+"""So long, at 20 ms each, a command has to come to its end by itself."""
+
 LOOK = "0"  # the signal that is none
 
 
@@ -27,6 +30,20 @@ async def end_process(host: Host, mark: str) -> bool:
     LabError when even SIGKILL fails, or a machine is not reached.
     """
     return any([await _end_on(machine, mark) for machine in host.ways])
+
+
+async def settle_commands(host: Host, mark: str) -> None:
+    """Wait until no process carries the mark, of the host's own or on the way to it; end those that take long.
+
+    LabError as `end_process`.
+    """
+    for machine in host.ways:
+        for _ in range(PASSING_POLLS):
+            if not await _carried(machine, mark, LOOK):
+                break
+            await machine.pause(POLL_S)
+        else:
+            await _end_on(machine, mark)
 
 
 async def _end_on(machine: Host, mark: str) -> bool:

@@ -76,7 +76,7 @@ class Site:
     def logged(self, name: str) -> str:
         """What a service has written so far; empty where there is no log. Logs are on the lab's machine."""
         try:
-            return Path(self.log(name)).read_text(errors="replace")
+            return Path(self.log(name)).read_text(encoding="utf-8", errors="replace")
         except OSError:
             return ""
 

@@ -23,6 +23,11 @@ TOOLS = ("cat", "date", "gzip", "ip", "ping", "sha256sum", "sysctl", "tail")
 
 MISSING = 'for tool; do command -v "$tool" >/dev/null || echo "$tool"; done'
 
+QUIET = (
+    "the shell there prints this by itself: make its start-up files (`.bashrc`, `/etc/profile.d`) and sshd's "
+    "ForceCommand print nothing where nobody types, as with `case $- in *i*) ;; *) return;; esac`"
+)
+
 COPY = 'there=$1 put=$2; shift 2; "$@" "$there" || sh -c "$0" | "$@" "$put"'
 THERE = 'echo "$0  $1" | sha256sum -c >/dev/null 2>&1'
 PUT = 'mkdir -p -m 755 "${0%/*}" && gzip -dc >"$0.$$" && chmod 755 "$0.$$" && mv "$0.$$" "$0"'
@@ -30,8 +35,11 @@ PUT = 'mkdir -p -m 755 "${0%/*}" && gzip -dc >"$0.$$" && chmod 755 "$0.$$" && mv
 
 
 def reached(host: SshHost, at: str, site: Site) -> Iterator[Step | Service]:
-    """It lets root in, a connection to it is kept open, and it has the programs. at: the host whose ssh does that."""
+    """Its shell is quiet and lets root in, a connection is kept open, and it has the programs. at: the ssh client's."""
     name = host.name
+    # What else a command prints there would be read as its answer.
+    quiet = Check(("true",), expected="", remedy=QUIET)
+    yield Step(name, f"{name} is reached by a shell that prints nothing of its own", (), check=quiet)
     yield Step(name, f"{name} lets root in", (), check=Check(("id", "-u"), expected="0"))
     yield Service(
         host=at,

@@ -102,6 +102,19 @@ class StepResult:
     why: str | None = None
 
 
+IS_OWN = 'test -d "$0" && test ! -L "$0" && test -O "$0"'
+
+
+def own_folder(host: str, title: str, folder: str, rescue: tuple[str, str] | None = None) -> Step:
+    """Make a folder that only its user may enter, where others may make files, too, as in /var/tmp.
+
+    `mkdir` fails where there is anything of that name: another user's folder, or a link of his, is not written through,
+    and not removed. What is made in it is nobody else's either.
+    """
+    is_own = ("sh", "-c", IS_OWN, folder)
+    return Step(host, title, ("mkdir", "-m", "700", folder), undo=("rm", "-r", folder), present=is_own, rescue=rescue)
+
+
 def fill(argv: Argv, values: Mapping[str, str]) -> Argv:
     """argv with each "{name}" replaced by its value; other braces stay as they are."""
     filled = []

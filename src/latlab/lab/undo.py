@@ -8,8 +8,8 @@ from pathlib import Path
 
 from latlab.errors import LabError, UnreachedError
 from latlab.host import Host, host_from
-from latlab.lab.journal import Journal, ProcessRecord, Record, stale_journals
-from latlab.lab.process import end_process
+from latlab.lab.journal import Journal, ProcessRecord, Record, UndoRecord, stale_journals
+from latlab.lab.process import MARK, end_process, settle_commands
 from latlab.lab.rescue import rescue
 
 HostOf = Callable[[Record], Host]
@@ -27,10 +27,12 @@ async def end_marked(host: Host, record: ProcessRecord) -> bool:
 
 
 async def undo_journal(
-    journal: Journal, host_of: HostOf = described_host, end: End = end_marked
+    journal: Journal, host_of: HostOf = described_host, end: End = end_marked, *, own: bool = False
 ) -> tuple[list[str], list[LabError]]:
     """What was undone, in words, and what could not be: a failure does not keep the rest from it.
 
+    A command of the lab may still run that died over it, or gave it up on a machine far away: its end is waited for
+    before anything is undone there. own: it is the lab's own journal, whose commands on this machine have all ended.
     end: how a journalled process is ended. A machine that is not reached is asked once, and no more: one UnreachedError
     tells how much is left there.
     """
@@ -38,6 +40,7 @@ async def undo_journal(
     failures: list[LabError] = []
     unreached: dict[str, UnreachedError] = {}
     left: Counter[str] = Counter()
+    settled: set[tuple[str, str]] = set()
     for record in journal.pending():
         try:
             host = host_of(record)
@@ -45,6 +48,10 @@ async def undo_journal(
             left[machine] += 1
             if machine in unreached:
                 continue
+            if isinstance(record, UndoRecord) and record.mark and not (own and len(host.ways) == 1):
+                if (machine, record.mark) not in settled:
+                    await settle_commands(host, record.mark)
+                settled.add((machine, record.mark))
             if await _undo(record, host, end):
                 words.append(f"{host.name}: {record.title}")
             journal.undone(record.n)
@@ -65,7 +72,8 @@ async def clean_stale(*, leave_unreached: bool = False) -> list[str]:
     """What dead runs had left and is now undone, in words; empty when nothing was left.
 
     Living runs are not touched. LabError lists all that could not be undone; it stays in its journal. leave_unreached:
-    what is left on a machine that is not reached is no failure, and among the words.
+    what is left on a machine that is not reached, and what of a journal cannot be read, is no failure, and among the
+    words.
     """
     words: list[str] = []
     failures: list[LabError] = []
@@ -75,6 +83,10 @@ async def clean_stale(*, leave_unreached: bool = False) -> list[str]:
         finally:
             journal.close()
         words += [f"run {journal.run}: {line}" for line in undone]
+        if journal.unread and leave_unreached:
+            words.append(f"run {journal.run}: {journal.unread}")
+        elif journal.unread:
+            failures.append(journal.unread)
         gone = [failure for failure in failed if leave_unreached and isinstance(failure, UnreachedError)]
         words += [f"run {journal.run}: {failure}" for failure in gone]
         failures += [failure for failure in failed if failure not in gone]
@@ -101,7 +113,7 @@ async def _undo(record: Record, host: Host, end: End) -> bool:
         there, here = record.rescue
         await rescue(host, there, Path(here))
     try:
-        await host.run(record.undo)
+        await host.run(record.undo, env={MARK: record.mark} if record.mark else None)
     except LabError:
         if not await host.is_gone():
             raise

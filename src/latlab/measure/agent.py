@@ -7,10 +7,10 @@ import contextlib
 import json
 import signal
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, TypeVar
 
-from latlab.errors import LabError
+from latlab.errors import LabError, rejection_remedy
 from latlab.host import Host, Process, signal_group
 from latlab.lab.apply import TestBed
 from latlab.measure.events import Listener, Packets, Window, ignore
@@ -52,6 +52,7 @@ class Agent:
         self.ready_at = 0.0
         """The event loop's time when it was ready."""
         self._argv = ("", verb)
+        self._ports: tuple[str, ...] = ()
         self._error: dict[str, Any] | None = None
         self._process = process
         self._listener = listener
@@ -74,7 +75,7 @@ class Agent:
         """The agent, ready: everything it needs is set up, and nothing has been sent yet."""
         title = " ".join(filter(None, ("agent", role or verb, probe)))
         agent = cls(host, verb, *await bed.spawn(host, title, (binary, verb)), listener, probe, role)
-        agent._argv = binary, verb
+        agent._argv, agent._ports = (binary, verb), tuple(_ports(spec))
         try:
             agent._say(spec)
             await agent._within(agent.ready, READY_S, "was not ready")
@@ -200,13 +201,19 @@ class Agent:
             case "error":
                 self._error = event
                 where = ": ".join(filter(None, (self._where(), self.verb, event["where"])))
-                self._fail(LabError(event["what"], where=where, remedy=event["remedy"]))
+                self._fail(LabError(event["what"], where=where, remedy=self._rejected(event) or event["remedy"]))
 
     def _window(self, event: Mapping[str, Any]) -> Window:
         told = {key: event[key] for key in ("from_tai_ns", "to_tai_ns", "n", "mean_ns", "stddev_ns")}
         told |= {key: event[key] for key in ("min_ns", "max_ns", "above", "threshold_ns", "overdue")}
         timer = (_result(self.ready) or {}).get("timer") or {}
         return Window(self.host.name, self.probe or "", **told, tick_ns=timer.get("tick_ns"))
+
+    def _rejected(self, error: Mapping[str, Any]) -> str:
+        """What to do where packets that it sent were rejected; empty where the error is another."""
+        is_networks = str(error["what"]).startswith(("connect", "recv", "send"))
+        ports = " and ".join(self._ports)
+        return rejection_remedy(error.get("errno"), ports) if is_networks and ports else ""
 
     def _fail(self, error: LabError) -> None:
         for future in (self.ready, self.complete, self.done):
@@ -219,6 +226,18 @@ class Agent:
 
     def _last_words(self) -> str:
         return f": {'; '.join(self._stderr)}" if self._stderr else ""
+
+
+def _ports(spec: Any) -> Iterator[str]:
+    """The ports that an agent with this spec sends to."""
+    if isinstance(spec, Mapping):
+        if isinstance(to := spec.get("destination"), str) and spec.get("kind") in ("udp", "tcp"):
+            address, _, port = to.rpartition(":")
+            yield f"{spec['kind'].upper()} port {port} of {address}"
+        spec = list(spec.values())
+    if isinstance(spec, list):
+        for part in spec:
+            yield from _ports(part)
 
 
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:

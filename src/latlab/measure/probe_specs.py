@@ -231,6 +231,7 @@ def _leg(scenario: Scenario, flow: Flow) -> dict[str, Any]:
         "count": scenario.packet_count(asked.name),
         "priority": flow.priority,
         "transport": flow.transport,
+        "to_port": scenario.port(flow.name) if flow.transport in ("udp", "tcp") else None,
         "vlan": flow.vlan or route.segment.vlan,
         "launch_time": None,
         "probe": flow.probe,

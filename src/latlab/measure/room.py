@@ -42,7 +42,7 @@ def check_room(cells: Sequence[Cell], repeat: int, root: Path) -> None:
 
 def available_memory(meminfo: str | None = None) -> int | None:
     """Return the bytes of MemAvailable in proc_meminfo(5), this machine's or that text; None where it is not there."""
-    text = _MEMINFO.read_text() if meminfo is None else meminfo
+    text = _MEMINFO.read_text(encoding="utf-8") if meminfo is None else meminfo
     lines = [line.split() for line in text.splitlines() if line.startswith("MemAvailable:")]
     return int(lines[0][1]) * 1024 if lines else None
 

@@ -179,6 +179,7 @@ def stream_entries(scenario: Scenario) -> list[dict[str, Any]]:
                 "count": scenario.packet_count(name),
                 "priority": stream.priority,
                 "transport": stream.transport,
+                "to_port": scenario.port(name) if stream.transport == "udp" else None,
                 "vlan": stream.vlan or route.segment.vlan,
                 "launch_time": None if launch is None else _launch_time(launch),
             }

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from latlab.data.run_folder import RunFolder, publishing
+from latlab.errors import reads_files
 from latlab.report.files import FIGURES, figures_csv
 from latlab.report.frame_rooms import FrameRooms
 from latlab.report.html import render
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from latlab.report.picture_files import PictureFiles
 
 
+@reads_files
 def write_report(
     run: RunFolder | Path,
     *,

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.anomalies import NAMES, Anomalies
 from latlab.analysis.counts import stream_rows
-from latlab.data.run_folder import CellFolder, publishing
-from latlab.errors import LabError
+from latlab.data.run_folder import CellFolder, writing_table
 
 CLASS: Final = pl.Enum(NAMES)
 _NO_EPISODE: Final = np.empty(0, np.uint32)
@@ -36,15 +35,8 @@ def classes_table(cell: Mapping[str, Any], packets: pl.DataFrame, found: Mapping
 
 def write_classes(folder: CellFolder, table: pl.DataFrame) -> None:
     """Nothing; classes.parquet is written whole. LabError: it cannot be."""
-    try:
-        with publishing(folder.classes_path) as temporary:
-            table.write_parquet(temporary, compression="zstd", compression_level=1)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise LabError(
-            f"the packets' classes cannot be written: {error}",
-            where=str(folder.classes_path),
-            remedy="make room on the disk, then: latlab report RUN",
-        ) from error
+    with writing_table(folder.classes_path, "the packets' classes") as temporary:
+        table.write_parquet(temporary, compression="zstd", compression_level=1)
 
 
 def _columns(class_of: NDArray[np.uint8], episode_of: NDArray[np.uint32]) -> list[pl.Series]:

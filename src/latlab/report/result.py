@@ -20,7 +20,7 @@ from latlab.analysis.trust import judge, without_waived
 from latlab.data.packets import is_joined, read_findings, whole_packets
 from latlab.data.ptp_series import read_ptp
 from latlab.data.run_folder import CellFolder, RunFolder
-from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, LabError, LatlabError, UsageError
+from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, LabError, LatlabError, UsageError, reads_files
 from latlab.report.beside import beside
 from latlab.report.classes import classes_table, write_classes
 from latlab.report.comparison.cells import comparisons_document
@@ -45,12 +45,13 @@ _WHAT_ENDED_IT = {
 }
 
 
+@reads_files
 def make_result(folder: RunFolder, later: Sequence[Chosen] = ()) -> dict[str, Any]:
     """The result document, which has been written to result.json.
 
     Cells that were cut short are summarised as far as their recordings go; those without any, and those the run
     never came to, are listed with their reason. later: windows that are chosen beside the scenario's. UsageError: the
-    run is still being measured, or has nothing in such a window.
+    run is still being measured, or has nothing in such a window. LabError: the folder cannot be written.
     """
     if folder.is_live():
         raise UsageError(
@@ -58,6 +59,7 @@ def make_result(folder: RunFolder, later: Sequence[Chosen] = ()) -> dict[str, An
             where=folder.id,
             remedy="wait for its end, or end it: it reports what it has measured",
         )
+    folder.check_writable()
     refuse_wrong(later, [cell.cell() for cell in folder.cells()])
     loaded = read_scenario(folder.scenario_path)
     limits = {limit.path: limit.limit for limit in loaded.scenario.limits()} if loaded else {}
@@ -119,6 +121,7 @@ def judged_result(
     return result | {"accept": evaluate(limits, built, absent), "waived": gathered_waived(documents)} | compared
 
 
+@reads_files
 def cell_result(
     folder: CellFolder,
     scenario: Scenario | None = None,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import codecs
+import os
+import select
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ from latlab.scenario.parse import parse
 from latlab.scenario.problems import Problem, ScenarioErrors
 from latlab.scenario.short_names import short_names
 
+PIPE_S = 10
 BYTES_MAX = 2**20
 
 
@@ -74,8 +77,7 @@ def cells(loaded: Loaded) -> list[Cell]:
 def read_text(path: Path) -> str:
     """The file's text. Errors: ScenarioErrors if it cannot be read, is no UTF-8 or too large."""
     try:
-        with path.open("rb") as file:
-            data = file.read(BYTES_MAX + 1)
+        data = _first_bytes(path, BYTES_MAX + 1)
     except FileNotFoundError:
         raise scenario_errors(path, [((0, 0), Finding((), "there is no such file"))]) from None
     except (OSError, ValueError) as error:
@@ -89,6 +91,22 @@ def read_text(path: Path) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         what = f"byte 0x{data[error.start]:02x} is not UTF-8"
         raise scenario_errors(path, [((line, 1), Finding((), what, "text in UTF-8"))]) from None
+
+
+def _first_bytes(path: Path, count: int) -> bytes:
+    """Up to so many bytes of a file. TimeoutError: it is a pipe, and nobody writes to it."""
+    # Opening a pipe, and reading it, would wait until somebody writes to it.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as file:
+        readable, data = select.poll(), bytearray()
+        readable.register(file, select.POLLIN)
+        while len(data) < count:
+            if not readable.poll(PIPE_S * 1000):
+                raise TimeoutError(0, f"nothing came through this pipe for {PIPE_S} s")
+            piece = file.read(count - len(data))
+            if piece == b"":
+                break
+            data += piece or b""
+    return bytes(data)
 
 
 def _placed(document: Document, findings: Iterable[Finding]) -> list[tuple[Position, Finding]]:

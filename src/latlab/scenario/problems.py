@@ -27,10 +27,13 @@ class Problem:
         return f"{self.file}{line}: {path}{self.what}{expected}"
 
 
+LISTED = 50
+
+
 class ScenarioErrors(UsageError):  # noqa: N818 (it holds several)
     """Everything that is wrong in one scenario file, in the file's order: how many, then one line a problem.
 
-    What is wrong with the file itself is one line.
+    What is wrong with the file itself is one line. Of many, the first LISTED are listed, and how many more there are.
     """
 
     def __init__(self, problems: Sequence[Problem]) -> None:
@@ -39,9 +42,16 @@ class ScenarioErrors(UsageError):  # noqa: N818 (it holds several)
         super().__init__(f"{count} mistake{'s' if count > 1 else ''}", where=self.problems[0].file)
 
     def __str__(self) -> str:
-        lines = [str(problem) for problem in self.problems]
+        lines = [str(problem) for problem in self.problems[:LISTED]]
+        lines += [f"and {self.unlisted} more"] if self.unlisted else []
         of_the_file = len(lines) == 1 and not self.problems[0].line
         return lines[0] if of_the_file else "\n".join([f"{self.where}: {self.what}", *lines])
 
     def as_dict(self) -> dict[str, Any]:
-        return super().as_dict() | {"problems": [asdict(problem) for problem in self.problems]}
+        listed = {"problems": [asdict(problem) for problem in self.problems[:LISTED]]}
+        return super().as_dict() | listed | ({"unlisted": self.unlisted} if self.unlisted else {})
+
+    @property
+    def unlisted(self) -> int:
+        """How many mistakes are not listed."""
+        return max(0, len(self.problems) - LISTED)

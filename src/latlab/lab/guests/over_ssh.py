@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from latlab.errors import LabError
 from latlab.host import SshHost
@@ -14,7 +15,7 @@ from latlab.lab.namespaces import namespace_name
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.ssh_steps import agent_put, reached
-from latlab.lab.step import Check, Step
+from latlab.lab.step import Check, Step, own_folder
 from latlab.scenario import Guest, LoadBetween, Scenario
 
 OURS = ("flood", "busy")
@@ -77,13 +78,8 @@ def connect_steps(host: SshHost, guest: Guest, site: Site) -> Iterator[Step | Se
     name, folder = host.name, host.scratch
     stays = guest.domain is not None
     yield from reached(host, guest.host, site)
-    yield Step(
-        host=name,
-        title=f"make the folder of this run's files in {name}",
-        do=("mkdir", "-m", "700", folder),
-        undo=("rm", "-r", folder) if stays else None,
-        present=("test", "-e", folder) if stays else None,
-    )
+    made = own_folder(name, f"make the folder of this run's files in {name}", folder)
+    yield made if stays else replace(made, undo=None, present=None)
     yield agent_put(host, site)
 
 

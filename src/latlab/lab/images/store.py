@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from latlab.errors import LabError, UsageError
+from latlab.errors import LabError, UsageError, file_remedy
 from latlab.lab.images.image import DESCRIPTION, Image, folder_name, read_description
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
@@ -89,7 +89,7 @@ def locked(folder: Path, waiting: Callable[[], None] = lambda: None) -> Iterator
             raise LabError(
                 f"cannot keep images: {error.strerror}",
                 where=str(error.filename or folder),
-                remedy="name another folder in LATLAB_CACHE",
+                remedy=f"{file_remedy(error)}; or name another folder in LATLAB_CACHE".removeprefix("; or "),
             ) from None
         try:
             try:

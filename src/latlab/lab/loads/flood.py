@@ -23,9 +23,10 @@ def processes(plan: LoadPlan) -> list[LoadProcess]:
         "duration_ns": (plan.seconds + SPARE_S) * 1_000_000_000,
         "realtime": realtime_spec(plan.source_cores),
     }
+    towards = f"UDP port {plan.port} of {plan.sink}"
     return [
         LoadProcess("server", plan.sink, (plan.sink_agent, "flood"), "command", spec=sink),
-        LoadProcess("source", plan.source, (plan.source_agent, "flood"), "command", spec=source),
+        LoadProcess("source", plan.source, (plan.source_agent, "flood"), "command", spec=source, towards=towards),
     ]
 
 

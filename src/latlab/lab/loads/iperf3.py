@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from latlab.errors import LabError
+from latlab.errors import LabError, rejection_remedy
 from latlab.lab.loads.base import SPARE_S, Achieved, LoadKind, LoadPlan, LoadProcess, Output, total
 
 
@@ -26,10 +26,12 @@ def parse(plan: LoadPlan, outputs: Sequence[Output]) -> Achieved:
     for place, document in enumerate(documents):
         if not document["end"]:
             who, where = ("server", plan.sink) if place < plan.instances else ("client", plan.source)
+            why = document.get("error", "it does not say why")
             raise LabError(
-                f"load {plan.name}: iperf3's {who} gave up: {document.get('error', 'it does not say why')}",
+                f"load {plan.name}: iperf3's {who} gave up: {why}",
                 where=where,
-                remedy="see that both ends reach each other by TCP, and that neither is kept from running",
+                remedy=rejection_remedy(None, _port(plan, plan.port + place % plan.instances), why)
+                or "see that both ends reach each other by TCP, and that neither is kept from running",
             )
     servers, clients = documents[: plan.instances], documents[plan.instances :]
     sent = [client["end"]["sum_sent"] for client in clients]
@@ -70,7 +72,12 @@ def _client(plan: LoadPlan, port: int) -> LoadProcess:
     pace = ("--bitrate", str(plan.rate_each() or 0))
     size = ("--length", str(plan.size)) if plan.size else ()
     argv = (*plan.source_cores.prefix(), *iperf3, *udp, *pace, *size, "--time", str(plan.seconds + SPARE_S))
-    return LoadProcess("source", plan.source, argv, ending="interrupt")
+    return LoadProcess("source", plan.source, argv, ending="interrupt", towards=_port(plan, port))
+
+
+def _port(plan: LoadPlan, port: int) -> str:
+    """What its client sends to: it speaks with the server by TCP, whatever the load is."""
+    return f"TCP {'and UDP ' if plan.protocol == 'udp' else ''}port {port} of {plan.sink}"
 
 
 IPERF3 = LoadKind("iperf3", ("iperf3",), processes, parse)

@@ -45,7 +45,8 @@ def _client(plan: LoadPlan, data_port: int) -> LoadProcess:
     size = ("-m", str(plan.size)) if plan.size else ()
     own = ("--", *size, "-P", f",{data_port}", "-k", SELECTORS)
     argv = (*plan.source_cores.prefix(), *netperf, *test, *own)
-    return LoadProcess("source", plan.source, argv, ending="itself")
+    towards = f"TCP port {plan.port} and {plan.protocol.upper()} port {data_port} of {plan.sink}"
+    return LoadProcess("source", plan.source, argv, ending="itself", towards=towards)
 
 
 NETPERF = LoadKind("netperf", ("netperf", "netserver"), processes, parse, version=("netperf", "-V"))

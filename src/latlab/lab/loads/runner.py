@@ -107,14 +107,17 @@ class LoadRunner:
         within_s = FLOWS_S * source.patience
         deadline = time.monotonic() + within_s
         enough = before + plan.instances * max(FLOWING_PACKETS * (plan.size or 0), FLOWING_BYTES)
+        sources = [process for process in self._running[-1][1] if process.plan.role == "source"]
         while await self._sent(plan) < enough:
             failure = self.failure()
             if failure:
                 raise failure
             if time.monotonic() > deadline:
+                said = "".join(source.said() for source in sources)
                 raise LabError(
-                    f"load {plan.name}: no traffic left {plan.source_interface} within {within_s:g} s",
+                    f"load {plan.name}: no traffic left {plan.source_interface} within {within_s:g} s{said}",
                     where=plan.source,
+                    remedy=_nothing_flows(sources, said),
                 )
             await source.pause(POLL_S)
 
@@ -163,3 +166,10 @@ class LoadRunner:
 
     def _early(self, plan: LoadPlan) -> bool:
         return time.monotonic() < self._begun + plan.seconds
+
+
+def _nothing_flows(sources: Sequence[RunningProcess], said: str) -> str:
+    """What to do where a load's sources run and send nothing."""
+    towards = ", ".join(dict.fromkeys(source.plan.towards for source in sources if source.plan.towards))
+    dropped = f"see whether a firewall drops {towards} (`nft list ruleset`, `iptables -S`)" if towards else ""
+    return next(filter(None, (source.remedy(said) for source in sources)), dropped)

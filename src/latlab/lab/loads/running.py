@@ -8,7 +8,7 @@ import json
 import signal
 from typing import Any, Literal
 
-from latlab.errors import LabError
+from latlab.errors import LabError, rejection_remedy
 from latlab.host import Host, Process, signal_group
 from latlab.lab.apply import TestBed
 from latlab.lab.loads.base import LoadProcess, Output
@@ -64,7 +64,7 @@ class RunningProcess:
                 await running._first(running._heard)
         except LabError as error:
             await running.kill(bed)
-            said = "" if running._ready.done() else running._said()
+            said = "" if running._ready.done() else running.said()
             raise type(error)(f"{error.what}{said}", where=error.where or host.name, remedy=error.remedy) from None
         except asyncio.CancelledError:
             await running.kill(bed)
@@ -84,15 +84,22 @@ class RunningProcess:
         """Why the load is not running as it should: the process is over; None while it runs."""
         if not self.ended():
             return None
-        what = f"{self._of}: `{self.command()}` ended early with status {self._process.returncode}"
-        return LabError(f"{what}{self._said()}", where=self.host.name)
+        return self._ended("ended early")
 
     def wrong_end(self) -> LabError | None:
         """Why a process that is over by itself did not come to a good end; None where it did."""
         if self._process.returncode == 0:
             return None
-        what = f"{self._of}: `{self.command()}` ended with status {self._process.returncode}"
-        return LabError(f"{what}{self._said()}", where=self.host.name)
+        return self._ended("ended")
+
+    def _ended(self, how: str) -> LabError:
+        said = self.said()
+        what = f"{self._of}: `{self.command()}` {how} with status {self._process.returncode}{said}"
+        return LabError(what, where=self.host.name, remedy=self.remedy(said))
+
+    def remedy(self, said: str) -> str:
+        """What to do where it said that its packets were rejected; empty where it did not."""
+        return rejection_remedy(None, self.plan.towards, said) if self.plan.towards else ""
 
     def command(self) -> str:
         """The command as one would type it."""
@@ -117,7 +124,7 @@ class RunningProcess:
         except TimeoutError:
             await self.kill(bed)
             raise LabError(
-                f"{self._of}: `{self.command()}` did not end within {within_s:g} s{self._said()}",
+                f"{self._of}: `{self.command()}` did not end within {within_s:g} s{self.said()}",
                 where=self.host.name,
             ) from None
         self._settle(bed)
@@ -144,7 +151,7 @@ class RunningProcess:
         with contextlib.suppress(ConnectionError, RuntimeError):
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
 
-    def _said(self) -> str:
+    def said(self) -> str:
         """Its last words: stderr, and of a tool that writes its errors into its JSON, the end of that."""
         stderr = self._stderr.decode(errors="replace").strip().splitlines()
         stdout = self._lines if self.plan.spec is None or not stderr else []
@@ -187,7 +194,8 @@ class RunningProcess:
                 self._ready.set_result(event)
             elif event.get("event") == "error":
                 where = f"{self.host.name}: {self._of}: {event.get('where', '')}"
-                error = LabError(str(event.get("what")), where=where, remedy=str(event.get("remedy", "")))
+                what = str(event.get("what"))
+                error = LabError(what, where=where, remedy=self.remedy(what) or str(event.get("remedy", "")))
                 self._ready.set_exception(error)
 
     async def _read_stderr(self) -> None:

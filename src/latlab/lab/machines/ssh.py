@@ -12,7 +12,7 @@ from latlab.lab.machines.base import MachineKind
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.ssh_steps import agent_digest, agent_put, file_put, reached
-from latlab.lab.step import Check, Step
+from latlab.lab.step import Check, Step, own_folder
 from latlab.scenario import Scenario
 from latlab.scenario import SshHost as SshWanted
 
@@ -53,14 +53,8 @@ class SshMachine(MachineKind):
         yield Step(name, f"{name} is of this machine's architecture, so that the agent runs there", (), check=same)
         yield agent_put(host, site)
         folder = host.scratch
-        yield Step(
-            host=name,
-            title=f"make the folder of this run's recordings on {name}",
-            do=("mkdir", "-p", "-m", "700", folder),
-            undo=("rm", "-r", folder),
-            present=("test", "-e", folder),
-            rescue=(folder, site.recordings),
-        )
+        title = f"make the folder of this run's recordings on {name}"
+        yield own_folder(name, title, folder, rescue=(folder, site.recordings))
         for image in _images(scenario, name, site):
             yield from _image_put(host, image)
 

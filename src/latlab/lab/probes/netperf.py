@@ -30,7 +30,8 @@ def client(plan: ToolPlan) -> LoadProcess:
     test = ("-t", "omni", "-l", str(plan.seconds), "-j", "-P", "0")
     kind = ("-d", "rr", "-T", plan.transport.upper(), "-r", f"{plan.size},{plan.size}", "-P", f",{plan.port + 1}")
     argv = (*plan.asker_cores.prefix(), *netperf, *test, "--", *kind, "-k", ",".join(SELECTORS))
-    return LoadProcess("source", plan.asker, argv, ending="itself")
+    towards = f"TCP port {plan.port} and {plan.transport.upper()} port {plan.port + 1} of {plan.answerer}"
+    return LoadProcess("source", plan.asker, argv, ending="itself", towards=towards)
 
 
 def version_of(printed: str) -> str:

@@ -24,7 +24,8 @@ def client(plan: ToolPlan) -> LoadProcess:
     asked = ("--msg-size", str(plan.size), "--time", str(plan.seconds), "--full-rtt", "--full-log", plan.log)
     own = ("--client_ip", plan.source_address)
     argv = (*plan.asker_cores.prefix(), "sockperf", *mode, *_address(plan, plan.sink_address), *own, *asked)
-    return LoadProcess("source", plan.asker, argv, ending="itself")
+    towards = f"{plan.transport.upper()} port {plan.port} of {plan.answerer}"
+    return LoadProcess("source", plan.asker, argv, ending="itself", towards=towards)
 
 
 def version_of(printed: str) -> str:

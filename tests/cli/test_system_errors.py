@@ -1,0 +1,56 @@
+"""What the system refuses is told with the remedy of that errno, whichever code it was that asked."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import latlab.cli
+from latlab.errors import EXIT_LAB, file_remedy, rejection_remedy, system_error
+
+REMEDIES = {
+    errno.ENOSPC: "free space, or choose another folder for the runs",
+    errno.EROFS: "the file system is mounted read-only: choose another folder for the runs",
+    errno.EMFILE: "raise the limit of open files: `ulimit -n`",
+    errno.EIO: "",
+}
+
+
+@pytest.mark.parametrize(("number", "remedy"), REMEDIES.items(), ids=errno.errorcode.get)
+def test_a_remedy_belongs_to_its_errno(number: int, remedy: str, tmp_path: Path) -> None:
+    assert system_error(OSError(number, os.strerror(number), str(tmp_path))).remedy == remedy
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM])
+def test_a_file_that_is_another_user_s_is_named_with_its_owner(number: int, tmp_path: Path) -> None:
+    os.chown(tmp_path, 12345, 12345)
+    refused = OSError(number, os.strerror(number), str(tmp_path / "cells" / "result.json"))
+    assert file_remedy(refused) == f"{tmp_path} belongs to user 12345: run with sudo"
+
+
+def test_a_rejection_is_known_by_its_errno_or_by_a_tool_s_words() -> None:
+    port = "UDP port 5600 of ecu"
+    for number in (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.EACCES):
+        assert rejection_remedy(number, port).startswith(f"a firewall rejects {port}: let it in there")
+        assert rejection_remedy(None, port, f"connect: {os.strerror(number)}") == rejection_remedy(number, port)
+    assert rejection_remedy(errno.ENOBUFS, port) == rejection_remedy(None, port, "the connection was fine") == ""
+
+
+def test_a_refusal_that_a_library_reports_in_its_own_words_is_no_fault_of_ours(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full() -> None:
+        raise pl.exceptions.ComputeError("parquet: underlying IO error: No space left on device (os error 28)")
+
+    monkeypatch.setattr("latlab.cli.start.app", full)
+    monkeypatch.setattr("sys.argv", ["latlab", "list"])
+    with pytest.raises(SystemExit) as ended:
+        latlab.cli.main()
+    assert ended.value.code == EXIT_LAB
+    assert capsys.readouterr().err == (
+        "latlab: this machine: No space left on device (free space, or choose another folder for the runs)\n"
+    )

@@ -1,0 +1,150 @@
+"""A run folder whose files are damaged is reported, or is one error that names the file or its folder."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from rich.console import Console
+
+import latlab
+import latlab.cli
+from latlab.data.run_folder import RunFolder, list_runs
+from latlab.errors import EXIT_LAB, LatlabError, making_sense_of
+from latlab.listing import print_runs
+from latlab.report.build import write_report
+from latlab.report.result import make_result
+from latlab.synthetic import Description, generate, write_run
+from latlab.synthetic.description import Gates, Stall
+
+DESCRIPTION = Description(
+    seed=5,
+    packets=300,
+    period_ns=1_000_000,
+    warmup=10,
+    gates=Gates(500_000, 200_000),
+    ptp=True,
+    ingredients=(Stall(10**8, 6_000_000),),
+)
+CELL = "cells/all/r1"
+DOCUMENTS = ("run.json", f"{CELL}/cell.json", f"{CELL}/facts-before.json", "result.json")
+VALUES = (None, -1, 0, 2**70, 1.5, "x", "", [], {}, [None], {"a": None}, True, 1e308)
+CHANGES = 6
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = write_run(generate(DESCRIPTION), tmp_path_factory.mktemp("runs") / "whole")
+    make_result(RunFolder(folder))
+    return folder
+
+
+@pytest.fixture
+def run(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "runs" / "damaged"))
+
+
+def paths(document: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a JSON document, as the keys that lead there."""
+    items = (
+        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    )
+    for key, value in items:
+        yield (*at, key)
+        yield from paths(value, (*at, key))
+
+
+def change(path: Path, chance: random.Random) -> str:
+    """What was changed in a JSON document: one value is another, or gone."""
+    document = json.loads(path.read_text())
+    *way, last = chance.choice(list(paths(document)))
+    holder = document
+    for key in way:
+        holder = holder[key]
+    if isinstance(holder, dict) and chance.random() < 0.3:
+        del holder[last]
+    else:
+        holder[last] = chance.choice(VALUES)
+    path.write_text(json.dumps(document))
+    return f"{path.name}: {(*way, last)}"
+
+
+def read_everything(run: Path) -> list[LatlabError]:
+    """What reading the run in every way that there is came to, where it was an error."""
+    found = []
+
+    def tables() -> None:
+        loaded = latlab.load(run)
+        assert loaded.cells.height and loaded.packets().height and loaded.metrics.height
+
+    for read in (
+        lambda: write_report(RunFolder(run), formats=()),
+        tables,
+        lambda: make_result(RunFolder(run)),
+        lambda: write_report(RunFolder(run), formats=()),
+        lambda: print_runs(list_runs(run.parent), run.parent, Console(file=io.StringIO())),
+    ):
+        try:
+            read()
+        except LatlabError as error:
+            found.append(error)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(CHANGES))
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_a_document_of_another_shape_is_read_or_is_one_error_that_says_where(
+    run: Path, document: str, seed: int
+) -> None:
+    changed = change(run / document, random.Random(f"{document} {seed}"))
+    for error in read_everything(run):
+        assert error.exit_code == EXIT_LAB, changed
+        assert error.where.startswith(str(run)), changed
+        assert error.remedy, changed
+
+
+@pytest.mark.parametrize("name", ["packets.parquet", "classes.parquet"])
+def test_a_table_with_a_flipped_bit_is_read_or_is_one_error_that_names_it(run: Path, name: str) -> None:
+    path = run / CELL / name
+    data, chance = path.read_bytes(), random.Random(name)
+    for _ in range(100):
+        flipped = bytearray(data)
+        flipped[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        path.write_bytes(flipped)
+        try:
+            latlab.load(run).packets()
+        except LatlabError as error:
+            assert error.where == str(path) or error.where == str(path.parent)
+
+
+def test_what_is_wrong_in_the_program_itself_says_where_it_came_from(tmp_path: Path) -> None:
+    with pytest.raises(LatlabError) as told, making_sense_of(tmp_path):
+        RunFolder(tmp_path).cell(None, 1).slug.upper()  # type: ignore[arg-type]
+    assert str(told.value).startswith(f"{tmp_path}: is damaged, or no file that latlab writes: TypeError: ")
+    assert "(run_folder.py, line " in str(told.value)
+
+
+def test_a_panic_of_a_library_is_never_taken_for_a_limit_that_was_exceeded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def panics() -> None:
+        raise pl.exceptions.PanicException("index out of bounds")
+
+    monkeypatch.setattr("latlab.cli.start.app", panics)
+    monkeypatch.setattr("sys.argv", ["latlab", "list"])
+    with pytest.raises(SystemExit) as ended:
+        latlab.cli.main()
+    assert ended.value.code == EXIT_LAB
+    assert "a fault of latlab's own: PanicException: index out of bounds" in capsys.readouterr().err
+    with (
+        pytest.raises(LatlabError, match="is damaged, or no file that latlab writes: PanicException"),
+        making_sense_of(tmp_path),
+    ):
+        panics()
