@@ -24,6 +24,11 @@ impl Scheduling {
             _ => "unknown",
         }
     }
+
+    /// Whether such a thread runs before every ordinary one.
+    pub fn is_realtime(&self) -> bool {
+        matches!(self.name(), "SCHED_FIFO" | "SCHED_RR" | "SCHED_DEADLINE")
+    }
 }
 
 /// Gives the calling thread a table of descriptors of its own, with all that are open in the process now. One that another thread

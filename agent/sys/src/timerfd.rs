@@ -25,12 +25,29 @@ impl Timerfd {
     /// # Errors
     /// `timerfd_settime` or `read` failed.
     pub fn sleep_until(&self, ns: i64) -> Result<(), Error> {
+        self.arm(ns)?;
+        self.wait()
+    }
+
+    /// Arms it for the instant `ns` of its clock, above 0, in place of any other: whoever waits goes on waiting.
+    ///
+    /// # Errors
+    /// `timerfd_settime` failed.
+    pub fn arm(&self, ns: i64) -> Result<(), Error> {
         let once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let armed = libc::itimerspec { it_interval: once, it_value: timespec(ns) };
         let fd = self.0.as_raw_fd();
         // SAFETY: `armed` is valid for reading; what was set before is not asked for.
         let set = unsafe { libc::timerfd_settime(fd, libc::TFD_TIMER_ABSTIME, &raw const armed, std::ptr::null_mut()) };
-        check(set, "timerfd_settime")?;
+        check(set, "timerfd_settime").map(drop)
+    }
+
+    /// Sleeps in read until it fires. A signal may end it early.
+    ///
+    /// # Errors
+    /// `read` failed.
+    pub fn wait(&self) -> Result<(), Error> {
+        let fd = self.0.as_raw_fd();
         let mut fired = 0_u64;
         // SAFETY: `fired` is valid for writing eight bytes, which is what a timer gives.
         let result = unsafe { libc::read(fd, (&raw mut fired).cast(), size_of::<u64>()) };
@@ -64,5 +81,17 @@ mod tests {
     fn there_is_none_of_a_clock_that_has_no_timers() {
         let error = Timerfd::new(Clock::MonotonicRaw).err().unwrap();
         assert_eq!((error.call.as_str(), error.errno), ("timerfd_create", libc::EINVAL));
+    }
+
+    #[test]
+    fn who_waits_sleeps_until_the_instant_that_was_set_last() {
+        let timer = Timerfd::new(Clock::Monotonic).unwrap();
+        let due = now_ns(Clock::Monotonic) + 50_000_000;
+        timer.arm(due).unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| timer.wait().map(|()| now_ns(Clock::Monotonic)));
+            timer.arm(due + 50_000_000).unwrap();
+            assert!(waiting.join().unwrap().unwrap() >= due + 50_000_000);
+        });
     }
 }

@@ -7,6 +7,8 @@
 //! Two batches of records, each an area and its length: what the host says, and what the board does. A record is the number of
 //! a program, a kind and the payload's length, four bytes each in the machine's own order, and the payload.
 
+use serde::Serialize;
+
 /// Value of the first eight bytes: name and version. The host writes it.
 pub const IDENTITY: u64 = u64::from_ne_bytes(*b"LATLTRN1");
 /// Where the identity is; all places count words of eight bytes.
@@ -17,6 +19,14 @@ pub const IN_LENGTH_AT: usize = 1;
 pub const OUT_LENGTH_AT: usize = 2;
 /// Where the board's CLOCK_TAI is as it halts, ns.
 pub const HALTED_TAI_NS_AT: usize = 3;
+/// Where the board's CLOCK_TAI is when its watch looked last, ns.
+pub const WATCHED_TAI_NS_AT: usize = 4;
+/// Where the length of a [`Starved`] is, bytes of JSON. The host sets it to 0 before each turn.
+pub const STARVED_LENGTH_AT: usize = 5;
+/// Where it is.
+pub const STARVED_AT: usize = 6;
+/// Bytes that it may take.
+pub const STARVED_BYTES: usize = (IN_AT - STARVED_AT) * 8;
 /// Where the host's records are.
 pub const IN_AT: usize = 512;
 /// Bytes that an area takes.
@@ -29,6 +39,38 @@ pub const WORDS: usize = OUT_AT + AREA_BYTES / 8;
 pub const FILE_BYTES: u64 = 1 << 21;
 
 const HEADER: usize = 12;
+
+/// Why a board halted in the middle of its turn: real-time threads keep its ordinary threads from the CPU.
+#[derive(Clone, Debug, Serialize, PartialEq, Eq)]
+pub struct Starved {
+    /// CPUs that ordinary threads may use.
+    pub cpus: Vec<usize>,
+    /// So long the board looked, ns.
+    pub window_ns: u64,
+    /// The real-time threads that ran on these CPUs meanwhile, the longest first.
+    pub threads: Vec<Holder>,
+}
+
+/// A thread that held a CPU.
+#[derive(Clone, Debug, Serialize, PartialEq, Eq)]
+pub struct Holder {
+    /// Its number.
+    pub tid: usize,
+    /// The number of its process; of a kernel's vhost thread that of the QEMU it works for.
+    pub pid: usize,
+    /// Its name (proc_pid_comm(5)).
+    pub name: String,
+    /// The virtual machine that its process runs, as QEMU's `-name` has it.
+    pub machine: Option<String>,
+    /// Its policy, such as `SCHED_FIFO`.
+    pub policy: String,
+    /// Its real-time priority.
+    pub priority: i32,
+    /// The CPU it ran on last.
+    pub cpu: usize,
+    /// So long it ran, ns.
+    pub ran_ns: u64,
+}
 
 /// What is said of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

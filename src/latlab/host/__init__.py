@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from latlab.errors import LabError
-from latlab.host.base import Completed, Host
+from latlab.host.base import Completed, Host, Lost
 from latlab.host.guest import GuestHost
 from latlab.host.local import LocalHost
 from latlab.host.netns import MACHINE, NetnsHost
@@ -28,6 +28,7 @@ __all__ = [
     "GuestHost",
     "Host",
     "LocalHost",
+    "Lost",
     "NetnsHost",
     "Process",
     "SshHost",

@@ -33,6 +33,14 @@ class Completed:
     stderr: str
 
 
+@dataclass(frozen=True)
+class Lost:
+    """Why nothing more is to be heard of a machine although its QEMU runs; what to change, where that is known."""
+
+    why: str
+    remedy: str = ""
+
+
 class Host(ABC):
     """A place where commands run. One small interface; a kind of host is one file."""
 
@@ -93,7 +101,7 @@ class Host(ABC):
         """The machines on which a process of this host leaves traces: those it is reached by, then its own."""
         return (self.machine,)
 
-    async def silence(self) -> str | None:
+    async def silence(self) -> Lost | None:
         """Why nothing more is to be heard of a machine whose QEMU runs; None where it answers, or nobody can tell."""
         return await self.turns.silence() if self.turns else None
 

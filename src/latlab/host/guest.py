@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from latlab.errors import UnreachedError
-from latlab.host.base import Completed, Host
+from latlab.host.base import Completed, Host, Lost
 from latlab.host.local import LocalHost
 
 GUEST_AGENT = "/usr/bin/latlab-agent"
@@ -74,8 +74,8 @@ class GuestHost(Host):
 class BoardHost(GuestHost):
     """A guest that is a whole board: hosts are on it, and all of them are lost with it."""
 
-    async def silence(self) -> str | None:
+    async def silence(self) -> Lost | None:
         """Why it is lost, if it is: it is asked for the least that there is."""
         asked = (self.relay, "in", "--patience", str(ANSWER_S), self.directory, "true")
         done = await self._machine.run(asked, check=False, timeout_s=3 * ANSWER_S)
-        return f"it has not answered for {ANSWER_S} s: its kernel hangs" if NO_ANSWER in done.stderr else None
+        return Lost(f"it has not answered for {ANSWER_S} s: its kernel hangs") if NO_ANSWER in done.stderr else None

@@ -22,9 +22,10 @@ from typing import Any, Final, TextIO
 
 from qemu.qmp import ConnectError, EventListener, QMPClient, QMPError, Runstate
 
-from latlab.host.base import Host
+from latlab.host.base import Host, Lost
 from latlab.host.guest import GUEST_AGENT
 from latlab.host.standstill import never_ends
+from latlab.host.starved import starved
 
 MAILBOX: Final = "turns"
 MAILBOX_BYTES: Final = 1 << 21
@@ -35,7 +36,7 @@ PID: Final = "pid"
 """Where QEMU writes its process id."""
 IDENTITY: Final = b"LATLTRN1"
 
-_IN_LENGTH, _OUT_LENGTH, _HALTED_TAI_NS = 8, 16, 24
+_IN_LENGTH, _OUT_LENGTH, _HALTED_TAI_NS, _WATCHED_TAI_NS, _STARVED_LENGTH, _STARVED_AT = range(8, 56, 8)
 _IN_AT: Final = 4096
 _AREA: Final = 512 * 1024
 _OUT_AT: Final = _IN_AT + _AREA
@@ -59,7 +60,11 @@ _HANG_UP_S: Final = 10.0
 
 
 class _LostError(Exception):
-    """The machine is there, and will never again say anything; with why."""
+    """The machine is there, and will never again say anything."""
+
+    def __init__(self, lost: Lost) -> None:
+        self.lost = lost
+        super().__init__(lost.why)
 
 
 class TurnsProcess:
@@ -161,7 +166,7 @@ class Turns:
         self.name = name
         self.tai_ns = 0
         """The machine's CLOCK_TAI when it halted last."""
-        self.lost: str | None = None
+        self.lost: Lost | None = None
         """Why nothing more is to be heard of it, though its QEMU runs; None as long as there is hope."""
         self._directory = Path(directory)
         self._numbers = 0
@@ -228,19 +233,20 @@ class Turns:
                         _say(line, "cont")
                         while json.loads(line.readline()).get("event") != "STOP":
                             pass
-                        self._hear(mailbox)
+                        if not self._hear(mailbox):
+                            return None
         except (OSError, ValueError, _LostError):
             return None
         return process.said.decode(errors="replace") if process.returncode == 0 else None
 
-    async def silence(self) -> str | None:
+    async def silence(self) -> Lost | None:
         """Why the machine is lost, if it is: one that is in its turn gets a last chance to end it."""
         if self.lost is None and not self._halted.is_set():
             with self.waiting():
                 try:
                     await asyncio.wait_for(self._halted.wait(), _LAST_CHANCE_S)
                 except TimeoutError:
-                    self.lost = "its turn does not end: its kernel hangs, or a program that says nothing"
+                    self.lost = Lost("its turn does not end: its kernel hangs, or a program that says nothing")
         return self.lost
 
     async def _drive(self) -> None:
@@ -249,8 +255,8 @@ class Turns:
         try:
             await self._reach(client)
             await self._take_turns(client, self._shared())
-        except _LostError as lost:
-            self.lost = self.lost or str(lost)
+        except _LostError as error:
+            self.lost = self.lost or error.lost
         except (ConnectError, QMPError, EOFError, OSError):
             pass
         finally:
@@ -271,7 +277,7 @@ class Turns:
         """Nothing; the machine's monitor answers, and it stands still. OSError: it does not answer."""
         await client.connect(str(self._directory / MONITOR))
         if (status := await _status(client)) != HALTED:
-            raise _LostError(f"it was to stand still between two turns, and QEMU says it is {status}")
+            raise _LostError(Lost(f"it was to stand still between two turns, and QEMU says it is {status}"))
         # Those of turns that have ended before are not told again.
         self._turns = self._ended = 0
 
@@ -289,7 +295,8 @@ class Turns:
                 for _ in range(_PASSES):
                     await asyncio.sleep(0)
                 if self._waiting:
-                    await _unless_gone(client, self._turn(client, mailbox, stops), never_ends(self._directory / PID))
+                    lost = never_ends(self._directory / PID, lambda: _word(mailbox, _WATCHED_TAI_NS))
+                    await _unless_gone(client, self._turn(client, mailbox, stops), lost)
 
     async def _turn(self, client: QMPClient, mailbox: mmap.mmap, stops: EventListener) -> None:
         """Nothing; the machine has had its turn. _LostError: it stopped elsewhere than at the end of it."""
@@ -301,16 +308,15 @@ class Turns:
         while self._ended < self._turns:
             await stops.get()
             self._ended += 1
-        try:
-            self._hear(mailbox)
-        except _LostError:
-            raise _LostError(f"it stopped in the middle of its turn: QEMU says it is {await _status(client)}") from None
+        if not self._hear(mailbox):
+            raise _LostError(Lost(f"it stopped in the middle of its turn: QEMU says it is {await _status(client)}"))
 
     def _begin(self, mailbox: mmap.mmap) -> None:
         """Nothing; the machine will hear what was said, and may go on."""
         self._tell(mailbox)
         # It says when it halts; whatever else stops it says nothing.
         struct.pack_into("=q", mailbox, _HALTED_TAI_NS, 0)
+        struct.pack_into("=q", mailbox, _STARVED_LENGTH, 0)
         self._turns += 1
         self._halted.clear()
 
@@ -323,11 +329,16 @@ class Turns:
         mailbox[_IN_AT : _IN_AT + len(batch)] = bytes(batch)
         struct.pack_into("=Q", mailbox, _IN_LENGTH, len(batch))
 
-    def _hear(self, mailbox: mmap.mmap) -> None:
-        """Nothing; what the machine said is with whom it concerns. _LostError: it has stopped without saying when."""
-        (tai_ns,) = struct.unpack_from("=q", mailbox, _HALTED_TAI_NS)
+    def _hear(self, mailbox: mmap.mmap) -> bool:
+        """Whether the machine has ended its turn; what it said is with whom it concerns then.
+
+        _LostError: it gave its turn up, and says why.
+        """
+        if length := min(_word(mailbox, _STARVED_LENGTH), _IN_AT - _STARVED_AT):
+            raise _LostError(starved(self.name, mailbox[_STARVED_AT : _STARVED_AT + length]))
+        tai_ns = _word(mailbox, _HALTED_TAI_NS)
         if not tai_ns:
-            raise _LostError
+            return False
         self.tai_ns = tai_ns
         self._halted.set()
         (length,) = struct.unpack_from("=Q", mailbox, _OUT_LENGTH)
@@ -340,6 +351,13 @@ class Turns:
                 if kind == _EXIT:
                     del self._processes[number]
             at += size
+        return True
+
+
+def _word(mailbox: mmap.mmap, at: int) -> int:
+    """The number there."""
+    (number,) = struct.unpack_from("=q", mailbox, at)
+    return int(number)
 
 
 def _say(line: TextIO, command: str) -> None:
@@ -355,7 +373,7 @@ async def _status(client: QMPClient) -> str:
 
 
 async def _unless_gone(
-    client: QMPClient, awaited: Coroutine[Any, Any, object], lost: Coroutine[Any, Any, str] | None = None
+    client: QMPClient, awaited: Coroutine[Any, Any, object], lost: Coroutine[Any, Any, Lost] | None = None
 ) -> None:
     """Nothing, once that has come. EOFError: the machine is gone before. _LostError: so says `lost`, with why."""
     coming, gone = asyncio.ensure_future(awaited), asyncio.ensure_future(client.runstate_changed())

@@ -166,8 +166,8 @@ class TestBed:
         for running in list(self._services.values()):
             if running.ended() or not any(self._carries(running, host) for host in error.where.split(", ")):
                 continue
-            if running.carries and (why := await self.hosts[running.carries].silence()):
-                await running.give_up(why)
+            if running.carries and (lost := await self.hosts[running.carries].silence()):
+                await running.give_up(lost)
 
     def _carries(self, running: RunningService, host: str) -> bool:
         """Whether the host is gone when that service has ended."""

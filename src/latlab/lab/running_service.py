@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from latlab.errors import LabError
-from latlab.host import Host, Process, signal_group
+from latlab.host import Host, Lost, Process, signal_group
 from latlab.lab.read_back import read_back
 from latlab.lab.service import Service
 
@@ -34,7 +34,7 @@ class RunningService:
         self._asked = asked
         self._service = service
         self._process = process
-        self._given_up: tuple[str, str] | None = None
+        self._given_up: tuple[Lost, str] | None = None
         """Why it was ended although it ran, and its last words until then."""
 
     @classmethod
@@ -94,9 +94,9 @@ class RunningService:
         """Whether it runs no more."""
         return self._process.returncode is not None
 
-    async def give_up(self, why: str) -> None:
-        """Nothing; it has been ended, as whom it carries is silent for ever. why: in words."""
-        self._given_up = why, self._last_words()
+    async def give_up(self, lost: Lost) -> None:
+        """End it, as whom it carries is silent for ever."""
+        self._given_up = lost, self._last_words()
         await self.end()
 
     def failure(self) -> LabError:
@@ -105,8 +105,10 @@ class RunningService:
         how = f"was ended by signal {-status}" if status is not None and status < 0 else f"ended with status {status}"
         said = self._last_words()
         if self._given_up:
-            why, said = self._given_up
-            how = f"runs, but {self.carries} is lost: {why}"
+            lost, said = self._given_up
+            if lost.remedy:
+                return LabError(lost.why, where=str(self.carries), remedy=lost.remedy)
+            how = f"runs, but {self.carries} is lost: {lost.why}"
         panic = panic_of(Path(self._service.console)) if self._service.console else None
         cause = f": its kernel panicked: {panic}" if panic else ""
         return LabError(

@@ -8,7 +8,7 @@ mod clock;
 mod cpu;
 pub mod cpus;
 #[cfg(test)]
-mod fixture;
+pub mod fixture;
 mod interrupts;
 mod kernel;
 mod machine;

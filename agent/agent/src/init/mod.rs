@@ -5,6 +5,7 @@ mod ports;
 mod program;
 pub mod serve;
 pub mod turns;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

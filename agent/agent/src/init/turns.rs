@@ -1,6 +1,7 @@
 //! `turns`: runs what the host asks for in its turns, and halts the machine whenever it has something to tell ([`wire::turns`]).
 
 use super::program::{NotStarted, Program};
+use super::watch::Watch;
 use crate::outbox::Outbox;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,12 +19,14 @@ pub const ASKED: &str = "latlab.turns";
 
 /// QEMU's device for a guest that panics (docs/specs/pvpanic.rst): with `-action panic=pause` the machine halts at the write
 /// that tells of it, and goes on with the next instruction.
-const HALT_PORT: u16 = 0x505;
-const HALT: u8 = 1;
+pub const HALT_PORT: u16 = 0x505;
+/// What is written there.
+pub const HALT: u8 = 1;
 
 struct Board {
     words: SharedWords,
     halt: IoPort,
+    watch: Watch,
     programs: BTreeMap<u32, Running>,
 }
 
@@ -46,12 +49,14 @@ impl Board {
         let device = crate::shared_memory::find().map_err(|failure| format!("{}: {}", failure.place, failure.what))?;
         let file =
             File::options().read(true).write(true).open(&device).map_err(|error| format!("{device:?}: {error}"))?;
-        let words = SharedWords::map(&file, turns::WORDS, true).map_err(|error| error.to_string())?;
+        let map = || SharedWords::map(&file, turns::WORDS, true).map_err(|error| error.to_string());
+        let words = map()?;
         if words.load(turns::IDENTITY_AT) != turns::IDENTITY {
             return Err(format!("{}: the host takes no turns there", Path::display(&device)));
         }
         let halt = IoPort::open(HALT_PORT).map_err(|error| error.to_string())?;
-        Ok(Self { words, halt, programs: BTreeMap::new() })
+        let watch = Watch::start(map()?)?;
+        Ok(Self { words, halt, watch, programs: BTreeMap::new() })
     }
 
     fn live(mut self) -> Result<std::convert::Infallible, String> {
@@ -59,6 +64,7 @@ impl Board {
         loop {
             self.tell(&mut said);
             self.halt();
+            self.watch.turn_begins().map_err(|error| error.to_string())?;
             if self.take(&mut said) {
                 continue;
             }
@@ -128,13 +134,17 @@ impl Board {
 
     /// Waits until programs say something or end, and puts what can be told at once.
     fn attend(&mut self, said: &mut Vec<u8>) -> Result<(), sys::Error> {
-        let wanted: Vec<Vec<Wanted>> = self.programs.values().map(|running| running.program.wanted(0)).collect();
+        let mut wanted: Vec<Vec<Wanted>> = self.programs.values().map(|running| running.program.wanted(0)).collect();
         let counts: Vec<usize> = wanted.iter().map(Vec::len).collect();
+        wanted.push(vec![Wanted { fd: self.watch.question(), read: true, write: false }]);
         let mut ready = wait(&wanted.concat(), None)?;
         for (running, count) in self.programs.values_mut().zip(counts) {
             let rest = ready.split_off(count);
             running.program.attend_to(&ready, &mut running.outbox)?;
             ready = rest;
+        }
+        if ready.iter().any(|asked| asked.read) {
+            self.watch.answer()?;
         }
         let numbers: Vec<u32> = self.programs.keys().copied().collect();
         for program in numbers {
