@@ -2,6 +2,7 @@
 # make test    pass the tests
 # make build   .venv/bin/latlab and .venv/bin/latlab-agent, ready to use
 # make bench   measure against the peers, side by side
+# make experiments   repeat the five published experiments in virtual time, and write docs/experiments
 # make lint    what the code has to satisfy besides its tests
 #
 # All are safe to repeat, and fast the second time.
@@ -22,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export CARGO_BUILD_TARGET = $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 AGENT = agent/target/$(CARGO_BUILD_TARGET)/release/latlab-agent
 
-.PHONY: build demo image test bench lint require-% agent python
+.PHONY: build demo image test bench experiments lint require-% agent python
 
 build: require-build python agent
 
@@ -67,3 +68,7 @@ lint: require-build python
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
+
+# The five published experiments in virtual time; ONLY=NAME: one of them. What images they need is built.
+experiments: require-demo build
+	@$(SUDO) $(VENV)/bin/python tools/experiments.py $(addprefix --only ,$(ONLY))

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Run the five published experiments, and write docs/experiments: the author's tables, ours, and what agrees.
+
+experiments.py                      run all, then write the pages
+experiments.py --only launch-time   one experiment, or one scenario of it (may be given several times)
+experiments.py --report-only RUN…   write the pages from runs that are there
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from latlab import load
+from latlab.errors import LabError
+from published import FIVE
+from published.experiment import Part
+from published.pages import ROOT, write_pages
+
+LATLAB: Final = Path(sys.executable).parent / "latlab"
+MEASURED: Final = (0, 1, 4)
+"""Exit codes of `latlab run` after which there are figures; 4: its verdict is in them."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Return the exit code: 0, or 3 where a run failed or a name is unknown."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="an experiment or a scenario")
+    parser.add_argument("--runs", type=Path, default=ROOT / "runs", metavar="FOLDER", help="where runs are kept: runs")
+    parser.add_argument("--report-only", nargs="+", metavar="RUN", help="run folders to write the pages from")
+    options = parser.parse_args(argv)
+    try:
+        folders = options.report_only or [measure(part, options.runs) for part in chosen(options.only)]
+        for path in write_pages([load(folder) for folder in folders]):
+            print(path)
+    except LabError as error:
+        print(f"experiments: {error}", file=sys.stderr)
+        return 3
+    return 0
+
+
+def chosen(names: Sequence[str]) -> list[Part]:
+    """The scenarios of these names, or of experiments of these names; all if none is given. LabError: unknown name."""
+    parts: dict[str, tuple[Part, ...]] = {part.scenario: (part,) for one in FIVE for part in one.parts}
+    parts |= {one.name: tuple(one.parts) for one in FIVE}
+    for name in names:
+        if name not in parts:
+            raise LabError(f"there is no experiment {name!r}", where="--only", remedy=f"one of {', '.join(parts)}")
+    every = [part for one in FIVE for part in one.parts]
+    return [part for part in every if not names or any(part in parts[name] for name in names)]
+
+
+def measure(part: Part, runs: Path) -> Path:
+    """Build the scenario's images where needed, run it, and return the run's folder. LabError: it has no figures."""
+    for image in part.images:
+        subprocess.run([LATLAB, "image", "build", *image.split(), "--quiet"], check=True)
+    before = set(runs.glob(f"*-{part.scenario}-*"))
+    command = ["run", str(ROOT / f"scenarios/{part.scenario}.yaml"), "--runs", str(runs)]
+    code = subprocess.run([LATLAB, *command], check=False).returncode
+    made = sorted(set(runs.glob(f"*-{part.scenario}-*")) - before)
+    if code not in MEASURED or not made:
+        raise LabError(
+            f"latlab run exited with {code}",
+            where=f"scenarios/{part.scenario}.yaml",
+            remedy=f"see what it printed; `tools/experiments.py --only {part.scenario}` runs it again",
+        )
+    return made[-1]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,226 @@
+"""What a run says of a published claim: figures of cells over repetitions, effects, and whether they agree.
+
+A repetition is the unit: one figure of each repetition, paired by repetition, Student's t (docs/compare.md). Where a
+claim looks at several effects, their intervals hold together with 95 % (Bonferroni).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import exp, inf, log
+from typing import Any, Final, Literal, cast
+
+import polars as pl
+
+from latlab.analysis.comparison.effect import ALPHA, Effect, over_repetitions, paired
+from latlab.notebook import Run
+
+US: Final = 1_000
+Agrees = Literal["yes", "no", "not shown"]
+
+
+@dataclass(frozen=True)
+class Of:
+    """A metric of a stream or probe in the cells that `cells` names.
+
+    cells: conditions joined by ", ", each on an axis, by the end of its name: "bridge=tap" is this value,
+    "tuning~=isolated" a value with this text in it, "tuning!=isolated" one without.
+    """
+
+    cells: str
+    metric: str
+    stream: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was measured, in words, and whether it agrees with the author's sentence."""
+
+    measured: str
+    agrees: Agrees
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the author. why: what differs here from the author's bench, shown where the two do not agree."""
+
+    says: str
+    check: Check
+    why: str
+
+
+class Figures:
+    """The figures of one run. Durations are ns."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    @cached_property
+    def cells(self) -> Sequence[Mapping[str, Any]]:
+        """The cells of the result that were measured, in the order of their repetitions."""
+        measured = [cell for cell in self.run.result["cells"] if cell["status"] == "ok"]
+        return sorted(measured, key=lambda cell: cell["repeat"])
+
+    def blocks(self, cells: str, stream: str) -> list[Mapping[str, Any]]:
+        """The result's blocks of this stream, one a repetition."""
+        return [one["streams"][stream] for one in self.cells if stream in one["streams"] and _is_one(one, cells)]
+
+    def values(self, of: Of, figure: str = "mean") -> dict[int, float]:
+        """{repetition: the figure} of those that have it."""
+        found = {}
+        for cell in self.cells:
+            if of.stream in cell["streams"] and _is_one(cell, of.cells):
+                value = cell["streams"][of.stream]["metrics"].get(of.metric, {}).get(figure)
+                if value is not None:
+                    found[cell["repeat"]] = value
+        return found
+
+    def clocks_ns(self, of: Of) -> int | None:
+        """By how much clocks may make the metric wrong, ±; None: nothing bounds it."""
+        bounds = [
+            one["metrics"][of.metric]["uncertainty_ns"]
+            for one in self.blocks(of.cells, of.stream)
+            if of.metric in one["metrics"]
+        ]
+        return None if None in bounds else max(bounds, default=None)
+
+    def effect(self, a: Of, b: Of, figure: str = "mean") -> Effect | None:
+        """B − A, paired by repetition, ns. None: no repetition has both, or nothing bounds their clocks."""
+        return self._effect(a, b, figure, lambda value: value, lambda bound, _: bound)
+
+    def ratio(self, a: Of, b: Of, figure: str = "mean") -> Effect | None:
+        """The logarithm of B / A, as `effect`. None, too, where a figure is not above 0."""
+        return self._effect(a, b, figure, log, lambda bound, least: bound / least)
+
+    def _effect(
+        self, a: Of, b: Of, figure: str, scale: Callable[[float], float], bounded: Callable[[float, float], float]
+    ) -> Effect | None:
+        sides = [self.values(of, figure) for of in (a, b)]
+        common = [n for n in sides[0] if n in sides[1]]
+        least = [min((side[n] for n in common), default=0) for side in sides]
+        # An offset of clocks is in every packet alike: it widens no spread.
+        bounds = [0, 0] if figure in ("stddev", "pk_pk") else [self.clocks_ns(of) for of in (a, b)]
+        known = [bound for bound in bounds if bound is not None]
+        if not common or len(known) < len(bounds) or (scale is log and min(least) <= 0):
+            return None
+        clocks = sum(bounded(bound, low) if bound else 0 for bound, low in zip(known, least, strict=True))
+        effect = paired([scale(sides[0][n]) for n in common], [scale(sides[1][n]) for n in common])
+        # Of a ratio the clocks' ± is one of logarithms, no whole number.
+        return replace(effect, clocks=cast(int, clocks))
+
+    def over_all(self, of: Of, figure: str) -> tuple[float, float | None] | None:
+        """The figure of all repetitions and the ± of a mean: extremes of extremes, n the sum, others means."""
+        values = list(self.values(of, figure).values())
+        if not values:
+            return None
+        if figure in ("min", "max", "n"):
+            return {"min": min(values), "max": max(values), "n": sum(values)}[figure], None
+        return over_repetitions(values) if len(values) > 1 else (values[0], None)
+
+    @cached_property
+    def packets(self) -> pl.DataFrame:
+        """Every packet after warm-up that arrived: cell, repeat, stream_name, latency_ns, class (of its anomaly)."""
+        tables = []
+        for folder in self.run.folder.cells():
+            if folder.classes_path.exists():
+                table = self.run.packets(folder.slug, folder.repeat)
+                latency = pl.coalesce("rx_hard_tai_ns", "rx_soft_tai_ns") - pl.col("launch_tai_ns")
+                tables.append(
+                    table.filter(~pl.col("warmup"))
+                    .join(pl.read_parquet(folder.classes_path), on=["stream", "sequence"], how="left")
+                    .select(
+                        "cell", "repeat", "stream_name", latency.alias("latency_ns"), pl.col("class").cast(pl.String)
+                    )
+                    .filter(pl.col("latency_ns").is_not_null())
+                )
+        return pl.concat(tables) if tables else pl.DataFrame()
+
+
+def _is_one(cell: Mapping[str, Any], conditions: str) -> bool:
+    return all(_holds(cell["cell"], one) for one in conditions.split(", ") if one)
+
+
+def _holds(axes: Mapping[str, Any], condition: str) -> bool:
+    left, _, value = condition.partition("=")
+    axis = left.rstrip("~!")
+    found = next((text for name, text in axes.items() if name == axis or name.endswith(f".{axis}")), None)
+    if found is None:
+        return False
+    text = "+".join(map(str, found)) if isinstance(found, list) else str(found)
+    if left.endswith("~"):
+        return value in text
+    return value not in text if left.endswith("!") else value == text
+
+
+Check = Callable[[Figures], Finding]
+Pair = tuple[str, Of, Of]
+"""A label, and what is subtracted from what: B − A, or B / A."""
+
+
+def differ(pairs: Iterable[Pair], at_least_us: float = -inf, at_most_us: float = inf, figure: str = "mean") -> Check:
+    """A claim that B − A is in a range, µs, for each pair."""
+    listed = tuple(pairs)
+
+    def check(figures: Figures) -> Finding:
+        effects = [(label, figures.effect(a, b, figure)) for label, a, b in listed]
+        return judged(effects, at_least_us * US, at_most_us * US, _difference)
+
+    return check
+
+
+def times(pairs: Iterable[Pair], at_least: float = 0, at_most: float = inf, figure: str = "mean") -> Check:
+    """A claim that B / A is in a range, for each pair."""
+    listed = tuple(pairs)
+
+    def check(figures: Figures) -> Finding:
+        effects = [(label, figures.ratio(a, b, figure)) for label, a, b in listed]
+        low, high = (log(at_least) if at_least else -inf), (log(at_most) if at_most < inf else inf)
+        return judged(effects, low, high, ratio_text)
+
+    return check
+
+
+def judged(
+    effects: Sequence[tuple[str, Effect | None]],
+    low: float,
+    high: float,
+    worded: Callable[[Effect, float | None], str],
+) -> Finding:
+    """Whether every effect is above `low` and below `high`.
+
+    yes: every interval lies within. no: one lies outside. not shown: neither, or an effect or interval is missing.
+    """
+    known = [(label, one) for label, one in effects if one is not None]
+    alpha = ALPHA / max(len(known), 1)
+    words, within, outside = [], len(known) == len(effects) > 0, False
+    for label, one in known:
+        half = one.half(alpha)
+        words.append(f"{label} {worded(one, half)}")
+        if half is None:
+            within = False
+            continue
+        below, above = one.difference - half, one.difference + half
+        within &= below > low and above < high
+        outside |= above <= low or below >= high
+    words += [f"{label}: not measured" for label, one in effects if one is None]
+    return Finding("; ".join(words), "no" if outside else "yes" if within else "not shown")
+
+
+def _difference(one: Effect, half: float | None) -> str:
+    error = " (one repetition)" if half is None else f" ± {half / US:.1f}"
+    return f"{one.difference / US:+.1f}{error} µs"
+
+
+def ratio_text(one: Effect, half: float | None) -> str:
+    """A logarithm of a ratio, as the ratio with its interval."""
+    if half is None:
+        return f"× {factor(exp(one.difference))} (one repetition)"
+    low, high = (factor(exp(one.difference + sign * min(half, 50))) for sign in (-1, 1))
+    return f"× {factor(exp(one.difference))} ({low} to {high})"
+
+
+def factor(value: float) -> str:
+    """A factor with three figures."""
+    return f"{value:.3g}" if 0.001 <= value < 1_000 else f"{value:,.0f}" if value < 1e9 else f"{value:.0e}"

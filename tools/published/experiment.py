@@ -1,0 +1,75 @@
+"""What a published experiment is here: its scenarios, the author's table beside ours, and the author's claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from published.claims import Claim, Figures, Of
+
+
+@dataclass(frozen=True)
+class Published:
+    """What the author printed: the row of this name in the scenario's `published`."""
+
+    row: str
+    figures: Sequence[str] = ("min", "mean", "max", "stddev")
+
+
+@dataclass(frozen=True)
+class Ours:
+    """What was measured, over all repetitions. scale: 0.5 where a latency is half of a round trip."""
+
+    of: Of
+    figures: Sequence[str] = ("min", "mean", "max", "stddev")
+    scale: float = 1
+
+
+Entry = str | Published | Ours | Callable[[Figures], str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """unit: µs or ns, of every published and measured entry. note: stands above it."""
+
+    note: str
+    unit: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[Entry]]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """file: in the run's pictures. name: in docs/experiments/pictures, without .png."""
+
+    file: str
+    name: str
+    shows: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """One scenario of an experiment. differs: what of the author's bench is otherwise here."""
+
+    scenario: str
+    title: str
+    tables: Sequence[Table]
+    claims: Sequence[Claim]
+    pictures: Sequence[Picture]
+    differs: str
+    images: Sequence[str] = ("--board", "debian-rt")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """name: of its page."""
+
+    name: str
+    title: str
+    source: str
+    question: str
+    parts: Sequence[Part]
+
+
+MICROSECONDS = "Virtual time compares cells; its microseconds are not those of the author's hardware."
+EMULATED_CARD = "The emulated card has no line rate and no queue of its own: a sender is held up by CPUs alone."

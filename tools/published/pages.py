@@ -1,0 +1,229 @@
+"""The pages of docs/experiments: the author's tables beside ours, claims, what does not agree, how it was measured.
+
+A page has a section for each of its scenarios, between marks: one that is not written anew stays as it is. The table of
+all claims in README.md is read from the pages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from PIL import Image
+
+from latlab.notebook import Run
+from latlab.scenario import load_scenario
+from published import FIVE
+from published.claims import US, Figures
+from published.experiment import Entry, Experiment, Ours, Part, Published, Table
+
+ROOT: Final = Path(__file__).parents[2]
+PAGES: Final = ROOT / "docs/experiments"
+MOST_BYTES: Final = 100_000
+"""Of a picture."""
+_COLOURS: Final = 48
+_UNSURE: Final = "Not shown: the interval reaches both sides, or it did not happen in this run. "
+_SECTION: Final = re.compile(r"<!-- (\S+) -->\n(.*?)<!-- /\1 -->\n", re.DOTALL)
+_CLAIM: Final = re.compile(r"^\| (?!---|the author)(.+) \|$", re.MULTILINE)
+
+HEAD: Final = """\
+# Five published experiments, repeated
+
+Each of them is a scenario, measured on an emulated board, without any hardware.
+
+- `make experiments` builds the images, runs them all ({hours} on two CPUs), and writes these pages.
+- `make experiments ONLY=launch-time` runs one experiment.
+- `latlab run scenarios/NAME.yaml` runs a scenario and writes no page here.
+
+In [virtual time](../machines.md#virtual-time) the board's clock counts the instructions that its CPUs
+execute. Figures compare configurations, and say nothing about the speed of any hardware.
+
+The unit of a comparison is a repetition. A difference is the mean over repetitions with its 95 %
+interval by Student's t, wider by the ± of the clocks; the intervals of one claim hold together.
+**yes**: every interval lies where the author's sentence says. **no**: one lies outside.
+**not shown**: neither, or the run has too few repetitions.
+"""
+
+
+def write_pages(runs: Sequence[Run], pages: Path = PAGES) -> list[Path]:
+    """The pages of these runs, and the summary of all pages there are. Of one scenario the last run counts."""
+    of = {run.folder.run()["name"]: run for run in runs}
+    written = []
+    for experiment in FIVE:
+        if any(part.scenario in of for part in experiment.parts):
+            path = pages / f"{experiment.name}.md"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(_page(experiment, of, path), encoding="utf-8")
+            written.append(path)
+    summary = pages / "README.md"
+    summary.write_text(_summary(pages), encoding="utf-8")
+    return [*written, summary]
+
+
+def _page(experiment: Experiment, runs: Mapping[str, Run], path: Path) -> str:
+    there = _sections(path)
+    lines = [
+        f"# {experiment.title}",
+        "",
+        experiment.question,
+        "",
+        f"Source: {experiment.source}. [All experiments](README.md)",
+        "",
+    ]
+    for part in experiment.parts:
+        if part.scenario in runs:
+            run = runs[part.scenario]
+            text = "\n".join(section(part, Figures(run), copy_pictures(part, run, path.parent / "pictures"))) + "\n"
+        elif part.scenario in there:
+            text = there[part.scenario]
+        else:
+            text = f"## {part.title}\n\nNot measured yet: `latlab run scenarios/{part.scenario}.yaml`.\n\n"
+        lines.append(f"<!-- {part.scenario} -->\n{text}<!-- /{part.scenario} -->\n")
+    return "\n".join(lines)
+
+
+def section(part: Part, figures: Figures, pictures: Sequence[str] = ()) -> Iterator[str]:
+    """The lines of one scenario's section. pictures: those of the part that are there, by name."""
+    yield from (f"## {part.title}", "", "```")
+    yield from (f"latlab image build {image}" for image in part.images)
+    yield from (f"latlab run scenarios/{part.scenario}.yaml", "```", "")
+    published = _published(part.scenario)
+    for table in part.tables:
+        yield from (f"{table.note} Published figures are the author's; ours are `{_label(figures)}`.", "")
+        yield from _markdown(
+            table.headings, [[shown(one, table, figures, published) for one in row] for row in table.rows]
+        )
+        yield ""
+    for picture in part.pictures:
+        if picture.name in pictures:
+            yield from (f"![{picture.shows}](pictures/{picture.name}.png)", "")
+    found = [(claim, claim.check(figures)) for claim in part.claims]
+    yield from ("### Claims", "")
+    judged = [(claim.says, finding.measured, f"**{finding.agrees}**") for claim, finding in found]
+    yield from _markdown(("the author's claim", "measured", "agrees"), judged)
+    yield from ("", "### What does not agree, and why", "")
+    for claim, finding in found:
+        if finding.agrees != "yes":
+            yield f"- *{claim.says}.* {_UNSURE if finding.agrees == 'not shown' else ''}{claim.why}"
+    yield from (f"- *The bench.* {part.differs}", "", "### How it was measured", "")
+    yield from (f"- {line}" for line in _measured(figures))
+    yield ""
+
+
+def shown(entry: Entry, table: Table, figures: Figures, published: Mapping[str, Mapping[str, float | None]]) -> str:
+    """A cell of a table."""
+    if isinstance(entry, str):
+        return entry
+    if isinstance(entry, Published):
+        row = published[entry.row]
+        values = [(figure, row.get(figure)) for figure in entry.figures]
+        return " / ".join("–" if value is None else _number(value, figure, table.unit) for figure, value in values)
+    if isinstance(entry, Ours):
+        return _ours(entry, table, figures)
+    return entry(figures)
+
+
+def _ours(entry: Ours, table: Table, figures: Figures) -> str:
+    words = []
+    for figure in entry.figures:
+        found = figures.over_all(entry.of, figure)
+        if found is None:
+            words.append("–")
+            continue
+        value, half = found
+        scale = 1 if figure == "n" else entry.scale
+        error = f" ±{_number(half * scale, figure, table.unit)}" if half is not None and figure == "mean" else ""
+        words.append(_number(value * scale, figure, table.unit) + error)
+    return " / ".join(words) if any(word != "–" for word in words) else "–"
+
+
+def _number(value: float, figure: str, unit: str) -> str:
+    if figure == "n":
+        return f"{value:,.0f}"
+    return f"{value:,.0f}" if unit == "ns" else f"{value / US:,.1f}"
+
+
+def _markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(headings)} |"
+    yield f"|{'---|' * len(headings)}"
+    yield from (f"| {' | '.join(row)} |" for row in rows)
+
+
+def _published(scenario: str) -> dict[str, dict[str, float | None]]:
+    rows = load_scenario(ROOT / f"scenarios/{scenario}.yaml").scenario.published
+    return {row.row: row.model_dump() for row in rows}
+
+
+def _label(figures: Figures) -> str:
+    return str(figures.run.result["label"])
+
+
+def _measured(figures: Figures) -> Iterator[str]:
+    run, result = figures.run.folder.run(), figures.run.result
+    cells = result["cells"]
+    bad = [cell for cell in cells if cell["status"] != "ok"]
+    repeats = {cell["repeat"] for cell in figures.cells}
+    times = "1 repetition" if len(repeats) == 1 else f"{len(repeats)} repetitions"
+    yield f"Label: `{result['label']}`; verdict: {result['verdict']}; {times} of each cell"
+    reasons = dict.fromkeys(f"`{cell['slug']}`: {cell['status']}, {cell['reason']}" for cell in bad)
+    yield "; ".join([f"{len(cells) - len(bad)} of {len(run['order'])} cells ok", *reasons])
+    qemu = dict.fromkeys(cell["qemu"] for cell in figures.cells if cell.get("qemu"))
+    yield f"QEMU {', '.join(qemu)}; kernels: {', '.join(_kernels(figures))}"
+    took = datetime.fromisoformat(run["ended"]) - datetime.fromisoformat(run["started"])
+    yield f"Wall time: {round(took.total_seconds() / 60)} min, latlab {run['versions']['latlab']}, run `{run['run']}`"
+
+
+def _kernels(figures: Figures) -> list[str]:
+    found: dict[str, None] = {}
+    for folder in figures.run.folder.cells():
+        for host, facts in folder.facts("before").items():
+            release = facts.get("kernel", {}).get("release")
+            if release and host.startswith(("board", "vm")):
+                found[f"{host.rstrip('0123456789')} {release}"] = None
+    return list(found)
+
+
+def copy_pictures(part: Part, run: Run, folder: Path) -> list[str]:
+    """Copy the part's pictures that the run has, with few colours. Return the names of those that are there now."""
+    folder.mkdir(parents=True, exist_ok=True)
+    copied = []
+    for picture in part.pictures:
+        source, copy = run.folder.pictures_path / picture.file, folder / f"{picture.name}.png"
+        if source.exists():
+            with Image.open(source) as drawn:
+                drawn.convert("RGB").quantize(_COLOURS).save(copy, optimize=True)
+            if copy.stat().st_size > MOST_BYTES:
+                print(f"{copy.name}: {copy.stat().st_size / 1000:.0f} kB, more than {MOST_BYTES // 1000} kB")
+        if copy.exists():
+            copied.append(picture.name)
+        else:
+            print(f"{part.scenario}: no picture {picture.file}; `latlab report RUN --picture png` draws it")
+    return copied
+
+
+def _sections(path: Path) -> dict[str, str]:
+    return dict(_SECTION.findall(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+
+def _summary(pages: Path) -> str:
+    """The page of all claims, from what the other pages have."""
+    rows, minutes = [], 0
+    for experiment in FIVE:
+        path = pages / f"{experiment.name}.md"
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        minutes += sum(map(int, re.findall(r"^- Wall time: (\d+) min", text, re.MULTILINE)))
+        link = f"[{experiment.title}]({experiment.name}.md)"
+        for part in experiment.parts:
+            _, _, claims = _sections(path).get(part.scenario, "").partition("### Claims\n")
+            listed = _CLAIM.findall(claims.partition("###")[0])
+            rows += [(link, f"`{part.scenario}`", *one.split(" | ")) for one in listed]
+            if not listed:
+                rows.append(
+                    (experiment.title if not text else link, f"`{part.scenario}`", "–", "not measured yet", "–")
+                )
+    hours = f"{minutes / 60:.1f} h" if minutes >= 90 else f"{minutes} min"
+    headings = ("experiment", "scenario", "claim of the author", "measured", "agrees")
+    return "\n".join([HEAD.format(hours=hours), *_markdown(headings, rows), ""])
