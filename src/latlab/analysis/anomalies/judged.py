@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.bursts import Bursts
 from latlab.analysis.anomalies.signals import Signals
+from latlab.analysis.anomalies.stages import TALKER
 from latlab.analysis.anomalies.thresholds import Thresholds
 
 OF_EXPONENTIAL: Final = 0.8462
@@ -76,7 +77,7 @@ def late_limits(signals: Signals) -> LateLimits | None:
     """Those of one stream; None where no packet of it was judged."""
     if not len(signals.row):
         return None
-    share, sender = signals.thresholds.sender, signals.sender
+    share, sender = signals.thresholds.sender, signals.parts.get(TALKER)
     return LateLimits(
         packets=len(signals.row),
         period_ns=signals.context.period_ns,
