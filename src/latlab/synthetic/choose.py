@@ -61,7 +61,7 @@ def random_noise(rng: np.random.Generator, kind: str | None = None) -> Noise:
     if kind == "modes":
         weights = rng.uniform(0.05, 0.3, rng.integers(1, 4))
         # Farther apart, the packets of the rarer ones would be late.
-        offsets = np.cumsum(rng.uniform(*MODES_APART, len(weights))) * spread
+        offsets = np.sort(rng.uniform(*MODES_APART, len(weights))) * spread
         modes = tuple((float(w), int(o)) for w, o in zip(weights, offsets, strict=True))
         return Noise(spread, "modes", modes=modes)
     if kind == "slow":

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.blocks import block_quantiles, block_spreads, filled, running_median, spread_over
-from latlab.analysis.anomalies.gap import find_gap
+from latlab.analysis.anomalies.gap import REACH, find_gap
 from latlab.analysis.anomalies.thresholds import Thresholds
 from latlab.analysis.anomalies.usual import usual_ns
 
@@ -146,12 +146,21 @@ def _apart(
             break
         beyond = scaled[free] > gap.far
         apart = np.zeros(len(late), np.bool_) if apart is None else apart
+        if not _is_far(late[free], beyond, thresholds):
+            break
         # With more of them nobody can say which of the two groups is the usual one.
         if np.count_nonzero(apart) + np.count_nonzero(beyond) > thresholds.gap_share * len(late):
             break
         apart[free[beyond]] = True
         free = free[~beyond]
     return apart if apart is not None and apart.any() else None
+
+
+def _is_far(late: Float64, beyond: Bools, thresholds: Thresholds) -> bool:
+    """Whether those beyond a gap are another group in ns too, however wide packets lie around each."""
+    below = late[~beyond]
+    middle, reach = np.quantile(below, (0.5, REACH))
+    return bool(np.median(late[beyond]) - middle >= thresholds.gap_reaches * (reach - middle))
 
 
 def _lower_spreads(late: Float64, size: int, held: Bools | None, step_ns: int) -> Float64:

@@ -57,9 +57,13 @@ def find_parts(
         if place == TALKER:
             trains = find_trains(usual.late_ns, handed, launch, usual.spread_ns, thresholds)
             aside = with_trains(None, trains, len(row))
-        limits[place] = usual.limit_ns(either(held, aside), slow_start, thresholds, false_alarms, thresholds.part_beyond)
+        limits[place] = usual.limit_ns(
+            either(held, aside), slow_start, thresholds, false_alarms, thresholds.part_beyond
+        )
     late = {place: usual.late_ns for place, usual in found.items()}
-    return {place: Part(late[place], limits[place], _lasting(late, place, limits[place], thresholds)) for place in found}
+    return {
+        place: Part(late[place], limits[place], _lasting(late, place, limits[place], thresholds)) for place in found
+    }
 
 
 def _lasting(late: dict[str, Float64], place: str, limit_ns: NDArray[np.float32], thresholds: Thresholds) -> Bools:

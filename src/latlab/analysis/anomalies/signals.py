@@ -116,7 +116,8 @@ def make_signals(rows: pl.DataFrame, context: Context, thresholds: Thresholds) -
         held = crowded(latency, end, launch, size, context.period_ns, in_bursts, thresholds)
     usual = Usual.of(latency, size, held, thresholds, thresholds.chance)
     late, level, spread = usual.late_ns, usual.level_ns, usual.spread_ns
-    slow_start, usual_latency = _slow_start(late, level, launch, held, spread, context.period_ns, thresholds)
+    ordinary = either(held, usual.apart)
+    slow_start, usual_latency = _slow_start(late, level, launch, ordinary, spread, context.period_ns, thresholds)
     trains = () if as_ever else find_trains(late, end, launch, spread, thresholds)
     aside = with_trains(held, trains, len(row))
     limits = usual.limit_ns(aside, slow_start, thresholds, thresholds.false_alarms)

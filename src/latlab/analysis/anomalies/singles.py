@@ -134,7 +134,9 @@ def late_where(signals: Signals, late: Int64) -> tuple[list[str], Int64, Float64
     most = table.argmax(axis=0)
     by, limit = signals.late_ns[late].copy(), signals.limit_ns[late].astype(np.float64)
     if signals.parts:
-        own = np.array([np.where(signals.parts[name].late[late], signals.parts[name].late_ns[late], 0) for name in names])
+        own = np.array(
+            [np.where(signals.parts[name].late[late], signals.parts[name].late_ns[late], 0) for name in names]
+        )
         limits = np.array([signals.parts[name].limit_ns[late] for name in names])
         found = own.max(axis=0) > 0
         most = np.where(found, own.argmax(axis=0), most)
