@@ -61,8 +61,9 @@ class Look:
 
     course: of half stretches. off_ns, fast_ns float64 [stretches]: how far the level, and the fastest packets, were off
     from those within `level_length_ns`. one_way_ns, above_ns float64 [n]: of each judged packet, and beyond that level;
-    latency_ns: to its last timestamp. scatter_ns: of off_ns, as noise has it; tolerance_ns: what may be noise. dependent: so many
-    packets in a row say as much as one by itself. reach: stretches in `level_length_ns`; side: as many on either side tell what was before and after.
+    latency_ns: to its last timestamp. scatter_ns: of off_ns, as noise has it; tolerance_ns: what may be noise. reach:
+    stretches in `level_length_ns`; side: as many on either side tell what was before and after. dependent: so many
+    packets in a row say as much as one by itself.
     """
 
     course: Course

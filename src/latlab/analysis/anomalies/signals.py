@@ -36,8 +36,9 @@ class Signals:
     [n]: launch and last timestamp, TAI. level_ns float64 [n]: the usual latency there; late_ns float64 [n]: how much
     longer than that; limit_ns float32 [n]: as far as noise goes. spread_ns: how wide packets lie. size: packets in a
     stretch. trains: packets that arrived at once (`find_trains`); held: those, and others that look
-    held, bool [n], None if none do. apart: those beyond a gap, likewise. bursts: in how many bursts packets came, where many did. slow_start: so many at the
-    beginning look slower than the rest, in which usual_ns is the median latency.
+    held, bool [n], None if none do. apart: those beyond a gap, likewise. bursts: in how many
+    bursts packets came, where many did. slow_start: so many at the beginning look slower than the rest, in which
+    usual_ns is the median latency.
     """
 
     rows: pl.DataFrame
