@@ -6,6 +6,8 @@ Each case is a run of its own (`latlab.synthetic.random_description`): period, n
 drawn anew. `mix` draws several kinds at once. A packet is right if it was given the class it plainly has; wrong if it
 was given one that it neither has nor may have: `may` counts those that may have theirs. `clean` and `single_losses` are
 noise: there is nothing to find in them.
+--grid: late packets of every share and separation, at random and in combs, in each of five noises, instead.
+--false-alarms RUNS: runs of nothing but noise, of eight kinds, in turn, instead.
 --large: seconds and memory of find_anomalies for so many packets instead.
 """
 
@@ -18,14 +20,26 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from latlab.analysis.anomalies import Context, find_anomalies
-from latlab.synthetic import KINDS, Description, generate, random_description, random_mix
-from latlab.synthetic.description import LateWakes, Losses, Noise, Periodic, Stall, Swing, Throttling
+from latlab.synthetic import KINDS, Description, Synthetic, generate, random_description, random_mix
+from latlab.synthetic.description import (
+    Ingredient,
+    LateWakes,
+    Losses,
+    Noise,
+    Periodic,
+    Spikes,
+    Stall,
+    Swing,
+    Throttling,
+)
 from latlab.synthetic.score import Count, Score, score
 
 MIX = "mix"
@@ -42,6 +56,8 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--kinds", default=",".join((*KINDS, MIX)))
     parser.add_argument("--large", type=int)
+    parser.add_argument("--grid", action="store_true")
+    parser.add_argument("--false-alarms", type=int)
     parser.add_argument("--write", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -57,6 +73,10 @@ def main() -> None:
             for arguments_of in (["--write", str(path), "--large", str(arguments.large)], ["--measure", str(path)]):
                 subprocess.run([sys.executable, __file__, *arguments_of], check=True)
         return
+    if arguments.grid or arguments.false_alarms:
+        for line in grid(arguments.first) if arguments.grid else false_alarms(arguments.false_alarms, arguments.first):
+            print(line, flush=True)
+        return
     print(f"{'':35} {'packets':>33} {'':>6} {'episodes':>35}")
     print(f"{'kind':16} {'class':12} {'cases':>5} {HEADINGS} {MAY:>6} {HEADINGS}")
     seeds = range(arguments.first, arguments.first + arguments.cases)
@@ -65,6 +85,74 @@ def main() -> None:
         for line in table(kind, evaluate(kind, seeds, arguments.packets), len(seeds)):
             print(line)
         print(f"{'':16} {time.perf_counter() - began:.1f} s", flush=True)
+
+
+GRID_NOISES = {
+    "gaussian": Noise(15_000),
+    "lognormal": Noise(15_000, "lognormal"),
+    "exponential": Noise(15_000, "exponential"),
+    "bimodal": Noise(6_000, "modes", modes=((0.3, 30_000),)),
+    "autocorrelated": Noise(15_000, "exponential", rho=0.97),
+}
+CLEAN_NOISES = GRID_NOISES | {
+    "heavy": Noise(15_000, "heavy"),
+    "slow": Noise(8_000, slow_ns=15_000, slow_correlation_ns=200_000_000),
+    "lattice": Noise(15_000, lattice_ns=4_000),
+}
+SHARES = (0.0005, 0.002, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3)
+SEPARATIONS = (3, 4, 6, 12)
+COMBS = (1_000, 200, 50, 25, 10, 4)
+GRID_PACKETS = 20_000
+
+
+def noisy(noise: Noise, seed: int, *ingredients: Ingredient) -> Synthetic:
+    """A run of this noise, a packet a millisecond, on one kernel."""
+    return generate(
+        Description(seed, GRID_PACKETS, 1_000_000, noise, ingredients, clock_bound_ns=0, least_ns=(120_000,) * 8)
+    )
+
+
+def grid(first: int) -> Iterator[str]:
+    """Recall and precision, of packets with any class, of each noise, share and separation: five runs each.
+
+    A separation is in spreads of the bulk: how far its 99.9th percentile lies from its median, of the same noise alone.
+    """
+    for name, noise in GRID_NOISES.items():
+        rows = noisy(noise, first).packets
+        latency = (rows["rx_user_tai_ns"] - rows["launch_tai_ns"]).to_numpy()
+        spread = float(np.quantile(latency, 0.999) - np.median(latency))
+        for separation in SEPARATIONS:
+            extra = int(separation * spread)
+            cells = [_found(noise, first, extra, share=share) for share in SHARES]
+            combs = [_found(noise, first, extra, every=every) for every in COMBS]
+            yield f"| {name} | {separation} | {' | '.join(cells)} |  comb: {' | '.join(combs)} |"
+
+
+def _found(noise: Noise, first: int, extra: int, share: float = 0.0, every: int = 0) -> str:
+    right = there = said = 0
+    for seed in range(first, first + 5):
+        chosen = np.random.default_rng([seed, 5]).random(GRID_PACKETS) < share
+        if every:
+            chosen[::every] = True
+        one = Periodic(extra, every_packets=every) if every else Spikes(tuple(np.flatnonzero(chosen).tolist()), extra)
+        synthetic = noisy(noise, seed, one)
+        found = find_anomalies(synthetic.packets, synthetic.context()).class_of > 0
+        right += int((found & chosen).sum())
+        there, said = there + int(chosen.sum()), said + int(found.sum())
+    return f"{right / max(there, 1):.3f} / {right / max(said, 1):.3f}"
+
+
+def false_alarms(runs: int, first: int) -> Iterator[str]:
+    """How many clean runs, and packets, were given a class, by noise."""
+    for number, (name, noise) in enumerate(CLEAN_NOISES.items()):
+        alarms, packets = Counter[str](), 0
+        counted = range(first + number, first + runs, len(CLEAN_NOISES))
+        for seed in counted:
+            synthetic = noisy(noise, seed)
+            found = find_anomalies(synthetic.packets, synthetic.context())
+            alarms.update({one.class_ for one in found.episodes})
+            packets += int((found.class_of > 0).sum())
+        yield f"| {name} | {len(counted)} | {dict(alarms) or 'none'} | {packets} |"
 
 
 def evaluate(kind: str, seeds: range, packets_most: int) -> Score:

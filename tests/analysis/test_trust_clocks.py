@@ -54,8 +54,14 @@ def test_a_packet_with_a_launch_time_may_leave_as_early_as_its_lead() -> None:
 
 
 def test_a_slow_reading_of_the_clocks_is_no_step() -> None:
-    slow = clocks(tai_ns=3 * MS, real_ns=3 * MS, bracket_ns=MS)
+    slow = clocks(tai_ns=2 * MS, real_ns=2 * MS, bracket_ns=MS)
     assert judge(replace(GOOD, clocks={"talker-sensor": slow})) == []
+
+
+def test_a_step_of_far_less_than_a_millisecond_is_one() -> None:
+    """Steering turns REALTIME and MONOTONIC alike: only a step parts them, however small."""
+    stepped = clocks(tai_ns=300_000, real_ns=300_000)
+    assert "clocks were not stepped" in [one.check for one in judge(replace(GOOD, clocks={"talker-sensor": stepped}))]
 
 
 def remedies(found: Evidence) -> list[str]:
@@ -103,7 +109,9 @@ def test_a_rate_is_only_as_sharp_as_the_readings() -> None:
 
 
 def test_two_readings_tell_no_change_of_a_rate() -> None:
-    assert checks(replace(GOOD, clocks={"listener-ecu": clocks(monotonic_ns=50_000, real_ns=50_000)})) == []
+    assert (
+        checks(replace(GOOD, clocks={"listener-ecu": clocks(tai_ns=50_000, monotonic_ns=50_000, real_ns=50_000)})) == []
+    )
 
 
 MS_4 = {"clock": {"tick_ns": 4_000_000}}

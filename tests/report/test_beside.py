@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
+from latlab.analysis.anomalies.context import ClockStep
 from latlab.data.ptp_series import PtpSeries
 from latlab.data.run_folder import RunFolder
 from latlab.report.beside import beside, ptp_offset
@@ -96,7 +98,7 @@ def edge(here: str, there: str, *windows: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_comparison_of_two_hosts_is_by_how_much_the_listener_is_ahead() -> None:
     clocks = [edge("sensor", "ecu", window(1, 100, 300), window(9, 500, 700))]
-    found = beside(CELL | {"clocks": clocks}, [], {}, {})["control"]
+    found = beside(CELL | {"clocks": clocks}, [], {}, {}, {})["control"]
     assert found.systems is not None and found.cards is None and found.ptp is None and found.hosts == ()
     rows = found.systems.rows
     assert found.systems.of == "shared page"
@@ -108,13 +110,24 @@ def test_the_comparison_of_two_hosts_is_by_how_much_the_listener_is_ahead() -> N
 @pytest.mark.parametrize("clocks", [[], [{"from": "sensor", "to": "ecu", "source": "one kernel", "lower_ns": 0}]])
 def test_one_clock_and_clocks_that_nothing_joins_have_no_comparison(clocks: list[dict[str, Any]]) -> None:
     full = [one | {"upper_ns": 0, "windows": []} for one in clocks]
-    assert beside(CELL | {"clocks": full}, [], {}, {})["control"].systems is None
+    assert beside(CELL | {"clocks": full}, [], {}, {}, {})["control"].systems is None
+
+
+def test_readings_of_a_clock_show_its_steps() -> None:
+    at = START + np.arange(4) * SECOND
+    stepped = pl.DataFrame(
+        {"tai_ns": at + np.array([0, 0, 300_000, 300_000]), "monotonic_ns": at - START, "bracket_ns": [900] * 4}
+    )
+    (step,) = beside(CELL, [], {}, {}, {"listener-ecu": stepped, "talker-other": stepped})["control"].steps
+    assert step == ClockStep("ecu", START + SECOND, START + 2 * SECOND + 300_000, 300_000)
+    steady = stepped.with_columns(tai_ns=at + np.array([0, 900, -900, 0]))
+    assert beside(CELL, [], {}, {}, {"listener-ecu": steady})["control"].steps == ()
 
 
 def test_the_comparison_of_two_cards_is_by_their_ports() -> None:
     clocks = [edge("sensor.eth0", "sensor", window(5, -50, 50)), edge("ecu.eth3", "ecu", window(5, -50, 50))]
     clocks.append(edge("sensor", "ecu", window(5, 900, 1_100)))
-    cards = beside(CELL | {"clocks": clocks}, [], {}, {})["control"].cards
+    cards = beside(CELL | {"clocks": clocks}, [], {}, {}, {})["control"].cards
     assert cards is not None and cards.of == "shared page"
     middle = (cards.rows["lower_ns"] + cards.rows["upper_ns"]) / 2
     assert middle.to_list() == pytest.approx([1_000] * middle.len(), abs=2)

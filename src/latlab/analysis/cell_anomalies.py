@@ -9,6 +9,7 @@ from typing import Any, Final
 import polars as pl
 
 from latlab.analysis.anomalies import Anomalies, Context, find_anomalies
+from latlab.analysis.anomalies.context import ClockStep
 from latlab.analysis.anomalies.host_records import HostRecord
 from latlab.analysis.anomalies.stages import one_way_stamps
 from latlab.analysis.counts import leg_counts, stream_rows
@@ -34,12 +35,14 @@ class Beside:
 
     ptp: what PTP says that the listener's clock is ahead of the talker's. systems: the same by our own comparison of
     the two hosts' clocks, which software timestamps are corrected by; cards: that of the clocks of the two network
-    cards, which hardware timestamps are not. hosts: what facts say.
+    cards, which hardware timestamps are not. steps: of the hosts'
+    own clocks, as their readings show. hosts: what facts say.
     """
 
     ptp: Series | None = None
     systems: Series | None = None
     cards: Series | None = None
+    steps: tuple[ClockStep, ...] = ()
     hosts: tuple[HostRecord, ...] = ()
 
 
@@ -88,6 +91,7 @@ def context_of(
         clocks=series if hardware else None,
         taken_off=None if hardware else series,
         clocks_of="" if compared is None else compared.of,
+        steps=beside.steps,
         hosts=beside.hosts,
         duplicated=duplicated,
     )

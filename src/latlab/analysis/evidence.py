@@ -77,7 +77,8 @@ class RecordingSeen(Protocol):
 class Thresholds:
     """Where the lines are drawn.
 
-    clock_step_ns: two readings of REALTIME − MONOTONIC further apart than this are a step, not a slew.
+    clock_step_ns: two readings of REALTIME − MONOTONIC further apart than this, beyond what reading them takes, are a
+    step: steering turns both alike.
     clock_bound_share: of the median latency. missing_share: of the packets that ought to have a timestamp.
     steal_share: of the time between the facts before and after. late_ns: above its stream's median latency; a packet
     that is later is late, and causes are looked for. idle_wakeup_ns: what a CPU may take to wake from an idle state.
@@ -85,7 +86,7 @@ class Thresholds:
     clock_slew_share: of a clock's rate, from one reading to the next.
     """
 
-    clock_step_ns: int = 1_000_000
+    clock_step_ns: int = 20_000
     clock_bound_share: float = 0.10
     missing_share: float = 0.001
     steal_share: float = 0.01

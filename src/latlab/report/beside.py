@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from latlab.analysis.anomalies.context import ClockStep
 from latlab.analysis.anomalies.host_records import host_records
 from latlab.analysis.cell_anomalies import Beside, Series
+from latlab.analysis.evidence import Thresholds
 from latlab.analysis.ptp import SLAVE, UNCALIBRATED
 from latlab.data.clock_offset import offset_between
 from latlab.data.ptp_series import PtpSeries
@@ -25,18 +27,40 @@ Stream = Mapping[str, Any]
 
 
 def beside(
-    cell: Cell, ports: Sequence[PtpSeries], facts_before: Mapping[str, Any], facts_after: Mapping[str, Any]
+    cell: Cell,
+    ports: Sequence[PtpSeries],
+    facts_before: Mapping[str, Any],
+    facts_after: Mapping[str, Any],
+    clocks: Mapping[str, pl.DataFrame],
 ) -> dict[str, Beside]:
-    """{stream: what is on record beside its packets}. cell: cell.json; ports: PTP's; facts: {host: facts}."""
+    """{stream: what is on record beside its packets}.
+
+    cell: cell.json; ports: PTP's; facts: {host: facts}; clocks: {`talker-HOST`: its clocks table}.
+    """
     return {
         stream["name"]: Beside(
             ptp=ptp_offset(cell, stream, ports),
             systems=_systems(cell, stream),
             cards=_cards(cell, stream),
+            steps=tuple(_steps(stream, clocks)),
             hosts=host_records(cell, stream, facts_before, facts_after),
         )
         for stream in cell["streams"]
     }
+
+
+def _steps(stream: Stream, clocks: Mapping[str, pl.DataFrame]) -> Iterator[ClockStep]:
+    """The steps of the two hosts' TAI clocks, as their readings show: against MONOTONIC, which is steered likewise."""
+    for agent, host in (("talker", stream["talker"]), ("listener", stream["listener"])):
+        rows = clocks.get(f"{agent}-{host}")
+        if rows is None or rows.height < 2:
+            continue
+        at, bracket = rows["tai_ns"].to_numpy(), rows["bracket_ns"].to_numpy()
+        jump = np.diff(at - rows["monotonic_ns"].to_numpy())
+        sharp = Thresholds().clock_step_ns + bracket[1:] + bracket[:-1]
+        for number in np.flatnonzero(np.abs(jump) > sharp).tolist():
+            first, last = sorted((int(at[number]), int(at[number + 1])))
+            yield ClockStep(host, first, last, int(jump[number]))
 
 
 def ptp_offset(cell: Cell, stream: Stream, ports: Sequence[PtpSeries]) -> Series | None:

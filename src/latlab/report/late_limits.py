@@ -41,7 +41,7 @@ def late_text(block: Mapping[str, Any]) -> str:
         heavy = f"; with an exponential tail, not this heavy one, at {duration(usual + limits['exponential_ns'])}"
     beyond = "" if known else "beyond the packets around "
     late = f"late begins at {duration(begins['middle'])} {beyond}{way} (median{moves}; {level}{heavy})"
-    return "; ".join(filter(None, (late, reach_text(block), bursts_text(limits))))
+    return "; ".join(filter(None, (late, parted_text(limits), reach_text(block), bursts_text(limits))))
 
 
 def level_known(block: Mapping[str, Any]) -> bool:
@@ -52,16 +52,29 @@ def level_known(block: Mapping[str, Any]) -> bool:
 
 
 def reach_text(block: Mapping[str, Any]) -> str:
-    """That the limit is farther out than any packet was, where a heavy tail puts it there; else empty."""
+    """That the limit is farther out than any packet was, so that nearer ones would not be called late; else empty."""
     limits = block.get("late_limits") or {}
     if not limits.get("out_of_reach"):
         return ""
     usual_ns = 0 if level_known(block) else limits["usual_ns"]["middle"]
     more = f"{duration(limits['largest_ns'] - usual_ns)}{' more than usual' if usual_ns else ''}"
     least = f"{duration(limits['from_ns']['middle'] - usual_ns)}{' beyond usual' if usual_ns else ''}"
+    why = "the tail is heavy up to there" if limits["heavy"] else "noise may go that far"
     return (
-        f"single late packets cannot be told here below {least} from launch to {limits['until']}: the tail is heavy up "
-        f"to there, and the latest packet took {more}"
+        f"single late packets cannot be told here below {least} from launch to {limits['until']}: {why}, and "
+        f"the latest packet took {more}"
+    )
+
+
+def parted_text(limits: Mapping[str, Any]) -> str:
+    """How many packets lie beyond a gap, if there is one; else empty. limits: `late_limits` of a stream."""
+    found = limits.get("parted")
+    if not found:
+        return ""
+    share = percent(found["packets"] / found["of"])
+    return (
+        f"{found['packets']} of {found['of']} packets ({share}) are another group, {duration(found['begins_ns'])} and "
+        f"more later than usual, with a gap from {duration(found['ends_ns'])} on"
     )
 
 

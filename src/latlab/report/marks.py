@@ -35,6 +35,8 @@ GLYPHS: Final[Mapping[str, tuple[str, str]]] = {
     "clock_step": ("J", DIAMOND),
     "clock_swing": ("C", DIAMOND),
     "path_change": ("H", DIAMOND),
+    "oscillation": ("O", DIAMOND),
+    "drift": ("D", DIAMOND),
 }
 """{class: its letter and shape}. Duplicates are at no instant that is known."""
 

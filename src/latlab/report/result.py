@@ -138,14 +138,15 @@ def cell_result(
     if "imported" in cell:
         return imported_result(folder, cell)
     ptp, before, after = list(read_ptp(folder, cell)), folder.facts("before"), folder.facts("after")
-    known = beside(cell, ptp, before, after) if cell["start_tai_ns"] else {}
+    clocks = folder.clocks()
+    known = beside(cell, ptp, before, after, clocks) if cell["start_tai_ns"] else {}
     document = with_test_bed(_summarised(folder, cell, scenario, known, later), cell)
     document["ptp"] = [ptp_document(one.port, one.rows, one.window_ns) for one in ptp]
     evidence = Evidence(
         cell=cell,
         document=document,
         findings=read_findings(folder),
-        clocks=folder.clocks(),
+        clocks=clocks,
         facts_before=before,
         facts_after=after,
         thresholds=thresholds_of(trust),

@@ -36,6 +36,8 @@ from latlab.synthetic.draw import MS, Draw, S
 
 PERIOD_NS: Final = (250_000, 10 * MS)
 SPREAD_NS: Final = (1_000, 50_000)
+MODES_APART: Final = (2.0, 6.0)
+"""In spreads of one."""
 SWING_NS: Final = (5_000, 200_000)
 SWING_LENGTH_NS: Final = (10 * S, 300 * S)
 SHIFT_LENGTH_NS: Final = (100 * MS, S)
@@ -58,7 +60,8 @@ def random_noise(rng: np.random.Generator, kind: str | None = None) -> Noise:
         return Noise(spread, "heavy", degrees=float(rng.uniform(4, 10)))
     if kind == "modes":
         weights = rng.uniform(0.05, 0.3, rng.integers(1, 4))
-        offsets = np.sort(rng.uniform(3, 30, len(weights))) * spread
+        # Farther apart, the packets of the rarer ones would be late.
+        offsets = np.sort(rng.uniform(*MODES_APART, len(weights))) * spread
         modes = tuple((float(w), int(o)) for w, o in zip(weights, offsets, strict=True))
         return Noise(spread, "modes", modes=modes)
     if kind == "slow":

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from latlab.analysis.anomalies.context import ClockStep
 from latlab.synthetic.description import Description, Drift, Step, Swing
 from latlab.synthetic.noise import Int64
 
 EVERY_NS = 500_000_000
 """How often the clocks are looked at: of PTP and of our own comparison."""
+READ_EVERY_NS = 1_000_000_000
 OWN_HALF_NS = 500
 """Half the interval that our comparison leaves where the recording bounds nothing."""
 PTP_NOISE_NS = 40
@@ -103,6 +105,19 @@ def comparison(description: Description) -> pl.DataFrame | None:
     return pl.DataFrame(
         {"at_tai_ns": description.start_tai_ns + since, "lower_ns": middle - half, "upper_ns": middle + half}
     )
+
+
+def steps(description: Description) -> tuple[ClockStep, ...]:
+    """What readings of the listener's clock, a second apart, show of its steps."""
+    found = []
+    for one in description.ingredients:
+        if isinstance(one, Step) and one.read:
+            ends = [(one.at_ns, one.amplitude_ns)]
+            ends += [] if one.length_ns is None else [(one.at_ns + one.length_ns, -one.amplitude_ns)]
+            for at, by in ends:
+                before = description.start_tai_ns + at // READ_EVERY_NS * READ_EVERY_NS
+                found.append(ClockStep("listener", before, before + READ_EVERY_NS, by))
+    return tuple(found)
 
 
 def _looks(description: Description) -> Int64:

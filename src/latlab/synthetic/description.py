@@ -15,7 +15,7 @@ NIC) and NIC; between the listener's NIC and its kernel; between its kernel and 
 Without hardware timestamps nothing tells `kernel` from `path`: both are before `rx_soft`.
 """
 
-Shape = Literal["gaussian", "lognormal", "heavy", "modes"]
+Shape = Literal["gaussian", "lognormal", "heavy", "modes", "exponential"]
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,17 @@ class Noise:
 
     spread_ns: the standard deviation of `gaussian`, and of each of the `modes`; the median of `lognormal`, whose
     logarithm has the standard deviation sigma; the scale of `heavy`, the absolute value of Student's t with that many
-    degrees of freedom. modes: (weight, offset in ns) beside the one at 0. slow_ns: the standard deviation of a gaussian
-    part that is correlated over slow_correlation_ns (an autoregressive process of first order). lattice_ns: timestamps
-    are multiples of it (0, 1: any).
+    degrees of freedom, or the mean of `exponential`. rho: each packet's is correlated with the last one's so much, with
+    the same distribution (a gaussian process of first order that is bent). modes: (weight, offset in ns)
+    beside the one at 0. slow_ns: the standard deviation of a gaussian part that is correlated over slow_correlation_ns
+    (an autoregressive process of first order). lattice_ns: timestamps are multiples of it (0, 1: any).
     """
 
     spread_ns: int = 5_000
     shape: Shape = "gaussian"
     sigma: float = 0.5
     degrees: float = 5.0
+    rho: float = 0.0
     modes: tuple[tuple[float, int], ...] = ()
     slow_ns: int = 0
     slow_correlation_ns: int = 0
@@ -188,7 +190,7 @@ class Drift:
 class Step:
     """The listener's clock jumps by amplitude_ns (either sign), and back after length_ns (None: never).
 
-    ptp, compared: as of a Swing.
+    ptp, compared: as of a Swing. read: readings of the clock, a second apart, show it.
     """
 
     at_ns: int
@@ -196,6 +198,19 @@ class Step:
     length_ns: int | None = None
     ptp: bool = False
     compared: bool = False
+    read: bool = False
+
+
+@dataclass(frozen=True)
+class Oscillation:
+    """The path takes a sine of pk_pk_ns, from peak to peak, longer all the time, or the talker wakes so.
+
+    every_ns: its period.
+    """
+
+    pk_pk_ns: int
+    every_ns: int
+    where: Literal["path", "talker"] = "path"
 
 
 @dataclass(frozen=True)
@@ -224,6 +239,7 @@ Ingredient = (
     | Drift
     | Step
     | PathChange
+    | Oscillation
 )
 
 

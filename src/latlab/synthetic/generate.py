@@ -14,7 +14,7 @@ from latlab.analysis.frames import Frame
 from latlab.analysis.gate_port import Port
 from latlab.analysis.promise import Flow
 from latlab.synthetic.check import check
-from latlab.synthetic.clocks import comparison, offset_ns, ptp_series
+from latlab.synthetic.clocks import comparison, offset_ns, ptp_series, steps
 from latlab.synthetic.description import Description, Duplicates, Losses, Throttling
 from latlab.synthetic.noise import Int64, stage_delays
 from latlab.synthetic.truth import Truth, find_truth
@@ -65,6 +65,7 @@ class Synthetic:
             cycle_ns=None if gates is None else gates.cycle_ns,
             ptp=self.ptp,
             clocks=self.clocks,
+            steps=steps(self.description),
             rt_throttled=self.throttled,
             duplicated=self.duplicated,
         )

@@ -33,11 +33,16 @@ def stage_delays(description: Description, rng: np.random.Generator) -> list[Int
 
 
 def _shaped(noise: Noise, n: int, rng: np.random.Generator) -> Float64:
-    if noise.shape == "lognormal":
-        return noise.spread_ns * np.exp(noise.sigma * rng.standard_normal(n))
     if noise.shape == "heavy":
         return noise.spread_ns * np.abs(rng.standard_t(noise.degrees, n))
-    return noise.spread_ns * rng.standard_normal(n)
+    gaussian = correlated(n, -1 / np.log(noise.rho), rng) if noise.rho else rng.standard_normal(n)
+    if noise.shape == "exponential":
+        from scipy.special import log_ndtr  # type: ignore[import-untyped] # it takes a while to import
+
+        return np.asarray(-noise.spread_ns * log_ndtr(-gaussian), np.float64)
+    if noise.shape == "lognormal":
+        return noise.spread_ns * np.exp(noise.sigma * gaussian)
+    return noise.spread_ns * gaussian
 
 
 def _modes(noise: Noise, n: int, rng: np.random.Generator) -> Float64:

@@ -27,6 +27,7 @@ from latlab.synthetic.description import (
     LateWakes,
     Losses,
     MissedSlots,
+    Oscillation,
     PathChange,
     Periodic,
     PeriodicStalls,
@@ -181,18 +182,23 @@ def _levels(truth: Truth, description: Description, way: Way) -> None:
         elif isinstance(one, Step):
             name = _recorded(description, one, "clock_step")
             _level(truth, description, _from_majority(step_ns(one, since)), name)
+        elif isinstance(one, Oscillation):
+            plain = one.pk_pk_ns >= 2 * truth.level_limit_ns
+            whole = np.full(len(since), truth.level_limit_ns if plain else 1, np.int64)
+            _level(truth, description, whole, "oscillation", one.pk_pk_ns)
         elif isinstance(one, Drift):
             drift = drift_ns(one, since)
             plain = abs(int(drift[-1] - drift[0])) >= 2 * truth.level_limit_ns
             whole = np.full(len(drift), truth.level_limit_ns if plain else 1, np.int64)
-            name = _recorded(description, one, "clock_swing")
+            name = "clock_swing" if one.compared else "drift"
             _level(truth, description, whole, name, int(drift[-1] - drift[0]))
 
 
 def _recorded(description: Description, one: Swing | Step | Drift, name: str) -> str:
     """The class: the clock's where PTP or our own comparison tells of it, else clock or path is not known."""
     by_ptp = description.ptp and isinstance(one, Swing | Step) and one.ptp
-    return name if by_ptp or one.compared else "unexplained"
+    read = isinstance(one, Step) and one.read
+    return name if by_ptp or one.compared or read else "unexplained"
 
 
 def _from_majority(offset: Int64) -> Int64:
@@ -214,7 +220,7 @@ def _level(
         return
     plain = touched[np.abs(offset[touched]) >= (truth.level_limit_ns if limit is None else limit)]
     # Of what is not plain nobody can say whether it was sudden.
-    either = ("clock_step", "clock_swing", "unexplained")
+    either = ("clock_step", "clock_swing", "unexplained", "oscillation", "drift")
     _excuse(truth, touched, *({name} if len(plain) or name == "path_change" else either))
     if len(plain):
         _say(truth, plain, name)

@@ -19,6 +19,7 @@ from latlab.synthetic.description import (
     Ingredient,
     LateWakes,
     MissedSlots,
+    Oscillation,
     PathChange,
     Periodic,
     PeriodicStalls,
@@ -75,6 +76,7 @@ def walk(
     drain = description.drain_ns
     state.at = launch.copy()
     state.hold("talker", 0)
+    state.oscillate("talker")
     wake = state.pass_on(state.at + delays[0], 0)
     wake = state.late_wakes(wake, submit=False)
     submit = state.pass_on(wake + delays[1], drain)
@@ -94,6 +96,7 @@ def walk(
         state.spike(where)
     state.warm_up("path")
     state.path_changes()
+    state.oscillate("path")
     arrive, order = state.reordered()
     rx_soft = arrive
     state.in_order(order)
@@ -250,6 +253,14 @@ class _State:
             if isinstance(one, PathChange):
                 change = path_change(one, self.at - self.description.start_tai_ns)
                 self.at = self.pass_on(self.at + change, self.description.drain_ns)
+
+    def oscillate(self, where: Where) -> None:
+        """Everything takes a sine longer here."""
+        since = self.launch - self.description.start_tai_ns
+        for one in self.ingredients:
+            if isinstance(one, Oscillation) and one.where == where:
+                wave = one.pk_pk_ns * (1 + np.sin(2 * np.pi * since / one.every_ns)) / 2
+                self.at = self.pass_on(self.at + wave.astype(np.int64), 0)
 
     def reordered(self) -> tuple[Int64, Int64]:
         """When the packets arrive, by sequence, and their numbers in the order of arrival."""

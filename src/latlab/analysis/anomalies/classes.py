@@ -36,6 +36,8 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
     AnomalyClass("clock_step", "Clock step", "all latencies jumped at once, and a clock's record shows it", cut=True),
     AnomalyClass("clock_swing", "Clock swing", "all latencies moved together, and a clock's record shows it", cut=True),
     AnomalyClass("path_change", "Path change", "all latencies moved together, and the clocks did not"),
+    AnomalyClass("oscillation", "Oscillation", "the usual latency went up and down regularly, all the time"),
+    AnomalyClass("drift", "Drift", "the usual latency rose or fell all the time, and no clock's record shows it"),
     AnomalyClass("duplicate", "Duplicates", "further copies of packets came; which ones was not recorded"),
 )
 """In the order of precedence: a packet that several classes would have belongs to the first of them.

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from latlab.analysis.anomalies.context import ClockStep
 from latlab.analysis.anomalies.signals import Signals
 from latlab.analysis.anomalies.stages import one_way_stamps
 from latlab.analysis.metrics import BOUND
@@ -36,11 +37,12 @@ NO_RECORD = "no record"
 class Records:
     """excluded: the bounds leave the clocks no room to have moved so far. supported: a record shows that they did.
 
-    evidence, text: what is on record.
+    stepped: readings of a clock show that it was set then, by as much. evidence, text: what is on record.
     """
 
     excluded: bool
     supported: bool
+    stepped: bool
     evidence: Mapping[str, Any]
     text: str
 
@@ -55,7 +57,7 @@ def records_of(signals: Signals, at_ns: Int64, off_ns: Float64, tolerance_ns: fl
     own, half = _own(signals, at_ns, off_ns, tolerance_ns)
     compared = _seen(signals.context.clocks, at_ns)
     taken_off = _seen(signals.context.taken_off, at_ns)
-    evidence = {
+    evidence: dict[str, Any] = {
         "ptp": ptp,
         "comparison": own,
         "clock_bound_ns": half,
@@ -67,7 +69,24 @@ def records_of(signals: Signals, at_ns: Int64, off_ns: Float64, tolerance_ns: fl
     if taken_off and taken_off["min_ns"] != taken_off["max_ns"]:
         by = _by(signals.context.clocks_of)
         said += f"; what our own comparison{by} saw of the clocks meanwhile, {_range(taken_off)}, is taken off already"
-    return Records(own == "excludes", "agrees" in (ptp, own), evidence, said)
+    if steps := _steps(signals, at_ns, off_ns):
+        evidence["steps"] = [{"host": one.host, "by_ns": one.by_ns} for one in steps]
+        told = " and ".join(f"{one.host}'s clock was set by {signed(one.by_ns)}" for one in steps)
+        # What readings show was there, however narrowly other records bound the clocks.
+        return Records(False, True, True, evidence, f"; {told}, as its readings show{_ptp_text(ptp, offset)}")
+    return Records(own == "excludes", "agrees" in (ptp, own), False, evidence, said)
+
+
+def _steps(signals: Signals, at_ns: Int64, off_ns: Float64) -> list[ClockStep]:
+    """The steps of a clock, as large as the movement, that it begins or ends with."""
+    around = 2 * signals.size * signals.context.period_ns
+    size = float(np.median(np.abs(off_ns)))
+    return [
+        one
+        for one in signals.context.steps
+        if AS_LARGE[0] * size <= abs(one.by_ns) <= AS_LARGE[1] * size
+        and any(one.from_tai_ns - around <= edge <= one.to_tai_ns + around for edge in (at_ns[0], at_ns[-1]))
+    ]
 
 
 def _ptp(signals: Signals, at_ns: Int64, off_ns: Float64) -> tuple[str, dict[str, Any] | None]:

@@ -12,6 +12,16 @@ from latlab.analysis.promise import Flow
 
 
 @dataclass(frozen=True)
+class ClockStep:
+    """A host's clock jumped by by_ns against one that is never set, between two readings, TAI."""
+
+    host: str
+    from_tai_ns: int
+    to_tai_ns: int
+    by_ns: int
+
+
+@dataclass(frozen=True)
 class Context:
     """All durations in ns. What is None or empty is not known, and explains nothing.
 
@@ -21,6 +31,7 @@ class Context:
     clocks: at_tai_ns, lower_ns, upper_ns: between these lies, by our own comparison, what the listener's clock is ahead
     of the talker's and the timestamps were not corrected by; None: packets' clock_bound_ns says it, either way.
     taken_off: the same three of what the timestamps were corrected by. clocks_of: what compared the two.
+    steps: of the two hosts' clocks, as their readings show.
     hosts: what facts say of the hosts. rt_runtime_us, rt_period_us: of those that facts say nothing of, what real-time
     threads may run of each period (sched_rt_runtime_us; −1: all). rt_throttled: whether their kernel said that it
     throttled any while the stream ran. duplicated: copies that the listener counted.
@@ -35,6 +46,7 @@ class Context:
     clocks: pl.DataFrame | None = None
     taken_off: pl.DataFrame | None = None
     clocks_of: str = ""
+    steps: tuple[ClockStep, ...] = ()
     hosts: tuple[HostRecord, ...] = ()
     rt_runtime_us: int = 950_000
     rt_period_us: int = 1_000_000

@@ -71,7 +71,8 @@ def course_of(seen: Seen, one_way: Float64) -> Course | None:
     per = max(1, round(signals.thresholds.level_ns / (size * signals.context.period_ns)))
     if len(one_way) < POINTS_LEAST * per * size:
         return None
-    late = signals.late_ns > signals.limit_ns
+    late = np.zeros(len(signals.row), np.bool_)
+    late[signals.late] = True
     late[: seen.started] = True
     shares = (0.1, 0.25, 0.5, 0.75, 0.9)
     quantiles = [filled(one) for one in block_quantiles(one_way, size, shares, left_out=late)]

@@ -18,6 +18,7 @@ from latlab.analysis.anomalies.found import Found, Seen
 from latlab.analysis.anomalies.held import find_holds, find_stalls, find_throttled
 from latlab.analysis.anomalies.judged import LateLimits, late_limits
 from latlab.analysis.anomalies.levels import find_levels
+from latlab.analysis.anomalies.oscillation import find_oscillation
 from latlab.analysis.anomalies.regular import find_periodic
 from latlab.analysis.anomalies.shifts import find_shifts
 from latlab.analysis.anomalies.signals import make_signals
@@ -33,6 +34,7 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     find_missed_slots,
     find_reordered,
     find_warm_up,
+    find_oscillation,
     find_shifts,
     find_late_senders,
     find_periodic,

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.bursts import Bursts
+from latlab.analysis.anomalies.limit import MIXED
 from latlab.analysis.anomalies.signals import Signals
+from latlab.analysis.anomalies.stages import TALKER
 from latlab.analysis.anomalies.thresholds import Thresholds
 
 OF_EXPONENTIAL: Final = 0.8462
@@ -30,6 +32,19 @@ class Span:
 
 
 @dataclass(frozen=True)
+class Parted:
+    """Packets that lie beyond a gap in the lateness of all, which is no tail of the noise: so many, of `of`.
+
+    ends_ns, begins_ns: how late the last packets below the gap were, and the first beyond it.
+    """
+
+    packets: int
+    of: int
+    ends_ns: int
+    begins_ns: int
+
+
+@dataclass(frozen=True)
 class LateLimits:
     """What a packet of one stream was held against. What is a Span moves with the stream over the run.
 
@@ -39,8 +54,8 @@ class LateLimits:
     late packet is the talker's if it lost that share of its lateness, and more than this, before it was submitted, be
     it by the way's limit or by the talker's own (`senders`); None without `wake` and `submit`. spread_ns: how wide
     packets lie. exponential_ns: by how much more than usual a packet would be late if noise of that spread had an
-    exponential tail. largest_ns: the longest latency of a packet that was judged. bursts: of packets that came in
-    bursts, where many did.
+    exponential tail. largest_ns: the longest latency of a packet that was judged. parted: of the
+    packets beyond a gap, if there is one. bursts: of packets that came in bursts, where many did.
     """
 
     packets: int
@@ -54,6 +69,7 @@ class LateLimits:
     spread_ns: int
     exponential_ns: int
     largest_ns: int
+    parted: Parted | None = None
     bursts: Bursts | None = None
 
     @property
@@ -63,8 +79,8 @@ class LateLimits:
 
     @property
     def out_of_reach(self) -> bool:
-        """Whether a heavy tail puts the limit beyond all that was measured, so that no single packet could be late."""
-        return self.heavy and self.from_ns.middle > self.largest_ns
+        """Whether the limit is beyond all that was measured: what lies between the two would not be called late."""
+        return self.from_ns.middle > self.largest_ns
 
     def document(self) -> Mapping[str, Any]:
         """It, ready for JSON: its fields, `heavy` and `out_of_reach`."""
@@ -76,7 +92,7 @@ def late_limits(signals: Signals) -> LateLimits | None:
     """Those of one stream; None where no packet of it was judged."""
     if not len(signals.row):
         return None
-    share, sender = signals.thresholds.sender, signals.sender
+    share, sender = signals.thresholds.sender, signals.parts.get(TALKER)
     return LateLimits(
         packets=len(signals.row),
         period_ns=signals.context.period_ns,
@@ -89,8 +105,20 @@ def late_limits(signals: Signals) -> LateLimits | None:
         spread_ns=round(signals.spread_ns),
         exponential_ns=round(exponential_limit_ns(signals.spread_ns, len(signals.row), signals.thresholds)),
         largest_ns=round(float((signals.level_ns + signals.late_ns).max())),
+        parted=_parted(signals),
         bursts=signals.bursts,
     )
+
+
+def _parted(signals: Signals) -> Parted | None:
+    if signals.apart is None:
+        return None
+    below = ~signals.apart if signals.held is None else ~signals.apart & ~signals.held
+    ends, begins = (
+        round(float(np.quantile(signals.late_ns[which], share)))
+        for which, share in ((below, 1 - MIXED), (signals.apart, MIXED))
+    )
+    return Parted(int(np.count_nonzero(signals.apart)), len(signals.row), ends, begins)
 
 
 def exponential_limit_ns(spread_ns: float, n: int, thresholds: Thresholds) -> float:

@@ -44,7 +44,7 @@ class Moved:
 def find_levels(seen: Seen) -> Iterator[Found]:
     """Clock swings, drifts and steps, and changes of the path."""
     one_way = one_way_ns(seen)
-    course = course_of(seen, one_way)
+    course = None if seen.oscillates else course_of(seen, one_way)
     if course is None:
         return
     tolerance = tolerance_ns(seen, course)
@@ -162,8 +162,11 @@ def told(
     most = np.abs(off) >= 0.5 * abs(peak)
     parallel = float(np.median(fast_ns[moved.begin : moved.end][most] / off[most]))
     by_clocks = not records.excluded and parallel >= signals.thresholds.parallel
-    by_clock = {"step": "clock_step"}.get(moved.kind, "clock_swing") if records.supported else "unexplained"
+    kind = "step" if records.stepped else moved.kind
+    by_clock = {"step": "clock_step"}.get(kind, "clock_swing") if records.supported else "unexplained"
     name = by_clock if by_clocks else "path_change"
+    if moved.kind == "drift" and not records.supported:
+        name = "drift"
     lasted = int(signals.launch_ns[end - 1] - signals.launch_ns[begin]) + signals.context.period_ns
     # Over a second's worth of stretches, so that noise makes no rate.
     steps = off[course.per :: course.per] - off[: -course.per : course.per] if len(off) > course.per else np.zeros(1)
@@ -206,6 +209,8 @@ def _text(
         "clock_step": ", as when a clock is stepped",
         "clock_swing": ", as when a clock is steered" if kind != "drift" else ", as clocks of different rates do",
     }.get(name, "")
+    if name == "drift":
+        return f"{moved}{below}, by {evidence['fastest_ppb']} ns a second{records.text}"
     if name == "path_change" and not records.excluded:
         return f"{moved}{below}, but not the fastest packets: that is no clock"
     if name == "unexplained":

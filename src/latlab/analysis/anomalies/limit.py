@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import log10
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab.analysis.anomalies.blocks import block_spreads, filled, running_median, spread_over
+from latlab.analysis.anomalies.blocks import block_quantiles, block_spreads, filled, running_median, spread_over
+from latlab.analysis.anomalies.gap import REACH, find_gap
 from latlab.analysis.anomalies.thresholds import Thresholds
+from latlab.analysis.anomalies.usual import usual_ns
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
@@ -26,6 +29,12 @@ SPREAD_LEAST_NS: Final = 100.0
 SPREAD_REACH: Final = 12
 SAMPLE: Final = 1_000_000
 LATTICE_SAMPLE: Final = 4_096
+GAPS_MOST: Final = 3
+"""Late packets may be late by several amounts."""
+LOWER_OF_GAUSSIAN: Final = 1.2816
+"""From the 10th percentile to the median."""
+MIXED: Final = 0.001
+"""Of either side of a gap so many may lie on the other, or in it."""
 GOLDEN: Final = 0.6180339887498949
 """Its multiples, modulo 1, lie evenly and never repeat."""
 
@@ -38,6 +47,131 @@ def lattice_ns(latency: Int64 | Float64) -> int:
     return max(1, int(np.gcd.reduce((known - known[0]).astype(np.int64))))
 
 
+@dataclass(frozen=True)
+class Usual:
+    """What is usual of a duration around each packet, and how late each packet is beyond that.
+
+    level_ns, late_ns float64 [n]. spreads float64 [stretches]: how wide packets lie. apart: those that lie beyond a
+    gap, and say nothing of what is usual, bool [n]; None: there are none. held: packets that were held, likewise.
+    """
+
+    level_ns: Float64
+    late_ns: Float64
+    spreads: Float64
+    size: int
+    step_ns: int
+    apart: Bools | None
+    held: Bools | None
+
+    @classmethod
+    def of(cls, taken: Float64, size: int, held: Bools | None, thresholds: Thresholds, chance: float) -> Usual:
+        """The usual of what each packet took, ns [n]; size: packets in a stretch. `taken` is overwritten."""
+        step = lattice_ns(taken)
+        first = usual_ns(taken, size, held)
+        late = taken - first
+        apart = _apart(late, _lower_spreads(late, size, held, step), size, held, step, thresholds, chance)
+        level = first if apart is None else usual_ns(taken, size, either(held, apart))
+        np.subtract(taken, level, out=taken)
+        return cls(level, taken, local_spreads(taken, size, either(held, apart), step), size, step, apart, held)
+
+    @property
+    def spread_ns(self) -> float:
+        """How wide packets lie, over the whole stream."""
+        return float(np.median(self.spreads)) if len(self.spreads) else 0.0
+
+    def limit_ns(
+        self, aside: Bools | None, slow_start: int, thresholds: Thresholds, false_alarms: float, beyond: float = 1.0
+    ) -> NDArray[np.float32]:
+        """From where on no noise makes a packet late, at each packet, float32 [n].
+
+        aside: further packets that say nothing of noise, bool [n]; so do the first slow_start. beyond: times as far as
+        the tail goes. A gap is no farther off than it is.
+        """
+        n = len(self.late_ns)
+        if n == 0:
+            return np.empty(0, np.float32)
+        left_out = either(aside, either(self.held, self.apart))
+        far = beyond * tail_limit(self._scaled(left_out, slow_start), thresholds, n, false_alarms)
+        if self.apart is not None:
+            far = min(far, self._gap(slow_start))
+        return spread_over(np.maximum(self.spreads * far, thresholds.least_ns), self.size, n)
+
+    def _scaled(self, left_out: Bools | None, slow_start: int) -> Float64:
+        """How late a sample of the packets is, in spreads."""
+        n = len(self.late_ns)
+        every = max(1, n // SAMPLE)
+        number = np.arange((n - slow_start) // every)
+        # One in each stretch of `every`, never at the same place: what is periodic is not met too often, nor too
+        # seldom.
+        sample = slow_start + number * every + (number * GOLDEN % 1 * every).astype(np.int64)
+        if left_out is not None:
+            sample = sample[~left_out[sample]]
+        between = (sample * GOLDEN % 1 - 0.5) * self.step_ns
+        scaled: Float64 = (self.late_ns[sample] + between) / self.spreads[sample // self.size]
+        return scaled
+
+    def _gap(self, slow_start: int) -> float:
+        """The middle of the gap, in spreads of the packets below it."""
+        assert self.apart is not None
+        scaled = self.late_ns / spread_over(self.spreads, self.size, len(self.late_ns))
+        below = ~self.apart if self.held is None else ~self.apart & ~self.held
+        below[:slow_start] = False
+        if not below.any():
+            return float("inf")
+        ends, begins = (np.quantile(scaled[which], share) for which, share in ((below, 1 - MIXED), (self.apart, MIXED)))
+        return float(ends + begins) / 2
+
+
+def either(one: Bools | None, other: Bools | None) -> Bools | None:
+    """Packets that are in one of the two, bool [n]; None stands for none."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one | other
+
+
+def _apart(
+    late: Float64, spreads: Float64, size: int, held: Bools | None, step_ns: int, thresholds: Thresholds, chance: float
+) -> Bools | None:
+    """The packets beyond the gap that is nearest to the bulk, bool [n]; None without a gap."""
+    if not len(late):
+        return None
+    # Timestamps on a coarse lattice tie; between its points they are spread evenly.
+    between = (np.arange(len(late)) * GOLDEN % 1 - 0.5) * step_ns
+    scaled = (late + between) / spread_over(spreads, size, len(late))
+    free = np.arange(len(late)) if held is None else np.flatnonzero(~held)
+    apart: Bools | None = None
+    for _ in range(GAPS_MOST):
+        gap = find_gap(scaled[free], free, thresholds, chance)
+        if gap is None:
+            break
+        beyond = scaled[free] > gap.far
+        apart = np.zeros(len(late), np.bool_) if apart is None else apart
+        if not _is_far(late[free], beyond, thresholds):
+            break
+        # With more of them nobody can say which of the two groups is the usual one.
+        if np.count_nonzero(apart) + np.count_nonzero(beyond) > thresholds.gap_share * len(late):
+            break
+        apart[free[beyond]] = True
+        free = free[~beyond]
+    return apart if apart is not None and apart.any() else None
+
+
+def _is_far(late: Float64, beyond: Bools, thresholds: Thresholds) -> bool:
+    """Whether those beyond a gap are another group in ns too, however wide packets lie around each."""
+    below = late[~beyond]
+    middle, reach = np.quantile(below, (0.5, REACH))
+    return bool(np.median(late[beyond]) - middle >= thresholds.gap_reaches * (reach - middle))
+
+
+def _lower_spreads(late: Float64, size: int, held: Bools | None, step_ns: int) -> Float64:
+    """How wide the earlier packets of each stretch lie, float64 [stretches]: late ones hardly change it."""
+    if not len(late):
+        return np.empty(0)
+    low, middle = block_quantiles(late, size, (0.1, 0.5), left_out=held)
+    spreads = running_median(filled((middle - low) / LOWER_OF_GAUSSIAN), SPREAD_REACH)
+    return np.maximum(spreads, max(SPREAD_LEAST_NS, step_ns / 2))
+
+
 def local_spreads(late: Float64, size: int, held: Bools | None, step_ns: int) -> Float64:
     """How wide packets lie in each stretch, float64 [stretches]."""
     if not len(late):
@@ -46,40 +180,16 @@ def local_spreads(late: Float64, size: int, held: Bools | None, step_ns: int) ->
     return np.maximum(spreads, max(SPREAD_LEAST_NS, step_ns / 2))
 
 
-def local_limits(
-    late: Float64,
-    spreads: Float64,
-    size: int,
-    held: Bools | None,
-    slow_start: int,
-    step_ns: int,
-    thresholds: Thresholds,
-) -> NDArray[np.float32]:
-    """How late noise makes packets at each packet, float32 [n]; what was held, or slow at first, is no noise."""
-    n = len(late)
-    if n == 0:
-        return np.empty(0, np.float32)
-    every = max(1, n // SAMPLE)
-    number = np.arange((n - slow_start) // every)
-    # One in each stretch of `every`, never at the same place: what is periodic is not met too often, nor too seldom.
-    sample = slow_start + number * every + (number * GOLDEN % 1 * every).astype(np.int64)
-    if held is not None:
-        sample = sample[~held[sample]]
-    # Timestamps on a coarse lattice tie; between its points they are spread evenly.
-    between = (sample * GOLDEN % 1 - 0.5) * step_ns
-    scaled = (late[sample] + between) / spreads[sample // size]
-    far = tail_limit(scaled, thresholds, n)
-    return spread_over(np.maximum(spreads * far, thresholds.least_ns), size, n)
-
-
-def tail_limit(values: Float64, thresholds: Thresholds, n: int) -> float:
+def tail_limit(values: Float64, thresholds: Thresholds, n: int, false_alarms: float | None = None) -> float:
     """How far out at most `false_alarms` of n packets are by noise alone; values: what lies about 0, in spreads.
+
+    false_alarms: by default that of the thresholds.
 
     Values that one in ten thousand would not reach, by a nearer part of the tail, are left aside first: if there are
     more of them, they are what is looked for.
     """
     far = _fall(values, TAIL[:-1], AT_FIRST, AT_FIRST_SAFETY, thresholds.tail_spreads)
-    kept, share = values[values <= far], thresholds.false_alarms / n
+    kept, share = values[values <= far], (false_alarms or thresholds.false_alarms) / n
     # Where one packet in a hundred is something else, the part next to it tells how noise goes on.
     return min(
         _fall(kept, tail, share, thresholds.tail_safety, thresholds.tail_spreads) for tail in (TAIL[:-1], TAIL[1:])

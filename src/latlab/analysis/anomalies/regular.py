@@ -11,6 +11,7 @@ import numpy as np
 
 from latlab.analysis.anomalies.comb import Comb, find_combs
 from latlab.analysis.anomalies.found import Found, Int64, Seen, consecutive
+from latlab.analysis.anomalies.singles import late_where
 from latlab.analysis.anomalies.stages import PLACES, QDISC, TALKER
 from latlab.analysis.words import duration
 
@@ -62,12 +63,10 @@ def _events(seen: Seen) -> dict[str, list[Event]]:
                 found.setdefault(where, []).append(event)
     first = np.array([run[0] for run in consecutive(seen.late)], np.int64)
     if len(first):
-        excess = signals.stages.by_place(signals.excess_ns(first))
-        names = list(excess)
-        most = np.array([excess[name] for name in names]).argmax(axis=0)
-        for place, name in zip(first.tolist(), (names[n] for n in most), strict=True):
-            event = Event(int(signals.end_ns[place]), int(signals.row[place]), float(signals.late_ns[place]), None)
-            found.setdefault(name, []).append(event)
+        names, most, by, _ = late_where(signals, first)
+        for number, place in enumerate(first.tolist()):
+            event = Event(int(signals.end_ns[place]), int(signals.row[place]), float(by[number]), None)
+            found.setdefault(names[most[number]], []).append(event)
     return {where: sorted(events, key=lambda event: event.at_ns) for where, events in found.items()}
 
 

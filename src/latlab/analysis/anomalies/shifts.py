@@ -48,6 +48,9 @@ MIDDLE: Final = 0.5
 """Of the way."""
 FOOT: Final = 2.0
 """So many spreads above the usual level few packets lie by chance."""
+CORRELATED, LAGS_MOST = 0.05, 4_096
+SAFETY: Final = 2.0
+"""Runs of dependent noise are of different lengths: so many times the mean dependence makes packets as one."""
 BENT: Final = 4
 """So many of its stretches, two of those whose median the usual latency is."""
 
@@ -59,7 +62,8 @@ class Look:
     course: of half stretches. off_ns, fast_ns float64 [stretches]: how far the level, and the fastest packets, were off
     from those within `level_length_ns`. one_way_ns, above_ns float64 [n]: of each judged packet, and beyond that level;
     latency_ns: to its last timestamp. scatter_ns: of off_ns, as noise has it; tolerance_ns: what may be noise. reach:
-    stretches in `level_length_ns`; side: as many on either side tell what was before and after.
+    stretches in `level_length_ns`; side: as many on either side tell what was before and after. dependent: so many
+    packets in a row say as much as one by itself.
     """
 
     course: Course
@@ -72,11 +76,12 @@ class Look:
     tolerance_ns: float
     reach: int
     side: int
+    dependent: float
 
 
 def find_shifts(seen: Seen) -> Iterator[Found]:
     """Shifts of all packets that last from half a stretch to `level_length_ns`, and end where they began."""
-    look = _look(seen)
+    look = None if seen.oscillates else _look(seen)
     if look is None:
         return
     # Of a slow beginning something is left.
@@ -112,6 +117,8 @@ def _look(seen: Seen) -> Look | None:
         tolerance,
         reach,
         max(BESIDE, reach // 2),
+        SAFETY
+        * _dependence(one_way - np.repeat(base, course.size)[: len(one_way)], np.abs(off) > tolerance, course.size),
     )
 
 
@@ -129,7 +136,7 @@ def _told(seen: Seen, look: Look, begin: int, end: int) -> Iterator[Found]:
     rows = _free(seen, late - max(peak, 0.0), first, last)
     if len(rows) < max(course.size // 2, (last - first) // 2):
         return
-    if _by_chance(above * np.sign(peak) > MIDDLE * abs(peak), first, last) > thresholds.chance:
+    if _by_chance(above * np.sign(peak) > MIDDLE * abs(peak), first, last, look.dependent) > thresholds.chance:
         return
     # The usual latency's line is bent by the shift on either side of it.
     for low, high in ((first - BENT * course.size, first), (last, last + BENT * course.size)):
@@ -213,8 +220,29 @@ def _densest(values: Float64, beyond: float) -> tuple[int, int]:
     return int(np.argmin(total[: end + 1])), end
 
 
-def _by_chance(beyond: NDArray[np.bool_], first: int, last: int) -> float:
-    """How many stretches like this one the stream would have at most, were each packet by itself beyond so often.
+def _dependence(values: Float64, off: NDArray[np.bool_], size: int) -> float:
+    """The integrated autocorrelation time of noise, in packets, 1 or more: 1 + 2 Σ ρ, to the first below CORRELATED.
+
+    off: the stretches of `size` values that may be shifted: they are left out. Values further out than four times the
+    median distance count as those.
+    """
+    values = np.where(np.repeat(off, size)[: len(values)] | np.isnan(values), np.nan, values)
+    values = values - np.nanmedian(values)
+    most = 4 * float(np.nanmedian(np.abs(values)))
+    values = np.nan_to_num(np.clip(values, -most, most))
+    spectrum = np.abs(np.fft.rfft(values - values.mean(), 2 * len(values))) ** 2
+    correlation = np.fft.irfft(spectrum)[: LAGS_MOST + 1]
+    if correlation[0] <= 0:
+        return 1.0
+    correlation /= correlation[0]
+    low = np.flatnonzero(correlation < CORRELATED)
+    return 1 + 2 * float(correlation[1 : low[0] if len(low) else None].sum())
+
+
+def _by_chance(beyond: NDArray[np.bool_], first: int, last: int, dependent: float) -> float:
+    """How many stretches like this one the stream would have at most, were packets beyond so often by chance.
+
+    dependent: so many packets in a row are as one.
 
     Of packets that have several ways, many in a row take another one now and then. Chernoff's bound, of so many that
     are beyond among so many packets, from any packet on.
@@ -224,7 +252,7 @@ def _by_chance(beyond: NDArray[np.bool_], first: int, last: int) -> float:
     if inside <= share:
         return inf
     divergence = inside * log(inside / share) + ((1 - inside) * log((1 - inside) / (1 - share)) if inside < 1 else 0.0)
-    return len(beyond) * exp(-(last - first) * divergence)
+    return len(beyond) / dependent * exp(-(last - first) / dependent * divergence)
 
 
 def _free(seen: Seen, above_shift: Float64, first: int, last: int) -> Int64:

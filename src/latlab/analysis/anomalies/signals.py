@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.bursts import Bursts, find_bursts, members, together
 from latlab.analysis.anomalies.context import Context
-from latlab.analysis.anomalies.limit import lattice_ns, local_limits, local_spreads
-from latlab.analysis.anomalies.senders import Sender, find_sender
+from latlab.analysis.anomalies.limit import Usual, either
+from latlab.analysis.anomalies.parts import Part, find_parts
 from latlab.analysis.anomalies.slow_start import find_slow_start
 from latlab.analysis.anomalies.stages import Stages
 from latlab.analysis.anomalies.thresholds import Thresholds
 from latlab.analysis.anomalies.trains import Spans, find_trains, with_trains
-from latlab.analysis.anomalies.usual import crowded, usual_ns
+from latlab.analysis.anomalies.usual import crowded
 from latlab.analysis.counts import reordered_sequences
 
 Int64 = NDArray[np.int64]
@@ -36,8 +36,9 @@ class Signals:
     [n]: launch and last timestamp, TAI. level_ns float64 [n]: the usual latency there; late_ns float64 [n]: how much
     longer than that; limit_ns float32 [n]: as far as noise goes. spread_ns: how wide packets lie. size: packets in a
     stretch. trains: packets that arrived at once (`find_trains`); held: those, and others that look
-    held, bool [n], None if none do. bursts: in how many bursts packets came, where many did. slow_start: so many at the
-    beginning look slower than the rest, in which usual_ns is the median latency.
+    held, bool [n], None if none do. apart: those beyond a gap, likewise. bursts: in how many
+    bursts packets came, where many did. slow_start: so many at the beginning look slower than the rest, in which
+    usual_ns is the median latency.
     """
 
     rows: pl.DataFrame
@@ -54,24 +55,29 @@ class Signals:
     size: int
     trains: Spans
     held: Bools | None
+    apart: Bools | None
     bursts: Bursts | None
     slow_start: int
     usual_ns: float
 
     @cached_property
     def late(self) -> Int64:
-        """The places (in `row`) of the packets that were later than noise is, ascending."""
-        return np.flatnonzero(self.late_ns > self.limit_ns)
+        """The places (in `row`) of the packets that were later than noise is, in all or at one place, ascending."""
+        late = self.late_ns > self.limit_ns
+        for part in self.parts.values():
+            late |= part.late
+        return np.flatnonzero(late)
 
     @cached_property
     def stages(self) -> Stages:
         """Where packets lose their time."""
-        return Stages.of(self.rows, self.row if self.held is None else self.row[~self.held])
+        aside = either(self.held, self.apart)
+        return Stages.of(self.rows, self.row if aside is None else self.row[~aside])
 
     @cached_property
-    def sender(self) -> Sender | None:
-        """How late the talker was with each; None where no timestamp tells."""
-        return find_sender(self.stages, self.row, self.size, self.held, self.slow_start, self.thresholds)
+    def parts(self) -> dict[str, Part]:
+        """{place: how late packets were there by itself}; empty where timestamps tell of one place only."""
+        return find_parts(self.stages, self.row, self.size, self.held, self.slow_start, self.thresholds)
 
     def excess_ns(self, places: Int64, level_ns: float | None = None) -> dict[str, Float64]:
         """{timestamp: how much longer than usual these packets took up to it}; see `Stages.excess_ns`.
@@ -102,7 +108,6 @@ def make_signals(rows: pl.DataFrame, context: Context, thresholds: Thresholds) -
     end = launch if last is None else _taken(rows[f"{last}_tai_ns"], row)
     latency = (end - launch).astype(np.float64)
     size = stretch_packets(context.period_ns, thresholds)
-    step = lattice_ns(end - launch)
     spans = together(latency, end, launch, context.period_ns, thresholds)
     bursts = find_bursts(spans, end, thresholds)
     as_ever = bursts is not None and bursts.usual
@@ -110,14 +115,13 @@ def make_signals(rows: pl.DataFrame, context: Context, thresholds: Thresholds) -
     if not as_ever:
         in_bursts = members(spans, len(row))
         held = crowded(latency, end, launch, size, context.period_ns, in_bursts, thresholds)
-    level = usual_ns(latency, size, held)
-    np.subtract(latency, level, out=latency)
-    spreads = local_spreads(latency, size, held, step)
-    spread = float(np.median(spreads)) if len(spreads) else 0.0
-    slow_start, usual = _slow_start(latency, level, launch, held, spread, context.period_ns, thresholds)
-    trains = () if as_ever else find_trains(latency, end, launch, spread, thresholds)
+    usual = Usual.of(latency, size, held, thresholds, thresholds.chance)
+    late, level, spread = usual.late_ns, usual.level_ns, usual.spread_ns
+    ordinary = either(held, usual.apart)
+    slow_start, usual_latency = _slow_start(late, level, launch, ordinary, spread, context.period_ns, thresholds)
+    trains = () if as_ever else find_trains(late, end, launch, spread, thresholds)
     aside = with_trains(held, trains, len(row))
-    limits = local_limits(latency, spreads, size, aside, slow_start, step, thresholds)
+    limits = usual.limit_ns(aside, slow_start, thresholds, thresholds.false_alarms)
     return Signals(
         rows,
         context,
@@ -127,15 +131,16 @@ def make_signals(rows: pl.DataFrame, context: Context, thresholds: Thresholds) -
         launch,
         end,
         level,
-        latency,
+        late,
         limits,
         spread,
         size,
         trains,
         aside,
+        usual.apart,
         bursts,
         slow_start,
-        usual,
+        usual_latency,
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.found import Found, Seen, consecutive, packets
+from latlab.analysis.anomalies.signals import Signals
 from latlab.analysis.anomalies.stages import DRIVER, PATH, PLACES, QDISC, SOCKET, TALKER
 from latlab.analysis.gates import slots_late
 from latlab.analysis.promise import promise
@@ -86,16 +87,25 @@ def _missed_text(count: int, windows: int, waited_ns: float, word: str) -> str:
 
 
 def find_late_senders(seen: Seen) -> Iterator[Found]:
-    """Packets that were late, most of it before they were submitted: by the limit of the way or by the talker's."""
+    """Packets that were late, most of it before they were submitted; or later there than the talker's noise makes
+    them."""
     signals, share = seen.signals, seen.signals.thresholds.sender
-    late, limit = _late_by_talker(seen)
+    late = seen.late
     if not len(late):
         return
     by_stamp = signals.excess_ns(late)
     at_talker = signals.stages.by_place(by_stamp).get(TALKER)
     if at_talker is None:
         return
-    taken = (at_talker >= share * signals.late_ns[late]) & (at_talker > share * limit)
+    limit, mostly = signals.limit_ns[late].astype(np.float64), at_talker >= share * signals.late_ns[late]
+    taken = mostly & (at_talker > share * limit) & (signals.late_ns[late] > limit)
+    if TALKER in signals.parts:
+        talker = signals.parts[TALKER]
+        elsewhere = [part.late[late] for place, part in signals.parts.items() if place != TALKER]
+        taken &= ~np.any(elsewhere, axis=0)
+        own = talker.late[late]
+        taken |= own & (at_talker >= share * signals.late_ns[late])
+        limit = np.where(own, np.minimum(limit, talker.limit_ns[late]), limit)
     which = signals.row[late]
     for whose in consecutive(which[taken]):
         here = np.searchsorted(which, whose)
@@ -112,18 +122,29 @@ def find_late_senders(seen: Seen) -> Iterator[Found]:
         yield Found("late_sender", int(whose[0]), int(whose[-1]), whose, max(wake, submit), evidence, text)
 
 
-def _late_by_talker(seen: Seen) -> tuple[Int64, Float64]:
-    """The places of unclaimed packets that are late, or were handed over late and not in time again, ascending; from
-    where on each is, ns: the nearer of the two limits."""
-    signals = seen.signals
-    sender = signals.sender
-    if sender is None:
-        return seen.late, signals.limit_ns[seen.late].astype(np.float64)
-    places = np.flatnonzero(sender.late & (signals.late_ns >= signals.thresholds.sender * sender.late_ns))
-    late = np.union1d(seen.late, places[seen.class_of[signals.row[places]] == 0])
-    by_sender = np.isin(late, places)
-    nearer = np.minimum(signals.limit_ns[late], np.where(by_sender, sender.limit_ns[late], np.inf))
-    return late, nearer.astype(np.float64)
+def late_where(signals: Signals, late: Int64) -> tuple[list[str], Int64, Float64, Float64]:
+    """Where late packets [m] were late: places, and of each packet which, by how much, and from where on that is late.
+
+    The place that was longer than its own noise makes it, by most; of a packet that is late in all only, the place with
+    most of it, its whole lateness and the whole path's limit.
+    """
+    excess = signals.stages.by_place(signals.excess_ns(late))
+    names = list(excess)
+    table = np.array([excess[name] for name in names])
+    most = table.argmax(axis=0)
+    by, limit = signals.late_ns[late].copy(), signals.limit_ns[late].astype(np.float64)
+    if signals.parts:
+        own = np.array(
+            [np.where(signals.parts[name].late[late], signals.parts[name].late_ns[late], 0) for name in names]
+        )
+        limits = np.array([signals.parts[name].limit_ns[late] for name in names])
+        found = own.max(axis=0) > 0
+        most = np.where(found, own.argmax(axis=0), most)
+        here = np.arange(len(late))
+        only = found & (by <= limit)
+        by = np.where(only, own[most, here], by)
+        limit = np.where(found, np.minimum(limit, limits[most, here]), limit)
+    return names, most, by, limit
 
 
 def find_unexplained(seen: Seen) -> Iterator[Found]:
@@ -132,15 +153,16 @@ def find_unexplained(seen: Seen) -> Iterator[Found]:
     late = seen.late
     if not len(late):
         return
-    excess = signals.stages.by_place(signals.excess_ns(late))
-    names = list(excess)
-    table = np.array([excess[name] for name in names])
+    names, places, by, limit = late_where(signals, late)
     for run in consecutive(late):
         here = slice(int(np.searchsorted(late, run[0])), int(np.searchsorted(late, run[-1])) + 1)
-        where = names[int(table[:, here].sum(axis=1).argmax())]
+        worst = int(np.argmax(by[here]))
+        where, most = names[int(places[here][worst])], float(by[here][worst])
         which = signals.row[run]
-        most = float(signals.late_ns[run].max())
-        evidence = {"late_ns": round(most), "where": where, "limit_ns": round(float(signals.limit_ns[run].max()))}
+        evidence = {"late_ns": round(most), "where": where, "limit_ns": round(float(limit[here][worst]))}
         up_to = "" if len(run) == 1 else "up to "
-        text = f"{packets(len(run))} {up_to}{duration(most)} later than usual, in {PLACES[where]}"
+        text = (
+            f"{packets(len(run))} {up_to}{duration(most)} later than usual, in {PLACES[where]}: noise makes them "
+            f"{duration(float(limit[here][worst]))} late at most"
+        )
         yield Found("unexplained", int(which[0]), int(which[-1]), which, most, evidence, text)

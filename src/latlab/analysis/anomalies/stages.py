@@ -93,6 +93,23 @@ class Stages:
             before = at
         return found
 
+    def taken_ns(self, which: Rows) -> dict[str, Float64]:
+        """{place: how long packets were there}, float64 [len(which)] each, in the order of the path.
+
+        A timestamp that is missing leaves a packet's time to the next place; it then takes the usual time here.
+        """
+        found: dict[str, Float64] = {}
+        before = _taken(self.rows["launch_tai_ns"], which)
+        for place, name, usual in zip(self.places, self.stamps[1:], self.usual_ns, strict=True):
+            stamps = self.rows[f"{name}_tai_ns"]
+            at = _taken(stamps, which)
+            if stamps.null_count():
+                at = np.where(at == 0, before + round(usual), at)
+            here = (at - before).astype(np.float64)
+            found[place] = found[place] + here if place in found else here
+            before = at
+        return found
+
     def by_place(self, excess: Mapping[str, Float64]) -> dict[str, Float64]:
         """{place: how much longer packets were there}: the excesses of `excess_ns`, those of one place together."""
         found: dict[str, Float64] = {}
@@ -105,6 +122,11 @@ def one_way_stamps(rows: pl.DataFrame) -> tuple[str, str] | None:
     """Those of ONE_WAY that some of a stream's rows have; None without any."""
     found = (pair for pair in ONE_WAY if all(_has(rows, f"{name}_tai_ns") for name in pair))
     return next(found, None)
+
+
+def _taken(column: pl.Series, which: Rows) -> NDArray[np.int64]:
+    values = column.fill_null(0).to_numpy()
+    return values if len(which) == len(values) else values[which]
 
 
 def _has(rows: pl.DataFrame, column: str) -> bool:

@@ -47,6 +47,8 @@ class Thresholds:
     false_alarms: float = 0.02
     tail_safety: float = 2.0
     tail_spreads: float = 3.5
+    gap_share: float = 0.34
+    gap_reaches: float = 3.0
     weak: float = 0.5
     crowd: float = 0.5
     tight: float = 0.1
@@ -54,7 +56,7 @@ class Thresholds:
     bursts_most: float = 0.75
     burst_spacing: float = 0.1
     sender: float = 0.5
-    sender_beyond: float = 2.0
+    part_beyond: float = 2.0
     slot_tolerance: float = 0.2
     repeats: int = 5
     comb_share: float = 0.7

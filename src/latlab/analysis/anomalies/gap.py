@@ -1,0 +1,143 @@
+"""Whether packets fall into two groups, with next to none in between: those beyond the gap are late.
+
+A tail thins out as it goes on. Where the number of packets hardly falls over a stretch that should lose most of them,
+what is beyond is no tail of the noise, however many packets that is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latlab.analysis.anomalies.blocks import shorth
+from latlab.analysis.anomalies.thresholds import Thresholds
+from latlab.analysis.clusters import extremal_index
+
+Int64 = NDArray[np.int64]
+Float64 = NDArray[np.float64]
+
+BETWEEN: Final = (0.0, 1 / 16, 1 / 8, 1 / 4)
+"""So many packets may lie in a gap, of those beyond it."""
+REACH: Final = 0.995
+"""A quantile: so far from its median noise is said to reach."""
+STEEPNESS: Final = 0.7
+"""Of Hill's estimate of the tail index, so that noise falls at least this steeply."""
+TAIL_SHARE, TAIL_PACKETS = 0.05, (10, 500)
+"""Of the packets below the gap Hill's estimate is taken from the upper ones: this share, and so many."""
+INDEX: Final = (2.0, 8.0)
+"""The tail index that is taken lies between these; a tail heavier than the first is too heavy to judge by."""
+TAIL_MOST: Final = 0.02
+PACKETS_LEAST: Final = 100
+EVERY: Final = 2_000
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Where packets part, in spreads.
+
+    ends, begins: the last packet below and the first beyond. far: where late begins, between the two. beyond: how many
+    packets are beyond, of `of`. between: how many lie from `ends` on, but below `begins`. reach: how far from its
+    median the group below reaches.
+    """
+
+    ends: float
+    begins: float
+    far: float
+    beyond: int
+    of: int
+    reach: float
+
+
+def find_gap(values: Float64, place: Int64, thresholds: Thresholds, chance: float) -> Gap | None:
+    """The gap nearest to the bulk that no tail makes by chance, and that parts at most `gap_share` from the rest.
+
+    values: how late packets were, in spreads [n]; place: their places in the stream, ascending [n]. A tail that falls
+    like Pareto's with the index α leaves r^(−α) of its packets beyond r times as far (Hill 1975 tells α from the
+    packets below the gap). Late packets that come in clusters count as one each (the extremal index). What is beyond
+    is another group if its median is at least `gap_reaches` times as far as the group below reaches.
+    """
+    n = len(values)
+    if n < PACKETS_LEAST:
+        return None
+    x = np.sort(values)[::-1]
+    above = x - shorth(values)
+    most = min(int(thresholds.gap_share * n), int(np.count_nonzero(above > 1)) - 1)
+    if most < 1:
+        return None
+    logs = np.log(np.maximum(above, 1.0))
+    summed = np.concatenate(([0.0], np.cumsum(logs)))
+    allowed = 2 * log(len(BETWEEN)) + log(np.pi**2 / 6 / chance)
+    best: tuple[float, Gap] | None = None
+    # Of many packets beyond a few more or less make no other gap, as some may lie in it.
+    every = np.unique(np.geomspace(1, most, EVERY).astype(np.int64))
+    tried = np.concatenate((np.arange(1, min(most, EVERY) + 1), every[every > EVERY]))
+    for share in BETWEEN:
+        beyond = tried
+        edge = beyond + (share * beyond).astype(np.int64)
+        possible = (edge < n // 2) & ((edge > beyond) | (share == 0))
+        beyond, edge = beyond[possible], edge[possible]
+        surprise = _surprise(x, logs, summed, beyond, edge)
+        score = surprise - 2 * np.log(np.maximum(beyond, 1)) - allowed
+        # Of as many beyond, to a tenth, the best: those beside it are the same gap.
+        order = np.argsort(-score, kind="stable")
+        order = order[: np.count_nonzero(score > (best[0] if best else 0.0))]
+        alike = (10 * np.log(beyond[order])).astype(np.int64)
+        for one in order[np.sort(np.unique(alike, return_index=True)[1])].tolist():
+            gap = _gap(x, int(beyond[one]), int(edge[one]), thresholds)
+            if gap is None:
+                continue
+            late = place[values > gap.far]
+            # The last is followed by the first again: otherwise packets in a row would seem to be alone.
+            apart = np.diff(late, append=late[0] + place[-1] + 1)
+            clusters = max(1.0, extremal_index(apart) * len(late))
+            if surprise[one] * clusters / len(late) > 2 * log(clusters) + allowed:
+                best = float(score[one]), gap
+                break
+    return None if best is None else best[1]
+
+
+def _surprise(x: Float64, logs: Float64, summed: Float64, beyond: Int64, edge: Int64) -> Float64:
+    """−log of the chance of each gap, the greater of two bounds (Chernoff's)."""
+    return np.maximum(_no_valley(x, beyond, edge), _no_tail(logs, summed, beyond, edge, len(x)))
+
+
+def _no_valley(x: Float64, beyond: Int64, edge: Int64) -> Float64:
+    """That of so few packets in it beside those in as wide a stretch beyond it, of a density that nowhere rises."""
+    begins = x[beyond - 1]
+    last = len(x) - np.searchsorted(x[::-1], 2 * begins - x[edge], side="right")
+    inside = (edge - beyond).astype(np.float64)
+    behind = np.maximum(beyond - last, 1).astype(np.float64)
+    share = inside / (inside + behind)
+    found = behind * np.log(2 * (1 - share)) + inside * np.log(np.maximum(2 * share, 1e-300))
+    return np.where(share < 0.5, found, 0.0)
+
+
+def _no_tail(logs: Float64, summed: Float64, beyond: Int64, edge: Int64, n: int) -> Float64:
+    """That of so many packets beyond it, of a tail that is as steep as it was before the gap; 0 of what is no tail."""
+    tail = np.clip(((n - edge) * TAIL_SHARE).astype(np.int64), *TAIL_PACKETS)
+    tail = np.minimum(tail, n - 1 - edge)
+    spread = (summed[edge + tail] - summed[edge]) / tail - logs[edge + tail]
+    index = np.clip(STEEPNESS / np.maximum(spread, 1e-9), *INDEX)
+    left = np.exp(-index * (logs[beyond - 1] - logs[edge]))
+    share = beyond / edge
+    left = np.minimum(left, share)
+    found: Float64 = beyond * np.log(share / left)
+    inside = share < 1
+    found[inside] += (edge - beyond)[inside] * np.log((1 - share[inside]) / (1 - left[inside]))
+    return np.where(edge <= TAIL_MOST * n, found, 0.0)
+
+
+def _gap(x: Float64, beyond: int, edge: int, thresholds: Thresholds) -> Gap | None:
+    """The widest gap between these two; None where what is beyond is too near to be another group."""
+    inside = x[beyond - 1 : edge + 1]
+    cut = beyond + int(np.argmax(inside[:-1] - inside[1:]))
+    begins, ends, below = float(x[cut - 1]), float(x[cut]), x[cut:]
+    middle = float(below[len(below) // 2])
+    reach = float(below[int((1 - REACH) * len(below))]) - middle
+    if float(x[cut // 2]) - middle < thresholds.gap_reaches * reach:
+        return None
+    return Gap(ends, begins, (ends + begins) / 2, cut, len(x), reach)

@@ -1,0 +1,150 @@
+"""Late packets that are no tail of the noise: however many there are, a gap, a stage or their regularity shows them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from made import SECOND, episodes, found, only, stream
+
+from latlab.analysis.anomalies import CODE, Anomalies, find_anomalies
+from latlab.analysis.anomalies.gap import find_gap
+from latlab.analysis.anomalies.thresholds import THRESHOLDS
+from latlab.synthetic import Synthetic
+from latlab.synthetic.description import LateWakes, Noise, Oscillation, Periodic, Spikes, Step
+
+NOISES = {
+    "gaussian": Noise(15_000),
+    "lognormal": Noise(15_000, "lognormal"),
+    "exponential": Noise(15_000, "exponential"),
+    "bimodal": Noise(6_000, "modes", modes=((0.3, 30_000),)),
+    "autocorrelated": Noise(15_000, "exponential", rho=0.97),
+}
+REACH_NS = 100_000
+"""Farther from its median hardly a packet of these noises is."""
+
+
+def drawn(share: float, packets: int = 20_000) -> tuple[int, ...]:
+    return tuple(np.flatnonzero(np.random.default_rng(7).random(packets) < share).tolist())
+
+
+def recall_and_precision(anomalies: Anomalies, late: tuple[int, ...] | range) -> tuple[float, float]:
+    said, true = anomalies.class_of > 0, np.zeros(len(anomalies.class_of), np.bool_)
+    true[list(late)] = True
+    right = np.count_nonzero(said & true)
+    return right / len(late), right / max(np.count_nonzero(said), 1)
+
+
+def wide(noise: Noise, *ingredients: object, **changes: object) -> Synthetic:
+    return stream(*ingredients, noise=noise, least_ns=(90_000,) * 8, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("share", [0.001, 0.015, 0.05, 0.2, 0.3])
+def test_late_packets_beyond_a_gap_are_found_whatever_their_share(noise: str, share: float) -> None:
+    late = drawn(share)
+    recall, precision = recall_and_precision(found(wide(NOISES[noise], Spikes(late, 4 * REACH_NS))), late)
+    assert recall >= 0.95 and precision >= 0.95
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("every", [50, 25, 10, 4])
+def test_a_comb_is_periodic_and_no_noise(noise: str, every: int) -> None:
+    late = range(0, 10_000, every)
+    synthetic = wide(NOISES[noise], Periodic(4 * REACH_NS, every_packets=every), packets=10_000)
+    anomalies = found(synthetic)
+    recall, precision = recall_and_precision(anomalies, late)
+    assert recall >= 0.95 and precision >= 0.95
+    (episode, *_) = episodes(anomalies, "periodic")
+    assert episode.evidence["every_packets"] == every and episode.packets >= 0.95 * len(late)
+
+
+def test_a_relay_that_holds_each_fiftieth_packet_is_named() -> None:
+    anomalies = found(stream(Periodic(3_000_000, every_packets=50, scatter=0.02), packets=5_000, period_ns=5_000_000))
+    episode = only(anomalies)
+    assert (episode.class_, episode.packets) == ("periodic", 100)
+    assert anomalies.limits is not None and anomalies.limits.above_ns.middle < 100_000
+
+
+def test_a_talker_that_is_late_with_one_packet_in_fifty_is_a_late_sender() -> None:
+    late = drawn(0.02)
+    anomalies = found(stream(LateWakes(late, 500_000)))
+    assert np.flatnonzero(anomalies.class_of == CODE["late_sender"]).tolist() == list(late)
+
+
+def test_the_result_says_where_the_two_groups_part() -> None:
+    late = drawn(0.05)
+    limits = found(wide(NOISES["lognormal"], Spikes(late, 400_000))).limits
+    assert limits is not None and limits.parted is not None
+    assert limits.parted.packets == pytest.approx(len(late), abs=2) and limits.parted.of == 20_000
+    assert limits.parted.ends_ns < limits.above_ns.middle < limits.parted.begins_ns
+    assert limits.document()["parted"]["begins_ns"] == limits.parted.begins_ns
+
+
+def test_noise_has_no_gap_and_a_second_group_has() -> None:
+    rng, place, chance = np.random.default_rng(3), np.arange(5_000), THRESHOLDS.chance
+    for values in (rng.normal(0, 1, 5_000), rng.exponential(1, 5_000), np.exp(0.8 * rng.normal(0, 1, 5_000))):
+        assert find_gap(values, place, THRESHOLDS, chance) is None
+    values = rng.normal(0, 1, 5_000)
+    values[::5] += 10
+    gap = find_gap(values, place, THRESHOLDS, chance)
+    assert gap is not None and gap.beyond == 1_000 and 3 < gap.ends < gap.far < gap.begins < 8
+
+
+def test_packets_in_a_row_beyond_a_gap_are_one_cluster() -> None:
+    """Each of them by itself would be proof; together they may be one excursion of correlated noise."""
+    values = np.random.default_rng(4).exponential(1, 5_000)
+    values[1_000:1_040] += 16
+    assert find_gap(values, np.arange(5_000), THRESHOLDS, THRESHOLDS.chance) is None
+    values[1_000:1_040] -= 16
+    values[::125] += 16
+    assert find_gap(values, np.arange(5_000), THRESHOLDS, THRESHOLDS.chance) is not None
+
+
+def test_a_stage_is_held_against_its_own_usual_time() -> None:
+    """The talker's wake-ups vary by more than the bridge's delay is late by."""
+    synthetic = stream(noise=Noise(100))
+    rng = np.random.default_rng(5)
+    woken = np.abs(rng.standard_t(3, 20_000) * 150_000).astype(np.int64)
+    late = rng.choice(20_000, 40, replace=False)
+    held = np.zeros(20_000, np.int64)
+    held[late] = 800_000
+    sent, received = ("wake", "submit", "tx_sched", "tx_soft"), ("rx_soft", "rx_user")
+    moved = {f"{name}_tai_ns": woken for name in sent} | {f"{name}_tai_ns": woken + held for name in received}
+    rows = synthetic.packets.with_columns((synthetic.packets[name] + by).alias(name) for name, by in moved.items())
+    anomalies = find_anomalies(rows, synthetic.context())
+    assert (anomalies.class_of[late] > 0).all()
+    told = [one for one in episodes(anomalies, "unexplained") if one.evidence["where"] == "path"]
+    assert len(told) >= 35 and all(700_000 < one.evidence["late_ns"] < 3_000_000 for one in told)
+    assert all(one.evidence["limit_ns"] < 50_000 for one in told)
+
+
+@pytest.mark.parametrize(("pk_pk_ns", "every_ns"), [(60_000, SECOND // 5), (60_000, 8 * SECOND), (10**6, SECOND)])
+@pytest.mark.parametrize("where", ["path", "talker"])
+def test_an_oscillation_has_its_period_amplitude_and_place(pk_pk_ns: int, every_ns: int, where: str) -> None:
+    anomalies = found(stream(Oscillation(pk_pk_ns, every_ns, where), packets=40_000, noise=Noise(5_000)))  # type: ignore[arg-type]
+    episode = only(anomalies)
+    assert (episode.class_, episode.evidence["where"], episode.packets) == ("oscillation", where, 40_000)
+    assert episode.evidence["period_ns"] == pytest.approx(every_ns, rel=0.02)
+    assert episode.evidence["pk_pk_ns"] == pytest.approx(pk_pk_ns, rel=0.1)
+
+
+@pytest.mark.parametrize("shape", ["exponential", "lognormal"])
+@pytest.mark.parametrize("rho", [0.9, 0.97, 0.99])
+def test_autocorrelated_noise_makes_no_level_shift(shape: str, rho: float) -> None:
+    for seed in range(6):
+        assert not found(wide(Noise(20_000, shape, rho=rho), seed=seed, clock_bound_ns=0)).episodes  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("by_ns", [300_000, 5_000_000, SECOND])
+@pytest.mark.parametrize("length_ns", [None, 9 * SECOND])
+def test_a_step_that_readings_show_is_the_clocks_on_one_kernel_too(by_ns: int, length_ns: int | None) -> None:
+    step = Step(20 * SECOND, by_ns, length_ns, read=True)
+    episode = only(found(stream(step, packets=60_000, clock_bound_ns=0)))
+    assert episode.class_ == "clock_step" and "as its readings show" in episode.text
+    assert episode.evidence["steps"][0] == {"host": "listener", "by_ns": by_ns}
+
+
+def test_a_step_of_another_size_explains_nothing() -> None:
+    synthetic = stream(Step(20 * SECOND, 300_000, 9 * SECOND), packets=40_000, clock_bound_ns=0)
+    other = stream(Step(20 * SECOND, 5_000_000, 9 * SECOND, read=True), packets=40_000).context().steps
+    assert only(found(synthetic, steps=other)).class_ == "path_change"
