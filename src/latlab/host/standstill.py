@@ -1,21 +1,28 @@
-"""Telling a turn that never ends: of a machine in virtual time whose kernel hangs, or that waits for nothing.
+"""A turn that never ends: of a machine in virtual time whose kernel hangs, or that waits for nothing.
 
-From outside its clock cannot be read while it runs. Where it stands still nothing is executed, so its QEMU needs no
-CPU; where its kernel spins, QEMU does, and only the time that goes by here tells.
+A watch on the machine looks every three seconds of its own time (docs/formats.md, Turns). As long as it does, the
+machine's kernel is well, and whoever waits for something on it knows how long to. Where the machine's time stands still
+nothing is executed, so its QEMU needs no CPU; where its kernel hangs, QEMU executes it and the watch does not look.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from latlab.host.base import Lost
 
 SAMPLE_S = 1.0
 STILL_S = 60.0
 """So long QEMU sleeps before that counts as standing still: longer than anything of its own takes."""
+HANG_CPU_S = 120.0
+"""So much CPU time QEMU may need between two looks of the machine's watch: ten times what three seconds of a busy
+machine's time take."""
 TURN_S = 600.0
-"""So long a turn may take on this machine's clock: some seconds of a board that is busy with guests of its own."""
+"""So long it may take on this machine's clock, however little of its CPUs QEMU gets."""
 SHARE = 0.1
 """The part of the samples in which QEMU may have been awake, and of the time it may have needed: its own timers."""
 BUSY_STATES = "RD"
@@ -30,22 +37,28 @@ class Activity:
     awake: bool
 
 
-async def never_ends(pid_file: Path) -> str:
+async def never_ends(pid_file: Path, watched: Callable[[], int]) -> Lost:
     """Why the turn that begins now counts as one that never ends, once it does: whoever sees it end cancels this.
 
     pid_file: where the machine's QEMU has its process id. Without one only the time that goes by counts.
+    watched: the instant of the machine's own time at which its watch looked last.
     """
     loop = asyncio.get_running_loop()
     began = since = loop.time()
-    before = first = activity(pid_file)
+    before = first = alive = activity(pid_file)
+    look = watched()
     samples = busy = 0
     while True:
         await asyncio.sleep(SAMPLE_S)
         now, seen = loop.time(), activity(pid_file)
+        if watched() != look:
+            look, began, alive = watched(), now, seen
         if now - began > TURN_S:
-            return f"its turn has taken {TURN_S:g} s and goes on: its kernel hangs, or a program that says nothing"
+            return Lost(f"its own clock has not moved for {TURN_S:g} s: its kernel hangs")
+        if seen and alive and seen.cpu_s - alive.cpu_s > HANG_CPU_S:
+            return Lost(f"its own clock has not moved while QEMU executed it for {HANG_CPU_S:g} s: its kernel hangs")
         if seen is None or before is None or first is None:
-            before = first = seen
+            before = first = alive = seen
             samples, busy, since = 0, 0, now
             continue
         samples += 1
@@ -53,7 +66,9 @@ async def never_ends(pid_file: Path) -> str:
         before = seen
         if now - since > STILL_S:
             if busy <= SHARE * samples and seen.cpu_s - first.cpu_s <= SHARE * (now - since):
-                return f"its time has stood still for {STILL_S:g} s: it executes nothing, and nothing will wake it"
+                return Lost(
+                    f"its time has stood still for {STILL_S:g} s: it executes nothing, and nothing will wake it"
+                )
             first, samples, busy, since = seen, 0, 0, now
 
 
