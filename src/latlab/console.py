@@ -50,8 +50,16 @@ class _ShownCell:
 
     title: str
     task: TaskID
+    phase: str = ""
     counted: dict[tuple[str, str, str | None], int] = field(default_factory=dict)
     extremes: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def counts(self) -> str:
+        """As "995 sent, 990 received"."""
+        counts = {verb: 0 for _, verb, _ in self.counted}
+        for (_, verb, _), count in self.counted.items():
+            counts[verb] += count
+        return ", ".join(f"{counts[verb]} {word}" for verb, word in _COUNTED.items() if verb in counts)
 
 
 class RunConsole:
@@ -97,6 +105,8 @@ class RunConsole:
                 self._cells[event.order] = _ShownCell(title, task)
             case events.Phase() if cell := self._cells.get(event.order):
                 self._phase(cell, event.name)
+            case events.Waiting() if cell := self._cells.get(event.order):
+                self._waiting(cell, event)
             case events.Packets() if cell := self._cells.get(event.order):
                 self._packets(cell, event)
             case events.Window():
@@ -108,11 +118,21 @@ class RunConsole:
                 self._line(f"{cell.title}: {cell_line(event.cell)}")
 
     def _phase(self, cell: _ShownCell, name: str) -> None:
+        cell.phase = name
         if self._verbose:
             self._line(f"{cell.title}: {name}")
         self._progress.update(cell.task, description=f"{cell.title}: {name}")
         if name == "measuring":
             self._progress.start_task(cell.task)
+
+    def _waiting(self, cell: _ShownCell, event: events.Waiting) -> None:
+        """A log gets a line; on a terminal it stands in the cell's own until the next phase."""
+        counts = f"; {said}" if (said := cell.counts()) else ""
+        text = f"{cell.title}: {cell.phase}: {event.what}, {event.seconds:.0f} s so far{counts}"
+        if self._console.is_terminal:
+            self._progress.update(cell.task, description=text)
+        else:
+            self._line(text)
 
     def _window(self, event: events.Window) -> str:
         """A timer's stretch of time in a line, and the least and the largest since its start."""
@@ -125,11 +145,7 @@ class RunConsole:
         if event.verb not in _COUNTED:
             return
         cell.counted[event.host, event.verb, event.probe] = sum(event.streams.values())
-        counts = {verb: 0 for _, verb, _ in cell.counted}
-        for (_, verb, _), count in cell.counted.items():
-            counts[verb] += count
-        told = [f"{counts[verb]} {word}" for verb, word in _COUNTED.items() if verb in counts]
-        self._progress.update(cell.task, packets=", ".join(told))
+        self._progress.update(cell.task, packets=cell.counts())
         task = next(task for task in self._progress.tasks if task.id == cell.task)
         self._progress.update(cell.task, completed=min(task.elapsed or 0.0, task.total or 0.0))
 

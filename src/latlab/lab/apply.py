@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from latlab.errors import LabError, SnapshotError, StartError, UnreachedError, after_that
 from latlab.host import Host, Process, host_from
+from latlab.lab.awaited import Tell, awaited
 from latlab.lab.journal import Journal, ProcessRecord, Record
 from latlab.lab.process import MARK, end_process
 from latlab.lab.read_back import read_back
@@ -31,13 +32,15 @@ CAUSE_POLL_S = 0.02
 class TestBed:
     """The machine as a run has changed it. Leaving the context undoes everything, in reverse order.
 
-    hosts are those that the steps name; run names the journal. results has every step applied so far.
+    hosts are those that the steps name; run names the journal. results has every step applied so far. tell: told of
+    what takes long.
     """
 
     __test__ = False  # the name starts like a test class; pytest leaves it alone
 
-    def __init__(self, run: str, hosts: Mapping[str, Host]) -> None:
+    def __init__(self, run: str, hosts: Mapping[str, Host], tell: Tell = lambda what, seconds: None) -> None:
         self.hosts = hosts
+        self._tell = tell
         self.results: list[StepResult] = []
         self._lasting: list[Step] = []
         self._services: dict[int, RunningService] = {}
@@ -58,6 +61,10 @@ class TestBed:
         finally:
             self._journal.close()
 
+    def awaited(self, what: str) -> contextlib.AbstractContextManager[None]:
+        """Within, `what` is waited for: where it takes long, whoever listens hears of it."""
+        return awaited(what, self._tell)
+
     async def apply(self, steps: Sequence[Step | Service]) -> list[StepResult]:
         """What became of each step and service. LabError at the first that fails: host, command, expected and actual.
 
@@ -69,7 +76,8 @@ class TestBed:
         first = len(self.results)
         for step in steps:
             try:
-                await (self._serve(step) if isinstance(step, Service) else to_the_end(self._apply(step)))
+                with self.awaited(step.title):
+                    await (self._serve(step) if isinstance(step, Service) else to_the_end(self._apply(step)))
             except StartError:
                 raise
             except LabError as error:
@@ -106,7 +114,8 @@ class TestBed:
 
         A cancellation waits until all is undone.
         """
-        words, failures = await to_the_end(undo_journal(self._journal, self._host_of, self._end, own=True))
+        with self.awaited("undo the test bed"):
+            words, failures = await to_the_end(undo_journal(self._journal, self._host_of, self._end, own=True))
         raise_together("the test bed is not wholly undone", failures)
         return words
 

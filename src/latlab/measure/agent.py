@@ -73,16 +73,22 @@ class Agent:
         role: str | None = None,
     ) -> Agent:
         """The agent, ready: everything it needs is set up, and nothing has been sent yet."""
-        title = " ".join(filter(None, ("agent", role or verb, probe)))
+        title = _title(role or verb, probe)
         agent = cls(host, verb, *await bed.spawn(host, title, (binary, verb)), listener, probe, role)
         agent._argv, agent._ports = (binary, verb), tuple(_ports(spec))
         try:
             agent._say(spec)
-            await agent._within(agent.ready, READY_S, "was not ready")
+            with bed.awaited(f"{agent.title} on {host.name} gets ready"):
+                await agent._within(agent.ready, READY_S, "was not ready")
         except BaseException:
             await agent.kill(bed)
             raise
         return agent
+
+    @property
+    def title(self) -> str:
+        """As "agent ping rr": what it does, and whose it is."""
+        return _title(self.verb, self.probe)
 
     @property
     def tai_ns(self) -> int:
@@ -118,8 +124,9 @@ class Agent:
         """Its `done`; it has written its recordings and is gone."""
         self._say({"stop": True})
         try:
-            done = await self._within(self.done, STOP_S, "did not stop")
-            await self._within(asyncio.ensure_future(self._process.wait()), STOP_S, "was done and did not end")
+            with bed.awaited(f"{self.title} on {self.host.name} stops"):
+                done = await self._within(self.done, STOP_S, "did not stop")
+                await self._within(asyncio.ensure_future(self._process.wait()), STOP_S, "was done and did not end")
         finally:
             await self.kill(bed)
         return done
@@ -238,6 +245,10 @@ def _ports(spec: Any) -> Iterator[str]:
     if isinstance(spec, list):
         for part in spec:
             yield from _ports(part)
+
+
+def _title(role: str, probe: str | None) -> str:
+    return " ".join(filter(None, ("agent", role, probe)))
 
 
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:

@@ -16,6 +16,7 @@ from latlab.errors import LabError, LatlabError, StartError, after_that, system_
 from latlab.host import Host
 from latlab.lab import make_hosts, test_bed_steps
 from latlab.lab.apply import TestBed, to_the_end
+from latlab.lab.awaited import Tell, awaited
 from latlab.lab.guests.described import (
     described_bridges,
     described_guests,
@@ -34,7 +35,7 @@ from latlab.lab.site import Site
 from latlab.measure.agent import Agent
 from latlab.measure.agents import Agents
 from latlab.measure.clocks import ClockWatch
-from latlab.measure.events import Listener, Phase
+from latlab.measure.events import Listener, Phase, Waiting
 from latlab.measure.interfaces import look_at_interfaces
 from latlab.measure.kvm_clock import Facts
 from latlab.measure.outcome import LABEL_VIRTUAL, Outcome
@@ -97,13 +98,19 @@ async def run_cell(
     if outcome.start_tai_ns:
         listener(Phase("joining"))
         try:
-            await asyncio.to_thread(build_packets, folder)
+            with awaited("the packet table is made", _tells(listener)):
+                await asyncio.to_thread(build_packets, folder)
         except LatlabError as error:
             outcome.fail(error)
             _write(outcome, folder)
     if interrupted:
         raise asyncio.CancelledError
     return outcome.as_dict()
+
+
+def _tells(listener: Listener) -> Tell:
+    """Tell the listener of what takes long."""
+    return lambda what, seconds: listener(Waiting(what, seconds))
 
 
 def _write(outcome: Outcome, folder: CellFolder) -> None:
@@ -142,11 +149,14 @@ async def _on_a_test_bed(
     site = replace(site, logs=str(folder.logs_path), recordings=str(folder.path))
     hosts = make_hosts(scenario, site)
     listener(Phase("setting up"))
-    async with TestBed(f"{folder.path.parents[2].name}-{outcome.order}", hosts) as bed:
+    async with TestBed(f"{folder.path.parents[2].name}-{outcome.order}", hosts, _tells(listener)) as bed:
         try:
             if site.others:
                 kept = replace(site, snapshots=machine_snapshots(scenario, site))
-                async with contextlib.nullcontext() if all(map(is_whole, kept.snapshots.values())) else making:
+                async with contextlib.AsyncExitStack() as made:
+                    if not all(map(is_whole, kept.snapshots.values())):
+                        with bed.awaited("another cell makes its snapshots"):
+                            await made.enter_async_context(making)
                     await bed.apply(list(machine_steps(scenario, kept)))
                 site = replace(site, others=await _seen(scenario, site, hosts))
                 if reasons := unavailable(scenario, site):
@@ -206,8 +216,10 @@ class _Cell:
         failure: BaseException | None = None
         try:
             await self._start()
-            await self._watch()
-            await self._settle()
+            with self._bed.awaited("talkers and tools come to their end"):
+                await self._watch()
+            with self._bed.awaited("packets on their way arrive"):
+                await self._settle()
         except LabError as error:
             failure = await self._bed.cause_of(error)
         except BaseException as error:
@@ -219,7 +231,7 @@ class _Cell:
             self._stop_loads(),
             self._stop_agents(self._listening),
             self._stop_clocks(),
-            self._recordings.fetch(),
+            self._fetch(),
             self._facts("after"),
             self._check_again(),
             after=failure,
@@ -324,6 +336,10 @@ class _Cell:
         if self._listening:
             await self._listening[0].host.pause(settle_s)
 
+    async def _fetch(self) -> None:
+        with self._bed.awaited("recordings are fetched"):
+            await self._recordings.fetch()
+
     async def _stop_agents(self, agents: list[Agent]) -> None:
         await _all_of_these(*(agent.stop(self._bed) for agent in agents), bed=self._bed)
 
@@ -335,7 +351,8 @@ class _Cell:
 
     async def _check_again(self) -> None:
         """Nothing; what was set and must last has been read again."""
-        again = await self._bed.check_again()
+        with self._bed.awaited("what was set is read again"):
+            again = await self._bed.check_again()
         keys = ("host", "title", "command", "expected", "actual", "ok", "why")
         self._outcome.bridges = described_bridges(self._scenario, self._site)
         self._outcome.rechecks = [{key: asdict(one)[key] for key in keys} for one in again]
@@ -357,7 +374,8 @@ class _Cell:
             if self._bed.is_gone(name) or name in self._recordings.silent:
                 continue
             options = [option for device in self._devices(name) for option in ("--interface", device)]
-            facts[name] = json.loads((await host.run((self._places.agent(name), "facts", *options))).stdout)
+            with self._bed.awaited(f"{name} says its facts"):
+                facts[name] = json.loads((await host.run((self._places.agent(name), "facts", *options))).stdout)
         if any(is_emulated(found) for found in facts.values()):
             self._outcome.is_emulated()
         self._folder.write_facts(when, facts)

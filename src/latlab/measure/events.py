@@ -45,6 +45,15 @@ class Phase:
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """What a cell waits for, and for how many seconds by now: of what takes long, again and again. order: as Phase."""
+
+    what: str
+    seconds: float
+    order: int = 0
+
+
+@dataclass(frozen=True)
 class Packets:
     """How many packets an agent has counted, {stream number: packets}; of a timer's how many instants.
 
@@ -91,7 +100,7 @@ class CellEnded:
     cell: Mapping[str, Any]
 
 
-Event = Cleaned | RunStarted | CellStarted | Phase | Packets | Window | CellEnded
+Event = Cleaned | RunStarted | CellStarted | Phase | Waiting | Packets | Window | CellEnded
 Listener = Callable[[Event], None]
 
 

@@ -45,6 +45,7 @@ from latlab.measure.events import (
     Packets,
     Phase,
     RunStarted,
+    Waiting,
     Window,
     ignore,
 )
@@ -175,7 +176,7 @@ async def _run_all(order: Sequence[Run], folder: RunFolder, listener: Listener, 
 
 def _of_cell(listener: Listener, number: int, event: Event) -> None:
     """Pass an event of a cell on, with which cell it is."""
-    listener(replace(event, order=number) if isinstance(event, Phase | Packets | Window) else event)
+    listener(replace(event, order=number) if isinstance(event, Phase | Waiting | Packets | Window) else event)
 
 
 async def _until_told(work: Any) -> bool:

@@ -1,8 +1,12 @@
 //! Whether a board's ordinary threads still run. In virtual time only the board can tell how long they have not.
 //!
 //! Who takes turns is an ordinary thread. A thread above all others asks it whether it runs, but only where a turn has gone
-//! on for [`SILENT_NS`]: whatever is measured says something once a second, so that the watch sleeps meanwhile, and no timer
-//! of its own fires. Where the answer does not come at once, it looks who has the CPU.
+//! on for [`SILENT`]: agents say something once a second, so that while something is measured the watch wakes once in two to
+//! three seconds, for some microseconds, to find that there is nothing to ask. Where the answer does not come at once, it
+//! looks who has the CPU.
+//!
+//! It sleeps in clock_nanosleep: for a real-time thread the kernel wakes it from the timer's interrupt. With PREEMPT_RT a
+//! timerfd fires in a thread of its own (ktimers), which starves with the others.
 
 use super::turns::{HALT, HALT_PORT};
 use crate::facts::Tree;
@@ -12,18 +16,17 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use sys::Error;
 use sys::clock::{Clock, now_ns, tai_ns};
 use sys::io_port::IoPort;
 use sys::order::settle;
 use sys::shared::SharedWords;
-use sys::timerfd::Timerfd;
 use wire::turns::{self, Holder, Starved};
 
-/// A turn that has gone on for so long is looked into: twice as long as agents take to say how far they are.
-const SILENT_NS: i64 = 2_000_000_000;
+/// A turn that has gone on for so long is looked into: three times as long as agents take to say how far they are.
+const SILENT: Duration = Duration::from_secs(3);
 /// An ordinary thread that is woken and does not run for so long is kept from it.
 const ANSWER: Duration = Duration::from_millis(500);
 /// So long the watch then looks: a burst of work is over by then.
@@ -37,8 +40,7 @@ const FIFO: u8 = 99;
 
 /// The ordinary thread's side of the watch.
 pub struct Watch {
-    timer: Arc<Timerfd>,
-    answered: Arc<AtomicU64>,
+    ran_ns: Arc<AtomicI64>,
     question: UnixStream,
 }
 
@@ -48,14 +50,12 @@ impl Watch {
     /// # Errors
     /// Why there can be none.
     pub fn start(words: SharedWords) -> Result<Self, String> {
-        let told = |error: Error| error.to_string();
         let (question, asking) = UnixStream::pair().map_err(|error| error.to_string())?;
         for end in [&question, &asking] {
             end.set_nonblocking(true).map_err(|error| error.to_string())?;
         }
-        let timer = Arc::new(Timerfd::new(Clock::Monotonic).map_err(told)?);
-        let answered = Arc::new(AtomicU64::new(0));
-        let watch = Self { timer: Arc::clone(&timer), answered: Arc::clone(&answered), question };
+        let ran_ns = Arc::new(AtomicI64::new(now_ns(Clock::Monotonic)));
+        let watch = Self { ran_ns: Arc::clone(&ran_ns), question };
         let (ready, started) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             // Of the thread: who else may write to the port does not matter.
@@ -65,20 +65,17 @@ impl Watch {
                 Err(error) => return drop(ready.send(Err(error))),
             };
             drop(ready.send(Ok(())));
-            let mut keeper = Keeper { words, halt, timer, answered, asking };
+            let mut keeper = Keeper { words, halt, ran_ns, asking };
             let Err(error) = keeper.keep();
             super::say(&format!("turns: nobody watches whether ordinary threads run: {error}"));
         });
-        started.recv().map_err(|error| error.to_string())?.map_err(told)?;
+        started.recv().map_err(|error| error.to_string())?.map_err(|error: Error| error.to_string())?;
         Ok(watch)
     }
 
-    /// Puts the next look off: the machine has just halted, and goes on.
-    ///
-    /// # Errors
-    /// The timer cannot be set.
-    pub fn turn_begins(&self) -> Result<(), Error> {
-        self.timer.arm(now_ns(Clock::Monotonic) + SILENT_NS)
+    /// Notes that the calling thread runs: the machine has just halted, and goes on.
+    pub fn runs(&self) {
+        self.ran_ns.store(now_ns(Clock::Monotonic), Ordering::Release);
     }
 
     /// What can be read when the watch asks.
@@ -86,36 +83,36 @@ impl Watch {
         self.question.as_fd()
     }
 
-    /// Tells the watch that the calling thread runs.
-    ///
-    /// # Errors
-    /// The timer cannot be set.
-    pub fn answer(&mut self) -> Result<(), Error> {
+    /// Tells the watch, which has asked, that the calling thread runs.
+    pub fn answer(&mut self) {
         // Several questions may wait; that there is none is as good.
         let _ = self.question.read(&mut [0; 64]);
-        self.answered.fetch_add(1, Ordering::Release);
-        self.turn_begins()
+        self.runs();
     }
 }
 
 struct Keeper {
     words: SharedWords,
     halt: IoPort,
-    timer: Arc<Timerfd>,
-    answered: Arc<AtomicU64>,
+    /// When who takes turns was known to run, by CLOCK_MONOTONIC.
+    ran_ns: Arc<AtomicI64>,
     asking: UnixStream,
 }
 
 impl Keeper {
     fn keep(&mut self) -> Result<std::convert::Infallible, Error> {
         loop {
-            self.timer.wait()?;
+            let ran_ns = self.ran_ns.load(Ordering::Acquire);
+            let silent = Duration::from_nanos((now_ns(Clock::Monotonic) - ran_ns).unsigned_abs());
+            if silent < SILENT {
+                std::thread::sleep(SILENT - silent);
+                continue;
+            }
             self.looked();
-            let before = self.answered.load(Ordering::Acquire);
             // Where nobody has read the last ones there is no room, and no need for another.
             let _ = self.asking.write(&[1]);
             std::thread::sleep(ANSWER);
-            if self.answered.load(Ordering::Acquire) != before {
+            if self.ran_ns.load(Ordering::Acquire) != ran_ns {
                 continue;
             }
             let tree = Tree::machine();
@@ -126,7 +123,6 @@ impl Keeper {
             if let Some(starved) = starved(&first, realtime_threads(&tree), WINDOW, cpus) {
                 self.tell(&starved);
             }
-            self.timer.arm(now_ns(Clock::Monotonic) + SILENT_NS)?;
         }
     }
 

@@ -97,7 +97,8 @@ class LoadRunner:
                 await self._bed.hosts[plan.source].pause(self._wait_ns(plan.name, number) / SECOND_NS)
             running.append(await RunningProcess.start(f"load {plan.name}", process, self._bed))
         if not plan.work:
-            await self._until_flowing(plan, before)
+            with self._bed.awaited(f"packets of load {plan.name} flow"):
+                await self._until_flowing(plan, before)
         counter = self._exits.get(plan.source)
         if counter and (exits := await counter.read(self._bed)) is not None:
             self._exits_before[plan.name] = (time.monotonic(), exits)

@@ -51,17 +51,8 @@ class RunningProcess:
         argv = plan.argv if plan.spec is not None else (*WITH_ITS_LAB, "TERM", *plan.argv)
         running = cls(of, plan, host, *await bed.spawn(host, f"{plan.role} of {of}", argv))
         try:
-            if plan.spec is not None:
-                running._say(plan.spec)
-                ready = await running._first(running._ready)
-                if plan.role == "source":
-                    running._say({"start_tai_ns": int(ready["tai_ns"]) + START_LEAD_NS})
-            elif plan.tcp_port is not None:
-                await running._first(asyncio.ensure_future(running._listens("t", plan.tcp_port)))
-            elif plan.udp_port is not None:
-                await running._first(asyncio.ensure_future(running._listens("u", plan.udp_port)))
-            elif plan.says:
-                await running._first(running._heard)
+            with bed.awaited(f"{plan.role} of {of} on {host.name} gets ready"):
+                await running._until_ready()
         except LabError as error:
             await running.kill(bed)
             said = "" if running._ready.done() else running.said()
@@ -70,6 +61,20 @@ class RunningProcess:
             await running.kill(bed)
             raise
         return running
+
+    async def _until_ready(self) -> None:
+        """Wait until it listens, or has said that it is ready. LabError: it does not get there."""
+        if self.plan.spec is not None:
+            self._say(self.plan.spec)
+            ready = await self._first(self._ready)
+            if self.plan.role == "source":
+                self._say({"start_tai_ns": int(ready["tai_ns"]) + START_LEAD_NS})
+        elif self.plan.tcp_port is not None:
+            await self._first(asyncio.ensure_future(self._listens("t", self.plan.tcp_port)))
+        elif self.plan.udp_port is not None:
+            await self._first(asyncio.ensure_future(self._listens("u", self.plan.udp_port)))
+        elif self.plan.says:
+            await self._first(self._heard)
 
     def ended(self) -> bool:
         """Whether the process is over."""
@@ -118,7 +123,7 @@ class RunningProcess:
         """All it wrote, once it has ended by what it was told; LabError when it does not end in time."""
         within_s *= self.host.patience
         try:
-            with self.host.waiting():
+            with self.host.waiting(), bed.awaited(f"{self.plan.role} of {self._of} on {self.host.name} ends"):
                 await asyncio.wait_for(asyncio.shield(self._reading), within_s)
                 await asyncio.wait_for(self._process.wait(), within_s)
         except TimeoutError:
