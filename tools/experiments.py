@@ -34,13 +34,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--report-only", nargs="+", metavar="RUN", help="run folders to write the pages from")
     options = parser.parse_args(argv)
     try:
-        folders = options.report_only or [measure(part, options.runs) for part in chosen(options.only)]
-        for path in write_pages([load(folder) for folder in folders]):
-            print(path)
+        if options.report_only:
+            announce(write_pages([load(folder) for folder in options.report_only]))
+            return 0
+        return max([run(part, options.runs) for part in chosen(options.only)])
     except LabError as error:
         print(f"experiments: {error}", file=sys.stderr)
         return 3
+
+
+def run(part: Part, runs: Path) -> int:
+    """Measure the scenario and write its page. Return the exit code: 0, or 3 where not everything was measured."""
+    for image in part.images:
+        subprocess.run([LATLAB, "image", "build", *image.split(), "--quiet"], check=True)
+    before = set(runs.glob(f"*-{part.scenario}-*"))
+    command = ["run", str(ROOT / f"scenarios/{part.scenario}.yaml"), "--runs", str(runs), "--picture", "png"]
+    code = subprocess.run([LATLAB, *command], check=False).returncode
+    made = [path for path in set(runs.glob(f"*-{part.scenario}-*")) - before if (path / "result.json").exists()]
+    if made:
+        announce(write_pages([load(made[0])]))
+    if code not in MEASURED:
+        again = f"tools/experiments.py --only {part.scenario}"
+        print(f"experiments: {part.scenario}: latlab run exited with {code} (`{again}` runs it again)", file=sys.stderr)
+        return 3
     return 0
+
+
+def announce(paths: Sequence[Path]) -> None:
+    """Print the pages that were written."""
+    print(*paths, sep="\n")
 
 
 def chosen(names: Sequence[str]) -> list[Part]:
@@ -52,23 +74,6 @@ def chosen(names: Sequence[str]) -> list[Part]:
             raise LabError(f"there is no experiment {name!r}", where="--only", remedy=f"one of {', '.join(parts)}")
     every = [part for one in FIVE for part in one.parts]
     return [part for part in every if not names or any(part in parts[name] for name in names)]
-
-
-def measure(part: Part, runs: Path) -> Path:
-    """Build the scenario's images where needed, run it, and return the run's folder. LabError: it has no figures."""
-    for image in part.images:
-        subprocess.run([LATLAB, "image", "build", *image.split(), "--quiet"], check=True)
-    before = set(runs.glob(f"*-{part.scenario}-*"))
-    command = ["run", str(ROOT / f"scenarios/{part.scenario}.yaml"), "--runs", str(runs)]
-    code = subprocess.run([LATLAB, *command], check=False).returncode
-    made = sorted(set(runs.glob(f"*-{part.scenario}-*")) - before)
-    if code not in MEASURED or not made:
-        raise LabError(
-            f"latlab run exited with {code}",
-            where=f"scenarios/{part.scenario}.yaml",
-            remedy=f"see what it printed; `tools/experiments.py --only {part.scenario}` runs it again",
-        )
-    return made[-1]
 
 
 if __name__ == "__main__":

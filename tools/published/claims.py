@@ -42,6 +42,9 @@ class Finding:
     agrees: Agrees
 
 
+NOT_MEASURED: Final = Finding("not measured", "not shown")
+
+
 @dataclass(frozen=True)
 class Claim:
     """A sentence of the author. why: what differs here from the author's bench, shown where the two do not agree."""
@@ -123,8 +126,9 @@ class Figures:
     def packets(self) -> pl.DataFrame:
         """Every packet after warm-up that arrived: cell, repeat, stream_name, latency_ns, class (of its anomaly)."""
         tables = []
+        measured = {(cell["slug"], cell["repeat"]) for cell in self.cells}
         for folder in self.run.folder.cells():
-            if folder.classes_path.exists():
+            if (folder.slug, folder.repeat) in measured and folder.classes_path.exists():
                 table = self.run.packets(folder.slug, folder.repeat)
                 latency = pl.coalesce("rx_hard_tai_ns", "rx_soft_tai_ns") - pl.col("launch_tai_ns")
                 tables.append(
@@ -193,6 +197,8 @@ def judged(
     yes: every interval lies within. no: one lies outside. not shown: neither, or an effect or interval is missing.
     """
     known = [(label, one) for label, one in effects if one is not None]
+    if not known:
+        return NOT_MEASURED
     alpha = ALPHA / max(len(known), 1)
     words, within, outside = [], len(known) == len(effects) > 0, False
     for label, one in known:

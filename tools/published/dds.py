@@ -7,7 +7,7 @@ from math import exp, log
 from typing import Final
 
 from latlab.analysis.comparison.effect import Effect, paired
-from published.claims import Claim, Figures, Finding, Of, differ, judged, ratio_text, times
+from published.claims import NOT_MEASURED, Claim, Figures, Finding, Of, differ, judged, ratio_text, times
 from published.experiment import MICROSECONDS, Experiment, Ours, Part, Picture, Table
 
 _SIZES: Final = ("64B", "1400B", "2kB", "8kB", "32kB")
@@ -56,7 +56,7 @@ def _onto_the_median(figures: Figures) -> Finding:
         found[tuned] = {n: sum(log(most[n] / half[n]) for most, half in each) / len(each) for n in common}
     common = [n for n in found[False] if n in found[True]]
     if not common:
-        return Finding("not measured", "not shown")
+        return NOT_MEASURED
     effect = paired([found[False][n] for n in common], [found[True][n] for n in common])
     result = judged([("ratio of both", effect)], -float("inf"), 0, ratio_text)
     before, after = exp(effect.a), exp(effect.b)
@@ -117,7 +117,7 @@ DDS = Experiment(
                     ),
                     MICROSECONDS,
                 ),
-                Claim("faster beyond the MTU (log-log)", _steeper, MICROSECONDS),
+                Claim("Latency grows faster beyond the MTU (slope on log-log axes)", _steeper, MICROSECONDS),
                 Claim(
                     "The median hardly moves by tuning (guests; 0.8 to 1.25)",
                     times([(s, _dds(False, "guests", s), _dds(True, "guests", s)) for s in _SIZES], 0.8, 1.25, "p50"),

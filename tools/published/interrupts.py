@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from published.claims import Claim, Figures, Finding, Of, differ
+from published.claims import NOT_MEASURED, Claim, Figures, Finding, Of, differ
 from published.experiment import MICROSECONDS, Entry, Experiment, Ours, Part, Picture, Published, Table
 
 
@@ -34,7 +34,7 @@ def _within_threshold(figures: Figures) -> Finding:
     above, n = _counted(figures, "guest", "none")
     busy = ", ".join(f"{load} {_share('guest', load)(figures)}" for load in _BUSY)
     if not n:
-        return Finding("not measured", "not shown")
+        return NOT_MEASURED
     return Finding(
         f"guest, idle: {above} of {n} above 30 µs; beside load: {busy}", "yes" if above <= 0.005 * n else "no"
     )

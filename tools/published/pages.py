@@ -7,6 +7,7 @@ all claims in README.md is read from the pages.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from PIL import Image
 from latlab.notebook import Run
 from latlab.scenario import load_scenario
 from published import FIVE
-from published.claims import US, Figures
+from published.claims import US, Claim, Figures, Finding
 from published.experiment import Entry, Experiment, Ours, Part, Published, Table
 
 ROOT: Final = Path(__file__).parents[2]
@@ -25,7 +26,6 @@ PAGES: Final = ROOT / "docs/experiments"
 MOST_BYTES: Final = 100_000
 """Of a picture."""
 _COLOURS: Final = 48
-_UNSURE: Final = "Not shown: the interval reaches both sides, or it did not happen in this run. "
 _SECTION: Final = re.compile(r"<!-- (\S+) -->\n(.*?)<!-- /\1 -->\n", re.DOTALL)
 _CLAIM: Final = re.compile(r"^\| (?!---|the author)(.+) \|$", re.MULTILINE)
 
@@ -35,8 +35,7 @@ HEAD: Final = """\
 Each of them is a scenario, measured on an emulated board, without any hardware.
 
 - `make experiments` builds the images, runs them all ({hours} on two CPUs), and writes these pages.
-- `make experiments ONLY=launch-time` runs one experiment.
-- `latlab run scenarios/NAME.yaml` runs a scenario and writes no page here.
+- `make experiments ONLY=launch-time` runs one experiment, by the name of its page or of its scenario.
 
 In [virtual time](../machines.md#virtual-time) the board's clock counts the instructions that its CPUs
 execute. Figures compare configurations, and say nothing about the speed of any hardware.
@@ -80,16 +79,16 @@ def _page(experiment: Experiment, runs: Mapping[str, Run], path: Path) -> str:
         elif part.scenario in there:
             text = there[part.scenario]
         else:
-            text = f"## {part.title}\n\nNot measured yet: `latlab run scenarios/{part.scenario}.yaml`.\n\n"
+            text = f"## {part.title}\n\nNot measured yet: `make experiments ONLY={part.scenario}`.\n\n"
         lines.append(f"<!-- {part.scenario} -->\n{text}<!-- /{part.scenario} -->\n")
     return "\n".join(lines)
 
 
 def section(part: Part, figures: Figures, pictures: Sequence[str] = ()) -> Iterator[str]:
     """The lines of one scenario's section. pictures: those of the part that are there, by name."""
-    yield from (f"## {part.title}", "", "```")
-    yield from (f"latlab image build {image}" for image in part.images)
-    yield from (f"latlab run scenarios/{part.scenario}.yaml", "```", "")
+    yield from (f"## {part.title}", "", "```", f"make experiments ONLY={part.scenario}", "```", "")
+    scenario = f"[`{part.scenario}`](../../scenarios/{part.scenario}.yaml)"
+    yield from (f"It builds what is missing, runs the scenario {scenario} and writes this section.", "")
     published = _published(part.scenario)
     for table in part.tables:
         yield from (f"{table.note} Published figures are the author's; ours are `{_label(figures)}`.", "")
@@ -105,12 +104,19 @@ def section(part: Part, figures: Figures, pictures: Sequence[str] = ()) -> Itera
     judged = [(claim.says, finding.measured, f"**{finding.agrees}**") for claim, finding in found]
     yield from _markdown(("the author's claim", "measured", "agrees"), judged)
     yield from ("", "### What does not agree, and why", "")
-    for claim, finding in found:
-        if finding.agrees != "yes":
-            yield f"- *{claim.says}.* {_UNSURE if finding.agrees == 'not shown' else ''}{claim.why}"
+    yield from (f"- {text}" for text in _reasons(found))
     yield from (f"- *The bench.* {part.differs}", "", "### How it was measured", "")
     yield from (f"- {line}" for line in _measured(figures))
     yield ""
+
+
+def _reasons(found: Sequence[tuple[Claim, Finding]]) -> Iterator[str]:
+    """Why claims do not agree: those with one reason in one line, each with its finding."""
+    reasons: dict[str, list[str]] = {}
+    for claim, finding in found:
+        if finding.agrees != "yes":
+            reasons.setdefault(claim.why, []).append(f"*{claim.says}* ({finding.agrees})")
+    yield from (f"{'; '.join(claims)}: {why}" for why, claims in reasons.items())
 
 
 def shown(entry: Entry, table: Table, figures: Figures, published: Mapping[str, Mapping[str, float | None]]) -> str:
@@ -168,8 +174,9 @@ def _measured(figures: Figures) -> Iterator[str]:
     repeats = {cell["repeat"] for cell in figures.cells}
     times = "1 repetition" if len(repeats) == 1 else f"{len(repeats)} repetitions"
     yield f"Label: `{result['label']}`; verdict: {result['verdict']}; {times} of each cell"
-    reasons = dict.fromkeys(f"`{cell['slug']}`: {cell['status']}, {cell['reason']}" for cell in bad)
-    yield "; ".join([f"{len(cells) - len(bad)} of {len(run['order'])} cells ok", *reasons])
+    reasons = Counter(f"{cell['status']}: {(cell['reason'] or {}).get('what', 'no reason')}" for cell in bad)
+    others = [f"{n} {reason}" for reason, n in reasons.items()]
+    yield "; ".join([f"{len(cells) - len(bad)} of {len(run['order'])} cells ok", *others])
     qemu = dict.fromkeys(cell["qemu"] for cell in figures.cells if cell.get("qemu"))
     yield f"QEMU {', '.join(qemu)}; kernels: {', '.join(_kernels(figures))}"
     took = datetime.fromisoformat(run["ended"]) - datetime.fromisoformat(run["started"])
@@ -219,11 +226,10 @@ def _summary(pages: Path) -> str:
         for part in experiment.parts:
             _, _, claims = _sections(path).get(part.scenario, "").partition("### Claims\n")
             listed = _CLAIM.findall(claims.partition("###")[0])
-            rows += [(link, f"`{part.scenario}`", *one.split(" | ")) for one in listed]
+            rows += [(link, *one.split(" | ")) for one in listed]
             if not listed:
-                rows.append(
-                    (experiment.title if not text else link, f"`{part.scenario}`", "–", "not measured yet", "–")
-                )
+                name = link if text else experiment.title
+                rows.append((name, f"`{part.scenario}`", "not measured yet", "–"))
     hours = f"{minutes / 60:.1f} h" if minutes >= 90 else f"{minutes} min"
-    headings = ("experiment", "scenario", "claim of the author", "measured", "agrees")
+    headings = ("experiment", "claim of the author", "measured", "agrees")
     return "\n".join([HEAD.format(hours=hours), *_markdown(headings, rows), ""])
