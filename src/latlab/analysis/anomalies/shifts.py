@@ -226,6 +226,8 @@ def _dependence(values: Float64, off: NDArray[np.bool_], size: int) -> float:
     off: the stretches of `size` values that may be shifted: they are left out. Values further out than four times the
     median distance count as those.
     """
+    # The stretches next to one that is off may have a part of it.
+    off = np.convolve(off, np.ones(3), "same") > 0
     values = np.where(np.repeat(off, size)[: len(values)] | np.isnan(values), np.nan, values)
     values = values - np.nanmedian(values)
     most = 4 * float(np.nanmedian(np.abs(values)))
