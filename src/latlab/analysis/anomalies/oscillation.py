@@ -81,7 +81,7 @@ def find_oscillation(seen: Seen) -> Iterator[Found]:
 
 
 def _all_the_time(medians: Float64, frequency: float) -> bool:
-    """Whether each quarter of the stream has it, as large as the whole to a factor: what comes once or twice has not."""
+    """Whether each quarter of the stream has it, and all about as large: what comes once or twice has not."""
     parts = [float(np.std(one)) for one in np.array_split(medians, QUARTERS)]
     lines = [float(np.std(_wave(one, frequency))) for one in np.array_split(medians, QUARTERS)]
     alike = min(lines) >= ALIKE * max(lines)

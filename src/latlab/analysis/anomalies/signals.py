@@ -5,7 +5,7 @@ Latency is from the launch to the last timestamp that the stream's packets have.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -78,9 +78,10 @@ class Signals:
     def parts(self) -> dict[str, Part]:
         """{place: how late packets were there by itself}; empty where timestamps tell of one place only."""
         parts = find_parts(self.stages, self.row, self.size, self.held, self.slow_start, self.thresholds)
-        gated = self.context.port is not None or self.context.cycle_ns is not None
-        # What waits for a gate is judged by its slots.
-        return {place: part for place, part in parts.items() if not (gated and place == QDISC)}
+        if QDISC in parts and (self.context.port is not None or self.context.cycle_ns is not None):
+            # What waits for a gate is judged by its slots.
+            parts[QDISC] = replace(parts[QDISC], late=np.zeros(len(self.row), np.bool_))
+        return parts
 
     def excess_ns(self, places: Int64, level_ns: float | None = None) -> dict[str, Float64]:
         """{timestamp: how much longer than usual these packets took up to it}; see `Stages.excess_ns`.
