@@ -82,7 +82,7 @@ def test_every_ingredient_has_a_kind() -> None:
 def test_every_kind_is_read_with_what_it_needs_and_made(kind: str, tmp_path: Path) -> None:
     needed: dict[str, Any] = {
         "at_ns": "1s", "length_ns": "400ms", "extra_ns": "300us", "sequences": "[700]", "every_ns": "100ms",
-        "first_ns": "500ms", "count": 3, "decay_ns": "50ms", "amplitude_ns": "20us", "ppb": -300,
+        "first_ns": "500ms", "count": 3, "decay_ns": "50ms", "amplitude_ns": "20us", "ppb": -300, "pk_pk_ns": "20us",
         "bursts": "[[900, 4]]",
     }  # fmt: skip
     names = [one.name for one in fields(KINDS[kind]) if one.name in needed]

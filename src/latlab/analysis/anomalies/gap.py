@@ -24,15 +24,17 @@ BETWEEN: Final = (0.0, 1 / 16, 1 / 8, 1 / 4)
 """So many packets may lie in a gap, of those beyond it."""
 REACH: Final = 0.995
 """A quantile: so far from its median noise is said to reach."""
-STEEPNESS: Final = 0.7
+STEEPNESS: Final = 0.9
 """Of Hill's estimate of the tail index, so that noise falls at least this steeply."""
 TAIL_SHARE, TAIL_PACKETS = 0.05, (10, 500)
 """Of the packets below the gap Hill's estimate is taken from the upper ones: this share, and so many."""
 INDEX: Final = (2.0, 8.0)
 """The tail index that is taken lies between these; a tail heavier than the first is too heavy to judge by."""
 TAIL_MOST: Final = 0.02
+"""Of all packets: no more than these are the tail, whose index Hill's estimate is."""
 PACKETS_LEAST: Final = 100
 EVERY: Final = 2_000
+"""Of so many packets beyond each number is tried, of more as many on a geometric scale."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,7 @@ class Gap:
     """Where packets part, in spreads.
 
     ends, begins: the last packet below and the first beyond. far: where late begins, between the two. beyond: how many
-    packets are beyond, of `of`. between: how many lie from `ends` on, but below `begins`. reach: how far from its
-    median the group below reaches.
+    packets are beyond, of `of`. reach: how far from its median the group below reaches.
     """
 
     ends: float
@@ -53,12 +54,14 @@ class Gap:
 
 
 def find_gap(values: Float64, place: Int64, thresholds: Thresholds, chance: float) -> Gap | None:
-    """The gap nearest to the bulk that no tail makes by chance, and that parts at most `gap_share` from the rest.
+    """The gap that noise is least likely to make, with at most `gap_share` of the packets beyond it; None without one.
 
-    values: how late packets were, in spreads [n]; place: their places in the stream, ascending [n]. A tail that falls
-    like Pareto's with the index α leaves r^(−α) of its packets beyond r times as far (Hill 1975 tells α from the
-    packets below the gap). Late packets that come in clusters count as one each (the extremal index). What is beyond
-    is another group if its median is at least `gap_reaches` times as far as the group below reaches.
+    values: how late packets were, in spreads [n]; place: their places in the stream, ascending [n]; chance: how many
+    gaps a stream of noise may have. Two things are no chance: next to no packets where a density that only falls has
+    at least as many as in the next stretch as wide; and, far out, too many beyond it for a tail that falls like
+    Pareto's with the index α, which leaves r^(−α) of its packets beyond r times as far (Hill 1975 tells α from the
+    packets below the gap). A cluster of late packets counts as one (the extremal index). What is beyond is another
+    group if its median is at least `gap_reaches` times as far as the group below reaches.
     """
     n = len(values)
     if n < PACKETS_LEAST:

@@ -25,6 +25,7 @@ CYCLES_LEAST: Final = 4
 SHARE: Final = 0.5
 """Of the variance of medians, which one frequency has. Noise whose correlation decays (an autoregressive process) has
 no such line in its spectrum, whatever its correlation time is."""
+QUARTERS, ALIKE = 4, 0.6
 SPREADS: Final = 1.0
 """Of packets: a peak-to-peak amplitude of less is not reported."""
 
@@ -49,6 +50,8 @@ def find_oscillation(seen: Seen) -> Iterator[Found]:
         return
     pk_pk = 2 * (2 * 2 * line) ** 0.5 / len(medians)
     if pk_pk < max(SPREADS * signals.spread_ns, 2 * signals.thresholds.level_least_ns):
+        return
+    if not _all_the_time(medians, cycles / len(medians)):
         return
     # Between two of its frequencies the transform has two neighbours: their middle, by power.
     near = np.arange(max(1, cycles - 1), min(cycles + 2, len(power)))
@@ -75,6 +78,14 @@ def find_oscillation(seen: Seen) -> Iterator[Found]:
         f"in {PLACES[where]}{records.text if where == PATH else ''}"
     )
     yield Found(name, signals.warmup, int(signals.row[-1]), None, pk_pk, evidence, text)
+
+
+def _all_the_time(medians: Float64, frequency: float) -> bool:
+    """Whether each quarter of the stream has it, and all about as large: what comes once or twice has not."""
+    parts = [float(np.std(one)) for one in np.array_split(medians, QUARTERS)]
+    lines = [float(np.std(_wave(one, frequency))) for one in np.array_split(medians, QUARTERS)]
+    alike = min(lines) >= ALIKE * max(lines)
+    return alike and all(line >= SHARE**0.5 * part for line, part in zip(lines, parts, strict=True))
 
 
 def _wave(medians: Float64, frequency: float) -> Float64:

@@ -45,7 +45,7 @@ def find_parts(
     taken = stages.taken_ns(row)
     if len(taken) < 2 or not len(row):
         return {}
-    false_alarms, chance = thresholds.false_alarms / len(taken), thresholds.chance / len(taken)
+    false_alarms = thresholds.false_alarms / len(taken)
     found: dict[str, Usual] = {}
     limits: dict[str, NDArray[np.float32]] = {}
     for place, durations in taken.items():
@@ -53,7 +53,7 @@ def find_parts(
         if place == TALKER:
             launch = stages.rows["launch_tai_ns"].to_numpy()[row]
             handed = launch + durations.astype(np.int64)
-        usual = found[place] = Usual.of(durations, size, held, thresholds, chance)
+        usual = found[place] = Usual.of(durations, size, held, thresholds, false_alarms)
         if place == TALKER:
             trains = find_trains(usual.late_ns, handed, launch, usual.spread_ns, thresholds)
             aside = with_trains(None, trains, len(row))

@@ -25,7 +25,8 @@ from latlab.analysis.anomalies.classes import NONE
 from latlab.analysis.anomalies.course import Course, one_way_ns
 from latlab.analysis.anomalies.found import Found, Seen
 from latlab.analysis.anomalies.levels import Moved, told
-from latlab.analysis.anomalies.limit import lattice_ns
+from latlab.analysis.anomalies.limit import lattice_ns, tail_limit
+from latlab.analysis.anomalies.thresholds import Thresholds
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
@@ -51,6 +52,8 @@ FOOT: Final = 2.0
 CORRELATED, LAGS_MOST = 0.05, 4_096
 SAFETY: Final = 2.0
 """Runs of dependent noise are of different lengths: so many times the mean dependence makes packets as one."""
+OTHERS_LEAST: Final = 50
+"""Of fewer stretches no tail is known."""
 BENT: Final = 4
 """So many of its stretches, two of those whose median the usual latency is."""
 
@@ -136,7 +139,10 @@ def _told(seen: Seen, look: Look, begin: int, end: int) -> Iterator[Found]:
     rows = _free(seen, late - max(peak, 0.0), first, last)
     if len(rows) < max(course.size // 2, (last - first) // 2):
         return
-    if _by_chance(above * np.sign(peak) > MIDDLE * abs(peak), first, last, look.dependent) > thresholds.chance:
+    if (
+        abs(peak) <= _others_reach(look, begin, end, peak, thresholds)
+        and _by_chance(above * np.sign(peak) > MIDDLE * abs(peak), first, last, look.dependent) > thresholds.chance
+    ):
         return
     # The usual latency's line is bent by the shift on either side of it.
     for low, high in ((first - BENT * course.size, first), (last, last + BENT * course.size)):
@@ -144,6 +150,14 @@ def _told(seen: Seen, look: Look, begin: int, end: int) -> Iterator[Found]:
         seen.usual[bent] |= late[bent] <= seen.signals.limit_ns[bent]
     moved = Moved(begin, end, off, "step" if sudden else "swing")
     yield told(seen, course, moved, (first, last), look.one_way_ns, look.fast_ns, rows)
+
+
+def _others_reach(look: Look, begin: int, end: int, peak: float, thresholds: Thresholds) -> float:
+    """How far the levels of all other stretches may be off on that side by chance, ns: as far as their tail goes."""
+    others = np.delete(look.off_ns, slice(max(0, begin - 1), end + 1)) * np.sign(peak)
+    if len(others) < OTHERS_LEAST:
+        return inf
+    return look.scatter_ns * tail_limit(others / look.scatter_ns, thresholds, len(look.off_ns))
 
 
 def _beside(look: Look, begin: int, end: int) -> Int64:
@@ -226,6 +240,8 @@ def _dependence(values: Float64, off: NDArray[np.bool_], size: int) -> float:
     off: the stretches of `size` values that may be shifted: they are left out. Values further out than four times the
     median distance count as those.
     """
+    # The stretches next to one that is off may have a part of it.
+    off = np.convolve(off, np.ones(3), "same") > 0
     values = np.where(np.repeat(off, size)[: len(values)] | np.isnan(values), np.nan, values)
     values = values - np.nanmedian(values)
     most = 4 * float(np.nanmedian(np.abs(values)))

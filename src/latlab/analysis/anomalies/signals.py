@@ -5,7 +5,7 @@ Latency is from the launch to the last timestamp that the stream's packets have.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,7 +17,7 @@ from latlab.analysis.anomalies.context import Context
 from latlab.analysis.anomalies.limit import Usual, either
 from latlab.analysis.anomalies.parts import Part, find_parts
 from latlab.analysis.anomalies.slow_start import find_slow_start
-from latlab.analysis.anomalies.stages import Stages
+from latlab.analysis.anomalies.stages import QDISC, Stages
 from latlab.analysis.anomalies.thresholds import Thresholds
 from latlab.analysis.anomalies.trains import Spans, find_trains, with_trains
 from latlab.analysis.anomalies.usual import crowded
@@ -77,7 +77,11 @@ class Signals:
     @cached_property
     def parts(self) -> dict[str, Part]:
         """{place: how late packets were there by itself}; empty where timestamps tell of one place only."""
-        return find_parts(self.stages, self.row, self.size, self.held, self.slow_start, self.thresholds)
+        parts = find_parts(self.stages, self.row, self.size, self.held, self.slow_start, self.thresholds)
+        if QDISC in parts and (self.context.port is not None or self.context.cycle_ns is not None):
+            # What waits for a gate is judged by its slots.
+            parts[QDISC] = replace(parts[QDISC], late=np.zeros(len(self.row), np.bool_))
+        return parts
 
     def excess_ns(self, places: Int64, level_ns: float | None = None) -> dict[str, Float64]:
         """{timestamp: how much longer than usual these packets took up to it}; see `Stages.excess_ns`.
@@ -115,7 +119,7 @@ def make_signals(rows: pl.DataFrame, context: Context, thresholds: Thresholds) -
     if not as_ever:
         in_bursts = members(spans, len(row))
         held = crowded(latency, end, launch, size, context.period_ns, in_bursts, thresholds)
-    usual = Usual.of(latency, size, held, thresholds, thresholds.chance)
+    usual = Usual.of(latency, size, held, thresholds, thresholds.false_alarms)
     late, level, spread = usual.late_ns, usual.level_ns, usual.spread_ns
     ordinary = either(held, usual.apart)
     slow_start, usual_latency = _slow_start(late, level, launch, ordinary, spread, context.period_ns, thresholds)

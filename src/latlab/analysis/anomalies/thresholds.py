@@ -14,13 +14,16 @@ class Thresholds:
     least_ns: less late than this over the local median is never late. false_alarms: how many packets of a stream of
     pure noise may be called late; the local limit is where the tail, as it falls from one in three to one in a hundred,
     comes down to that. tail_safety: times as far as that. tail_spreads: at least so many local spreads above the
-    99th percentile. weak: held packets count from this share of the limit on. crowd: packets that came closer together
+    99th percentile. gap_share:
+    at most this share of all packets may lie beyond a gap; gap_reaches: their median so many times as far from the
+    others' as these reach, or they are the same group. weak: held packets count from this share of the limit on.
+    crowd: packets that came closer together
     than this share of the time between their launches were held. tight: closer than this they came at once, and are a
     train by that alone, if chance makes less than the share `chance` of them. held_most: if a larger share of all came
     in bursts, it is said so; bursts_most: if a larger one did, that is how this path works, and no exception.
     burst_spacing: bursts are regular if the middle half of their intervals differ by less than this share. sender: a
-    packet is the talker's when this share of its lateness happened there. sender_beyond: times the limit of the
-    talker's own noise; so late it was whatever the way's limit.
+    packet is the talker's when this share of its lateness happened there. part_beyond: times as far as the tail of one
+    place's own noise goes; so late it was whatever the limit of the whole path.
 
     Gates. slot_tolerance: a wait is a number of cycles when it is within this share of one.
 
