@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.report_only:
             announce(write_pages([load(folder) for folder in options.report_only]))
             return 0
-        return max([run(part, options.runs) for part in chosen(options.only)])
+        return max(run(part, options.runs) for part in chosen(options.only))
     except LabError as error:
         print(f"experiments: {error}", file=sys.stderr)
         return 3
