@@ -97,6 +97,8 @@ class RunConsole:
                 self._runs = event.runs
                 order = f", in an order shuffled with seed {event.seed}" if event.runs > 1 else ""
                 self._line(f"{event.folder}: {runs_of_cells(event.runs, event.cells)}{order}")
+                for warning in event.warnings:
+                    self._line(f"warning: {warning}")
             case events.CellStarted():
                 repeat = f", repeat {event.repeat} of {event.repeats}" if event.repeats > 1 else ""
                 title = f"[{event.order}/{self._runs}] {event.slug}{repeat}"

@@ -50,6 +50,15 @@ class OwnMachine:
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
         self.die()
 
+    def say_it_starves(self, report: bytes) -> None:
+        """Write what its watch has found. A turn that does so returns None."""
+        self._memory[48 : 48 + len(report)] = report
+        struct.pack_into("=Q", self._memory, 40, len(report))
+
+    def look(self, tai_ns: int) -> None:
+        """Have its watch look at that instant of its own time."""
+        struct.pack_into("=q", self._memory, 32, tai_ns)
+
     def die(self) -> None:
         """Nothing; its monitors are gone."""
         for one in (*self._servers, *self._clients):

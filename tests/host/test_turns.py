@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from own_machine import EXIT, INPUT, INPUT_END, MORE, OUT, START, OwnMachine, Record
 
 from latlab.errors import LabError
-from latlab.host import NetnsHost, TurnsHost, signal_group, standstill, turns
+from latlab.host import Lost, NetnsHost, TurnsHost, signal_group, standstill, turns
 from latlab.host.turns import PID
 
 
@@ -138,9 +141,13 @@ def endless(tmp_path: Path) -> Iterator[OwnMachine]:
 
 
 @pytest.mark.parametrize(
-    ("still_s", "turn_s", "program", "why"),
-    [(2.0, 60.0, ("sleep", "60"), "stood still"), (60.0, 2.0, ("yes",), "turn has taken 2 s")],
-    ids=["its time stands still", "it goes on for ever"],
+    ("still_s", "turn_s", "hang_cpu_s", "program", "why"),
+    [
+        (2.0, 60.0, 60.0, ("sleep", "60"), "stood still"),
+        (60.0, 2.0, 60.0, ("yes",), "its own clock has not moved for 2 s"),
+        (60.0, 60.0, 1.0, ("yes",), "its own clock has not moved while QEMU executed it for 1 s"),
+    ],
+    ids=["its time stands still", "it goes on for ever", "it is executed for ever"],
 )
 def test_a_turn_that_never_ends_is_the_machines_last(
     tmp_path: Path,
@@ -148,18 +155,20 @@ def test_a_turn_that_never_ends_is_the_machines_last(
     monkeypatch: pytest.MonkeyPatch,
     still_s: float,
     turn_s: float,
+    hang_cpu_s: float,
     program: tuple[str, ...],
     why: str,
 ) -> None:
     monkeypatch.setattr(standstill, "SAMPLE_S", 0.1)
     monkeypatch.setattr(standstill, "STILL_S", still_s)
     monkeypatch.setattr(standstill, "TURN_S", turn_s)
+    monkeypatch.setattr(standstill, "HANG_CPU_S", hang_cpu_s)
 
     async def work() -> None:
         host = TurnsHost("board1", str(tmp_path))
         process = await host.spawn(("one",))
         assert await asyncio.wait_for(process.wait(), 30) == -9
-        assert why in str(await host.silence())
+        assert (lost := await host.silence()) and why in lost.why
         # Nobody waits for it once more.
         assert await asyncio.wait_for((await host.spawn(("two",))).wait(), 5) == -9
 
@@ -177,9 +186,75 @@ def test_a_machine_that_stops_in_the_middle_of_its_turn_is_lost(tmp_path: Path) 
             host = TurnsHost("board1", str(tmp_path))
             process = await host.spawn(("one",))
             assert await asyncio.wait_for(process.wait(), 10) == -9
-            assert await host.silence() == "it stopped in the middle of its turn: QEMU says it is paused"
+            assert await host.silence() == Lost("it stopped in the middle of its turn: QEMU says it is paused")
 
     asyncio.run(work())
+
+
+VCPU: dict[str, Any] = {
+    **{"tid": 269, "pid": 260, "name": "CPU 0/KVM", "machine": "vm1"},
+    **{"policy": "SCHED_FIFO", "priority": 1, "cpu": 0, "ran_ns": 1_980_000_000},
+}
+VHOST = VCPU | {"tid": 270, "name": "vhost-260", "priority": 2, "ran_ns": 400_000_000}
+LOOP = VCPU | {"tid": 9, "pid": 9, "name": "sh", "machine": None, "priority": 50}
+
+
+@pytest.mark.parametrize(
+    ("cpus", "threads", "why", "remedy"),
+    [
+        (
+            [0],
+            [VCPU, VCPU | {"tid": 12, "name": "ktimers/0", "machine": None, "ran_ns": 1_000_000}],
+            "its ordinary threads starve: CPU 0 is held by CPU 0/KVM (a vCPU of vm1, thread 269) at SCHED_FIFO 1, "
+            "for 99 % of 2 s",
+            "leave out `fifo` in tuning: guests: vm1: vcpus; or `cpus: 2` of board1, and there a CPU of its own, such as "
+            "`cpus: [1]`",
+        ),
+        (
+            [0, 1],
+            [LOOP, VHOST],
+            "its ordinary threads starve: CPUs 0, 1 are held by sh (thread 9) at SCHED_FIFO 50, for 99 % of 2 s, and by "
+            "vhost-260 (the vhost thread of vm1, thread 270) at SCHED_FIFO 2, for 20 % of 2 s",
+            "`cpus: 3` of board1, or run sh as an ordinary thread",
+        ),
+    ],
+    ids=["a guest's vCPU", "another program"],
+)
+def test_a_machine_whose_ordinary_threads_starve_says_who_has_the_cpu_and_what_to_change(
+    tmp_path: Path, cpus: list[int], threads: list[dict[str, Any]], why: str, remedy: str
+) -> None:
+    report = {"cpus": cpus, "window_ns": 2_000_000_000, "threads": threads}
+
+    def starve(heard: list[Record]) -> None:
+        machine.say_it_starves(json.dumps(report).encode())
+
+    async def work() -> None:
+        host = TurnsHost("board1", str(tmp_path))
+        process = await host.spawn(("one",))
+        assert await asyncio.wait_for(process.wait(), 10) == -9
+        assert await host.silence() == Lost(why, remedy)
+
+    with OwnMachine(tmp_path, starve) as machine:
+        asyncio.run(work())
+
+
+def test_a_turn_may_take_long_as_long_as_the_machines_watch_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standstill, "SAMPLE_S", 0.05)
+    monkeypatch.setattr(standstill, "TURN_S", 1.0)
+
+    def turn(heard: list[Record]) -> list[Record]:
+        for second in range(15):
+            machine.look(second)
+            time.sleep(0.2)
+        return echo(heard)
+
+    async def work() -> None:
+        assert (await TurnsHost("board1", str(tmp_path)).run(("one",))).stdout == "one\0"
+
+    with OwnMachine(tmp_path, turn) as machine:
+        asyncio.run(work())
 
 
 def test_one_who_has_waited_in_vain_learns_whether_the_machine_is_lost(

@@ -31,6 +31,26 @@ def test_a_cell_that_cannot_be_built_says_so_in_its_line() -> None:
     assert last == "[2/7] bridge=vfio: unavailable: guests.vm1.bridge: vfio: no IOMMU is in use (turn it on)"
 
 
+def test_what_a_cell_waits_for_is_a_line_with_its_phase_and_what_was_counted() -> None:
+    file = io.StringIO()
+    with RunConsole(Console(file=file, width=200)) as console:
+        console.show(events.RunStarted(Path("runs/x"), 1, 1, 1, ("nothing else runs on board1",)))
+        console.show(events.CellStarted(1, "bridge=tap", 1, 1, 10**9))
+        console.show(events.Phase("setting up", 1))
+        console.show(events.Waiting("start board1", 10.04, 1))
+        console.show(events.Phase("measuring", 1))
+        console.show(events.Packets("sensor", "talk", {0: 7}, order=1))
+        console.show(events.Waiting("talkers and tools come to their end", 40.2, 1))
+        # Of a cell that is not shown there is nothing to say.
+        console.show(events.Waiting("start board1", 10.0, 2))
+    assert file.getvalue().splitlines()[1:] == [
+        "warning: nothing else runs on board1",
+        "[1/1] bridge=tap, 1 s",
+        "[1/1] bridge=tap: setting up: start board1, 10 s so far",
+        "[1/1] bridge=tap: measuring: talkers and tools come to their end, 40 s so far; 7 sent",
+    ]
+
+
 def test_several_reasons_are_all_told() -> None:
     reasons = {"what": "2 problems", "where": "", "remedy": "", "problems": [LACKING, {**LACKING, "what": "no card"}]}
     line = cell_line(cell(status="unavailable", reason=reasons))

@@ -26,17 +26,19 @@ def validate(scenario: ScenarioFile, as_json: Json = False) -> None:
     from latlab.foreseen import as_line, facts_of_this_machine, foreseen
     from latlab.lab.guests.unavailable import summed_up, unavailable_here
     from latlab.lab.machine import read_machine
-    from latlab.lab.preflight import preflight_cells
+    from latlab.lab.preflight import preflight_cells, warnings
 
     found = cells(loaded)
     lacking = preflight_cells(loaded)
     not_here = {cell.slug: summed_up(reasons) for cell in found if (reasons := unavailable_here(cell.scenario))}
+    warned = warnings(loaded)
     doubts = foreseen(loaded, read_machine(), facts_of_this_machine())
     if as_json:
         machine = [problem.as_dict() for problem in lacking]
         document: dict[str, Any] = {"scenario": loaded.scenario.name, "cells": [cell.slug for cell in found]}
         document |= {"unavailable": {slug: reason.as_dict() for slug, reason in not_here.items()}}
         document |= {"foreseen": [dataclasses.asdict(reason) for reason in doubts]}
+        document |= {"warnings": [warning.as_dict() for warning in warned]}
         print_json(document | {"problems": [], "machine": machine})
         return
     for problem in lacking:
@@ -54,6 +56,8 @@ def validate(scenario: ScenarioFile, as_json: Json = False) -> None:
         reason = not_here.get(cell.slug)
         said = f"  {cell.slug}" + (f": unavailable on this machine: {reason}" if reason else "")
         open_console().print(said, highlight=False, markup=False, soft_wrap=True)
+    for warning in warned:
+        open_console().print(f"warning: {warning}", highlight=False, markup=False, soft_wrap=True)
     for doubt in doubts:
         said = f"on this machine {doubt.severity} in any case: {as_line(doubt)}"
         open_console().print(said, highlight=False, markup=False, soft_wrap=True)

@@ -68,15 +68,16 @@ class PlannedCell:
     tools: Sequence[ToolPlan] = ()
 
 
-def plan_text(cells: Sequence[PlannedCell], problems: Sequence[str] = ()) -> str:
+def plan_text(cells: Sequence[PlannedCell], problems: Sequence[str] = (), warned: Sequence[str] = ()) -> str:
     """Every command of the cells, host by host in the order they run, ready for a shell.
 
     A test bed that is the same for all cells stands once, at the top; else each cell makes and undoes its own.
-    problems: what keeps the scenario from running here, told at the top.
+    problems: what keeps the scenario from running here; warned: what keeps it from its end. Both are at the top.
     """
     beds = [_Bed(cell.scenario, cell.site) for cell in cells]
     common = beds[0].keys if beds and all(bed.keys == beds[0].keys for bed in beds) else []
     texts = ["#!/bin/sh -e", *(f"# this machine cannot run it yet: {problem}" for problem in problems)]
+    texts += [f"# warning: {warning}" for warning in warned]
     if any(bed.has_services for bed in beds):
         texts += [SNAPSHOTS, f"mkdir -p {LOGS}"]
     if common:

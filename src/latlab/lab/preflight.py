@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from latlab.errors import LabError, LatlabError, UsageError
 from latlab.host.tools import install_remedy
 from latlab.lab.agent_binary import find_agent
 from latlab.lab.guests.origin import images_by_name, is_current
-from latlab.lab.images.kinds import READY_MADE
+from latlab.lab.images.kinds import BOARD_KIND, READY_MADE
 from latlab.lab.images.recipe import FLAVOURS
 from latlab.lab.loads import plan_loads, ports_of
 from latlab.lab.loads.table import LOADS
@@ -19,12 +19,13 @@ from latlab.lab.places import Places
 from latlab.lab.probes import is_tool
 from latlab.lab.ptp.daemon import SOFTWARE_REMEDY, STAMPS, stamps
 from latlab.lab.ptp.needs import ptp_needs
+from latlab.lab.tuning.starving import starving
 from latlab.scenario import End, Flow, LoadBetween, Loaded, Scenario, Tuning
 from latlab.scenario.findings import Path, show_path
 from latlab.scenario.parts import parse_end
 from latlab.scenario.streams import CLOCK_PORT
 
-__all__ = ["find_agent", "image_problems", "preflight", "preflight_cells", "raise_problems"]
+__all__ = ["find_agent", "image_problems", "preflight", "preflight_cells", "raise_problems", "warnings"]
 
 Problems = Iterator[LatlabError]
 Where = Callable[[Path], str]
@@ -39,7 +40,7 @@ def preflight_cells(loaded: Loaded, machine: Machine | None = None) -> list[Latl
         for cell in loaded.combinations
         for problem in preflight(cell.scenario, machine, partial(loaded.where, cell=cell))
     )
-    return list({str(problem): problem for problem in found}.values())
+    return _each_once(found)
 
 
 def image_problems(loaded: Loaded) -> list[LatlabError]:
@@ -50,7 +51,27 @@ def image_problems(loaded: Loaded) -> list[LatlabError]:
         for cell in loaded.combinations
         for problem in _images(cell.scenario, machine, partial(loaded.where, cell=cell))
     )
-    return list({str(problem): problem for problem in found}.values())
+    return _each_once(found)
+
+
+def _each_once(problems: Iterable[LatlabError]) -> list[LatlabError]:
+    """Each once: of what the machine lacks at several places in the file the first is told."""
+    found: dict[object, LatlabError] = {}
+    for problem in problems:
+        key = (problem.what, problem.remedy) if isinstance(problem, LabError) else str(problem)
+        found.setdefault(key, problem)
+    return list(found.values())
+
+
+def warnings(loaded: Loaded, machine: Machine | None = None) -> list[LabError]:
+    """What will not keep the file's cells from being begun, but from coming to an end, each once."""
+    machine = machine or read_machine()
+    found = (
+        LabError(warning.what, where=loaded.where(place, cell), remedy=warning.remedy)
+        for cell in loaded.combinations
+        for place, warning in starving(cell.scenario, machine)
+    )
+    return list({str(warning): warning for warning in found}.values())
 
 
 def preflight(scenario: Scenario, machine: Machine | None = None, where: Where = show_path) -> list[LatlabError]:
@@ -308,6 +329,12 @@ def _images(scenario: Scenario, machine: Machine, where: Where) -> Problems:
                 f"the image {image} has another agent than this latlab",
                 where=where(place),
                 remedy=f"`latlab image build {image}`: it takes some seconds, and fetches nothing",
+            )
+        elif place[0] == "hosts" and built[image].kind != BOARD_KIND:
+            yield UsageError(
+                f"the image {image} is a guest's, and cannot be a board's",
+                where=where((*place, "image")),
+                remedy="no `image`, or one of `latlab image build NAME --board`",
             )
 
 

@@ -17,12 +17,13 @@ class Cleaned:
 
 @dataclass(frozen=True)
 class RunStarted:
-    """The run's folder is there; `runs` runs of `cells` cells follow."""
+    """The run's folder is there; `runs` runs of `cells` cells follow. warnings: what may keep them from their end."""
 
     folder: Path
     cells: int
     runs: int
     seed: int
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

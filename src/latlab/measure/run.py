@@ -30,7 +30,7 @@ from latlab.lab.journal import Journal
 from latlab.lab.loads import plan_loads
 from latlab.lab.places import find_places
 from latlab.lab.plan import Command, PlannedCell, plan_text
-from latlab.lab.preflight import find_agent, image_problems, preflight_cells, raise_problems
+from latlab.lab.preflight import find_agent, image_problems, preflight_cells, raise_problems, warnings
 from latlab.lab.probes import plan_probes
 from latlab.lab.site import Site
 from latlab.lab.undo import clean_stale
@@ -75,7 +75,8 @@ def check(loaded: Loaded, root: Path, repeat: int) -> list[Cell]:
 
 def plan(loaded: Loaded) -> str:
     """Every command that a run of the scenario would give, ready to paste."""
-    return plan_text([_planned(cell) for cell in cells(loaded)], [str(one) for one in image_problems(loaded)])
+    problems, warned = ([str(one) for one in found] for found in (image_problems(loaded), warnings(loaded)))
+    return plan_text([_planned(cell) for cell in cells(loaded)], problems, warned)
 
 
 async def run(
@@ -118,7 +119,7 @@ async def run(
             "status": "running",
         }
         folder.write_run(document)
-        listener(RunStarted(folder.path, len(found), len(order), seed))
+        listener(RunStarted(folder.path, len(found), len(order), seed, tuple(map(str, warnings(loaded)))))
         try:
             status = "ended" if await _until_told(_run_all(order, folder, listener, jobs)) else "interrupted"
         except BaseException:

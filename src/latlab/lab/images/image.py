@@ -55,6 +55,11 @@ class Image:
     emulator: str = ""
 
     @property
+    def is_built(self) -> bool:
+        """Whether there is such an image; one that stands in a plan for it has no digest."""
+        return bool(self.digest)
+
+    @property
     def nested_initramfs(self) -> Path | None:
         """A board's other initial file system, in which there is QEMU and a guest image besides. None: no board."""
         return self.folder / NESTED_INITRAMFS if self.kind == BOARD_KIND else None

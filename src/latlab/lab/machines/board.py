@@ -64,6 +64,9 @@ class BoardMachine(MachineKind):
     def lacking(self, scenario: Scenario, name: str, site: Site) -> Iterator[LabError]:
         """QEMU, where the board's image has none, and the kernel modules that the image lacks."""
         image = _image(scenario, name, site)
+        if not image.is_built:
+            # That is a problem of its own; which QEMU and which modules there will be is not known before.
+            return
         if not image.emulator and (what := qemu_lacking(site.machine)):
             remedy = "QEMU 7.2 or newer: `sudo apt install qemu-system-x86`"
             yield LabError(what, where=f"hosts.{name}", remedy=remedy)
