@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import polars as pl
@@ -83,7 +84,7 @@ def test_a_load_runs_beside_the_stream_in_virtual_time(place: BoardPlace) -> Non
 
 @pytest.mark.parametrize(
     ("command", "how"),
-    [(PANIC, "ended with status 0"), (HANG, "runs, but board1 is lost: its turn has taken")],
+    [(PANIC, "ended with status 0"), (HANG, "runs, but board1 is lost: its own clock has not moved for")],
     ids=["panics", "hangs"],
 )
 def test_a_board_in_virtual_time_that(place: BoardPlace, command: str, how: str) -> None:
@@ -91,6 +92,13 @@ def test_a_board_in_virtual_time_that(place: BoardPlace, command: str, how: str)
     assert why.startswith(f"start board1: `qemu-system-x86_64` {how}")
     assert ": its kernel panicked: sysrq triggered crash\n" in why
     assert why.endswith("Kernel panic - not syncing: sysrq triggered crash")
+
+
+def test_a_board_in_virtual_time_whose_ordinary_threads_starve_says_who_holds_its_cpu(place: BoardPlace) -> None:
+    why = place.struck("exec chrt -f 20 sh -c 'while :; do :; done'", hosts=HOSTS)
+    assert re.fullmatch(
+        r"its ordinary threads starve: CPU 0 is held by sh \(thread \d+\) at SCHED_FIFO 20, for \d+ % of 2 s", why
+    )
 
 
 def test_a_board_in_virtual_time_that_is_killed_fails_its_cell_and_leaves_nothing(place: BoardPlace) -> None:

@@ -192,8 +192,14 @@ def test_a_machine_that_stops_in_the_middle_of_its_turn_is_lost(tmp_path: Path) 
 
 
 VCPU: dict[str, Any] = {
-    **{"tid": 269, "pid": 260, "name": "CPU 0/KVM", "machine": "vm1"},
-    **{"policy": "SCHED_FIFO", "priority": 1, "cpu": 0, "ran_ns": 1_980_000_000},
+    "tid": 269,
+    "pid": 260,
+    "name": "CPU 0/KVM",
+    "machine": "vm1",
+    "policy": "SCHED_FIFO",
+    "priority": 1,
+    "cpu": 0,
+    "ran_ns": 1_980_000_000,
 }
 VHOST = VCPU | {"tid": 270, "name": "vhost-260", "priority": 2, "ran_ns": 400_000_000}
 LOOP = VCPU | {"tid": 9, "pid": 9, "name": "sh", "machine": None, "priority": 50}
@@ -207,15 +213,15 @@ LOOP = VCPU | {"tid": 9, "pid": 9, "name": "sh", "machine": None, "priority": 50
             [VCPU, VCPU | {"tid": 12, "name": "ktimers/0", "machine": None, "ran_ns": 1_000_000}],
             "its ordinary threads starve: CPU 0 is held by CPU 0/KVM (a vCPU of vm1, thread 269) at SCHED_FIFO 1, "
             "for 99 % of 2 s",
-            "leave out `fifo` in tuning: guests: vm1: vcpus; or `cpus: 2` of board1, and there a CPU of its own, such as "
-            "`cpus: [1]`",
+            "leave out `fifo` in tuning: guests: vm1: vcpus; or another CPU (`cpus` of board1) for it alone, by `cpus` "
+            "beside `fifo`",
         ),
         (
             [0, 1],
             [LOOP, VHOST],
-            "its ordinary threads starve: CPUs 0, 1 are held by sh (thread 9) at SCHED_FIFO 50, for 99 % of 2 s, and by "
-            "vhost-260 (the vhost thread of vm1, thread 270) at SCHED_FIFO 2, for 20 % of 2 s",
-            "`cpus: 3` of board1, or run sh as an ordinary thread",
+            "its ordinary threads starve: CPUs 0, 1 are held by sh (thread 9) at SCHED_FIFO 50, for 99 % of 2 s, and "
+            "by vhost-260 (the vhost thread of vm1, thread 270) at SCHED_FIFO 2, for 20 % of 2 s",
+            "run sh as an ordinary thread; or another CPU (`cpus` of board1) for it alone",
         ),
     ],
     ids=["a guest's vCPU", "another program"],

@@ -12,6 +12,9 @@ import pytest
 from lab_machine import scenario
 
 from latlab.errors import EXIT_LAB, EXIT_USAGE, LabError, UsageError
+from latlab.lab import preflight as preflight_module
+from latlab.lab.guests.origin import unbuilt_image
+from latlab.lab.guests.unavailable import unavailable_here
 from latlab.lab.machine import (
     CAPABILITIES,
     Machine,
@@ -215,3 +218,67 @@ def test_an_image_that_is_not_there_is_told_with_the_command_that_builds_it(
     ready_made, mine = problems(guests=guests)
     assert "there is no image debian-cloud (`latlab image build debian-cloud`; those built: none)" in ready_made
     assert "there is no image mine (`latlab image build mine --flavour cloud|standard|rt`; those built: none)" in mine
+
+
+BOARD = """\
+name: x
+hosts:
+  board1: {kind: board, time: virtual, image: %s}
+  sensor: {kind: netns, on: board1, cards: [eth0]}
+  ecu: {kind: netns, on: board1, cards: [eth1]}
+links:
+  - {ends: [sensor.eth0, ecu.eth1], queues: 4}
+streams:
+  control: {talker: sensor, listener: ecu, period: 1ms, size: 64B}
+duration: 1s
+matrix:
+  streams.control.size: [64B, 128B, 256B]
+"""
+
+
+def board_file(folder: Path, image: str) -> Path:
+    path = folder / "board.yaml"
+    path.write_text(BOARD.replace("kind: board, ", "kind: board, nics: 2, ") % image)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("image", "command"),
+    [
+        ("null", "debian-rt-board (`latlab image build debian-rt-board`"),
+        ("mine", "mine (`latlab image build mine --board`"),
+    ],
+)
+def test_a_boards_image_that_is_not_built_is_one_line_and_nothing_is_said_of_what_it_may_lack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, image: str, command: str
+) -> None:
+    monkeypatch.setenv("LATLAB_CACHE", str(tmp_path))
+    loaded = load_scenario(board_file(tmp_path, image))
+    (problem,) = preflight_cells(loaded, ABLE)
+    assert str(problem).startswith(f"{tmp_path}/board.yaml:3: hosts.board1: there is no image {command}")
+    assert [unavailable_here(cell.scenario) for cell in loaded.combinations] == [[], [], []]
+
+
+def test_an_image_that_guests_of_several_cells_lack_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LATLAB_CACHE", str(tmp_path))
+    path = tmp_path / "guests.yaml"
+    path.write_text(
+        "name: x\nhosts: {sensor: {kind: netns}, ecu: {kind: netns}}\nlinks: [{ends: [sensor.lat0, ecu.lat0]}]\n"
+        "streams: {s: {talker: sensor, listener: ecu, period: 1ms, size: 64B}}\nduration: 1s\nmatrix:\n  guests:\n"
+        "    - {vm1: {host: ecu, uplink: lat0, bridge: tap}}\n    - {vm1: {host: ecu, uplink: lat0, bridge: macvtap}}\n"
+    )
+    (problem,) = preflight_cells(load_scenario(path), ABLE)
+    assert "there is no image debian-cloud" in str(problem) and "guests.yaml:8: matrix.guests[0]" in str(problem)
+
+
+def test_a_guests_image_cannot_be_a_boards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        preflight_module, "images_by_name", lambda: {"mine": replace(unbuilt_image("mine"), digest="1")}
+    )
+    monkeypatch.setattr(preflight_module, "is_current", lambda image: True)
+    (problem,) = preflight_cells(load_scenario(board_file(tmp_path, "mine")), ABLE)
+    assert isinstance(problem, UsageError)
+    assert "hosts.board1.image: the image mine is a guest's, and cannot be a board's" in str(problem)
+    assert "`latlab image build NAME --board`" in str(problem)

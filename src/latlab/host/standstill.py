@@ -1,6 +1,6 @@
 """A turn that never ends: of a machine in virtual time whose kernel hangs, or that waits for nothing.
 
-A watch on the machine looks every three seconds of its own time (docs/formats.md, Turns). As long as it does, the
+A watch on the machine looks every other second of its own time (docs/formats.md, Turns). As long as it does, the
 machine's kernel is well, and whoever waits for something on it knows how long to. Where the machine's time stands still
 nothing is executed, so its QEMU needs no CPU; where its kernel hangs, QEMU executes it and the watch does not look.
 """
@@ -19,7 +19,7 @@ SAMPLE_S = 1.0
 STILL_S = 60.0
 """So long QEMU sleeps before that counts as standing still: longer than anything of its own takes."""
 HANG_CPU_S = 120.0
-"""So much CPU time QEMU may need between two looks of the machine's watch: ten times what three seconds of a busy
+"""So much CPU time QEMU may need between two looks of the machine's watch: ten times what two seconds of a busy
 machine's time take."""
 TURN_S = 600.0
 """So long it may take on this machine's clock, however little of its CPUs QEMU gets."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from latlab.host.base import Lost
@@ -36,7 +36,7 @@ def starved(board: str, said: bytes) -> Lost:
         ]
         which = f"CPU {cpus[0]} is" if len(cpus) == 1 else f"CPUs {', '.join(map(str, cpus))} are"
         why = f"its ordinary threads starve: {which} held by {', and by '.join(shares)}"
-        return Lost(why, _remedy(board, len(cpus), held))
+        return Lost(why, _remedy(board, held[0]))
     except (ValueError, LookupError, TypeError):
         return Lost(f"its ordinary threads starve: {said.decode(errors='replace')}")
 
@@ -55,9 +55,9 @@ def _kind(thread: Mapping[str, Any]) -> tuple[str, str] | None:
     return next((key, what) for begins, key, what in KINDS if begins.match(thread["name"]))
 
 
-def _remedy(board: str, cpus: int, held: Sequence[Mapping[str, Any]]) -> str:
-    more = f"`cpus: {cpus + 1}` of {board}"
-    if kind := _kind(held[0]):
-        place = f"tuning: guests: {held[0]['machine']}: {kind[0]}"
-        return f"leave out `fifo` in {place}; or {more}, and there a CPU of its own, such as `cpus: [{cpus}]`"
-    return f"{more}, or run {held[0]['name']} as an ordinary thread"
+def _remedy(board: str, thread: Mapping[str, Any]) -> str:
+    more = f"another CPU (`cpus` of {board}) for it alone"
+    if kind := _kind(thread):
+        place = f"tuning: guests: {thread['machine']}: {kind[0]}"
+        return f"leave out `fifo` in {place}; or {more}, by `cpus` beside `fifo`"
+    return f"run {thread['name']} as an ordinary thread; or {more}"

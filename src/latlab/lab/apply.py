@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from latlab.errors import LabError, SnapshotError, StartError, UnreachedError, after_that
 from latlab.host import Host, Process, host_from
-from latlab.lab.awaited import Tell, awaited
+from latlab.lab.awaited import Awaited, Tell
 from latlab.lab.journal import Journal, ProcessRecord, Record
 from latlab.lab.process import MARK, end_process
 from latlab.lab.read_back import read_back
@@ -40,7 +40,8 @@ class TestBed:
 
     def __init__(self, run: str, hosts: Mapping[str, Host], tell: Tell = lambda what, seconds: None) -> None:
         self.hosts = hosts
-        self._tell = tell
+        self.awaited = Awaited(tell)
+        """`with bed.awaited("what it is")`: where that takes long, whoever listens hears of it."""
         self.results: list[StepResult] = []
         self._lasting: list[Step] = []
         self._services: dict[int, RunningService] = {}
@@ -60,10 +61,6 @@ class TestBed:
             raise after_that(error, then) from None
         finally:
             self._journal.close()
-
-    def awaited(self, what: str) -> contextlib.AbstractContextManager[None]:
-        """Within, `what` is waited for: where it takes long, whoever listens hears of it."""
-        return awaited(what, self._tell)
 
     async def apply(self, steps: Sequence[Step | Service]) -> list[StepResult]:
         """What became of each step and service. LabError at the first that fails: host, command, expected and actual.

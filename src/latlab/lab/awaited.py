@@ -13,20 +13,31 @@ Tell = Callable[[str, float], None]
 """Told what is waited for, and for how many seconds by now."""
 
 
-@contextmanager
-def awaited(what: str, tell: Tell) -> Iterator[None]:
-    """Call `tell` after FIRST_S, and every AGAIN_S from then on, as long as `what` is waited for within."""
-    loop = asyncio.get_running_loop()
-    begun = loop.time()
+class Awaited:
+    """What is waited for at one place; within it, more precisely, something else may be."""
 
-    async def tell_again() -> None:
-        await asyncio.sleep(FIRST_S)
-        while True:
-            tell(what, loop.time() - begun)
-            await asyncio.sleep(AGAIN_S)
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._within: list[object] = []
 
-    telling = loop.create_task(tell_again())
-    try:
-        yield
-    finally:
-        telling.cancel()
+    @contextmanager
+    def __call__(self, what: str) -> Iterator[None]:
+        """Tell of `what` after FIRST_S, and every AGAIN_S from then on: unless something is waited for within it."""
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        one = object()
+
+        async def tell_again() -> None:
+            await asyncio.sleep(FIRST_S)
+            while True:
+                if self._within[-1] is one:
+                    self._tell(what, loop.time() - begun)
+                await asyncio.sleep(AGAIN_S)
+
+        self._within.append(one)
+        telling = loop.create_task(tell_again())
+        try:
+            yield
+        finally:
+            telling.cancel()
+            self._within.remove(one)

@@ -16,7 +16,7 @@ from latlab.errors import LabError, LatlabError, StartError, after_that, system_
 from latlab.host import Host
 from latlab.lab import make_hosts, test_bed_steps
 from latlab.lab.apply import TestBed, to_the_end
-from latlab.lab.awaited import Tell, awaited
+from latlab.lab.awaited import Awaited, Tell
 from latlab.lab.guests.described import (
     described_bridges,
     described_guests,
@@ -98,7 +98,7 @@ async def run_cell(
     if outcome.start_tai_ns:
         listener(Phase("joining"))
         try:
-            with awaited("the packet table is made", _tells(listener)):
+            with Awaited(_tells(listener))("the packet table is made"):
                 await asyncio.to_thread(build_packets, folder)
         except LatlabError as error:
             outcome.fail(error)
@@ -215,7 +215,8 @@ class _Cell:
         """
         failure: BaseException | None = None
         try:
-            await self._start()
+            with self._bed.awaited("agents, clocks and loads start"):
+                await self._start()
             with self._bed.awaited("talkers and tools come to their end"):
                 await self._watch()
             with self._bed.awaited("packets on their way arrive"):

@@ -64,7 +64,6 @@ impl Board {
         loop {
             self.tell(&mut said);
             self.halt();
-            self.watch.runs();
             if self.take(&mut said) {
                 continue;
             }

@@ -1,9 +1,9 @@
 //! Whether a board's ordinary threads still run. In virtual time only the board can tell how long they have not.
 //!
-//! Who takes turns is an ordinary thread. A thread above all others asks it whether it runs, but only where a turn has gone
-//! on for [`SILENT`]: agents say something once a second, so that while something is measured the watch wakes once in two to
-//! three seconds, for some microseconds, to find that there is nothing to ask. Where the answer does not come at once, it
-//! looks who has the CPU.
+//! Who takes turns is an ordinary thread. A thread above all others asks it every other second whether it runs: some
+//! microseconds for the one, and for the other a wake-up beside the hundreds that agents have. Where an answer took long, it
+//! looks who has the CPU. That the machine says something now and then tells nothing: from Linux 6.12 on ordinary threads get
+//! a twentieth of the CPU however much others want, which is too little for anything to come to its end.
 //!
 //! It sleeps in clock_nanosleep: for a real-time thread the kernel wakes it from the timer's interrupt. With PREEMPT_RT a
 //! timerfd fires in a thread of its own (ktimers), which starves with the others.
@@ -25,14 +25,14 @@ use sys::order::settle;
 use sys::shared::SharedWords;
 use wire::turns::{self, Holder, Starved};
 
-/// A turn that has gone on for so long is looked into: three times as long as agents take to say how far they are.
-const SILENT: Duration = Duration::from_secs(3);
+/// So often the watch asks. No multiple of the fair server's period (1 s), so that it does not ask at the same instant of each.
+const PERIOD: Duration = Duration::from_millis(2300);
 /// An ordinary thread that is woken and does not run for so long is kept from it.
-const ANSWER: Duration = Duration::from_millis(500);
+const ANSWER_NS: i64 = 200_000_000;
 /// So long the watch then looks: a burst of work is over by then.
 const WINDOW: Duration = Duration::from_secs(2);
-/// The part of the CPUs' time that real-time threads take of the window where others starve. Linux 6.12 and newer leave
-/// others 5 % (the fair server), as sched_rt_runtime_us does before that.
+/// The part of the CPUs' time that real-time threads take of the window where others starve. The kernel leaves those 5 %, by
+/// its fair server or, before Linux 6.12, by sched_rt_runtime_us.
 const SHARE: f64 = 0.9;
 /// Threads that are told of.
 const TOLD: usize = 4;
@@ -40,7 +40,7 @@ const FIFO: u8 = 99;
 
 /// The ordinary thread's side of the watch.
 pub struct Watch {
-    ran_ns: Arc<AtomicI64>,
+    answered_ns: Arc<AtomicI64>,
     question: UnixStream,
 }
 
@@ -54,8 +54,8 @@ impl Watch {
         for end in [&question, &asking] {
             end.set_nonblocking(true).map_err(|error| error.to_string())?;
         }
-        let ran_ns = Arc::new(AtomicI64::new(now_ns(Clock::Monotonic)));
-        let watch = Self { ran_ns: Arc::clone(&ran_ns), question };
+        let answered_ns = Arc::new(AtomicI64::new(0));
+        let watch = Self { answered_ns: Arc::clone(&answered_ns), question };
         let (ready, started) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             // Of the thread: who else may write to the port does not matter.
@@ -65,17 +65,12 @@ impl Watch {
                 Err(error) => return drop(ready.send(Err(error))),
             };
             drop(ready.send(Ok(())));
-            let mut keeper = Keeper { words, halt, ran_ns, asking };
+            let mut keeper = Keeper { words, halt, answered_ns, asking };
             let Err(error) = keeper.keep();
             super::say(&format!("turns: nobody watches whether ordinary threads run: {error}"));
         });
         started.recv().map_err(|error| error.to_string())?.map_err(|error: Error| error.to_string())?;
         Ok(watch)
-    }
-
-    /// Notes that the calling thread runs: the machine has just halted, and goes on.
-    pub fn runs(&self) {
-        self.ran_ns.store(now_ns(Clock::Monotonic), Ordering::Release);
     }
 
     /// What can be read when the watch asks.
@@ -87,32 +82,28 @@ impl Watch {
     pub fn answer(&mut self) {
         // Several questions may wait; that there is none is as good.
         let _ = self.question.read(&mut [0; 64]);
-        self.runs();
+        self.answered_ns.store(now_ns(Clock::Monotonic), Ordering::Release);
     }
 }
 
 struct Keeper {
     words: SharedWords,
     halt: IoPort,
-    /// When who takes turns was known to run, by CLOCK_MONOTONIC.
-    ran_ns: Arc<AtomicI64>,
+    /// When it was answered last, by CLOCK_MONOTONIC.
+    answered_ns: Arc<AtomicI64>,
     asking: UnixStream,
 }
 
 impl Keeper {
     fn keep(&mut self) -> Result<std::convert::Infallible, Error> {
         loop {
-            let ran_ns = self.ran_ns.load(Ordering::Acquire);
-            let silent = Duration::from_nanos((now_ns(Clock::Monotonic) - ran_ns).unsigned_abs());
-            if silent < SILENT {
-                std::thread::sleep(SILENT - silent);
-                continue;
-            }
-            self.looked();
-            // Where nobody has read the last ones there is no room, and no need for another.
+            let asked_ns = now_ns(Clock::Monotonic);
+            // Where nobody has read the last ones there may be no room, and no need for another.
             let _ = self.asking.write(&[1]);
-            std::thread::sleep(ANSWER);
-            if self.ran_ns.load(Ordering::Acquire) != ran_ns {
+            std::thread::sleep(PERIOD);
+            self.looked();
+            let answered_ns = self.answered_ns.load(Ordering::Acquire);
+            if answered_ns >= asked_ns && answered_ns - asked_ns <= ANSWER_NS {
                 continue;
             }
             let tree = Tree::machine();

@@ -50,7 +50,8 @@ class LoadRunner:
         """Nothing; every load works, its traffic flows. LabError, with all processes gone, when one does not."""
         try:
             for plan in self._plans:
-                await self._start(plan)
+                with self._bed.awaited(f"load {plan.name} starts"):
+                    await self._start(plan)
         except BaseException:
             await self.kill()
             raise
@@ -97,8 +98,7 @@ class LoadRunner:
                 await self._bed.hosts[plan.source].pause(self._wait_ns(plan.name, number) / SECOND_NS)
             running.append(await RunningProcess.start(f"load {plan.name}", process, self._bed))
         if not plan.work:
-            with self._bed.awaited(f"packets of load {plan.name} flow"):
-                await self._until_flowing(plan, before)
+            await self._until_flowing(plan, before)
         counter = self._exits.get(plan.source)
         if counter and (exits := await counter.read(self._bed)) is not None:
             self._exits_before[plan.name] = (time.monotonic(), exits)

@@ -35,8 +35,9 @@ def starving(scenario: Scenario, machine: Machine) -> Iterator[tuple[Path, LabEr
             f"while {whose} vCPUs compute, nothing else runs on {name or 'this machine'}: they are at SCHED_FIFO on "
             f"{which}, which {'are' if len(left) > 1 else 'is'} all that ordinary threads have"
         )
-        more = "" if name is None else f"; or `cpus: {len(left) + 1}` of {name}, and one of them for the vCPUs alone"
-        yield holders[0], LabError(what, remedy=f"leave out `fifo`{more}")
+        board = scenario.hosts[name] if name else None
+        cpus = f"`cpus: {board.cpus + 1}` of {name}" if isinstance(board, BoardHost) else "isolcpus="
+        yield holders[0], LabError(what, remedy=f"leave out `fifo`; or {cpus}, and a CPU for the vCPUs alone")
 
 
 def _for_ordinary_threads(scenario: Scenario, name: str | None, machine: Machine) -> set[int]:
