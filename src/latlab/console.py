@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -12,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from latlab.analysis.words import counted, plural
+from latlab.lab.awaited import AGAIN_S, FIRST_S
 from latlab.measure import events
 
 NS = 1e-9
@@ -42,6 +46,26 @@ def make_console(*, stderr: bool = False) -> Console:
     """
     console = PatientConsole(stderr=stderr)
     return console if console.is_terminal else PatientConsole(stderr=stderr, width=PLAIN_COLUMNS)
+
+
+@contextmanager
+def told_while(what: str, console: Console) -> Iterator[None]:
+    """Print what is being done, with how long it has taken, where it takes long: of work that waits for nobody."""
+    begun, over = time.monotonic(), threading.Event()
+
+    def tell() -> None:
+        wait_s = FIRST_S
+        while not over.wait(wait_s):
+            console.print(f"{what}, {time.monotonic() - begun:.0f} s so far", markup=False, highlight=False)
+            wait_s = AGAIN_S
+
+    telling = threading.Thread(target=tell, daemon=True)
+    telling.start()
+    try:
+        yield
+    finally:
+        over.set()
+        telling.join()
 
 
 @dataclass

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rich.console import Console
 
-from latlab.console import RunConsole, cell_line, timer_lines, window_line
+from latlab import console as shown
+from latlab.console import RunConsole, cell_line, timer_lines, told_while, window_line
 from latlab.measure import events
 
 LACKING = {"what": "no IOMMU is in use", "where": "guests.vm1.bridge: vfio", "remedy": "turn it on"}
@@ -49,6 +52,18 @@ def test_what_a_cell_waits_for_is_a_line_with_its_phase_and_what_was_counted() -
         "[1/1] bridge=tap: setting up: start board1, 10 s so far",
         "[1/1] bridge=tap: measuring: talkers and tools come to their end, 40 s so far; 7 sent",
     ]
+
+
+def test_work_that_takes_long_is_named_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shown, "FIRST_S", 0.01)
+    monkeypatch.setattr(shown, "AGAIN_S", 0.01)
+    file = io.StringIO()
+    with told_while("analysing", Console(file=file, width=200)):
+        for _ in range(1000):
+            if file.getvalue().count("\n") >= 3:
+                break
+            time.sleep(0.01)
+    assert set(file.getvalue().splitlines()) == {"analysing, 0 s so far"}
 
 
 def test_several_reasons_are_all_told() -> None:

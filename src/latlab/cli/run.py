@@ -134,7 +134,7 @@ def _report(
     later: Sequence[Chosen] = (),
 ) -> int:
     """The exit code; the result is written and printed, and the report is written."""
-    from latlab.console import make_console
+    from latlab.console import make_console, told_while
     from latlab.report.build import write_report
     from latlab.report.imported import is_imported, shown_metrics
     from latlab.report.picture_process import picture_process
@@ -144,15 +144,18 @@ def _report(
     drawn = [one for one in formats or [PictureFormat.PNG] if one != PictureFormat.NONE]
     # Begun now, it has imported what draws when the result is there.
     with picture_process(folder, drawn) or nullcontext() as beside:
-        result = make_result(folder, later)
+        console = make_console(stderr=as_json or printed == PrintFormat.MD)
+        with told_while("analysing", console):
+            result = make_result(folder, later)
         if unread := unread_limits(folder.scenario_path):
             sys.stderr.write(f"latlab: {unread}\n")
         code = exit_code(result, strict=strict)
         folder.write_run(folder.run() | {"exit_status": code})
-        make_console(stderr=as_json or printed == PrintFormat.MD).print("drawing the report", highlight=False)
+        console.print("drawing the report", highlight=False)
         shown = metrics or (shown_metrics(result) if is_imported(result) else default_metrics(result))
         pictured = None if formats else metrics or shown[:1]
-        page = write_report(folder, formats=drawn, pictured=pictured, beside=beside)
+        with told_while("drawing the report", console):
+            page = write_report(folder, formats=drawn, pictured=pictured, beside=beside)
     if as_json:
         print_json(result)
     elif printed == PrintFormat.MD:
