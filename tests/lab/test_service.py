@@ -11,6 +11,7 @@ import pytest
 from latlab import lab
 from latlab.errors import LabError, SnapshotError, StartError
 from latlab.host import MACHINE, Host, LocalHost
+from latlab.host.base import Lost
 from latlab.lab import apply
 from latlab.lab.apply import TestBed
 from latlab.lab.bridges.base import Plug
@@ -159,3 +160,21 @@ def test_every_service_of_a_bridge_and_its_guest_has_its_program_s_name(bridge: 
     assert len(found) == len(programs)
     # QEMU's name ends in an architecture, and the switch's may in the package that it is of.
     assert all(name.startswith(program) for name, program in zip(found, programs, strict=True)), found
+
+
+def test_what_ended_with_a_machine_that_is_lost_is_no_cause_of_its_own(tmp_path: Path) -> None:
+    class Board(LocalHost):
+        lost = Lost("its ordinary threads starve", "leave out `fifo`")
+
+    hosts = {MACHINE: LocalHost(MACHINE), "board1": Board("board1"), "vm1": LocalHost("vm1")}
+    runs = Service(MACHINE, "start board1", ("sleep", "60"), str(tmp_path / "board1"), carries="board1")
+    ends = Service("board1", "start vm1", ("false",), str(tmp_path / "vm1"), carries="vm1")
+
+    async def session() -> LabError:
+        async with TestBed("t1", hosts) as bed:
+            await bed.apply([runs, ends])
+            while bed.failure() is None:
+                await asyncio.sleep(0.01)
+            return await bed.cause_of(LabError("it ended", where="board1, vm1"))
+
+    assert str(asyncio.run(session())) == "board1: its ordinary threads starve (leave out `fifo`)"

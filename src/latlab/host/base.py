@@ -101,6 +101,11 @@ class Host(ABC):
         """The machines on which a process of this host leaves traces: those it is reached by, then its own."""
         return (self.machine,)
 
+    @property
+    def lost(self) -> Lost | None:
+        """Why nothing more is to be heard of it, where that is known already."""
+        return self.turns.lost if self.turns else None
+
     async def silence(self) -> Lost | None:
         """Why nothing more is to be heard of a machine whose QEMU runs; None where it answers, or nobody can tell."""
         return await self.turns.silence() if self.turns else None

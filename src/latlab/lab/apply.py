@@ -144,6 +144,7 @@ class TestBed:
         What comes from a host that is gone is not told again. Whoever speaks through a guest's QEMU may hear of its
         end before the QEMU has ended. A machine that runs and is silent for ever is ended: that is the cause, too.
         """
+        await self._give_up_lost()
         for _ in range(CAUSE_POLLS):
             if self._cause(error) or not self._services:
                 break
@@ -166,6 +167,12 @@ class TestBed:
             return cause
         told = after_that(cause, error)
         return told if isinstance(told, LabError) else cause
+
+    async def _give_up_lost(self) -> None:
+        """End the machines that are known to be lost: what runs on them has ended for no other reason."""
+        for running in list(self._services.values()):
+            if running.carries and not running.ended() and (lost := self.hosts[running.carries].lost):
+                await running.give_up(lost)
 
     async def _give_up_silent(self, error: LabError) -> None:
         """Nothing; of the machines that the error is from, one that is silent for ever has been ended."""
