@@ -59,6 +59,7 @@ DOCUMENTS: dict[str, tuple[tuple[str, ...], Any]] = {
             "unavailable": {},
             "problems": [],
             "machine": [],
+            "warnings": [],
             "foreseen": ANY,  # what the machine of the test is
         },
     ),
