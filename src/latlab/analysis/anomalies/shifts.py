@@ -50,7 +50,7 @@ MIDDLE: Final = 0.5
 FOOT: Final = 2.0
 """So many spreads above the usual level few packets lie by chance."""
 CORRELATED, LAGS_MOST = 0.05, 4_096
-SAFETY: Final = 2.0
+SAFETY: Final = 1.0
 """Runs of dependent noise are of different lengths: so many times the mean dependence makes packets as one."""
 OTHERS_LEAST: Final = 50
 """Of fewer stretches no tail is known."""
