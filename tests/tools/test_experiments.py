@@ -53,7 +53,7 @@ def made_up(path: Path, scenario: str, value: Value, *, repeats: int = 3, uncert
     run = {"format": "latlab.run/1", "run": path.name, "name": scenario, "order": order}
     folder.write_run(run | times | {"versions": {"latlab": "0.2.0"}})
     result = {"format": "latlab.result/1", "run": path.name, "scenario": scenario, "cells": documents}
-    folder.write_result(result | {"label": "virtual time", "verdict": "trusted"})
+    folder.write_result(result | {"label": "virtual time", "verdict": "trusted", "reasons": []})
     return load(path)
 
 

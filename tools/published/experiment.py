@@ -49,9 +49,10 @@ class Picture:
 
 @dataclass(frozen=True)
 class Part:
-    """One scenario of an experiment. differs: what of the author's bench is otherwise here."""
+    """One scenario of an experiment. metric: which is drawn. differs: what of the author's bench is otherwise here."""
 
     scenario: str
+    metric: str
     title: str
     tables: Sequence[Table]
     claims: Sequence[Claim]

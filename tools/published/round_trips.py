@@ -92,6 +92,7 @@ ROUND_TRIPS = Experiment(
     [
         Part(
             "two-way-board",
+            "latency_user",
             "Up and down apart",
             [
                 Table(
@@ -134,13 +135,21 @@ ROUND_TRIPS = Experiment(
                     EMULATED_CARD + " Frames that arrive take the CPU of the thread that sends.",
                 ),
             ],
-            [Picture("as-ecu-round_trip.png", "two-way-asked", "Round trips to the virtual machine, every cell")],
+            [
+                Picture(
+                    "as-sensor.up-latency_user-together.png", "two-way-from-vm", "From the virtual machine that asks"
+                ),
+                Picture(
+                    "as-ecu.up-latency_user-together.png", "two-way-into-vm", "Into the virtual machine that answers"
+                ),
+            ],
             "The report's author calls his figures of VFIO just for reference. Here both ends are namespaces of one "
             "emulated board, "
             "loads are 3 × 20 Mbit/s of iperf3, and nothing shapes traffic: taprio offload needs a card that has it.",
         ),
         Part(
             "two-way-kernels-board",
+            "latency_user",
             "PREEMPT_RT or not, pinned or not",
             [
                 Table(
@@ -193,12 +202,19 @@ ROUND_TRIPS = Experiment(
                     "have a CPU each.",
                 ),
             ],
-            [Picture("as-ecu-round_trip.png", "two-way-kernels", "Round trips by kernel and pinning")],
+            [
+                Picture(
+                    "as-ecu.up-latency_user-together.png",
+                    "two-way-kernels",
+                    "Into the virtual machine, by kernel and pinning",
+                )
+            ],
             "The guest has Debian's standard kernel, as in the report. No taprio: the emulated card cannot offload it.",
             ("--board", "--board --flavour standard", "debian-standard"),
         ),
         Part(
             "netperf-rr-board",
+            "round_trip_sent",
             "Round trips of TCP",
             [
                 Table(
@@ -242,9 +258,9 @@ ROUND_TRIPS = Experiment(
             ],
             [
                 Picture(
-                    "vm-round_trip-repeats.png",
+                    "vm-round_trip_sent-together.png",
                     "netperf-rr",
-                    "Round trips of the virtual machine by bridge, every repetition",
+                    "Round trips of the virtual machine by bridge, all repetitions",
                 )
             ],
             "Transactions are latlab's own ping over TCP, at the rate of netperf's. The report has bridges on one "

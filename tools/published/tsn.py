@@ -131,6 +131,7 @@ TSN = Experiment(
     [
         Part(
             "tsn-bridges",
+            "latency",
             "Latency by bridge and load",
             [
                 Table(
@@ -218,7 +219,7 @@ TSN = Experiment(
             ],
             [
                 Picture(
-                    "control-latency-repeats.png", "tsn-repeats", "Latency of each bridge and load, every repetition"
+                    "control-latency-together.png", "tsn-latency", "Latency of each bridge and load, all repetitions"
                 ),
                 Picture(
                     "control-latency-ccdf.png", "tsn-tail", "Share of packets above a latency, each bridge and load"
