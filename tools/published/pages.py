@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from PIL import Image
 
@@ -178,13 +178,19 @@ def _measured(figures: Figures) -> Iterator[str]:
     because = "; ".join(dict.fromkeys(one["finding"] for one in result["reasons"]))
     verdict = f"{result['verdict']} ({because})" if because else result["verdict"]
     yield f"Label: `{result['label']}`; {times} of each cell; verdict: {verdict}"
-    reasons = Counter(f"{cell['status']}: {(cell['reason'] or {}).get('what', 'no reason')}" for cell in bad)
+    reasons = Counter(f"{cell['status']}: {_first_line(cell)}" for cell in bad)
     others = [f"{n} {reason}" for reason, n in reasons.items()]
     yield "; ".join([f"{len(cells) - len(bad)} of {len(run['order'])} cells ok", *others])
     qemu = dict.fromkeys(cell["qemu"] for cell in figures.cells if cell.get("qemu"))
     yield f"QEMU {', '.join(qemu)}; kernels: {', '.join(_kernels(figures))}"
     took = datetime.fromisoformat(run["ended"]) - datetime.fromisoformat(run["started"])
     yield f"Wall time: {round(took.total_seconds() / 60)} min, latlab {run['versions']['latlab']}, run `{run['run']}`"
+
+
+def _first_line(cell: Mapping[str, Any]) -> str:
+    """Why the cell was not measured, without the logs that may follow."""
+    what: str = (cell["reason"] or {}).get("what", "no reason")
+    return what.partition("\n")[0]
 
 
 def _kernels(figures: Figures) -> list[str]:

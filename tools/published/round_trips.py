@@ -144,8 +144,8 @@ ROUND_TRIPS = Experiment(
                 ),
             ],
             "The report's author calls his figures of VFIO just for reference. Here both ends are namespaces of one "
-            "emulated board, "
-            "loads are 3 × 20 Mbit/s of iperf3, and nothing shapes traffic: taprio offload needs a card that has it.",
+            "emulated board, loads are 3 × 20 Mbit/s of iperf3, and nothing shapes traffic: taprio offload needs a "
+            "card that has it.",
         ),
         Part(
             "two-way-kernels-board",
@@ -185,8 +185,7 @@ ROUND_TRIPS = Experiment(
                         ],
                         0.9,
                     ),
-                    "vCPU, vhost and QEMU run with SCHED_FIFO here, which PREEMPT_RT's threaded interrupts make the "
-                    "most of.",
+                    "vCPU, vhost and QEMU run with SCHED_FIFO here; the report names no such setting.",
                 ),
                 Claim(
                     "Pinning makes little difference: no improvement (at most 10 % shorter)",
@@ -198,8 +197,7 @@ ROUND_TRIPS = Experiment(
                         ],
                         0.9,
                     ),
-                    "The report's VM shares its one CPU with the program that measures; here vCPU, vhost and QEMU "
-                    "have a CPU each.",
+                    "The report pins the whole virtual machine to one CPU; here vCPU, vhost and QEMU have a CPU each.",
                 ),
             ],
             [
@@ -264,8 +262,7 @@ ROUND_TRIPS = Experiment(
                 )
             ],
             "Transactions are latlab's own ping over TCP, at the rate of netperf's. The report has bridges on one "
-            "card and VFIO on "
-            "another; here all use one emulated card.",
+            "card and VFIO on another; here all use one emulated card.",
         ),
     ],
 )
