@@ -18,9 +18,8 @@ BRIDGES: Final = {
     "ovs-afxdp": "Open vSwitch + AF_XDP",
 }
 _AFXDP: Final = (
-    "The card's port of Open vSwitch with AF_XDP is served by the switch's main thread here (afxdp-nonpmd); the "
-    "article's by a "
-    "polling thread with a CPU of its own."
+    "The card's port of Open vSwitch with AF_XDP is served by the switch's main thread here (afxdp-nonpmd); "
+    "the article's by a polling thread with a CPU of its own."
 )
 CYCLE_NS: Final = 503_000
 
