@@ -48,7 +48,7 @@ def run(part: Part, runs: Path) -> int:
     for image in part.images:
         subprocess.run([LATLAB, "image", "build", *image.split(), "--quiet"], check=True)
     before = set(runs.glob(f"*-{part.scenario}-*"))
-    command = ["run", str(ROOT / f"scenarios/{part.scenario}.yaml"), "--runs", str(runs), "--picture", "png"]
+    command = ["run", str(ROOT / f"scenarios/{part.scenario}.yaml"), "--runs", str(runs), "--metric", part.metric]
     code = subprocess.run([LATLAB, *command], check=False).returncode
     made = [path for path in set(runs.glob(f"*-{part.scenario}-*")) - before if (path / "result.json").exists()]
     if made:

@@ -26,7 +26,7 @@ from latlab.scenario.limits import PROBE_METRICS as PROBE_LIMITED
 from latlab.scenario.units import DURATION, RATE, SHARE, SIZE
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PLACEHOLDER = re.compile(r"^\s*([A-Z][A-Z0-9_]*[A-Z0-9])\s*$", re.MULTILINE)
 """A line of nothing but capitals and underscores."""
@@ -166,7 +166,7 @@ def test_nothing_on_a_page_stands_for_what_was_to_be_put_there(path: Path) -> No
     assert PLACEHOLDER.findall(path.read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*PAGES, ROOT / "README.md"], ids=lambda path: path.stem)
 def test_links_between_pages_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8")):
         assert (path.parent / target).exists(), target

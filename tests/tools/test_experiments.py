@@ -53,7 +53,7 @@ def made_up(path: Path, scenario: str, value: Value, *, repeats: int = 3, uncert
     run = {"format": "latlab.run/1", "run": path.name, "name": scenario, "order": order}
     folder.write_run(run | times | {"versions": {"latlab": "0.2.0"}})
     result = {"format": "latlab.result/1", "run": path.name, "scenario": scenario, "cells": documents}
-    folder.write_result(result | {"label": "virtual time", "verdict": "trusted"})
+    folder.write_result(result | {"label": "virtual time", "verdict": "trusted", "reasons": []})
     return load(path)
 
 
@@ -172,10 +172,14 @@ def test_why_a_claim_does_not_agree_is_on_the_page_and_only_then(tmp_path: Path)
 def test_cells_that_were_not_measured_are_counted_with_their_reason(tmp_path: Path) -> None:
     run = made_up(tmp_path / "run", "txtime", by_bridge())
     document = json.loads(run.folder.result_path.read_text())
-    document["cells"][0] |= {"status": "failed", "reason": {"what": "the board did not start"}, "streams": {}}
+    document["cells"][0] |= {
+        "status": "failed",
+        "reason": {"what": "the board did not start\n  its log: …"},
+        "streams": {},
+    }
     run.folder.write_result(document)
     text = "\n".join(section(chosen(["txtime"])[0], Figures(load(run.folder.path))))
-    assert "- 8 of 9 cells ok; 1 failed: the board did not start" in text
+    assert "- 8 of 9 cells ok; 1 failed: the board did not start\n" in text
 
 
 def test_an_experiment_is_chosen_by_its_page_or_its_scenario() -> None:

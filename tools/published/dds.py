@@ -72,6 +72,7 @@ DDS = Experiment(
     [
         Part(
             "dds-payload-board",
+            "round_trip",
             "Latency by payload",
             [
                 Table(

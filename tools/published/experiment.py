@@ -49,9 +49,10 @@ class Picture:
 
 @dataclass(frozen=True)
 class Part:
-    """One scenario of an experiment. differs: what of the author's bench is otherwise here."""
+    """One scenario of an experiment. metric: which is drawn. differs: what of the author's bench is otherwise here."""
 
     scenario: str
+    metric: str
     title: str
     tables: Sequence[Table]
     claims: Sequence[Claim]
@@ -72,4 +73,4 @@ class Experiment:
 
 
 MICROSECONDS = "Virtual time compares cells; its microseconds are not those of the author's hardware."
-EMULATED_CARD = "The emulated card has no line rate and no queue of its own: a sender is held up by CPUs alone."
+EMULATED_CARD = "The emulated card has no line rate: no frame waits for the wire, and CPUs alone hold a sender up."

@@ -70,6 +70,7 @@ INTERRUPTS = Experiment(
     [
         Part(
             "irq-latency-board",
+            "interrupt",
             "Timer to handler, one CPU",
             [
                 Table(

@@ -6,12 +6,13 @@ all claims in README.md is read from the pages.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from PIL import Image
 
@@ -34,7 +35,8 @@ HEAD: Final = """\
 
 Each of them is a scenario, measured on an emulated board, without any hardware.
 
-- `make experiments` builds the images, runs them all ({hours} on two CPUs), and writes these pages.
+- `make experiments` builds the images, runs all scenarios and writes these pages. The runs below took
+  {hours} on a machine with {cpus} CPUs; images take a few minutes, the first time only.
 - `make experiments ONLY=launch-time` runs one experiment, by the name of its page or of its scenario.
 
 In [virtual time](../machines.md#virtual-time) the board's clock counts the instructions that its CPUs
@@ -173,14 +175,22 @@ def _measured(figures: Figures) -> Iterator[str]:
     bad = [cell for cell in cells if cell["status"] != "ok"]
     repeats = {cell["repeat"] for cell in figures.cells}
     times = "1 repetition" if len(repeats) == 1 else f"{len(repeats)} repetitions"
-    yield f"Label: `{result['label']}`; verdict: {result['verdict']}; {times} of each cell"
-    reasons = Counter(f"{cell['status']}: {(cell['reason'] or {}).get('what', 'no reason')}" for cell in bad)
+    because = "; ".join(dict.fromkeys(one["finding"] for one in result["reasons"]))
+    verdict = f"{result['verdict']} ({because})" if because else result["verdict"]
+    yield f"Label: `{result['label']}`; {times} of each cell; verdict: {verdict}"
+    reasons = Counter(f"{cell['status']}: {_first_line(cell)}" for cell in bad)
     others = [f"{n} {reason}" for reason, n in reasons.items()]
     yield "; ".join([f"{len(cells) - len(bad)} of {len(run['order'])} cells ok", *others])
     qemu = dict.fromkeys(cell["qemu"] for cell in figures.cells if cell.get("qemu"))
     yield f"QEMU {', '.join(qemu)}; kernels: {', '.join(_kernels(figures))}"
     took = datetime.fromisoformat(run["ended"]) - datetime.fromisoformat(run["started"])
     yield f"Wall time: {round(took.total_seconds() / 60)} min, latlab {run['versions']['latlab']}, run `{run['run']}`"
+
+
+def _first_line(cell: Mapping[str, Any]) -> str:
+    """Why the cell was not measured, without the logs that may follow."""
+    what: str = (cell["reason"] or {}).get("what", "no reason")
+    return what.partition("\n")[0]
 
 
 def _kernels(figures: Figures) -> list[str]:
@@ -207,7 +217,7 @@ def copy_pictures(part: Part, run: Run, folder: Path) -> list[str]:
         if copy.exists():
             copied.append(picture.name)
         else:
-            print(f"{part.scenario}: no picture {picture.file}; `latlab report RUN --picture png` draws it")
+            print(f"{part.scenario}: no picture {picture.file}; `latlab report RUN --metric {part.metric}` draws it")
     return copied
 
 
@@ -232,4 +242,4 @@ def _summary(pages: Path) -> str:
                 rows.append((name, f"`{part.scenario}`", "not measured yet", "–"))
     hours = f"{minutes / 60:.1f} h" if minutes >= 90 else f"{minutes} min"
     headings = ("experiment", "claim of the author", "measured", "agrees")
-    return "\n".join([HEAD.format(hours=hours), *_markdown(headings, rows), ""])
+    return "\n".join([HEAD.format(hours=hours, cpus=os.cpu_count()), *_markdown(headings, rows), ""])

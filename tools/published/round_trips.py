@@ -92,6 +92,7 @@ ROUND_TRIPS = Experiment(
     [
         Part(
             "two-way-board",
+            "latency_user",
             "Up and down apart",
             [
                 Table(
@@ -134,13 +135,21 @@ ROUND_TRIPS = Experiment(
                     EMULATED_CARD + " Frames that arrive take the CPU of the thread that sends.",
                 ),
             ],
-            [Picture("as-ecu-round_trip.png", "two-way-asked", "Round trips to the virtual machine, every cell")],
+            [
+                Picture(
+                    "as-sensor.up-latency_user-together.png", "two-way-from-vm", "From the virtual machine that asks"
+                ),
+                Picture(
+                    "as-ecu.up-latency_user-together.png", "two-way-into-vm", "Into the virtual machine that answers"
+                ),
+            ],
             "The report's author calls his figures of VFIO just for reference. Here both ends are namespaces of one "
-            "emulated board, "
-            "loads are 3 × 20 Mbit/s of iperf3, and nothing shapes traffic: taprio offload needs a card that has it.",
+            "emulated board, loads are 3 × 20 Mbit/s of iperf3, and nothing shapes traffic: taprio offload needs a "
+            "card that has it.",
         ),
         Part(
             "two-way-kernels-board",
+            "latency_user",
             "PREEMPT_RT or not, pinned or not",
             [
                 Table(
@@ -176,8 +185,7 @@ ROUND_TRIPS = Experiment(
                         ],
                         0.9,
                     ),
-                    "vCPU, vhost and QEMU run with SCHED_FIFO here, which PREEMPT_RT's threaded interrupts make the "
-                    "most of.",
+                    "vCPU, vhost and QEMU run with SCHED_FIFO here; the report names no such setting.",
                 ),
                 Claim(
                     "Pinning makes little difference: no improvement (at most 10 % shorter)",
@@ -189,16 +197,22 @@ ROUND_TRIPS = Experiment(
                         ],
                         0.9,
                     ),
-                    "The report's VM shares its one CPU with the program that measures; here vCPU, vhost and QEMU "
-                    "have a CPU each.",
+                    "The report pins the whole virtual machine to one CPU; here vCPU, vhost and QEMU have a CPU each.",
                 ),
             ],
-            [Picture("as-ecu-round_trip.png", "two-way-kernels", "Round trips by kernel and pinning")],
+            [
+                Picture(
+                    "as-ecu.up-latency_user-together.png",
+                    "two-way-kernels",
+                    "Into the virtual machine, by kernel and pinning",
+                )
+            ],
             "The guest has Debian's standard kernel, as in the report. No taprio: the emulated card cannot offload it.",
             ("--board", "--board --flavour standard", "debian-standard"),
         ),
         Part(
             "netperf-rr-board",
+            "round_trip_sent",
             "Round trips of TCP",
             [
                 Table(
@@ -242,14 +256,13 @@ ROUND_TRIPS = Experiment(
             ],
             [
                 Picture(
-                    "vm-round_trip-repeats.png",
+                    "vm-round_trip_sent-together.png",
                     "netperf-rr",
-                    "Round trips of the virtual machine by bridge, every repetition",
+                    "Round trips of the virtual machine by bridge, all repetitions",
                 )
             ],
             "Transactions are latlab's own ping over TCP, at the rate of netperf's. The report has bridges on one "
-            "card and VFIO on "
-            "another; here all use one emulated card.",
+            "card and VFIO on another; here all use one emulated card.",
         ),
     ],
 )

@@ -17,6 +17,10 @@ BRIDGES: Final = {
     "ovs": "tap + Open vSwitch",
     "ovs-afxdp": "Open vSwitch + AF_XDP",
 }
+_AFXDP: Final = (
+    "The card's port of Open vSwitch with AF_XDP is served by the switch's main thread here (afxdp-nonpmd); "
+    "the article's by a polling thread with a CPU of its own."
+)
 CYCLE_NS: Final = 503_000
 
 
@@ -131,6 +135,7 @@ TSN = Experiment(
     [
         Part(
             "tsn-bridges",
+            "latency",
             "Latency by bridge and load",
             [
                 Table(
@@ -190,14 +195,12 @@ TSN = Experiment(
                 Claim(
                     "The bridges hardly differ, idle (within 20 µs, as the article's own do)",
                     differ(_from_tap("none"), -20, 20),
-                    "Open vSwitch with AF_XDP polls from user space on a CPU that it shares here; the article's had "
-                    "one of its own.",
+                    _AFXDP,
                 ),
                 Claim(
                     "The bridges hardly differ, loaded (within 21 µs)",
                     differ(_from_tap("load-same"), -21, 21),
-                    "Open vSwitch with AF_XDP polls from user space on a CPU that it shares here; the article's had "
-                    "one of its own.",
+                    _AFXDP,
                 ),
                 Claim(
                     "Latencies over a gate cycle are packets that missed their slot",
@@ -213,20 +216,20 @@ TSN = Experiment(
                 Claim(
                     "Clock swings: latency drifts over minutes, even below zero",
                     _swings,
-                    "They took minutes there; a cell is 1 s here, and the emulated cards' clocks keep their rate.",
+                    "They took minutes there; a cell is 1 s here.",
                 ),
             ],
             [
                 Picture(
-                    "control-latency-repeats.png", "tsn-repeats", "Latency of each bridge and load, every repetition"
+                    "control-latency-together.png", "tsn-latency", "Latency of each bridge and load, all repetitions"
                 ),
                 Picture(
                     "control-latency-ccdf.png", "tsn-tail", "Share of packets above a latency, each bridge and load"
                 ),
             ],
             "Sensor and VM host are two namespaces of one emulated board, its gates are software (no card with Qbv), "
-            "and a cell "
-            "is 1 s of virtual time, not 900 s. The load is 3 × 20 Mbit/s of iperf3; netperf sent as fast as it could.",
+            "and a cell is 1 s of virtual time, not 900 s. The load is 3 × 20 Mbit/s of iperf3; netperf's UDP_STREAM "
+            "sends as fast as it can.",
         )
     ],
 )
