@@ -34,7 +34,8 @@ def read_round_trips(
 ) -> Imported:
     """The round trips of one run, of which netperf kept sums and a histogram. stream: what they are called.
 
-    talker, listener: who asked, who answered. paced: one each period, not a closed loop. ValueError: a figure is not there, or is no number: what and where.
+    talker, listener: who asked, who answered. paced: one each period, not a closed
+    loop. ValueError: a figure is not there, or is no number: what and where.
     """
     said = {match[1]: match[2].strip() for line in printed.splitlines() if (match := _LINE.match(line.strip()))}
     lacking = [name for name in (*_NEEDED, *_PERCENTILES) if not _NUMBER.match(said.get(name, ""))]

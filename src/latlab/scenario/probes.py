@@ -211,7 +211,7 @@ class NetperfProbe(Between):
     )
     period: Annotated[Period, AfterValidator(_whole_us)] | None = Field(
         default=None,
-        description="time between requests (-w, -b 1), of a netperf with intervals compiled in; not given: a closed loop",
+        description="time between requests (-w, -b 1); needs a netperf built with intervals; not given: a closed loop",
     )
 
 
