@@ -151,6 +151,30 @@ def test_netperfs_own_figures_are_kept_as_it_said_them(measure: Measure, tools: 
     assert "histogram" in cell["streams"]["nrr"]["probe"]["told"]
 
 
+@pytest.mark.parametrize("paced", [True, False], ids=["with intervals", "without intervals"])
+def test_netperf_is_asked_for_its_period_and_one_that_ignores_it_fails_the_cell(
+    measure: Measure, tools: Callable[..., None], paced: bool
+) -> None:
+    said = (
+        PRINTED
+        if paced
+        else f"Packet rate control is not compiled in.\nPacket burst size is not compiled in. \n{PRINTED}"
+    )
+    tools(
+        netserver=NETSERVER,
+        netperf=f"[ \"$1\" = -V ] && echo 'Netperf version 2.7.0' && exit\ncat <<'EOF'\n{said}EOF",
+    )
+    cell, folder, _ = measure(probes={"nrr": NETPERF | {"period": "10ms"}})
+    if paced:
+        (nrr,) = folder.cell()["probes"]
+        assert "-w 10000us -b 1" in nrr["commands"][1]
+        assert "one transaction each period" in cell["streams"]["nrr"]["probe"]["told"]
+        return
+    assert cell["status"] == "failed"
+    assert cell["reason"]["what"] == "netperf on sensor ignores the period: Packet rate control is not compiled in."
+    assert "--enable-intervals" in cell["reason"]["remedy"]
+
+
 WRONG = {
     "too old": ("echo 'sockperf, version 3.3-5'", "sockperf on sensor cannot be used: it is version 3.3-5, and 3.4"),
     "no version": ("echo hello", "sockperf on sensor cannot be used: it says no version, but 'hello'"),

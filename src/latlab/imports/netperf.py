@@ -21,16 +21,21 @@ COARSE: Final = (
     "percentiles are of netperf's histogram, whose bins are 1 µs wide below 10 µs, and above as wide as a tenth of the "
     "decade they are in, between whose ends netperf draws a line"
 )
+_CLOSED: Final = "a closed loop: a stall delays what follows, and counts once"
+_PACED: Final = "one transaction each period, counted from its send call: a stall counts once"
 _LINE: Final = re.compile(r"^([A-Z][A-Z0-9_]*)=(.*)$")
 _NUMBER: Final = re.compile(r"^-?\d{1,15}(\.\d{1,9})?$")
 _NEEDED: Final = ("ELAPSED_TIME", "TRANSACTION_RATE", "MIN_LATENCY", "MEAN_LATENCY", "MAX_LATENCY", "STDDEV_LATENCY")
 _PERCENTILES: Final = ("P50_LATENCY", "P90_LATENCY", "P99_LATENCY")
 
 
-def read_round_trips(printed: str, stream: str, talker: str, listener: str, version: str) -> Imported:
+def read_round_trips(
+    printed: str, stream: str, talker: str, listener: str, version: str, paced: bool = False
+) -> Imported:
     """The round trips of one run, of which netperf kept sums and a histogram. stream: what they are called.
 
-    talker, listener: who asked, who answered. ValueError: a figure is not there, or is no number: what and where.
+    talker, listener: who asked, who answered. paced: one each period, not a closed
+    loop. ValueError: a figure is not there, or is no number: what and where.
     """
     said = {match[1]: match[2].strip() for line in printed.splitlines() if (match := _LINE.match(line.strip()))}
     lacking = [name for name in (*_NEEDED, *_PERCENTILES) if not _NUMBER.match(said.get(name, ""))]
@@ -59,7 +64,7 @@ def read_round_trips(printed: str, stream: str, talker: str, listener: str, vers
         version,
         LATENCY,
         figures=(figures,),
-        notes=(COARSE, "a closed loop: a stall delays what follows, and counts once"),
+        notes=(COARSE, _PACED if paced else _CLOSED),
         facts={name: said[name] for name in said},
     )
 

@@ -18,6 +18,7 @@ from latlab.imports.percentiles import with_percentiles
 from latlab.imports.write import figures_entry, packets_entry, summed_entry
 from latlab.lab.probes.base import ToolPlan
 from latlab.lab.probes.ddsperf import measured
+from latlab.lab.probes.netperf import require_paced
 from latlab.lab.probes.runner import ToolRan
 
 
@@ -76,7 +77,10 @@ def _read(ran: ToolRan, log: Path) -> Imported:
         told = measured(plan, ran.output.stdout, ran.output.stderr)
         return ddsperf.round_trips(told, plan.name, plan.asker, plan.answerer, ran.version)
     if plan.kind == "netperf":
-        return read_round_trips(ran.output.stdout, plan.name, plan.asker, plan.answerer, ran.version)
+        require_paced(plan, ran.output.stdout)
+        return read_round_trips(
+            ran.output.stdout, plan.name, plan.asker, plan.answerer, ran.version, paced=plan.period_ns is not None
+        )
     read = {"sockperf": sockperf.read, "cyclictest": cyclictest.read_json, "timerlat": rtla.read}[plan.kind]
     found = read([log], Given())
     of_threads = {one.stream for one in found.figures}

@@ -42,6 +42,13 @@ def _whole_rate(period: int) -> int:
     return period
 
 
+def _whole_us(period: int) -> int:
+    """netperf is given whole microseconds."""
+    if period % 1_000:
+        raise wrong("that is no whole number of microseconds", "a period such as 10ms or 500us")
+    return period
+
+
 def _traced(value: object) -> object:
     if not isinstance(value, bool) and value not in ("auto", "threads"):
         raise wrong(f"{shown(value)} is not known here", "true, false, auto or threads")
@@ -193,7 +200,7 @@ class DdsperfProbe(OverDds):
 
 
 class NetperfProbe(Between):
-    """netperf's request and response: a closed loop, one at a time."""
+    """netperf's request and response: one at a time, in a closed loop or at a rate."""
 
     own_ports: ClassVar[int] = 2
 
@@ -201,6 +208,10 @@ class NetperfProbe(Between):
     test: Literal["TCP_RR", "UDP_RR"] = Field(default="TCP_RR", description="netperf's test")
     size: Annotated[Size, within(SIZE, 1, RR_BYTES_MAX)] = Field(
         default=1, description="bytes of a request and of a response (-r)"
+    )
+    period: Annotated[Period, AfterValidator(_whole_us)] | None = Field(
+        default=None,
+        description="time between requests (-w, -b 1); needs a netperf built with intervals; not given: a closed loop",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from latlab.errors import LabError
 from latlab.lab.loads.base import LoadProcess
 from latlab.lab.probes.base import ToolKind, ToolPlan
 
@@ -16,6 +17,9 @@ SELECTORS = (
 )
 """What it is to print, as NAME=VALUE; latencies in µs. Not SOCKET_TYPE: of `-T UDP` 2.7 says Stream, and sends UDP."""
 
+UNPACED = "Packet rate control is not compiled in."
+"""What a netperf that was built without --enable-intervals prints of -w (src/netsh.c)."""
+
 
 def server(plan: ToolPlan) -> LoadProcess:
     """The netserver; its control port is the probe's first, the data port the one after it."""
@@ -25,13 +29,25 @@ def server(plan: ToolPlan) -> LoadProcess:
 
 
 def client(plan: ToolPlan) -> LoadProcess:
-    """One transaction at a time (-b is not given), with its histogram kept (-j)."""
+    """One transaction at a time, with its histogram kept (-j); with a period one transaction each (-w, -b)."""
+    paced = () if plan.period_ns is None else ("-w", f"{plan.period_us()}us", "-b", "1")
     netperf = ("netperf", "-H", plan.sink_address, "-L", plan.source_address, "-4", "-p", str(plan.port))
-    test = ("-t", "omni", "-l", str(plan.seconds), "-j", "-P", "0")
+    test = ("-t", "omni", "-l", str(plan.seconds), "-j", *paced, "-P", "0")
     kind = ("-d", "rr", "-T", plan.transport.upper(), "-r", f"{plan.size},{plan.size}", "-P", f",{plan.port + 1}")
     argv = (*plan.asker_cores.prefix(), *netperf, *test, "--", *kind, "-k", ",".join(SELECTORS))
     towards = f"TCP port {plan.port} and {plan.transport.upper()} port {plan.port + 1} of {plan.answerer}"
     return LoadProcess("source", plan.asker, argv, ending="itself", towards=towards)
+
+
+def require_paced(plan: ToolPlan, printed: str) -> None:
+    """Raise a LabError if netperf ignored the period: a build without intervals says so, and runs a closed loop."""
+    if plan.period_ns is not None and UNPACED in printed:
+        raise LabError(
+            f"netperf on {plan.asker} ignores the period: {UNPACED}",
+            where=f"probes.{plan.name}",
+            remedy="build netperf with `./configure --enable-intervals`, or leave out `period`; ping keeps a period "
+            "without netperf",
+        )
 
 
 def version_of(printed: str) -> str:
