@@ -133,3 +133,9 @@ def test_a_command_that_is_none_ends_the_run_with_an_error_and_its_recordings_wh
     assert [event["event"] for event in agent.events] == ["ready", "error", "done"]
     assert "start_tai_ns" in agent.events[1]["remedy"]
     assert recording(tmp_path, "talker-sensor.sent").complete
+
+
+@pytest.mark.parametrize("verb", ["talk", "busy"])
+def test_a_first_line_without_an_end_is_refused_and_not_kept(bed: Bed, verb: str) -> None:
+    error = refused(bed, verb, b"x" * (17 << 20), f"spec of {verb}")
+    assert error["what"] == "is longer than 16777216 bytes"

@@ -325,6 +325,7 @@ def test_a_port_that_cannot_be_native_now_is_generic_beside_a_native_one(switch:
 
 WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "a bridge that does not exist": ({"bridge": "br9"}, "br9", "No such device"),
+    "a name that no interface can have": ({"bridge": "a" * 300}, "a" * 300, "it is the name of no interface"),
     "no bridge": ({"bridge": "left"}, "left", "no bridge"),
     "a port that does not exist": ({"ports": ["left", "eth9"]}, "eth9", "No such device"),
     "a port of nothing": ({"ports": ["left", "lo"]}, "lo", "no port of br0"),

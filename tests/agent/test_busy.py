@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from agent_bed import Bed
 from agent_process import Agent, tai_ns
+from agent_streams import ECU, SENSOR
 
 pytestmark = pytest.mark.real
 
@@ -87,3 +89,33 @@ def test_what_cannot_be_done_is_one_error(bed: Bed, change: dict[str, Any], wher
     assert error["where"] == where
     assert error["remedy"]
     assert agent.ended() == 1
+
+
+SOURCE = {
+    "role": "source",
+    "source": f"{ECU}:0",
+    "destination": f"{SENSOR}:9",
+    "flows": 1,
+    "size": 64,
+    "rate_bps": 1_000_000,
+    "priority": 0,
+    "duration_ns": 10**9,
+    "realtime": {},
+}
+
+
+@pytest.mark.parametrize("how", ["hang up", "SIGTERM", "stop"])
+@pytest.mark.parametrize(("verb", "spec"), [("busy", SPEC), ("flood", SOURCE)], ids=["busy", "flood"])
+def test_a_load_that_waits_for_its_start_ends_when_it_is_told_to(bed: Bed, verb: str, spec: Any, how: str) -> None:
+    agent = bed.agent("ecu", verb, spec)
+    agent.until("ready")
+    agent.tell(start_tai_ns=tai_ns() + 3600 * 10**9)
+    if how == "stop":
+        agent.tell(stop=True)
+    elif how == "SIGTERM":
+        agent.signal(signal.SIGTERM)
+    else:
+        agent.hang_up()
+    done = agent.until("done")
+    assert agent.ended() == 0
+    assert done.get("count", done.get("packets")) == 0

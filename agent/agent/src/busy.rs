@@ -2,12 +2,13 @@
 //! machine for its hypervisor, or calls the kernel. Both count.
 
 use crate::realtime::{Process, prepare_process, prepare_thread};
+use crate::sending::sender::sleep_until;
 use crate::session::{self, Progress, Session, died, emit, refused};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use sys::clock::{sleep_until_tai, tai_ns};
+use sys::clock::tai_ns;
 use wire::event::{BusyTotals, Done, Event, Failure};
 use wire::spec::{Busy, Realtime, Work};
 
@@ -102,7 +103,9 @@ fn start(
     let (counters, realtime, process) = (Arc::clone(counters), realtime.clone(), Arc::clone(process));
     std::thread::spawn(move || {
         prepare_thread(&realtime, &process)?;
-        sleep_until_tai(start_tai_ns);
+        if sleep_until(start_tai_ns, &until.stop).is_none() {
+            return Ok(());
+        }
         match what {
             Work::Exits => work(&until, &counters, sys::hypervisor::leave),
             // getppid(2) is the shortest call that every kernel really makes: no library remembers its answer.

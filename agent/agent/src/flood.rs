@@ -1,6 +1,7 @@
 //! `flood`: background load. A source sends UDP at a rate or as fast as it goes; a sink takes it in. Both count.
 
 use crate::realtime::{Process, prepare_process, prepare_thread};
+use crate::sending::sender::sleep_until;
 use crate::session::{self, Progress, Session, emit, failed};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -220,7 +221,9 @@ fn send(
     move || {
         let mut batch = Batch::new(MAX_BATCH as usize, size, Beside::default());
         let mut sent = 0;
-        sleep_until_tai(start_tai_ns);
+        if sleep_until(start_tai_ns, &stop).is_none() {
+            return Ok(());
+        }
         loop {
             let now = tai_ns();
             if now >= end_tai_ns || stop.load(Ordering::Relaxed) {

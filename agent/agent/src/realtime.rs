@@ -46,7 +46,8 @@ pub fn prepare_process(spec: &Realtime) -> Result<Process, Failure> {
 /// # Errors
 /// What was asked for is refused, or is not in force afterwards.
 pub fn prepare_thread(spec: &Realtime, process: &Process) -> Result<RealtimeFound, Failure> {
-    let permission = "run as root or with CAP_SYS_NICE; in a cpu cgroup, give it cpu.rt_runtime_us";
+    let permission = "run as root or with CAP_SYS_NICE; in a cgroup of a kernel with CONFIG_RT_GROUP_SCHED give it \
+                      cpu.rt_runtime_us (version 1), or start from the root cgroup (version 2 has no other)";
     if let Some(cpus) = &spec.cpus {
         thread::set_affinity(cpus).map_err(|error| {
             failed(error, &format!("realtime.cpus {cpus:?}"), "name CPUs that are online and allowed here (lscpu)")

@@ -199,6 +199,11 @@ struct Table<R: Row> {
 impl<R: Row> Table<R> {
     fn create(prefix: &str, run_id: u64, ring: Consumer<R>) -> Result<Self, Failure> {
         let path = format!("{prefix}.{}.arrow", R::TABLE);
+        let file = create(&path).map_err(|error| trouble(&path, &error.into(), 0))?;
+        Self::begin(path, file, run_id, ring)
+    }
+
+    fn begin(path: String, file: File, run_id: u64, ring: Consumer<R>) -> Result<Self, Failure> {
         let schema = Arc::new(Schema::new_with_metadata(
             R::fields(),
             HashMap::from([
@@ -209,7 +214,7 @@ impl<R: Row> Table<R> {
             ]),
         ));
         let start = || -> Result<StreamWriter<BufWriter<File>>, ArrowError> {
-            let mut stream = StreamWriter::try_new_buffered(File::create(&path)?, &schema)?;
+            let mut stream = StreamWriter::try_new_buffered(file, &schema)?;
             stream.flush()?;
             Ok(stream)
         };
@@ -264,6 +269,15 @@ impl<R: Row> Drain for Table<R> {
     fn written(&self) -> u64 {
         self.written
     }
+}
+
+/// A new file, in the place of one of that name: nothing that lies in the folder, a link least of all, is written through.
+fn create(path: &str) -> std::io::Result<File> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    File::options().write(true).create_new(true).open(path)
 }
 
 fn trouble(path: &str, error: &ArrowError, rows: u64) -> Failure {
@@ -348,12 +362,23 @@ mod tests {
     #[test]
     fn a_full_disk_is_an_error_that_says_what_is_safe() {
         // /dev/full takes an open and refuses every write, as a full disk does.
-        let prefix = prefix("disk");
-        let path = format!("{prefix}.clocks.arrow");
-        let _ = std::fs::remove_file(&path);
-        std::os::unix::fs::symlink("/dev/full", &path).unwrap();
-        let failure = Recorder::new(&prefix, 0xab).table::<Clocks>(8).err().unwrap();
-        assert_eq!((failure.errno, failure.place), (Some(28), path));
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let failure = Table::<Clocks>::begin("x.clocks.arrow".into(), full, 0xab, RingBuffer::new(8).1).err().unwrap();
+        assert_eq!((failure.errno, failure.place.as_str()), (Some(28), "x.clocks.arrow"));
         assert!(failure.what.contains("No space left on device"), "{}", failure.what);
+    }
+
+    #[test]
+    fn nothing_is_written_through_a_link_that_lies_in_the_place_of_a_recording() {
+        let prefix = prefix("link");
+        let (path, others) = (format!("{prefix}.clocks.arrow"), format!("{prefix}.others"));
+        std::fs::write(&others, "theirs").unwrap();
+        let _ = std::fs::remove_file(&path);
+        std::os::unix::fs::symlink(&others, &path).unwrap();
+        let mut recorder = Recorder::new(&prefix, 0xab);
+        drop(recorder.table::<Clocks>(8).unwrap());
+        recorder.start().finish().unwrap();
+        assert_eq!(std::fs::read_to_string(&others).unwrap(), "theirs");
+        assert!(std::fs::symlink_metadata(&path).unwrap().is_file());
     }
 }

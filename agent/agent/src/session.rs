@@ -1,7 +1,7 @@
 //! Speaking with the lab: the spec and commands on standard input, events on standard output.
 
 use serde::de::DeserializeOwned;
-use std::io::{BufRead, Write};
+use std::io::{BufRead, Read, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +10,11 @@ use std::time::{Duration, Instant};
 use sys::clock::{tai_ns, tai_offset_s};
 use wire::event::{Event, Failure, Ready, RealtimeFound, StreamProgress};
 use wire::spec::Command;
+
+/// Longer than the spec of the largest scenario, by far.
+const LONGEST_SPEC: u64 = 16 << 20;
+/// Longer than any command.
+const LONGEST_COMMAND: u64 = 64 << 10;
 
 /// Set by the first error that the lab was told.
 static TOLD_ERROR: AtomicBool = AtomicBool::new(false);
@@ -33,7 +38,7 @@ pub fn open<Spec: DeserializeOwned>(verb: &str) -> Result<(Spec, Session), Failu
         remedy: "give one JSON object on one line, as docs/formats.md describes it".into(),
         errno: None,
     };
-    std::io::stdin().lock().read_line(&mut line).map_err(|error| malformed(format!("cannot be read: {error}")))?;
+    read_line(LONGEST_SPEC, &mut line).map_err(malformed)?;
     if line.trim().is_empty() {
         return Err(malformed("there is none".into()));
     }
@@ -42,8 +47,15 @@ pub fn open<Spec: DeserializeOwned>(verb: &str) -> Result<(Spec, Session), Failu
     let (sender, commands) = channel();
     let ended = Arc::clone(&stop);
     std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines() {
-            match line.map_err(|e| e.to_string()).and_then(|l| serde_json::from_str(&l).map_err(|e| e.to_string())) {
+        let mut line = String::new();
+        loop {
+            line.clear();
+            let command = match read_line(LONGEST_COMMAND, &mut line) {
+                Ok(0) => break,
+                Ok(_) => serde_json::from_str(&line).map_err(|error| error.to_string()),
+                Err(what) => Err(what),
+            };
+            match command {
                 Ok(Command { stop: true, .. }) => break,
                 Ok(command) => {
                     if sender.send(command).is_err() {
@@ -64,6 +76,19 @@ pub fn open<Spec: DeserializeOwned>(verb: &str) -> Result<(Spec, Session), Failu
         ended.store(true, Ordering::Relaxed);
     });
     Ok((spec, Session { commands, stop }))
+}
+
+/// Reads a line of standard input, with its end; how many bytes it is, 0 at the end of it all.
+///
+/// # Errors
+/// It cannot be read, or is longer than `longest` bytes: no more than that is kept.
+fn read_line(longest: u64, line: &mut String) -> Result<usize, String> {
+    let read = std::io::stdin().lock().take(longest).read_line(line);
+    let bytes = read.map_err(|error| format!("cannot be read: {error}"))?;
+    if bytes as u64 == longest && !line.ends_with('\n') {
+        return Err(format!("is longer than {longest} bytes"));
+    }
+    Ok(bytes)
 }
 
 impl Session {

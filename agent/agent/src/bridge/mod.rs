@@ -21,6 +21,8 @@ const PROGRESS: Duration = Duration::from_secs(1);
 /// Entries in use are refreshed as often within the time after which the kernel bridge forgets them.
 const REFRESHES: u32 = 4;
 const SHORTEST_REFRESH: Duration = Duration::from_millis(100);
+/// Bytes of an interface's name at most.
+const LONGEST_NAME: usize = 15;
 const NO_SUCH_DEVICE: i32 = 19;
 
 /// The kernel bridge, the program beside it, and what each knows.
@@ -77,6 +79,10 @@ impl Bridge {
         let mut kernel = Kernel::open().map_err(|error| failed(error, "rtnetlink", ""))?;
         let mut named = |name: &str| -> Result<Interface, Failure> {
             let remedy = "name an interface of this network namespace (ip link)";
+            // The kernel's names are as short (linux/if.h, IFNAMSIZ); the netlink library panics over longer ones.
+            if !(1..=LONGEST_NAME).contains(&name.len()) || name.contains('\0') {
+                return Err(wrong(name, "it is the name of no interface", remedy));
+            }
             kernel.named(name).map_err(|error| failed(error, name, remedy))
         };
         let found = named(&spec.bridge)?;

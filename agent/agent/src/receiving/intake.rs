@@ -11,6 +11,9 @@ use wire::probe::{Probe, Refusal};
 use wire::record::Received;
 use wire::sequence::{Arrival, Sequences};
 
+/// Bytes of the shortest frame, without its check sequence but with a VLAN tag (IEEE 802.3, 3.2.8; 802.1Q, 9.2).
+const LEAST_FRAME: usize = 64;
+
 /// A stream to be taken in.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected {
@@ -92,6 +95,9 @@ impl Intake {
     pub fn admit(&mut self, port: usize, packet: &Packet<'_>, rx_user_tai_ns: i64) -> Option<(Probe, Received)> {
         let header = self.headers[port];
         let probe = match packet.bytes.get(header..).map_or(Err(Refusal::Truncated), Probe::read) {
+            Ok(probe) if packet.bytes.len() > longest(header, probe.size as usize) => {
+                return count(&mut self.refused.foreign);
+            }
             Ok(probe) => probe,
             Err(Refusal::Foreign) => return count(&mut self.refused.foreign),
             Err(Refusal::Truncated) => return count(&mut self.refused.truncated),
@@ -162,6 +168,13 @@ impl Intake {
     }
 }
 
+/// Of how many bytes a packet is at most that holds a probe of this size behind a header: a datagram is the probe, a frame may
+/// be padded to the least that Ethernet carries, with a VLAN tag or without.
+const fn longest(header: usize, size: usize) -> usize {
+    let padded = if header == 0 { 0 } else { LEAST_FRAME };
+    if header + size > padded { header + size } else { padded }
+}
+
 /// None, and one more of these.
 fn count<T>(counter: &mut u64) -> Option<T> {
     *counter += 1;
@@ -228,6 +241,21 @@ mod tests {
         intake.take_in(0, &packet(&[0; ETHERNET_HEADER - 1]), 10);
         let (streams, refused, _) = intake.totals();
         assert_eq!((streams[0].received, refused.truncated), (1, 1));
+    }
+
+    #[test]
+    fn a_datagram_that_is_longer_than_its_probe_is_foreign_and_a_frame_may_be_padded() {
+        for (header, size, refused) in [
+            (0, 64, [false, true, true]),
+            (ETHERNET_HEADER, 64, [false, true, true]),
+            (ETHERNET_HEADER, 40, [false, false, true]),
+        ] {
+            assert_eq!([0, 10, 1000].map(|more| header + size + more > longest(header, size)), refused);
+        }
+        let mut intake = intake(0);
+        intake.take_in(0, &packet(&[probe(|_| {}), vec![0]].concat()), 10);
+        let (streams, refused, _) = intake.totals();
+        assert_eq!((streams[0].received, refused.foreign), (0, 1));
     }
 
     #[test]
