@@ -52,7 +52,7 @@ def machine(kvm: bool) -> Machine:
 
 def told(scenario: Scenario, lacking: dict[str, str], *, kvm: bool = False, flavour: str = "") -> list[tuple[str, str]]:
     """Where, and what, of all that keeps the cell from being built."""
-    board = replace(unbuilt_image("debian-rt-board"), kind="board", lacking=lacking)
+    board = replace(unbuilt_image("debian-rt-board"), digest="0" * 64, kind="board", lacking=lacking)
     guest = replace(unbuilt_image("debian-cloud"), flavour=flavour)
     site = Site("t1", machine=machine(kvm), images={board.name: board, guest.name: guest})
     site = replace(site, others=planned_sites(scenario, site))

@@ -73,7 +73,7 @@ def test_a_machine_over_ssh_needs_no_more_than_its_kind_or_its_destination(every
 def test_a_board_has_one_cpu_1_gib_and_no_card_and_runs_in_real_time_unless_told_otherwise(with_: With) -> None:
     board = with_(VIRTUAL).scenario.hosts["board1"]
     assert isinstance(board, BoardHost)
-    assert (board.image, board.cpus, board.memory, board.nics) == ("debian-rt-board", 1, 2**30, 0)
+    assert (board.image_name, board.cpus, board.memory, board.nics) == ("debian-rt-board", 1, 2**30, 0)
     assert (board.time, board.append) == ("real", None)
 
 

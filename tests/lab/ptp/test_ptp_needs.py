@@ -104,9 +104,9 @@ def test_what_is_missing_is_told_with_the_port_that_needs_it(problems: Callable[
     assert line.startswith("clock.ptp.ports.b.eth7: chrt is missing")
     assert problems(made(), tools=("phc_ctl", "phc2sys", "hwstamp_ctl", "taskset")) == []
     (line,) = problems(of_cards(), capabilities=("CAP_SYS_TIME",))
-    assert line == "missing privilege: CAP_SYS_TIME (run with sudo)"
+    assert line.startswith("missing privilege: CAP_SYS_TIME (")
     (line,) = problems(made(), capabilities=("CAP_NET_RAW", "CAP_SYS_TIME"))
-    assert line == "missing privilege: CAP_NET_RAW (run with sudo)"
+    assert line.startswith("missing privilege: CAP_NET_RAW (")
 
 
 def test_a_card_that_stamps_nothing_is_told_before_the_run(problems: Callable[..., list[str]]) -> None:
