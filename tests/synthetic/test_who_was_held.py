@@ -51,10 +51,10 @@ def test_where_noise_goes_beyond_a_period_a_stall_may_be_said_of_those_it_holds(
 
 
 def test_of_a_tie_between_stalls_and_single_packets_the_truth_is_the_same_each_time() -> None:
-    """Eight times two packets, eight times one, of 31: neither comes often enough to be periodic."""
-    truth = generate(random_description(50_023, ("periodic",), packets_most=30_000)).truth
+    """Twelve times two packets, and others one: neither comes often enough to be periodic."""
+    truth = generate(random_description(50_106, ("periodic",), packets_most=30_000)).truth
     names = [one.class_ for one in truth.episodes]
-    assert names == ["stall"] * 8 and not truth.periods
+    assert names == ["stall"] * 12 and not truth.periods
     assert set(truth.class_of) == {0, CODE["stall"]}
     singles = np.flatnonzero(truth.excused & np.uint16(1 << CODE["periodic"]))
     assert len(singles) >= 8

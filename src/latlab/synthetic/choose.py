@@ -292,7 +292,9 @@ def _with_gates(draw: Draw) -> Description:
     # On a coarse lattice packets would seem to leave before their gate opens.
     noise = replace(base.noise, spread_ns=spread, slow_ns=min(base.noise.slow_ns, cycle // 200), lattice_ns=0)
     if noise.shape == "modes":
-        noise = replace(noise, modes=tuple((w, min(o, cycle // 20)) for w, o in noise.modes))
+        noise = replace(
+            noise, modes=tuple((w, min(o, cycle // 20, int(MODES_APART[1] * spread))) for w, o in noise.modes)
+        )
     least = [int(min(one, cycle // 40)) for one in base.least_ns]
     # Launches are as a cycle begins, or a third of one before that; what is behind its gate then waits for the window.
     shift = cycle // 3 if rng.random() < 0.5 else 0

@@ -50,8 +50,8 @@ MIDDLE: Final = 0.5
 FOOT: Final = 2.0
 """So many spreads above the usual level few packets lie by chance."""
 CORRELATED, LAGS_MOST = 0.05, 4_096
-SAFETY: Final = 1.0
-"""Runs of dependent noise are of different lengths: so many times the mean dependence makes packets as one."""
+OTHERS_REACH: Final = 2.0
+"""So many times as far as the tail of all other stretches goes no noise brings a level, however dependent it is."""
 OTHERS_LEAST: Final = 50
 """Of fewer stretches no tail is known."""
 BENT: Final = 4
@@ -120,8 +120,7 @@ def _look(seen: Seen) -> Look | None:
         tolerance,
         reach,
         max(BESIDE, reach // 2),
-        SAFETY
-        * _dependence(one_way - np.repeat(base, course.size)[: len(one_way)], np.abs(off) > tolerance, course.size),
+        _dependence(one_way - np.repeat(base, course.size)[: len(one_way)], np.abs(off) > tolerance, course.size),
     )
 
 
@@ -140,7 +139,7 @@ def _told(seen: Seen, look: Look, begin: int, end: int) -> Iterator[Found]:
     if len(rows) < max(course.size // 2, (last - first) // 2):
         return
     if (
-        abs(peak) <= _others_reach(look, begin, end, peak, thresholds)
+        abs(peak) <= OTHERS_REACH * _others_reach(look, begin, end, peak, thresholds)
         and _by_chance(above * np.sign(peak) > MIDDLE * abs(peak), first, last, look.dependent) > thresholds.chance
     ):
         return
