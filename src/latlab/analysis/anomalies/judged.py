@@ -114,11 +114,10 @@ def _parted(signals: Signals) -> Parted | None:
     if signals.apart is None:
         return None
     below = ~signals.apart if signals.held is None else ~signals.apart & ~signals.held
-    ends, begins = (
-        round(float(np.quantile(signals.late_ns[which], share)))
-        for which, share in ((below, 1 - MIXED), (signals.apart, MIXED))
-    )
-    return Parted(int(np.count_nonzero(signals.apart)), len(signals.row), ends, begins)
+    begins = float(np.quantile(signals.late_ns[signals.apart], MIXED))
+    nearer = signals.late_ns[below & (signals.late_ns < begins)]
+    ends = float(nearer.max()) if len(nearer) else begins
+    return Parted(int(np.count_nonzero(signals.apart)), len(signals.row), round(ends), round(begins))
 
 
 def exponential_limit_ns(spread_ns: float, n: int, thresholds: Thresholds) -> float:

@@ -33,8 +33,9 @@ GAPS_MOST: Final = 3
 """Late packets may be late by several amounts."""
 LOWER_OF_GAUSSIAN: Final = 1.2816
 """From the 10th percentile to the median."""
+RARE, NEAREST = 0.01, 0.2
 MIXED: Final = 0.001
-"""Of either side of a gap so many may lie on the other, or in it."""
+"""Of the packets beyond a gap so many may lie in it, or below."""
 GOLDEN: Final = 0.6180339887498949
 """Its multiples, modulo 1, lie evenly and never repeat."""
 
@@ -93,7 +94,7 @@ class Usual:
         left_out = either(aside, either(self.held, self.apart))
         far = beyond * tail_limit(self._scaled(left_out, slow_start), thresholds, n, false_alarms)
         if self.apart is not None:
-            far = min(far, self._gap(slow_start))
+            far = min(far, self._gap(slow_start, far))
         return spread_over(np.maximum(self.spreads * far, thresholds.least_ns), self.size, n)
 
     def _scaled(self, left_out: Bools | None, slow_start: int) -> Float64:
@@ -110,16 +111,25 @@ class Usual:
         scaled: Float64 = (self.late_ns[sample] + between) / self.spreads[sample // self.size]
         return scaled
 
-    def _gap(self, slow_start: int) -> float:
-        """The middle of the gap, in spreads of the packets below it."""
+    def _gap(self, slow_start: int, tail: float) -> float:
+        """The middle of the gap, in spreads of the packets below it.
+
+        Where few packets are beyond it and most of them beyond the tail too, the tail decides: some of the nearest are
+        its own.
+        """
         assert self.apart is not None
         scaled = self.late_ns / spread_over(self.spreads, self.size, len(self.late_ns))
         below = ~self.apart if self.held is None else ~self.apart & ~self.held
         below[:slow_start] = False
         if not below.any():
             return float("inf")
-        ends, begins = (np.quantile(scaled[which], share) for which, share in ((below, 1 - MIXED), (self.apart, MIXED)))
-        return float(ends + begins) / 2
+        rare = np.count_nonzero(self.apart) < RARE * len(scaled)
+        if rare and tail <= float(np.quantile(scaled[self.apart], NEAREST)):
+            return tail
+        begins = float(np.quantile(scaled[self.apart], MIXED))
+        nearer = scaled[below & (scaled < begins)]
+        ends = float(nearer.max()) if len(nearer) else begins
+        return (ends + begins) / 2
 
 
 def either(one: Bools | None, other: Bools | None) -> Bools | None:
