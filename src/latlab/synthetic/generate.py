@@ -135,6 +135,7 @@ def _table(description: Description, way: Way, lost: NDArray[np.bool_]) -> pl.Da
         "send_error": pl.Series(np.zeros(n, np.int32)),
         "launch_error": pl.Series(np.zeros(n, np.uint8)),
         "late": pl.Series(np.zeros(n, np.uint8)),
+        "unknown": pl.Series(np.zeros(n, np.uint8)),
         "warmup": pl.Series(np.arange(n) < description.warmup),
     }
     return pl.DataFrame({name: column.alias(name) for name, column in columns.items()})
