@@ -75,7 +75,7 @@ def test_an_interface_that_goes_down_loses_what_is_sent_meanwhile_and_its_gates_
         assert refused[name] >= 100
     assert judged["reasons"]["links stayed up"]["actual"] == "it came or went 2 times"
     told = judged["reasons"]["every send succeeded"]["actual"]
-    assert told in {f"{count} of {PACKETS} packets" for count in refused.values()}
+    assert told in {f"{count} of {PACKETS} packets: Network is down (100): {count}" for count in refused.values()}
 
     (table,) = place.only_run().glob("cells/all/r1/packets.parquet")
     rows = pl.read_parquet(table)

@@ -159,11 +159,12 @@ async def _run_all(order: Sequence[Run], folder: RunFolder, listener: Listener, 
     agent, images, making = str(find_agent()), images_by_name(), asyncio.Lock()
 
     async def work() -> None:
+        tag = secrets.token_hex(2)
         for number, one in left:
             listener(CellStarted(number, one.cell.slug, one.repeat, repeats, one.cell.scenario.duration))
             cell_folder = folder.add_cell(one.cell.slug, one.repeat)
             with emulator_cpu() if one.cell.scenario.in_virtual_time else contextlib.nullcontext(0) as cpu:
-                site = Site(secrets.token_hex(2), agent=agent, images=images, emulator_cpu=cpu)
+                site = Site(tag, agent=agent, images=images, emulator_cpu=cpu)
                 known = partial(_of_cell, listener, number)
                 listener(CellEnded(number, await run_cell(one, number, site, cell_folder, known, making)))
 

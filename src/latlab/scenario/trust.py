@@ -123,7 +123,7 @@ class Trust(Part):
     """The thresholds of the verdict's rules, and rules that are turned off. The same in every cell."""
 
     clock_step: Step = Field(
-        default=1_000_000, description="two readings of a pair of clocks that differ by more are a step of one of them"
+        default=20_000, description="two readings of a pair of clocks that differ by more are a step of one of them"
     )
     clock_bound_share: Fraction = Field(
         default=100_000, description="the largest bound of the clocks' offset, of the median latency"
