@@ -243,7 +243,7 @@ def _tools(scenario: Scenario, machine: Machine, where: Where) -> Problems:
         tools = {"taskset"} if any(part.cpus for part in threads) else set()
         tools |= {"chrt"} if any(part.fifo for part in threads) else set()
         tools |= {"ethtool", "awk"} if any(tuned.steering.values()) else set()
-        tools |= {"ethtool"} if tuned.rss else set()
+        tools |= {"ethtool"} if tuned.rss or tuned.coalescing else set()
         needed = dict.fromkeys(tools, ("tuning", host)) | needed
     for name in scenario.shapers:
         if parse_end(name).host in _here(scenario):

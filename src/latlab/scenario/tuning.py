@@ -149,6 +149,9 @@ class Tuning(Part):
     rss: dict[Interface, Annotated[Listed[Queue], Field(min_length=1)]] = Field(
         default_factory=dict, description="interface → the receive queues that flows are spread over by their hash"
     )
+    coalescing: dict[Interface, Microseconds] = Field(
+        default_factory=dict, description="interface → how long its receive interrupts may wait for more packets"
+    )
     profile: Literal["realtime-virtual-host", "realtime-virtual-guest"] | None = Field(
         default=None, description="what tuned's profile of that name sets while the machine runs"
     )

@@ -104,7 +104,7 @@ def tuned_interfaces_are_there(sketch: Sketch, path: Path, tuning: Tuning) -> It
     there = _interfaces(sketch, machine)
     if there is None:
         return
-    for key in ("irq", "steering", "rss"):
+    for key in ("irq", "steering", "rss", "coalescing"):
         for tuned in _given(tuning, key):
             for name in tuned:
                 end = End(machine, name)

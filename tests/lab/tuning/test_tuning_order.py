@@ -97,10 +97,15 @@ def test_a_scenario_without_tuning_changes_nothing() -> None:
 
 
 def test_what_is_tuned_of_a_card_is_left_out_where_it_has_become_a_guests() -> None:
-    tuning = {"irq": {"lat0": {"cpus": [0]}}, "rss": {"lat0": [0]}, "steering": {"lat0": {7: 0}}}
+    tuning = {
+        "irq": {"lat0": {"cpus": [0]}},
+        "rss": {"lat0": [0]},
+        "steering": {"lat0": {7: 0}},
+        "coalescing": {"lat0": 0},
+    }
     titles = {
         bridge: [step.title for step in guest_tuning(tuned(GUEST | {"bridge": bridge}, **tuning), Site("0a9f"))]
         for bridge in ("tap", "vfio")
     }
-    assert len(titles["tap"]) == 3
+    assert len(titles["tap"]) == 4
     assert titles["vfio"] == []

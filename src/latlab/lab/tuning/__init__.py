@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from latlab.lab.site import Site
 from latlab.lab.step import Step
+from latlab.lab.tuning.coalescing import coalescing_steps
 from latlab.lab.tuning.halt_poll import halt_poll_steps
 from latlab.lab.tuning.irq import irq_steps
 from latlab.lab.tuning.isolation import isolation_steps
@@ -27,7 +28,7 @@ Part = Callable[[str, Scenario, Site], Iterator[Step]]
 BEFORE_GUESTS: tuple[Part, ...] = (isolation_steps, profile_steps, halt_poll_steps)
 """KVM takes halt_poll_ns over when a guest is made (kvm_create_vm, before Linux 6.2)."""
 
-WITH_GUESTS: tuple[Part, ...] = (thread_steps, scaling_steps, steering_steps, irq_steps)
+WITH_GUESTS: tuple[Part, ...] = (thread_steps, coalescing_steps, scaling_steps, steering_steps, irq_steps)
 """Guests have threads once they run. A NIC may ask for new interrupts when a bridge takes it, so these are last."""
 
 
@@ -55,7 +56,7 @@ def _of_its_own_cards(scenario: Scenario, host: str) -> Scenario:
     tuning = scenario.tuning[host]
     kept = {
         key: {card: wanted for card, wanted in getattr(tuning, key).items() if card not in given}
-        for key in ("irq", "steering", "rss")
+        for key in ("irq", "steering", "rss", "coalescing")
     }
     return scenario.model_copy(update={"tuning": {**scenario.tuning, host: tuning.model_copy(update=kept)}})
 
