@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from latlab.report.own_pictures import remove_own_pictures
-from latlab.report.timer_pictures import write_timer_picture
+from latlab.report.timer_pictures import timer_figure, write_timer_picture
 from latlab.report.timer_ranges import timer_ranges
 from latlab.report.timers import (
     BESIDE,
@@ -129,3 +129,12 @@ def test_the_picture_of_all_timers_is_a_file_of_the_reports_own(tmp_path: Path) 
         assert picture.width > picture.height > 100
     remove_own_pictures(tmp_path, RUN, [])
     assert not path.exists()
+
+
+def test_repetitions_share_a_row_of_the_picture(tmp_path: Path) -> None:
+    found = timer_ranges(RUN)
+    again = timer_ranges({"cells": [*RUN["cells"], *(cell | {"repeat": 2} for cell in RUN["cells"])]})
+    assert found is not None and again is not None
+    assert len(again.rows) == 2 * len(found.rows) and {row.repeat for row in again.rows} == {1, 2}
+    heights = [timer_figure(ranges, "measured").get_size_inches()[1] for ranges in (found, again)]
+    assert heights[0] == heights[1]

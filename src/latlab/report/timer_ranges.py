@@ -21,11 +21,12 @@ KEY: Final = "Thin: minimum to maximum. Thick: median to p99, or to the maximum 
 class Range:
     """One timer's handler or thread; places are % of the axis, which is logarithmic.
 
-    name: what and where; cell: with its repeat. point: of the mean. told: its figures in words.
+    name: what and where. point: of the mean. told: its figures in words.
     """
 
     name: str
     cell: str
+    repeat: int
     of: str
     least: float
     most: float
@@ -58,10 +59,10 @@ def timer_ranges(result: Mapping[str, Any]) -> Ranges | None:
                 figures = block["metrics"].get(metric, {})
                 if figures.get("n") and figures["p50"] is not None:
                     what = f"{name}, {block['talker']}: {of} ({where(cell, block['talker'])})"
-                    found.append((what, f"{cell_title(cell)}, repeat {cell['repeat']}", of, figures))
+                    found.append((what, cell_title(cell), int(cell["repeat"]), of, figures))
     if len(found) < 2:
         return None
-    ends = [max(float(one[3][end]), 1.0) for one in found for end in ("min", "max")]
+    ends = [max(float(one[4][end]), 1.0) for one in found for end in ("min", "max")]
     first, last = floor(log10(min(ends))), max(ceil(log10(max(ends))), floor(log10(min(ends))) + 1)
 
     def place(ns: float) -> float:
@@ -78,18 +79,19 @@ def timer_ranges(result: Mapping[str, Any]) -> Ranges | None:
     )
 
 
-def _range(what: str, cell: str, of: str, figures: Mapping[str, Any], place: Any) -> Range:
+def _range(what: str, cell: str, repeat: int, of: str, figures: Mapping[str, Any], place: Any) -> Range:
     upper = figures["max"] if figures.get("p99") is None else figures["p99"]
     named: Sequence[tuple[str, Any]] = [(one, figures.get(one)) for one in ("min", "p50", "mean", "p99", "max")]
     told = ", ".join(f"{name} {microseconds(value)}" for name, value in named if value is not None)
     return Range(
         what,
         cell,
+        repeat,
         of,
         place(figures["min"]),
         place(figures["max"]),
         place(figures["p50"]),
         place(upper),
         place(figures["mean"]),
-        f"{what}, {cell}: {told} µs",
+        f"{what}, {cell}, repeat {repeat}: {told} µs",
     )
