@@ -17,7 +17,7 @@ from latlab.report.testbed import sent_as
 
 TAGGED = {"transport": "ethernet", "vlan": 5, "interface": "eth0", "port": "eth0"}
 OVER_VLAN = {"transport": "udp", "vlan": 5, "interface": "eth0.5", "port": "eth0"}
-SAID = "down is UDP over the VLAN interface eth0.5 in bridge xdp, and raw frames in VLAN 5 in the other cells"
+SAID = "down is UDP over the VLAN interface eth0.5 in bridge xdp, and raw frames in VLAN 5 elsewhere"
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,21 @@ def test_the_tables_of_that_stream_say_so(sent: dict[str, Any]) -> None:
     down, up = summaries(sent, "latency")
     assert SAID in down.notes
     assert up.notes == ()
+
+
+def test_a_load_at_another_rate_is_named(sent: dict[str, Any]) -> None:
+    for cell in sent["cells"]:
+        if cell["cell"]["loads"] == ["load-up"]:
+            rate = 6e7 if cell["cell"]["guests.vm1.bridge"] == "tap" else 3e7
+            cell["loads"] = [{"name": "load-up", "asked_bps": rate}]
+    (table, _) = summaries(sent, "latency")
+    assert "load-up is 60 Mbit/s in bridge tap, loads load-up, and 30 Mbit/s elsewhere" in table.notes
+
+
+def test_what_the_matrix_varies_is_in_the_cells_names_already(sent: dict[str, Any]) -> None:
+    for cell in sent["cells"]:
+        cell["cell"]["streams.down.transport"] = "udp"
+    assert not any(SAID in table.notes for table in summaries(sent, "latency"))
 
 
 def test_a_stream_that_all_cells_send_alike_has_no_note(matrix: dict[str, Any]) -> None:

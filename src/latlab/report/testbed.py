@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from latlab.analysis.words import left_out_text
 from latlab.data.clock_offset import find_chain
-from latlab.report.places import Places
+from latlab.report.places import Places, dimension_keys
 from latlab.report.probes import TRANSPORTS, probe_told
+from latlab.report.text import rate
 
 FUNCTIONAL: Final = "functional only"
 EXACT_QEMU: Final = 10
@@ -92,19 +93,23 @@ def sent_as(stream: Mapping[str, Any]) -> str | None:
 
 
 def sent_otherwise(result: Mapping[str, Any], streams: Collection[str]) -> list[str]:
-    """A sentence for each of these streams whose packets are not the same in all cells: comparing cells takes both."""
-    found: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
+    """A sentence for each of these streams, and each load, that is not the same in all cells and whose cells do not say
+    so by their names: whoever compares them has to know it.
+    """
+    found: dict[tuple[str, str], dict[str, list[Mapping[str, Any]]]] = {}
     for cell in result["cells"]:
-        for name, block in cell["streams"].items():
-            if name in streams and (what := block.get("sent_as")):
-                found.setdefault(name, {}).setdefault(what, []).append(cell)
-    places = Places(result)
+        sent = [(("streams", name), block.get("sent_as")) for name, block in cell["streams"].items() if name in streams]
+        sent += [(("loads", load["name"]), rate(load.get("asked_bps"), "bit/s")) for load in cell.get("loads", [])]
+        for which, what in sent:
+            if what:
+                found.setdefault(which, {}).setdefault(what, []).append(cell)
+    keys, places = dimension_keys(result), Places(result)
     sentences = []
-    for name, kinds in found.items():
-        *fewer, most = sorted(kinds, key=lambda what: len(kinds[what]))
-        if fewer:
-            told = [f"{what} in {_and(places.told(kinds[what]))}" for what in fewer]
-            sentences.append(f"{name} is {', '.join(told)}, and {most} in the other cells")
+    for (kind, name), cells in found.items():
+        *fewer, most = sorted(cells, key=lambda what: len(cells[what]))
+        if fewer and not any(key.startswith(f"{kind}.{name}.") for key in keys):
+            told = [f"{what} in {_and(places.told(cells[what]))}" for what in fewer]
+            sentences.append(f"{name} is {', '.join(told)}, and {most} elsewhere")
     return sentences
 
 
