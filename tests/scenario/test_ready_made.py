@@ -37,6 +37,15 @@ def test_every_command_of_the_bridges_plan_is_one_a_shell_can_parse() -> None:
     assert [(one, error) for one in commands if (error := parse_error(one))] == []
 
 
+def test_behind_user_nat_the_stream_of_the_tsn_experiment_goes_through_a_vlan_interface() -> None:
+    plan = planned("tsn-bridges.yaml")
+    added = ("link add link eth0 name eth0.5", "link add link eth1 name eth1.5")
+    made = [line for line in plan.splitlines() if any(one in line for one in added)]
+    assert len(made) == 2 * 3
+    assert all("type vlan id 5 egress-qos-map 7:7 " in line for line in made)
+    assert plan.count("hostfwd=udp:10.80.0.2:5557-10.0.2.15:5557") == 3
+
+
 def planned(name: str) -> str:
     """What `latlab plan` prints of a ready-made scenario."""
     done = subprocess.run([LATLAB, "plan", SCENARIOS / name], capture_output=True, text=True, timeout=120)

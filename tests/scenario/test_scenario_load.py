@@ -299,6 +299,7 @@ def test_mutated_values_load_or_are_scenario_errors(
     scenario["clock"] = {"sync": "exchange"}
     scenario["accept"] = {"control.latency.max": "1ms"} | more.get("accept", {})
     scenario["matrix"]["streams.control.size"] = ["64B", "128B"]
+    scenario["overrides"] = [{"when": {"streams.control.size": "128B"}, "set": {"links.0.mtu": 1400}}]
     for _ in range(data.draw(st.integers(1, 4))):
         scenario = _mutate(data, scenario)
     path = tmp_path_factory.getbasetemp() / "mutated-values.yaml"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -353,7 +353,11 @@ def _steps_and_agents(outcome: Mapping[str, Any], document: Mapping[str, Any]) -
 def _described(documents: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> dict[str, str]:
     """Each stream in one line, from the first cell that has it."""
     streams = {stream["name"]: stream for _, document in reversed(documents) for stream in document.get("streams", [])}
-    lines = {name: _stream_line(stream) for name, stream in streams.items() if not stream.get("probe")}
+    sent: dict[str, dict[str, None]] = {}
+    for outcome, _ in documents:
+        for name, block in outcome["streams"].items():
+            sent.setdefault(name, {})[block.get("sent_as") or ""] = None
+    lines = {name: _stream_line(one, sent.get(name, ())) for name, one in streams.items() if not one.get("probe")}
     for outcome, _ in reversed(documents):
         for name, block in outcome["streams"].items():
             if probe := block.get("probe"):
@@ -363,7 +367,8 @@ def _described(documents: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]])
     return lines
 
 
-def _stream_line(stream: Mapping[str, Any]) -> str:
+def _stream_line(stream: Mapping[str, Any], sent: Iterable[str]) -> str:
+    """The stream as the first cell has it. sent: what its packets are in any cell."""
     if told := stream.get("described"):
         return str(told)
     parts = [
@@ -371,9 +376,8 @@ def _stream_line(stream: Mapping[str, Any]) -> str:
         f"every {stream['period_ns'] / 1000:g} µs",
         f"{stream['size']} bytes",
         f"priority {stream['priority']}",
-        str(stream["transport"]),
+        " or ".join(filter(None, sent)),
     ]
-    parts += [f"VLAN {stream['vlan']}"] if stream.get("vlan") is not None else []
     parts += ["with launch times"] if stream.get("launch_time") else []
     return " · ".join(parts)
 

@@ -10,7 +10,7 @@ import polars as pl
 from latlab.analysis.imported import no_counts, packet_figures, summed_up
 from latlab.analysis.words import duration
 
-_NAMES: Final = {"udp": "UDP", "tcp": "TCP", "ethernet": "raw frames"}
+TRANSPORTS: Final = {"udp": "UDP", "tcp": "TCP", "ethernet": "raw frames"}
 _TAKEN_BY: Final = {
     "listener": "Cyclone's receiving thread",
     "waitset": "a thread that sleeps in a waitset",
@@ -119,7 +119,7 @@ def _timer_told(cell: Mapping[str, Any], probe: Mapping[str, Any]) -> str:
 
 def _told(probe: Mapping[str, Any], frames: int) -> str:
     asked = probe.get("asked", {})
-    via = _NAMES.get(str(asked.get("transport")), str(asked.get("test", "")))
+    via = TRANSPORTS.get(str(asked.get("transport")), str(asked.get("test", "")))
     if "domain" in asked:
         via = _over_dds(asked, probe.get("cyclone"))
     by = " ".join(filter(None, (probe["probe"], probe.get("version") if "tool" in probe else "", via)))

@@ -12,7 +12,7 @@ from latlab.analysis.way import interval_name
 from latlab.report.launches import early_notes
 from latlab.report.places import cell_name, dimension_keys, dimension_text, short_headings
 from latlab.report.probes import notes
-from latlab.report.testbed import ONE_CLOCK, label_text
+from latlab.report.testbed import ONE_CLOCK, label_text, sent_otherwise
 from latlab.report.text import bound, microseconds, whole
 
 
@@ -274,7 +274,7 @@ def _summary(
         for name, block in cell["streams"].items()
         if (cell["slug"], cell["repeat"], name) in measured
     ]
-    said = (*notes(blocks), *early_notes(blocks, metric))
+    said = (*sent_otherwise(result, dict(blocks)), *notes(blocks), *early_notes(blocks, metric))
     return Summary(metric, stream, headings, rows, shows_stream, shows_repeat, said)
 
 

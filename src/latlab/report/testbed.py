@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from latlab.analysis.words import left_out_text
 from latlab.data.clock_offset import find_chain
-from latlab.report.places import Places
-from latlab.report.probes import probe_told
+from latlab.report.places import Places, dimension_keys
+from latlab.report.probes import TRANSPORTS, probe_told
+from latlab.report.text import rate
 
 FUNCTIONAL: Final = "functional only"
 EXACT_QEMU: Final = 10
@@ -30,9 +31,9 @@ class Part:
 def with_test_bed(document: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[str, Any]:
     """The cell's part of the result document with what it was measured on, from cell.json.
 
-    Added are `bridges` and `guests`, and to each stream `talker`, `listener`, `clock`, and when its schedule began, TAI
-    on the talker's clock, as `start_tai_ns`; `probe` to what is of one. A cell of which nothing was measured has no
-    label: there is nothing that it would be the label of.
+    Added are `bridges` and `guests`, and to each stream `talker`, `listener`, `clock`, `sent_as`, and when its schedule
+    began, TAI on the talker's clock, as `start_tai_ns`; `probe` to what is of one. A cell of which nothing was measured
+    has no label: there is nothing that it would be the label of.
     """
     streams = {stream["name"]: stream for stream in cell["streams"]}
     probes = {one["name"]: {"talker": one["from"], "listener": one["to"]} for one in cell.get("probes", [])}
@@ -50,6 +51,7 @@ def with_test_bed(document: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[
                 "clock": ONE_CLOCK
                 if name in probes
                 else clock_source(cell.get("clocks", []), streams[name]["talker"], streams[name]["listener"]),
+                "sent_as": sent_as(streams[name]),
                 "start_tai_ns": streams[name].get("start_tai_ns") or cell.get("start_tai_ns"),
                 **probe_told(cell, name),
                 **block,
@@ -74,6 +76,41 @@ def clock_source(clocks: Sequence[Mapping[str, Any]], talker: str, listener: str
         entry["source"] for edge in chain for entry in clocks if {entry["from"], entry["to"]} == {edge.from_, edge.to}
     )
     return " + ".join(source for source in found if source != ONE_KERNEL) or ONE_KERNEL
+
+
+def sent_as(stream: Mapping[str, Any]) -> str | None:
+    """What a stream's packets are, as `UDP over the VLAN interface eth0.5`; None of a probe, and where it is not known.
+
+    stream: cell.json's.
+    """
+    what = TRANSPORTS.get(str(stream.get("transport")))
+    if what is None or stream.get("probe"):
+        return None
+    interface = stream.get("interface")
+    if stream.get("port", interface) != interface:
+        return f"{what} over the VLAN interface {interface}"
+    return what if stream.get("vlan") is None else f"{what} in VLAN {stream['vlan']}"
+
+
+def sent_otherwise(result: Mapping[str, Any], streams: Collection[str]) -> list[str]:
+    """A sentence for each of these streams, and each load, that is not the same in all cells and whose cells do not say
+    so by their names: whoever compares them has to know it.
+    """
+    found: dict[tuple[str, str], dict[str, list[Mapping[str, Any]]]] = {}
+    for cell in result["cells"]:
+        sent = [(("streams", name), block.get("sent_as")) for name, block in cell["streams"].items() if name in streams]
+        sent += [(("loads", load["name"]), rate(load.get("asked_bps"), "bit/s")) for load in cell.get("loads", [])]
+        for which, what in sent:
+            if what:
+                found.setdefault(which, {}).setdefault(what, []).append(cell)
+    keys, places = dimension_keys(result), Places(result)
+    sentences = []
+    for (kind, name), cells in found.items():
+        *fewer, most = sorted(cells, key=lambda what: len(cells[what]))
+        if fewer and not any(key.startswith(f"{kind}.{name}.") for key in keys):
+            told = [f"{what} in {_and(places.told(cells[what]))}" for what in fewer]
+            sentences.append(f"{name} is {', '.join(told)}, and {most} elsewhere")
+    return sentences
 
 
 def label_text(outcome: Mapping[str, Any]) -> str:

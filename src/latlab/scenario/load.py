@@ -13,11 +13,10 @@ from typing import Any
 from latlab.scenario.document import Document, Position, read_yaml
 from latlab.scenario.findings import Finding, show_path, shown
 from latlab.scenario.findings import Path as Place
-from latlab.scenario.matrix import CHOSEN, Cell, expand, path_of
+from latlab.scenario.matrix import Cell, expand
 from latlab.scenario.models import Scenario
 from latlab.scenario.parse import parse
 from latlab.scenario.problems import Problem, ScenarioErrors
-from latlab.scenario.short_names import short_names
 
 PIPE_S = 10
 BYTES_MAX = 2**20
@@ -38,11 +37,11 @@ class Loaded:
     document: Document
 
     def where(self, place: Place, cell: Cell | None = None) -> str:
-        """`file:line: path` of a place in the scenario; in a cell, of the matrix's value that is put there."""
-        for key, value in (cell.label if cell else {}).items():
-            parts = path_of(key, self.scenario.shapers)
-            if key not in CHOSEN and tuple(map(str, place))[: len(parts)] == parts:
-                place = ("matrix", key, short_names(self.raw["matrix"][key]).index(value))
+        """`file:line: path` of a place in the scenario; in a cell, of the value that the matrix or an override puts
+        there."""
+        for path, source in (cell.sources if cell else {}).items():
+            if tuple(map(str, place))[: len(path)] == path:
+                return self.where(source)
         return f"{self.path}:{self.document.position(place)[0]}: {show_path(place)}"
 
 

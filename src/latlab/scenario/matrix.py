@@ -7,7 +7,7 @@ import random
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from itertools import product
@@ -33,7 +33,10 @@ CHOSEN = {LOADS: NO_LOADS, PROBES: NO_PROBES}
 CELLS_MAX = 10_000
 _SLUG_MAX = 120
 _COLLECTIONS = ("hosts", "links", "guests", "streams", "probes", "loads", "shapers", "tuning")
-_NOT_VARIED = ("matrix", "name", "description", "repeat", "seed", "accept", "trust", "windows", "headline", "published")
+_NOT_VARIED = (
+    *("matrix", "overrides", "name", "description", "repeat", "seed", "accept", "trust", "windows", "headline"),
+    "published",
+)
 """What belongs to the whole scenario and cannot differ between its cells."""
 
 
@@ -62,12 +65,39 @@ class Cell:
     a list of them, its short name: what tells it from the other values of the key. A key that leads into a load, a
     probe or a guest that the cell does not have is not in it.
     slug: the label as a name for files, unique in the scenario.
-    scenario: with the values put in; its `loads` and `probes` are the active ones only, and it has no matrix.
+    scenario: with the values put in; its `loads` and `probes` are the active ones only, and it has neither a matrix nor
+    overrides. sources: path of each value put in → where the file has it, below `matrix` or `overrides`.
     """
 
     label: dict[str, object]
     slug: str
     scenario: Scenario
+    sources: Mapping[tuple[str, ...], Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """One value that is put into the scenario. source: where the file has it, below `matrix` or `overrides`."""
+
+    path: tuple[str, ...]
+    value: object
+    source: Path
+
+
+@dataclass(frozen=True)
+class _Override:
+    """One of `overrides`. when: matrix key → index of the value that cells have in which it applies."""
+
+    when: Mapping[str, int]
+    settings: tuple[_Setting, ...]
+
+    def applies(self, picked: Mapping[str, int]) -> bool:
+        """Whether it applies where these values are picked."""
+        return self.when.items() <= picked.items()
+
+    def meets(self, other: _Override) -> bool:
+        """Whether both apply in any cell."""
+        return all(other.when.get(key, index) == index for key, index in self.when.items())
 
 
 @dataclass(frozen=True)
@@ -105,35 +135,47 @@ def _seed(scenario: Scenario, repeat: int) -> int | None:
 
 
 def expand(raw: dict[str, Any], base: Parsed) -> tuple[list[Cell], list[Finding]]:
-    """The cells of a scenario in its matrix's order, and what is wrong with the matrix and in any cell.
+    """The cells of a scenario in its matrix's order, and what is wrong with the matrix, its overrides and in any cell.
 
     raw: the plain data, base: what became of it. What is wrong without the matrix is not told again. While anything
-    is, each value is tried by itself; in a right scenario every combination is. A finding's path is the matrix value
-    that brings it about.
+    is, each value is tried by itself; in a right scenario every combination is. A finding's path is that of the value,
+    of the matrix or of an override, that brings it about.
     """
     written = raw.get("matrix", {})
-    rest = {key: value for key, value in raw.items() if key != "matrix"}
+    rest = {key: value for key, value in raw.items() if key not in ("matrix", "overrides")}
     lists = written.items() if isinstance(written, dict) else ()
     matrix = {key: values for key, values in lists if isinstance(values, list)}
-    paths = {key: path_of(key, map(str, base.sketch.names.get("shapers", ()))) for key in matrix}
+    shapers = tuple(map(str, base.sketch.names.get("shapers", ())))
+    paths = {key: path_of(key, shapers) for key in matrix}
     findings, usable = _judge(base.sketch, matrix, paths)
+    overrides, wrong = _overrides(base.sketch, matrix, paths, shapers)
+    findings += wrong
+    if wrong or any(finding.path[:1] == ("overrides",) for finding in base.findings):
+        usable = []  # what else is set in the cells of a value is not known
     size = prod(len(values) for values in matrix.values())
     if size > CELLS_MAX:
         return [], [*findings, Finding(("matrix",), f"{size} cells", f"{CELLS_MAX} or fewer")]
     told = set(base.findings)
     if base.scenario is not None and not findings:
-        return _every_cell(rest, matrix, paths)
+        return _every_cell(rest, matrix, paths, overrides)
     for key, index in usable:
-        parsed = parse(_with(rest, paths[key], matrix[key][index]))
-        for finding in parsed.findings:
+        beside = [one for one in overrides if one.when.get(key) == index]
+        led = all(_leads_somewhere(base.sketch, setting.path) for one in beside for setting in one.settings)
+        if not led or any(len(one.when) > 1 for one in beside):
+            continue  # nor is it here
+        data, sources = _put_in(rest, {key: index}, matrix, paths, overrides)
+        for finding in parse(data).findings:
             if finding not in told:
                 told.add(finding)
-                findings.append(_retold(finding, ("matrix", key, index), ""))
+                findings.append(_retold(finding, _cause(finding, sources, ("matrix", key, index)), ""))
     return [], findings
 
 
 def _every_cell(
-    rest: dict[str, Any], matrix: dict[str, list[Any]], paths: Mapping[str, tuple[str, ...]]
+    rest: dict[str, Any],
+    matrix: dict[str, list[Any]],
+    paths: Mapping[str, tuple[str, ...]],
+    overrides: Sequence[_Override],
 ) -> tuple[list[Cell], list[Finding]]:
     cells: list[Cell] = []
     findings: dict[Finding, Finding] = {}
@@ -141,9 +183,7 @@ def _every_cell(
     seen: set[frozenset[tuple[str, int]]] = set()
     names = {key: short_names(values) for key, values in matrix.items() if key not in CHOSEN}
     for picked in _combinations(matrix, paths):
-        data = rest
-        for key, index in picked.items():
-            data = _with(data, paths[key], matrix[key][index])
+        data, sources = _put_in(rest, picked, matrix, paths, overrides)
         absent = unused_guests(data)
         picked = {key: index for key, index in picked.items() if not _is_about(paths[key], absent)}
         if frozenset(picked.items()) in seen:
@@ -154,14 +194,38 @@ def _every_cell(
             key: _names(matrix[key][index]) if key in CHOSEN else names[key][index] for key, index in picked.items()
         }
         slug = _unique(_slug(label), slugs)
+        sources = {path: source for path, source in sources.items() if not _is_about(path, absent)}
+        varied = [("matrix", key, index) for key, index in picked.items() if key not in CHOSEN]
         parsed = parse(data)
         if parsed.scenario is not None:
-            cells.append(Cell(label, slug, parsed.scenario))
+            cells.append(Cell(label, slug, parsed.scenario, sources))
         for finding in parsed.findings:
-            path = _cause(finding, picked, paths)
+            path = _cause(finding, sources, varied[0] if len(varied) == 1 else ("matrix",))
             # The same mistake comes back in other cells: it is told of the first one.
             findings.setdefault(_retold(finding, path, ""), _retold(finding, path, f"in cell {slug}"))
     return cells, list(findings.values())
+
+
+def _put_in(
+    raw: dict[str, Any],
+    picked: Mapping[str, int],
+    matrix: dict[str, list[Any]],
+    paths: Mapping[str, tuple[str, ...]],
+    overrides: Sequence[_Override],
+) -> tuple[dict[str, Any], dict[tuple[str, ...], Path]]:
+    """The data with the picked values, and what overrides set beside them, put in; each path → where the value stands.
+
+    What is set of a load or a probe that is not there is left out.
+    """
+    sources: dict[tuple[str, ...], Path] = {}
+    settings = [_Setting(paths[key], matrix[key][index], ("matrix", key, index)) for key, index in picked.items()]
+    settings += [one for override in overrides if override.applies(picked) for one in override.settings]
+    for one in settings:
+        top, *below = one.path
+        if top not in CHOSEN or not below or below[0] in raw.get(top, {}):
+            raw = _with(raw, one.path, one.value)
+            sources |= {one.path: one.source} if top not in CHOSEN or below else {}
+    return raw, sources
 
 
 def _combinations(matrix: dict[str, list[Any]], paths: Mapping[str, tuple[str, ...]]) -> Iterator[dict[str, int]]:
@@ -207,7 +271,7 @@ def _judge(
             indices -= {finding.path[2] for finding in wrong}
             leads = key in sketch.names
         else:
-            wrong = list(_path_findings(sketch, key, where))
+            wrong = list(_path_findings(sketch, ("matrix", key), where))
             indices = set() if wrong else set(range(len(values)))
             leads = _leads_somewhere(sketch, where)
         findings += wrong
@@ -215,11 +279,69 @@ def _judge(
     return findings, usable
 
 
-def _path_findings(sketch: Sketch, key: str, parts: tuple[str, ...]) -> Iterator[Finding]:
-    """What is wrong with a path into the scenario. What it leads through, if wrong itself, is not judged."""
+def _overrides(
+    sketch: Sketch, matrix: dict[str, list[Any]], paths: Mapping[str, tuple[str, ...]], shapers: Sequence[str]
+) -> tuple[list[_Override], list[Finding]]:
+    """The scenario's overrides whose conditions are right, and what is wrong with conditions and paths of any."""
+    found: list[_Override] = []
+    findings: list[Finding] = []
+    for number, written in enumerate(getattr(sketch.top, "overrides", ())):
+        at = ("overrides", number)
+        when = {key: _place(key, value, matrix.get(key, ())) for key, value in written.when.items()}
+        known = {key: index for key, index in when.items() if index is not None}
+        if len(known) == len(when):
+            settings = (_Setting(path_of(key, shapers), one, (*at, "set", key)) for key, one in written.set_.items())
+            found.append(_Override(known, tuple(settings)))
+        unlike = [key for key, index in when.items() if index is None]
+        findings += [_not_in_matrix((*at, "when", key), key, written.when[key], matrix) for key in unlike]
+    # What chooses loads sets nothing in them.
+    others = [(path, ("matrix", key)) for key, path in paths.items() if key not in CHOSEN]
+    varied = _Override({}, tuple(_Setting(path, None, place) for path, place in others))
+    before = [(varied, one) for one in varied.settings]
+    for override in found:
+        for one in override.settings:
+            findings += _set_findings(sketch, one, [other for earlier, other in before if earlier.meets(override)])
+            before.append((override, one))
+    return found, findings
+
+
+def _not_in_matrix(where: Path, key: str, value: object, matrix: dict[str, list[Any]]) -> Finding:
+    """What an override asks for that the matrix does not have: the key, or this value of it."""
+    if key not in matrix:
+        return Finding(where, *unknown("key of the matrix", key, matrix))
+    what, expected = unknown("value", _word(key, value), [_word(key, one) for one in matrix[key]])
+    return Finding(where, f"{what} of matrix.{key}", expected)
+
+
+def _set_findings(sketch: Sketch, one: _Setting, before: Sequence[_Setting]) -> Iterator[Finding]:
+    """What is wrong with a path that an override sets. before: what the matrix and overrides before it set there."""
+    if one.path[0] in CHOSEN and len(one.path) == 1:
+        yield Finding(one.source, f"the matrix alone says which {one.path[0]} a cell has", f"a path into {one.path[0]}")
+        return
+    yield from _path_findings(sketch, one.source, one.path)
+    for other in before:
+        depth = min(len(one.path), len(other.path))
+        if one.path[:depth] == other.path[:depth]:
+            yield Finding(one.source, f"{show_path(other.source)} is set in the same cells", "one of them")
+
+
+def _place(key: str, value: object, values: Sequence[object]) -> int | None:
+    """Which of the values of a matrix's key it is; None: none of them."""
+
+    def text(one: object) -> str:
+        return json.dumps(sorted(_names(one)) if key in CHOSEN else one, sort_keys=True)
+
+    return next((index for index, one in enumerate(values) if text(one) == text(value)), None)
+
+
+def _path_findings(sketch: Sketch, where: Path, parts: tuple[str, ...]) -> Iterator[Finding]:
+    """What is wrong with a path into the scenario. What it leads through, if wrong itself, is not judged.
+
+    where: the path stands in the file.
+    """
     if parts[0] in _NOT_VARIED:
         what = f"{parts[0]} is the same in every cell"
-        yield Finding(("matrix", key), what, "a path such as streams.control.period")
+        yield Finding(where, what, "a path such as streams.control.period")
         return
     place: object = sketch
     with suppress(UnknownError):
@@ -228,7 +350,7 @@ def _path_findings(sketch: Sketch, key: str, parts: tuple[str, ...]) -> Iterator
             if part not in names:
                 above = ".".join(parts[:depth])
                 what, expected = unknown("key", part, names)
-                yield Finding(("matrix", key), f"{what} in {above}" if above else what, expected)
+                yield Finding(where, f"{what} in {above}" if above else what, expected)
                 return
             if depth < len(parts) - 1:
                 place = names[part]()
@@ -349,21 +471,15 @@ def _put(data: Any, path: tuple[str, ...], value: object) -> Any:
     return {**inner, path[0]: _put(inner.get(path[0]), path[1:], value)}
 
 
-def _cause(finding: Finding, chosen: dict[str, int], paths: Mapping[str, tuple[str, ...]]) -> Path:
-    """The matrix value whose path shares most with the finding's; the matrix where several could be."""
-    keys = [key for key in chosen if key not in CHOSEN]
+def _cause(finding: Finding, sources: Mapping[tuple[str, ...], Path], otherwise: Path) -> Path:
+    """Where the value stands whose path shares most with the finding's; otherwise: where none shares anything."""
     at = [str(part) for part in finding.path]
 
-    def shared(key: str) -> int:
-        return next(
-            (n for n, (a, b) in enumerate(zip(paths[key], at, strict=False)) if a != b),
-            len(paths[key]),
-        )
+    def shared(path: tuple[str, ...]) -> int:
+        return next((n for n, (a, b) in enumerate(zip(path, at, strict=False)) if a != b), len(path))
 
-    best = max(keys, key=shared, default=None)
-    if best is None or (shared(best) == 0 and len(keys) > 1):
-        return ("matrix",)
-    return ("matrix", best, chosen[best])
+    best = max(sources, key=shared, default=None)
+    return otherwise if best is None or shared(best) == 0 else sources[best]
 
 
 def _slug(label: dict[str, object]) -> str:

@@ -62,6 +62,15 @@ Length = Annotated[Duration, within(DURATION, 1, LONGEST_NS)]
 Pause = Annotated[Duration, within(DURATION, 0, LONGEST_NS)]
 
 
+class Override(Part):
+    """What else is set in the cells that have certain values of the matrix."""
+
+    when: dict[str, Any] = Field(min_length=1, description="key of the matrix → which of its values a cell has")
+    set_: dict[str, Any] = Field(
+        min_length=1, alias="set", description="path in this file → the value that it has in such a cell"
+    )
+
+
 class Scenario(Part):
     """What is measured. `load_scenario` and `cells` return none that breaks a rule of `rules.py`."""
 
@@ -99,6 +108,11 @@ class Scenario(Part):
     matrix: dict[str, Values] = Field(
         default_factory=dict,
         description="path in this file, `loads` or `probes` → the values it takes; every combination is a cell",
+    )
+    overrides: Listed[Override] = Field(
+        default=(),
+        max_length=256,
+        description="what else is set in cells that have certain values of the matrix; their names do not say it",
     )
     accept: Accept = Field(
         default_factory=dict,

@@ -13,6 +13,7 @@ from latlab.report.comparison.notes import notes, reach
 from latlab.report.places import dimension_keys
 from latlab.report.rows import metric_names
 from latlab.report.sweeps import is_swept
+from latlab.report.testbed import sent_otherwise
 from latlab.report.timers import any_waits
 from latlab.report.view import METRIC_ORDER
 
@@ -43,7 +44,9 @@ def comparisons_document(
     # All that the page judges is one answer, and so one family: as in `latlab compare`.
     figures = [(metric, name) for metric in chosen for name in statistics]
     family = [one for one in compared(pairs, figures) if not one.blank]
-    documents = (_document(name, family, keys, statistics) for name in chosen)
+    documents = [_document(name, family, keys, statistics) for name in chosen]
+    for one in documents:
+        one["notes"][:0] = sent_otherwise(result, {pair["stream"] for pair in one["comparisons"]})
     return [one for one in documents if one["comparisons"]]
 
 
