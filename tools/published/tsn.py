@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import polars as pl
 
@@ -21,11 +21,24 @@ _AFXDP: Final = (
     "The card's port of Open vSwitch with AF_XDP is served by the switch's main thread here (afxdp-nonpmd); "
     "the article's by a polling thread with a CPU of its own."
 )
+_NOT_HIS: Final = "bridge=user,"
+"""Cells of a bridge that the article does not have."""
 CYCLE_NS: Final = 503_000
 
 
 def _tsn(bridge: str, load: str) -> Of:
     return Of(f"bridge={bridge}, loads={load}", "latency", "control")
+
+
+def _packets(figures: Figures) -> pl.DataFrame:
+    """Every packet through the article's bridges; no rows without any."""
+    packets = figures.packets
+    return packets if packets.is_empty() else packets.filter(~pl.col("cell").str.contains(_NOT_HIS, literal=True))
+
+
+def _cells(figures: Figures) -> list[Any]:
+    """The cells of the article's bridges."""
+    return [cell for cell in figures.cells if _NOT_HIS not in cell["slug"]]
 
 
 def _beyond_vfio(load: str) -> list[Pair]:
@@ -55,9 +68,9 @@ def _cells_of(load: str, figure: str) -> Callable[[Figures], str]:
 
 def _below_100us(load: str) -> Callable[[Figures], str]:
     def text(figures: Figures) -> str:
-        if figures.packets.is_empty():
+        if _packets(figures).is_empty():
             return "not measured"
-        found = figures.packets.filter(pl.col("cell").str.ends_with(f"loads={load}"))
+        found = _packets(figures).filter(pl.col("cell").str.ends_with(f"loads={load}"))
         below = found.filter(pl.col("latency_ns") < 100 * US).height
         return f"{100 * below / found.height:.1f} % of the packets" if found.height else "not measured"
 
@@ -73,13 +86,12 @@ def _missed(bridge: str, load: str) -> Callable[[Figures], str]:
 
 
 def _over_a_cycle(figures: Figures) -> Finding:
-    if figures.packets.is_empty():
+    packets = _packets(figures)
+    if packets.is_empty():
         return NOT_MEASURED
-    late = figures.packets.filter(pl.col("latency_ns") > CYCLE_NS)
+    late = packets.filter(pl.col("latency_ns") > CYCLE_NS)
     missed = late.filter(pl.col("class") == "missed_slot").height
-    measured = (
-        f"{late.height:,} of {figures.packets.height:,} packets took over 503 µs; {missed:,} of these missed their slot"
-    )
+    measured = f"{late.height:,} of {packets.height:,} packets took over 503 µs; {missed:,} of these missed their slot"
     if not late.height:
         return Finding(measured, "not shown")
     return Finding(measured, "yes" if missed > late.height / 2 else "no")
@@ -87,7 +99,7 @@ def _over_a_cycle(figures: Figures) -> Finding:
 
 def _episodes(figures: Figures, *names: str) -> list[tuple[int, str]]:
     found = []
-    for cell in figures.cells:
+    for cell in _cells(figures):
         for block in cell["streams"].values():
             anomalies = block["anomalies"] or {}
             found += [(anomalies[name]["episodes"], anomalies[name]["worst"]) for name in names if name in anomalies]
@@ -97,26 +109,26 @@ def _episodes(figures: Figures, *names: str) -> list[tuple[int, str]]:
 def _stalls(figures: Figures) -> Finding:
     found = _episodes(figures, "stall")
     if not found:
-        return Finding(f"no stall in {len(figures.cells)} cells", "not shown")
+        return Finding(f"no stall in {len(_cells(figures))} cells", "not shown")
     _, worst = max(found)
-    return Finding(f"{sum(n for n, _ in found)} stalls in {len(found)} of {len(figures.cells)} cells; {worst}", "yes")
+    return Finding(f"{sum(n for n, _ in found)} stalls in {len(found)} of {len(_cells(figures))} cells; {worst}", "yes")
 
 
 def _swings(figures: Figures) -> Finding:
     found = _episodes(figures, "clock_swing", "clock_step")
     offsets = [
         max(abs(port["offset_ns"]["min"]), abs(port["offset_ns"]["max"]))
-        for cell in figures.cells
+        for cell in _cells(figures)
         for port in cell["ptp"]
         if port["offset_ns"]
     ]
     series = f"; ptp4l's largest offset in {len(offsets)} series: {max(offsets) / US:.1f} µs" if offsets else ""
-    measured = f"{sum(n for n, _ in found)} clock swings in {len(figures.cells)} cells{series}"
+    measured = f"{sum(n for n, _ in found)} clock swings in {len(_cells(figures))} cells{series}"
     return Finding(measured, "yes" if found else "not shown")
 
 
 def _far_from_most(figures: Figures) -> Finding:
-    packets = figures.packets
+    packets = _packets(figures)
     if packets.is_empty():
         return NOT_MEASURED
     below, above = (
