@@ -62,28 +62,25 @@ def test_receiving_in_a_virtual_machine_takes_longer_than_sending_and_load_hurts
     probes = shipped("two-way-board")["probes"]
     # Both in each cell: a round trip of an idle cell is over before the other's begins, half a period later.
     probes["as-ecu"]["offset"] = "503us"
-    matrix = {"probes": [list(probes)], "loads": ["none", "load-up", "load-down"]}
+    matrix = {"probes": [list(probes)], "loads": ["none", "load-up"]}
     cells = short("two-way-board", matrix, probes=probes, duration="400ms")
 
-    def user(load: str, leg: str, statistic: str = "mean") -> float:
+    def user(load: str, leg: str, statistic: str) -> float:
         value: float = cells[f"loads={load},probes=as-sensor+as-ecu"][leg]["metrics"]["latency_user"][statistic]
         return value
 
-    # Questions, then answers. Cards and cable are the same both ways. What arrives in the virtual machine also needs an
-    # interrupt of the host, its injection, and a vCPU that wakes; what leaves only needs the vCPU that sends it.
-    for out_of, into in (("as-sensor.up", "as-ecu.up"), ("as-ecu.down", "as-sensor.down")):
-        assert user("none", out_of, "p50") < user("none", into, "p50")
-    for leg, beside, against in (
-        ("as-sensor.up", "load-up", "load-down"),
-        ("as-ecu.down", "load-up", "load-down"),
-        ("as-ecu.up", "load-down", "load-up"),
-        ("as-sensor.down", "load-down", "load-up"),
-    ):
-        idle, hurt, spared = (user(load, leg) for load in ("none", beside, against))
-        # The receiver takes frames in their order: bursts of three senders are ahead of it. Frames the other way are
-        # never ahead of it, they only take CPU time.
-        assert hurt > 2 * idle
-        assert hurt - idle > 2 * (spared - idle)
+    out_of, into = ("as-sensor.up", "as-ecu.down"), ("as-ecu.up", "as-sensor.down")
+    # Questions by questions, answers by answers. Cards and cable are the same both ways. What arrives in the virtual
+    # machine also needs an interrupt of the host, its injection, and a vCPU that wakes; what leaves only needs the vCPU
+    # that sends it.
+    for leaves, arrives in (("as-sensor.up", "as-ecu.up"), ("as-ecu.down", "as-sensor.down")):
+        assert user("none", leaves, "p50") < user("none", arrives, "p50")
+    added = {leg: user("load-up", leg, "mean") - user("none", leg, "mean") for leg in (*out_of, *into)}
+    # The receiver takes frames in their order: in each millisecond bursts of three senders go ahead of a question. What
+    # goes the other way is never behind them, and meets them only where they take CPU time.
+    for leg in out_of:
+        assert added[leg] > user("none", leg, "mean")
+    assert sum(added[leg] for leg in out_of) > 2 * sum(added[leg] for leg in into)
 
 
 def test_a_ping_over_tcp_has_one_transaction_a_period_and_figures_of_them(short: Short) -> None:
@@ -91,7 +88,7 @@ def test_a_ping_over_tcp_has_one_transaction_a_period_and_figures_of_them(short:
     matrix = {"guests.vm1.bridge": ["vfio"], "probes": ["vm"]}
     (streams,) = short("netperf-rr-board", matrix, duration="500ms", warmup="100ms").values()
     vm = streams["vm"]
-    assert (vm["probe"]["transport"], vm["probe"]["period_ns"]) == ("tcp", 10_000_000)
+    assert vm["probe"]["told"].startswith("ping TCP; a question each 10 ms")
     assert (vm["counts"]["scheduled"], vm["counts"]["sent"], vm["counts"]["answered"]) == (50, 50, 50)
     for metric in ("round_trip", "round_trip_sent"):
         figures = vm["metrics"][metric]
@@ -104,11 +101,11 @@ def test_a_timers_handler_is_later_in_a_guest_than_natively_and_later_still_besi
     # Both in each cell, half a period apart: a guest that is idle meanwhile leaves the CPU to its host.
     probes["native"]["offset"] = "5ms"
     matrix = {"probes": [list(probes)], "loads": ["none", "vm2-packets"]}
-    cells = short("irq-latency-board", matrix, probes=probes, duration="1s")
+    cells = short("irq-latency-board", matrix, probes=probes, duration="600ms")
     alone, beside = (cells[f"loads={load},probes=native+guest"] for load in ("none", "vm2-packets"))
     found = [alone["native"], alone["guest"], beside["guest"]]
     handled = [block["metrics"]["interrupt"] for block in found]
-    assert [one["n"] for one in handled] == [80] * 3
+    assert [one["n"] for one in handled] == [40] * 3
     for less, more in pairwise(handled):
         assert less["p50"] < more["p50"]
     idle, quiet, loaded = (one["mean"] for one in handled)
