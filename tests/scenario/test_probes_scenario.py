@@ -105,6 +105,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({P: RATE | {"period": "999ns"}}, f"{P}.period: 999ns"),
     ({P: SOCKPERF | {"period": "3ms"}}, f"{P}.period: that is no whole number of messages a second"),
     (
+        {P: NETPERF | {"period": "1500ns"}},
+        f"{P}.period: that is no whole number of microseconds; expected a period such as 10ms or 500us",
+    ),
+    (
         {P: SOCKPERF, "duration": "1500ms", "warmup": "501ms"},
         f"{P}: sockperf measures for whole seconds, and 999ms are left after the warm-up",
     ),
