@@ -13,6 +13,7 @@ from lab_machine import dump
 from latlab import lab  # by its module: pytest takes a function test_bed_steps for a test
 from latlab.lab.bridges.joints import joints
 from latlab.lab.bridges.offloads import whole_frames
+from latlab.lab.hardware import guest_address, hardware_address
 from latlab.lab.links import link_steps
 from latlab.lab.machine import assumed_machine
 from latlab.lab.machines import planned_sites
@@ -24,6 +25,7 @@ from latlab.scenario import Scenario, parse
 
 TAG = "0a9f"
 BRIDGE = f"ll{TAG}sw0"
+NAT = {"host": "ecu", "uplink": "eth0", "bridge": "user"}
 VM = {"vm1": {"host": "ecu", "uplink": "eth0", "bridge": "xdp"}}
 
 
@@ -70,6 +72,31 @@ def test_it_is_made_once_its_links_are_there_and_before_what_needs_them() -> Non
     makers = lab.MAKERS
     assert makers.index(lab.link_steps) < makers.index(switch_steps) < makers.index(lab.guest_steps)
     assert makers.index(switch_steps) < makers.index(lab.ptp_steps)
+
+
+def test_it_knows_behind_which_port_each_address_is() -> None:
+    known = [" ".join(step.do[3:6]) for step in steps_of(switched(guests=VM | {"nat": NAT})) if "fdb" in step.do]
+    sensor, ecu, vm1 = hardware_address(TAG, 0, 0), hardware_address(TAG, 1, 1), guest_address(TAG, 0)
+    assert known == [f"{sensor} dev p0", f"{ecu} dev p1", f"{vm1} dev p1"]
+
+
+def test_what_another_switch_joins_is_behind_the_port_to_it() -> None:
+    second = {"kind": "netns", "switch": ["p0", "p1", "p2"]}
+    hosts: dict[str, Any] = {name: {"kind": "netns"} for name in ("sensor", "ecu", "third")}
+    pairs = ["sensor.eth0 switch.p0", "switch.p1 second.p0", "ecu.eth0 second.p1", "second.p2 third.eth0"]
+    found = switched(
+        hosts=hosts | {"switch": {"kind": "netns", "switch": ["p0", "p1"]}, "second": second},
+        links=[{"ends": pair.split()} for pair in pairs],
+    )
+    titles = [f"{step.host} {step.do[5]}: {step.title}" for step in steps_of(found) if "fdb" in step.do]
+    assert [title.removesuffix(" is, so that it is never forgotten") for title in titles] == [
+        "switch p0: tell the bridge where sensor.eth0",
+        "switch p1: tell the bridge where ecu.eth0",
+        "switch p1: tell the bridge where third.eth0",
+        "second p0: tell the bridge where sensor.eth0",
+        "second p1: tell the bridge where ecu.eth0",
+        "second p2: tell the bridge where third.eth0",
+    ]
 
 
 def test_each_port_must_forward_until_the_end() -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from latlab.lab.bridges.kernel import free_port, make_bridge, no_filters, port_step
+from latlab.lab.bridges.joints import USER, mac_of
+from latlab.lab.bridges.kernel import free_port, known_address, make_bridge, no_filters, port_step
 from latlab.lab.links import CARD_UP_WITHIN_MS
 from latlab.lab.namespaces import ipv6_off
 from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
-from latlab.scenario import Scenario
+from latlab.scenario import End, Scenario
+from latlab.scenario.network import joined, uplink_of
+
 
 def switch_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
     """The bridge of each switch, once its links are up. It has no address, and leaves VLAN tags in the frames."""
@@ -24,6 +27,10 @@ def switch_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
         yield from (port_step(host, port.interface, bridge, made=made[port]) for port in ports)
         yield Step(host, f"bring {bridge} up", ("ip", "link", "set", "dev", bridge, "up"))
         for port in ports:
+            for end in _beyond(scenario, host, port):
+                if mac := mac_of(scenario, site.tag, scenario.segment_of(end), end):
+                    yield known_address(host, port.interface, mac, str(end))
+        for port in ports:
             state = Check(
                 ("ip", "-d", "-j", "link", "show", "dev", port.interface),
                 expected="forwarding",
@@ -31,6 +38,17 @@ def switch_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
                 within_ms=CARD_UP_WITHIN_MS,
             )
             yield Step(host, f"wait until {port} forwards", (), check=state, lasting=True)
+
+
+def _beyond(scenario: Scenario, host: str, port: End) -> Iterator[End]:
+    """Whose packets come in at the port: hosts' ends that a link or other switches join to it, and guests there."""
+    others = [ports for name, ports in scenario.switches.items() if name != host]
+    groups = joined({number: link.ends for number, link in enumerate(scenario.links)}, others)
+    ends = next(one.ends for one in groups if scenario.link_number_of(port) in one.links)
+    yield from (end for end in ends if end != port)
+    for name, guest in scenario.guests.items():
+        if guest.bridge != USER and scenario.parent_of(uplink_of(guest)) in ends:
+            yield End(name, guest.interface)
 
 
 def switch_device(site: Site, number: int) -> str:

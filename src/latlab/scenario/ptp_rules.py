@@ -25,7 +25,7 @@ def ptp_ports_are_there(sketch: Sketch) -> Iterator[Finding]:
         elif end in sketch.vlan_parents:
             port = sketch.parent_of(end)
             yield Finding(path, f"{end} is a VLAN interface, and PTP's packets have no tag", str(port))
-        elif sketch.switch_of(end):
+        elif sketch.is_switched(end):
             what = f"{end} is a port of {end.host}'s switch, which forwards PTP's packets"
             yield Finding(path, what, "an end of a link that is no port of it")
         elif "links" in sketch.names and not sketch.loose_links:
@@ -179,7 +179,7 @@ def _all_are_ends(sketch: Sketch) -> bool:
     """Whether every port that is written can be used, and is where it was meant to be, as far as can be told."""
     kept = {str(end) for _, end in _ports(sketch)}
     written = {name for key in PTP_ENDS for name in sketch.ptp_names[key]}
-    return written == kept <= {str(end) for end in sketch.ends.values() if not sketch.switch_of(end)}
+    return written == kept <= {str(end) for end in sketch.ends.values() if not sketch.is_switched(end)}
 
 
 def _ports(sketch: Sketch) -> Iterator[tuple[Path, End]]:

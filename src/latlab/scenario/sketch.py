@@ -82,9 +82,9 @@ class Sketch:
         """As Scenario.switches, of the hosts of which that is known."""
         return switches_of({name: self.hosts[name] for name, _ in where_known(self.hosts, lambda _, host: host.switch)})
 
-    def switch_of(self, end: End) -> str | None:
-        """The host whose switch has the end as a port; None: no switch has."""
-        return end.host if end in self.switches.get(end.host, ()) else None
+    def is_switched(self, end: End) -> bool:
+        """Whether the end is a port of its host's switch."""
+        return end in self.switches.get(end.host, ())
 
     @cached_property
     def pairs(self) -> Mapping[tuple[str, str], Stream | Between]:

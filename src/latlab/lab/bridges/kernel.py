@@ -185,15 +185,17 @@ def _known_addresses(joint: Joint, site: Site) -> list[Step]:
     """Entries that do not age: a guest that only listens would be forgotten, and its packets flooded."""
     known = [(tap_device(port, site), port.mac, port.guest) for port in joint.ports]
     known += [(joint.uplink, other.mac, str(other.end)) for other in joint.others if joint.uplink]
-    return [
-        Step(
-            host=joint.host,
-            title=f"tell the bridge where {who} is, so that it is never forgotten",
-            do=("bridge", "fdb", "replace", mac, "dev", device, "master", "static"),
-            check=Check(("bridge", "-j", "fdb", "show", "dev", device), expected=mac, read=_has_address(mac)),
-        )
-        for device, mac, who in known
-    ]
+    return [known_address(joint.host, device, mac, who) for device, mac, who in known]
+
+
+def known_address(host: str, device: str, mac: str, who: str) -> Step:
+    """The bridge that the device is a port of knows that the address is there."""
+    return Step(
+        host=host,
+        title=f"tell the bridge where {who} is, so that it is never forgotten",
+        do=("bridge", "fdb", "replace", mac, "dev", device, "master", "static"),
+        check=Check(("bridge", "-j", "fdb", "show", "dev", device), expected=mac, read=_has_address(mac)),
+    )
 
 
 def _master(output: str) -> str:
