@@ -20,6 +20,7 @@ from latlab.lab.service import Service
 from latlab.lab.shapers import shaper_steps, transmit_queue_steps
 from latlab.lab.site import Site
 from latlab.lab.step import Step
+from latlab.lab.switches import switch_steps
 from latlab.lab.tai import tai_steps
 from latlab.lab.tracing import tracing_steps
 from latlab.lab.tuning import before_guests_tuning, guest_tuning
@@ -30,6 +31,7 @@ MAKERS: tuple[Callable[[Scenario, Site], Iterable[Step | Service]], ...] = (
     namespace_steps,
     card_steps,
     link_steps,
+    switch_steps,
     vlan_steps,
     folder_steps,
     before_guests_tuning,

@@ -33,7 +33,7 @@ def link_steps(scenario: Scenario, site: Site) -> list[Step]:
         else:
             halves = [half_of(scenario, end, site) for end in link.ends]
             steps += [step for half in halves for step in _card(scenario, half, link, site)]
-            steps += [step for half in halves for step in _cable(scenario, link, half)]
+            steps += [step for half in halves for step in _cable(scenario, half)]
     return steps
 
 
@@ -43,9 +43,10 @@ def link_mark(tag: str, link: int) -> str:
 
 
 def is_bridged(scenario: Scenario, end: End) -> bool:
-    """True for an interface that becomes the port of a bridge: the host's address is then on the bridge."""
-    guests = scenario.segment_of(end).guests_at(end).values()
-    return any(BRIDGES[guest.bridge].takes_uplink for guest in guests)
+    """True for an interface that becomes the port of a bridge: the host's address, if any, is then on the bridge."""
+    segment = scenario.segment_of(end)
+    guests = segment.guests_at(end).values()
+    return end in segment.ports or any(BRIDGES[guest.bridge].takes_uplink for guest in guests)
 
 
 @dataclass(frozen=True)
@@ -117,20 +118,23 @@ def _marked(half: Half, mark: str) -> list[Step]:
 
 
 def addressed(scenario: Scenario, half: Half) -> list[Step]:
-    """It has its address, unless a bridge it is a port of has that, and is up."""
-    end, address = half.end, str(scenario.address(half.end))
+    """It has its address, unless a bridge it is a port of has that, or none, and is up."""
+    end = half.end
+    up = Step(
+        host=half.machine,
+        title=f"bring {end} up",
+        do=(*half.ip, "link", "set", "dev", end.interface, "up"),
+    )
+    if is_bridged(scenario, end):
+        return [up]
+    address = str(scenario.address(end))
     has_address = Step(
         host=half.machine,
         title=f"give {end} its address",
         do=(*half.ip, "addr", "add", address, "dev", end.interface),
         check=_address_check(half.ip, end, address),
     )
-    up = Step(
-        host=half.machine,
-        title=f"bring {end} up",
-        do=(*half.ip, "link", "set", "dev", end.interface, "up"),
-    )
-    return [up] if is_bridged(scenario, end) else [has_address, up]
+    return [has_address, up]
 
 
 def neighbour_step(half: Half, peer: Neighbour) -> Step:
@@ -171,14 +175,14 @@ def _card(scenario: Scenario, half: Half, link: Link, site: Site) -> list[Step]:
     return steps
 
 
-def _cable(scenario: Scenario, link: Link, half: Half) -> list[Step]:
+def _cable(scenario: Scenario, half: Half) -> list[Step]:
     """What an existing cable must have. Nothing is changed: between machines it has its addresses already; within one
     only raw frames take it."""
     end = half.end
     if scenario.is_emulated(end):
         return [] if is_handed_on(scenario, end) else [is_up(half, CARD_UP_WITHIN_MS)]
     there = Step(host=end.host, title=f"{end} is up", do=(), check=_state_check(("ip",), end))
-    machines = {scenario.machine_of(one.host) for one in link.ends}
+    machines = {scenario.machine_of(one.host) for one in scenario.segment_of(end).ends}
     if len(machines) == 1 or is_bridged(scenario, end):
         return [there]
     address = str(scenario.address(end))

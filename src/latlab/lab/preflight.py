@@ -172,7 +172,9 @@ def _privilege(scenario: Scenario, machine: Machine, where: Where) -> Problems:
 
 def _sets_sysctls(scenario: Scenario) -> bool:
     """Whether a test bed sets any."""
-    return bool(scenario.guests) or any(scenario.link_is_created(link) or link.vlans for link in scenario.links)
+    return bool(scenario.guests or scenario.switches) or any(
+        scenario.link_is_created(link) or link.vlans for link in scenario.links
+    )
 
 
 def _capabilities(scenario: Scenario) -> set[str]:

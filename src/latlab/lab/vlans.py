@@ -18,7 +18,7 @@ from latlab.lab.machine import Machine
 from latlab.lab.namespaces import ipv6_off
 from latlab.lab.site import Site
 from latlab.lab.step import Argv, Check, Explain, Step
-from latlab.scenario import Link, Scenario, Segment, Vlan
+from latlab.scenario import Scenario, Segment, Vlan
 
 MODULE = "8021q"
 LOADED = "/proc/net/vlan"
@@ -46,7 +46,7 @@ def vlan_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
             yield from _made(scenario, half, segment.vlan, vlan, site)
         for half in halves:
             steps = addressed(scenario, half)
-            yield from steps if _has_addresses(scenario, segment.link) else steps[-1:]
+            yield from steps if _has_addresses(scenario, segment) else steps[-1:]
         for half in halves:
             if not is_bridged(scenario, half.end):
                 found = neighbours(scenario, site.tag, segment, half.end)
@@ -156,8 +156,9 @@ def _vlan_segments(scenario: Scenario) -> Iterator[Segment]:
             yield segment
 
 
-def _has_addresses(scenario: Scenario, link: Link) -> bool:
+def _has_addresses(scenario: Scenario, segment: Segment) -> bool:
     """Whether IP goes over it: a cable between two interfaces of one machine carries frames only."""
-    if scenario.link_is_created(link) or any(scenario.is_emulated(end) for end in link.ends):
+    links = (scenario.links[scenario.link_number_of(end)] for end in segment.ends)
+    if any(map(scenario.link_is_created, links)) or any(map(scenario.is_emulated, segment.ends)):
         return True
-    return len({scenario.machine_of(end.host) for end in link.ends}) > 1
+    return len({scenario.machine_of(end.host) for end in segment.ends}) > 1

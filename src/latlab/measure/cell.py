@@ -384,7 +384,8 @@ class _Cell:
 
     def _devices(self, host: str) -> list[str]:
         """The host's interfaces that packets pass: its ends of links, and the bridges they are ports of."""
-        ends = [end for segment in self._scenario.segments() for end in segment.members if end.host == host]
+        passed = (end for segment in self._scenario.segments() for end in (*segment.members, *segment.ports))
+        ends = [end for end in passed if end.host == host]
         on_links = [end.interface for end in ends if end.interface != INNER]
         return list(dict.fromkeys([*on_links, *(self._places.device(end) for end in ends)]))
 

@@ -8,7 +8,7 @@ from ipaddress import IPv4Network
 from latlab.scenario.findings import Finding, Path, unknown
 from latlab.scenario.guests import Guest
 from latlab.scenario.host_rules import one_user
-from latlab.scenario.network import FIRST_GUEST, INNER, USER_NETWORK, Segment, uplink_of
+from latlab.scenario.network import INNER, USER_NETWORK, Segment, uplink_of
 from latlab.scenario.parts import End, UnknownError
 from latlab.scenario.sketch import Sketch, known, where_known
 
@@ -99,6 +99,10 @@ def guest_has_its_uplink(sketch: Sketch, path: Path, guest: Guest) -> Iterator[F
         return
     if guest.uplink in ends or guest.host not in sketch.names.get("hosts", ()):
         return
+    if sketch.is_switched(End(guest.host, guest.uplink)):
+        what = f"{guest.uplink} is a port of {guest.host}'s switch, and an interface is a port of one bridge"
+        yield Finding((*path, "uplink"), what, " or ".join(ends) or "an end of a link that is no port of it")
+        return
     if "links" not in sketch.names or sketch.loose_links:
         return
     if ends:
@@ -134,9 +138,9 @@ def devices_are_apart(sketch: Sketch) -> Iterator[Finding]:
 
 
 def guests_have_addresses(sketch: Sketch) -> Iterator[Finding]:
-    """A link's network has room for the guests on it."""
+    """A link's network has room for the hosts and guests on it."""
     for segment in sketch.segments:
-        if segment.link and segment.guests:
+        if segment.link:
             yield from known(_room(segment))
 
 
@@ -167,10 +171,14 @@ def _given_once(sketch: Sketch, key: str, words: str) -> Iterator[Finding]:
 
 
 def _room(segment: Segment) -> Iterator[Finding]:
+    used = segment.first_guest + len(segment.guests) if segment.guests else 1 + len(segment.ends)
     # The last address is the broadcast's.
-    if segment.network.num_addresses - 1 < FIRST_GUEST + len(segment.guests):
-        what = f"{segment.network} has no room for {len(segment.guests)} guests, which begin at .{FIRST_GUEST}"
-        yield Finding((*segment.path, "subnet"), what, "a network such as 10.78.0.0/24")
+    if segment.network.num_addresses - 1 < used:
+        whom = f"{len(segment.ends)} hosts"
+        if segment.guests:
+            whom = f"{len(segment.guests)} guests, which begin at .{segment.first_guest}"
+        where: Path = (*segment.path, "subnet")
+        yield Finding(where, f"{segment.network} has no room for {whom}", "a network such as 10.78.0.0/24")
 
 
 def _apart(segment: Segment, inner: list[IPv4Network]) -> Iterator[Finding]:

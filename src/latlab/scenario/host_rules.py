@@ -8,6 +8,8 @@ from latlab.scenario.findings import Finding, Path, unknown
 from latlab.scenario.guests import Ssh
 from latlab.scenario.hosts import BoardHost, Host, NetnsHost, SshHost, has_interface
 from latlab.scenario.links import Link
+from latlab.scenario.network import joined, vlans_of
+from latlab.scenario.parts import End
 from latlab.scenario.sketch import Sketch, where_known
 
 
@@ -119,6 +121,50 @@ def link_can_be_made(sketch: Sketch, path: Path, link: Link) -> Iterator[Finding
         if not sketch.is_existing(end.host) and has_interface(sketch.hosts[end.host], end.interface):
             what = f"{end} is a card, and what is at the other end would be made for the run"
             yield Finding((*path, "ends"), what, "interfaces that are there (cards) at both ends, or at none")
+
+
+def switch_joins_links(sketch: Sketch, path: Path, host: Host) -> Iterator[Finding]:
+    """The ports of a switch are ends of links."""
+    ends = [end.interface for end in sketch.ends.values() if end.host == path[1]]
+    if "links" in sketch.names and not sketch.loose_links:
+        for number, port in enumerate(host.switch):
+            if port not in ends:
+                yield Finding((*path, "switch", number), *unknown("end of a link", port, ends))
+
+
+def switches_make_no_loop(sketch: Sketch) -> Iterator[Finding]:
+    """There is one path between two switches: without a spanning tree protocol frames in a loop never end."""
+    before: list[tuple[End, ...]] = []
+    for name, ports in sketch.switches.items():
+        links = {end: one.links for one in joined(sketch.ends_of_links, before) for end in (*one.ends, *one.ports)}
+        first: dict[tuple[int, ...], End] = {}
+        for number, port in enumerate(ports):
+            other = first.setdefault(links.get(port, ()), port)
+            if port in links and other != port:
+                by = " and ".join(f"links[{index}]" for index in links[port])
+                what = f"{other} and {port} are joined by {by} already: frames would circle for ever"
+                yield Finding(("hosts", name, "switch", number), what, "one path between any two switches")
+                return
+        before.append(ports)
+
+
+def joined_link_is_as_the_first(sketch: Sketch, path: Path, link: Link) -> Iterator[Finding]:
+    """Links that a switch joins have one network, one MTU, and each VLAN once."""
+    first, *others = next(
+        one.links for one in joined(sketch.ends_of_links, sketch.switches.values()) if path[1] in one.links
+    )
+    if path[1] not in others:
+        return
+    which = f"links[{first}], which a switch joins to it"
+    if link.subnet is not None:
+        yield Finding((*path, "subnet"), f"it has the network of {which}", f"no subnet, or links[{first}].subnet")
+    if link.mtu != sketch.links[first].mtu:
+        yield Finding((*path, "mtu"), f"{which}, has {sketch.links[first].mtu}", "the same MTU for both")
+    for index in (first, *others[: others.index(path[1])]):
+        for vlan in vlans_of(link):
+            if vlan in vlans_of(sketch.links[index]):
+                what = f"links[{index}], which a switch joins to it, has VLAN {vlan}"
+                yield Finding((*path, "vlans", str(vlan)), what, "each VLAN at one of them: it is on both")
 
 
 def _moved(sketch: Sketch) -> Iterator[tuple[str, str, Path]]:

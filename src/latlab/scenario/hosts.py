@@ -5,16 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from latlab.scenario.findings import shown, wrong
 from latlab.scenario.guests import ImageName, Memory, Ssh
-from latlab.scenario.parts import Interface, Listed, Part, Reference
+from latlab.scenario.parts import End, Interface, Listed, Part, Reference
+
+
+def _two_or_more(values: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(values)) != len(values) or len(values) < 2:
+        raise wrong(f"a switch of {shown(list(values))}", "two interfaces or more, each once")
+    return values
+
+
+Switch = Annotated[
+    Listed[Interface],
+    AfterValidator(_two_or_more),
+    Field(
+        max_length=64,
+        description="its ends of links that a kernel bridge joins for the run: it forwards frames between them, as an "
+        "Ethernet switch does",
+    ),
+]
 
 
 class LocalHost(Part):
     """This machine, in its own network namespace."""
 
     kind: Literal["local"]
+    switch: Switch = ()
 
 
 class NetnsHost(Part):
@@ -29,6 +48,7 @@ class NetnsHost(Part):
         max_length=64,
         description="network cards of the board it is on that are its own: ends of cables",
     )
+    switch: Switch = ()
 
 
 class SshHost(Part):
@@ -36,6 +56,7 @@ class SshHost(Part):
 
     kind: Literal["ssh"]
     ssh: Ssh = Field(default=Ssh(), description="how it is reached")
+    switch: Switch = ()
 
 
 class BoardHost(Part):
@@ -58,6 +79,7 @@ class BoardHost(Part):
         default=0, ge=0, le=8, description="emulated network cards, which links name as interfaces that are there"
     )
     append: str | None = Field(default=None, description="what to add to the kernel's command line")
+    switch: Switch = ()
 
     @property
     def image_name(self) -> str:
@@ -81,6 +103,11 @@ def is_existing(host: Host) -> bool:
 def has_interface(host: Host, interface: str) -> bool:
     """True where the interface is there before links are made: of a namespace only what is moved into it."""
     return not isinstance(host, NetnsHost) or interface in host.cards
+
+
+def switches_of(hosts: Mapping[str, Host]) -> dict[str, tuple[End, ...]]:
+    """Each host that is a switch → its ports."""
+    return {name: tuple(End(name, port) for port in host.switch) for name, host in hosts.items() if host.switch}
 
 
 def whereabouts(name: str, host: Host) -> object:

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 from latlab.scenario.findings import shown, wrong
 from latlab.scenario.flows import Flow, all_flows, leg_number
 from latlab.scenario.guests import Guest
-from latlab.scenario.hosts import Host, has_interface, machine_of, machines_of
+from latlab.scenario.hosts import Host, has_interface, machine_of, machines_of, switches_of
 from latlab.scenario.limits import ACCEPT_SCHEMA, Limit, parse_limit
 from latlab.scenario.links import Link
 from latlab.scenario.loads import Load, LoadBetween, LoadName
@@ -176,8 +176,11 @@ class Scenario(Part):
         return None if flow.period is None else launches(flow.offset, flow.period, self.duration)
 
     def segments(self) -> list[Segment]:
-        """Which interfaces reach each other: a segment for each link, VLAN, and host's unlinked guests."""
-        return segments(dict(enumerate(self.links)), self.guests)
+        """Which interfaces reach each other: a segment for each link, VLAN, and host's unlinked guests.
+
+        Links that switches join are one.
+        """
+        return segments(dict(enumerate(self.links)), self.guests, self.switches.values())
 
     def route(self, name: str) -> Route:
         """The segment that a flow takes, with its ends in the flow's direction."""
@@ -231,16 +234,29 @@ class Scenario(Part):
         load = self.sent_loads[name]
         return self._route(load.from_, load.to, load.via)
 
+    @property
+    def switches(self) -> Mapping[str, tuple[End, ...]]:
+        """Each host that is a switch → its ports."""
+        return switches_of(self.hosts)
+
     def segment_of(self, end: End) -> Segment:
         """The segment an interface is on. KeyError: on none."""
         for segment in self.segments():
-            if end in segment.members:
+            if end in segment.members or end in segment.ports:
                 return segment
         raise KeyError(f"{end} is on no link and no bridge")
 
     def address(self, end: End) -> IPv4Interface:
         """The address of an interface with its prefix; on an existing cable, the one expected there."""
         return self.segment_of(end).address(end)
+
+    def link_number_of(self, end: End) -> int:
+        """The place of the link that an interface is an end of, or a VLAN interface on one. KeyError: of none."""
+        port = self.parent_of(end)
+        for number, link in enumerate(self.links):
+            if port in link.ends:
+                return number
+        raise KeyError(f"{end} is on no link")
 
     def link_is_created(self, link: Link) -> bool:
         """True where the link is made for the run (as a veth pair); False where it is an existing cable."""
@@ -281,7 +297,9 @@ class Scenario(Part):
 
     def parent_of(self, end: End) -> End:
         """The end of a link that a VLAN interface is on, by whose queues its packets go; any other end is its own."""
-        return vlan_parents((parent, link) for link in self.links for parent in link.ends).get(end, end)
+        links = dict(enumerate(self.links))
+        ends = {number: link.ends for number, link in links.items()}
+        return vlan_parents(ends, links, self.switches.values()).get(end, end)
 
     def shaper_at(self, end: End) -> Shaper | None:
         """What shapes the traffic that leaves an interface: of a VLAN interface, what shapes that of its parent."""
@@ -303,9 +321,9 @@ class Scenario(Part):
         return given or ("hardware" if has_interface(self.hosts[end.host], end.interface) else "software")
 
     def ptp_master_of(self, end: End) -> End | None:
-        """The master of PTP's that is started at the other end of a port's link; None: it has another, or none."""
+        """The master of PTP's that is started at another end of a port's segment; None: it has another, or none."""
         ptp = self.clock.ptp
-        return ptp.master_of(end, [link.ends for link in self.links]) if ptp else None
+        return ptp.master_of(end, [segment.ends for segment in self.segments()]) if ptp else None
 
     @property
     def cycle(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 
@@ -13,7 +13,7 @@ from latlab.scenario.parts import End, UnknownError
 from latlab.scenario.vlans import vlan_end
 
 FIRST_GUEST = 11
-"""Guests get .11, .12, … of their segment's network, in the scenario's order; the ends of a link have .1 and .2."""
+"""Guests get .11, .12, … of their segment's network, in the scenario's order; the ends of links have .1, .2, …"""
 
 INNER_NETWORK = IPv4Network("10.79.0.0/16")
 INNER_MTU = 1500
@@ -31,8 +31,9 @@ class Segment:
     """Interfaces that reach each other in one hop.
 
     number: its link's place in the list; of segments without a link (link None) 0, 1, … by themselves. ends: hosts'
-    interfaces. guests: the guest's interface → the guest. vlan: the id, of one of the link's VLANs; its ends are then
-    the VLAN interfaces, in the order of the link's.
+    interfaces: its link's, or those of every link that switches join, of which link is the first. guests: the guest's
+    interface → the guest. vlan: the id, of one of the link's VLANs; its ends are then the VLAN interfaces, in the same
+    order. ports: the switches' interfaces, which have no address.
     """
 
     number: int
@@ -40,6 +41,7 @@ class Segment:
     ends: tuple[End, ...]
     guests: Mapping[End, Guest]
     vlan: int | None = None
+    ports: tuple[End, ...] = ()
 
     @property
     def network(self) -> IPv4Network:
@@ -63,8 +65,13 @@ class Segment:
         return self.link.mtu if self.link else INNER_MTU
 
     @property
+    def first_guest(self) -> int:
+        """The place in the network of the first guest's address."""
+        return max(FIRST_GUEST, 1 + len(self.ends))
+
+    @property
     def members(self) -> tuple[End, ...]:
-        """Every interface on it: hosts' first."""
+        """Every interface with an address on it: hosts' first."""
         return (*self.ends, *self.guests)
 
     def members_of(self, name: str) -> list[End]:
@@ -75,7 +82,7 @@ class Segment:
         """The address of a member; of a guest behind user NAT, the one it has behind it."""
         if end in self.guests and self.guests[end].bridge == "user":
             return USER_GUEST
-        place = 1 + self.ends.index(end) if end in self.ends else FIRST_GUEST + list(self.guests).index(end)
+        place = 1 + self.ends.index(end) if end in self.ends else self.first_guest + list(self.guests).index(end)
         return IPv4Interface((int(self.network.network_address) + place, self.network.prefixlen))
 
     def guests_at(self, end: End) -> dict[End, Guest]:
@@ -127,14 +134,48 @@ class Route:
         return end in self.segment.guests and self.segment.guests[end].bridge == "user"
 
 
-def segments(links: Mapping[int, Link], guests: Mapping[str, Guest]) -> list[Segment]:
-    """Every segment: each link's in order, its VLANs' behind it, then one for each host with guests without uplink."""
+@dataclass(frozen=True)
+class Joined:
+    """Links that switches join: their places in the list, the ends beyond the switches, and the switches' ports."""
+
+    links: tuple[int, ...]
+    ends: tuple[End, ...]
+    ports: tuple[End, ...]
+
+
+def joined(ends: Mapping[int, Sequence[End]], switches: Collection[Sequence[End]]) -> list[Joined]:
+    """All links, each alone that no switch joins to another, in the order of the first. ends: of each link.
+
+    switches: the ports of each.
+    """
+    groups = {index: {index} for index in ends}
+    for ports in switches:
+        group = {other for index in ends if {*ends[index]} & {*ports} for other in groups[index]}
+        groups |= dict.fromkeys(group, group)
+    is_port = {port for ports in switches for port in ports}
     found = []
-    for index, link in links.items():
-        found.append(Segment(index, link, link.ends, _guests_on(link.ends, guests)))
-        for vlan in vlans_of(link):
-            ends = tuple(vlan_end(end, vlan) for end in link.ends)
-            found.append(Segment(index, link, ends, _guests_on(ends, guests), vlan))
+    for links in dict.fromkeys(tuple(sorted(group)) for group in groups.values()):
+        of_all = [end for index in links for end in ends[index]]
+        beyond = tuple(end for end in of_all if end not in is_port)
+        found.append(Joined(links, beyond, tuple(end for end in of_all if end in is_port)))
+    return found
+
+
+def segments(
+    links: Mapping[int, Link], guests: Mapping[str, Guest], switches: Collection[Sequence[End]]
+) -> list[Segment]:
+    """Every segment: each link's in order, its VLANs' behind it, then one for each host with guests without uplink.
+
+    Links that a switch joins are one, with the VLANs of all.
+    """
+    found = []
+    for one in joined({index: link.ends for index, link in links.items()}, switches):
+        first = one.links[0]
+        found.append(Segment(first, links[first], one.ends, _guests_on(one.ends, guests), ports=one.ports))
+        for index in one.links:
+            for vlan in vlans_of(links[index]):
+                ends = tuple(vlan_end(end, vlan) for end in one.ends)
+                found.append(Segment(index, links[index], ends, _guests_on(ends, guests), vlan))
     hosts = dict.fromkeys(guest.host for guest in guests.values() if guest.uplink is None)
     for number, host in enumerate(hosts):
         end = End(host, INNER)
@@ -150,9 +191,18 @@ def vlans_of(link: Link) -> tuple[int, ...]:
         return ()
 
 
-def vlan_parents(ends: Iterable[tuple[End, Link]]) -> Mapping[End, End]:
-    """Each VLAN interface → the end of a link that it is on, by whose queues its packets go. ends: with their links."""
-    return {vlan_end(end, vlan): end for end, link in ends for vlan in vlans_of(link)}
+def vlan_parents(
+    ends: Mapping[int, Sequence[End]], links: Mapping[int, Link], switches: Collection[Sequence[End]]
+) -> Mapping[End, End]:
+    """Each VLAN interface → the end of a link that it is on, by whose queues its packets go. ends: of each link."""
+    return {
+        vlan_end(end, vlan): end
+        for one in joined(ends, switches)
+        for index in one.links
+        if index in links
+        for vlan in vlans_of(links[index])
+        for end in one.ends
+    }
 
 
 def inner_network(number: int) -> IPv4Network:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
@@ -84,12 +84,12 @@ class Ptp(Part):
         """Every port, as `host.interface`."""
         return tuple(dict.fromkeys((*self.ports, *self.observed)))
 
-    def master_of(self, end: End, links: Iterable[Iterable[End]]) -> End | None:
-        """The port at the other end of its link that is a master; None where none is started there.
+    def master_of(self, end: End, segments: Iterable[Collection[End]]) -> End | None:
+        """The port at another end of its segment that is a master; None where none is started there.
 
-        links: the ends of each.
+        segments: the ends of each.
         """
-        across = (other for ends in links if end in ends for other in ends if other != end)
+        across = (other for ends in segments if end in ends for other in ends if other != end)
         return next((other for other in across if self.ports.get(str(other)) == "master"), None)
 
     def limit_ns(self, timestamps: Timestamps) -> int:

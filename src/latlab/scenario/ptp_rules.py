@@ -25,6 +25,9 @@ def ptp_ports_are_there(sketch: Sketch) -> Iterator[Finding]:
         elif end in sketch.vlan_parents:
             port = sketch.parent_of(end)
             yield Finding(path, f"{end} is a VLAN interface, and PTP's packets have no tag", str(port))
+        elif sketch.is_switched(end):
+            what = f"{end} is a port of {end.host}'s switch, which forwards PTP's packets"
+            yield Finding(path, what, "an end of a link that is no port of it")
         elif "links" in sketch.names and not sketch.loose_links:
             there = [str(other) for other in sketch.ends.values()]
             if str(end) not in there:
@@ -58,8 +61,21 @@ def ptp_emulated_cards_stamp_what_comes(sketch: Sketch) -> Iterator[Finding]:
             return
 
 
+def ptp_passes_switches(sketch: Sketch) -> Iterator[Finding]:
+    """Packets for the peer delay go to an address that no bridge forwards (IEEE 802.1Q, 8.6.3)."""
+    ptp = sketch.top.clock.ptp
+    if ptp is None or ptp.profile == "default":
+        return
+    for end in map(parse_end, ptp.ports):
+        if any(segment.ports and end in segment.ends for segment in sketch.segments):
+            what = f"{ptp.profile} measures the delay to the next port, and {end} has a switch there that is none"
+            yield Finding((*WHERE, "profile"), what, "profile: default, whose packets a switch forwards")
+            return
+
+
 def ptp_slaves_have_a_master(sketch: Sketch) -> Iterator[Finding]:
-    """Of a link at whose ends nobody else is, one end is the master and the other the slave.
+    """Of a link at whose ends nobody else is, one end is the master and the other the slave; beyond a switch, the
+    others.
 
     That is a link that is made for the run, or a cable between emulated boards. A guest that takes such a card may
     keep time itself.
@@ -68,14 +84,18 @@ def ptp_slaves_have_a_master(sketch: Sketch) -> Iterator[Finding]:
     if ptp is None or not _all_are_ends(sketch):
         return
     elsewhere = {*map(parse_end, ptp.observed), *_taken(sketch)}
-    for index, link in sketch.links.items():
-        roles = [ptp.ports.get(str(end)) for end in link.ends]
-        real = sketch.is_cable(link.ends) and not all(is_emulated(sketch, end) for end in link.ends)
-        if real or roles == [None, None] or elsewhere & {*link.ends}:
+    for segment in sketch.segments:
+        if segment.link is None or segment.vlan is not None:
             continue
-        if sorted(map(str, roles)) != ["master", "slave"]:
+        roles = [ptp.ports.get(str(end)) for end in segment.ends]
+        ends = (*segment.ends, *segment.ports)
+        real = sketch.is_cable(ends) and not all(is_emulated(sketch, end) for end in ends)
+        if real or not any(roles) or elsewhere & {*segment.ends}:
+            continue
+        if roles.count("master") != 1 or "slave" not in roles:
             said = " and ".join(role or "nothing" for role in roles)
-            yield Finding((*WHERE, "ports"), f"the ends of links[{index}] are {said}", "a master and a slave")
+            where = f"links[{segment.number}]" + (" and of those that switches join to it" if segment.ports else "")
+            yield Finding((*WHERE, "ports"), f"the ends of {where} are {said}", "a master and a slave")
 
 
 def ptp_has_one_slave_a_clock(sketch: Sketch) -> Iterator[Finding]:
@@ -127,11 +147,11 @@ def _turning(sketch: Sketch, ptp: Ptp) -> Iterator[tuple[End, str | None, End | 
     Nothing is started at a card that a guest takes.
     """
     taken = _taken(sketch)
-    links = [ends for _, ends in where_known(sketch.links, lambda _, link: link.ends)]
+    segments = [segment.ends for segment in sketch.segments]
     for name, role in ptp.ports.items():
         end = parse_end(name)
         if role == "slave" and _is_card(sketch, end) and end not in taken:
-            machine, master = sketch.machine_of(end.host), ptp.master_of(end, links)
+            machine, master = sketch.machine_of(end.host), ptp.master_of(end, segments)
             if master is None or sketch.machine_of(master.host) != machine:
                 yield end, machine, master
 
@@ -159,7 +179,7 @@ def _all_are_ends(sketch: Sketch) -> bool:
     """Whether every port that is written can be used, and is where it was meant to be, as far as can be told."""
     kept = {str(end) for _, end in _ports(sketch)}
     written = {name for key in PTP_ENDS for name in sketch.ptp_names[key]}
-    return written == kept <= {str(end) for end in sketch.ends.values()}
+    return written == kept <= {str(end) for end in sketch.ends.values() if not sketch.is_switched(end)}
 
 
 def _ports(sketch: Sketch) -> Iterator[tuple[Path, End]]:

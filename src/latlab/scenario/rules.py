@@ -68,7 +68,7 @@ def ends_are_free(sketch: Sketch) -> Iterator[Finding]:
 
 def subnets_are_apart(sketch: Sketch) -> Iterator[Finding]:
     """No address belongs to two links, or to a VLAN of one and to another."""
-    networks = list(vlans.networks_of(sketch.links))
+    networks = list(vlans.networks_of(sketch))
     for number, (path, network, is_given) in enumerate(networks):
         for other, taken, _ in networks[:number]:
             if network.overlaps(taken):
@@ -198,6 +198,9 @@ RULES: tuple[Rule, ...] = (
     hosts.cards_are_apart,
     each("links", hosts.cables_of_boards_join_boards),
     each("links", hosts.link_can_be_made),
+    each("hosts", hosts.switch_joins_links),
+    hosts.switches_make_no_loop,
+    each("links", hosts.joined_link_is_as_the_first),
     vlans.names_are_the_kernels,
     vlans.names_are_free,
     each("guests", guests.guest_has_its_name),
@@ -265,6 +268,7 @@ RULES: tuple[Rule, ...] = (
     ptp.ptp_ports_are_there,
     ptp.ptp_ports_stamp,
     ptp.ptp_emulated_cards_stamp_what_comes,
+    ptp.ptp_passes_switches,
     ptp.ptp_slaves_have_a_master,
     ptp.ptp_has_one_slave_a_clock,
     ptp.ptp_time_comes_from_somewhere,

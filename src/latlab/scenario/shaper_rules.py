@@ -29,6 +29,9 @@ def shaped_interface_is_there(sketch: Sketch, path: Path, _: Shaper) -> Iterator
         if end in sketch.vlan_parents:
             port = sketch.parent_of(end)
             yield Finding(path, f"{end} is a VLAN interface: its packets go through what shapes {port}", str(port))
+        elif sketch.is_switched(end):
+            what = f"{end} is a port of {end.host}'s switch: what is forwarded there has no priority"
+            yield Finding(path, what, "a shaper at the end where packets are sent")
         elif str(end) not in there:
             yield Finding(path, *unknown("end of a link", str(end), there))
 

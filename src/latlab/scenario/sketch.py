@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from latlab.scenario.findings import Path
 from latlab.scenario.guests import Guest
-from latlab.scenario.hosts import Host, has_interface, is_existing, machine_of, machines_of, whereabouts
+from latlab.scenario.hosts import Host, has_interface, is_existing, machine_of, machines_of, switches_of, whereabouts
 from latlab.scenario.links import Link
 from latlab.scenario.loads import Load
 from latlab.scenario.models import Scenario
@@ -71,7 +71,20 @@ class Sketch:
         links = [index for index, _ in where_known(self.links, lambda _, link: link.ends)]
         placed = where_known(self.guests, lambda _, guest: (guest.host, guest.uplink, guest.interface))
         guests = [name for name, _ in placed if name not in self.names.get("hosts", ())]
-        return segments({index: self.links[index] for index in links}, {name: self.guests[name] for name in guests})
+        return segments(
+            {index: self.links[index] for index in links},
+            {name: self.guests[name] for name in guests},
+            self.switches.values(),
+        )
+
+    @cached_property
+    def switches(self) -> Mapping[str, tuple[End, ...]]:
+        """As Scenario.switches, of the hosts of which that is known."""
+        return switches_of({name: self.hosts[name] for name, _ in where_known(self.hosts, lambda _, host: host.switch)})
+
+    def is_switched(self, end: End) -> bool:
+        """Whether the end is a port of its host's switch."""
+        return end in self.switches.get(end.host, ())
 
     @cached_property
     def pairs(self) -> Mapping[tuple[str, str], Stream | Between]:
@@ -82,9 +95,10 @@ class Sketch:
 
     @cached_property
     def loose_links(self) -> list[set[str]]:
-        """Of each link without two right ends at hosts there are, or not all of whose VLANs are known: the hosts of
-        its right ends."""
+        """Of each link without two right ends at hosts there are, or not all of whose VLANs are known, or that a switch
+        may join to others: the hosts of its right ends, without those that may be switches."""
         hosts = self.names.get("hosts", ())
+        switches = {*hosts} - {name for name, _ in where_known(self.hosts, lambda _, host: host.switch)}
         found = []
         for index in self.names.get("links", ()):
             right = {end: end.host for (link, _), end in self.ends.items() if link == index and end.host in hosts}
@@ -93,22 +107,30 @@ class Sketch:
                 whole = len(link.ends) == len(right) and len(link.vlans) == len(self.vlans[int(index)])
             except (KeyError, UnknownError):
                 whole = False
-            if not whole:
-                found.append(set(right.values()))
+            if not whole or switches & {*right.values()}:
+                found.append({*right.values()} - switches)
         return found
 
     @cached_property
     def vlan_parents(self) -> Mapping[End, End]:
         """As network.vlan_parents, of the ends and the VLANs that are right."""
-        return vlan_parents((end, self.links[index]) for (index, _), end in self.ends.items() if index in self.links)
+        return vlan_parents(self.ends_of_links, self.links, self.switches.values())
+
+    @property
+    def ends_of_links(self) -> Mapping[int, tuple[End, ...]]:
+        """Each link → those of its ends that are right."""
+        links = dict.fromkeys(link for link, _ in self.ends)
+        return {link: tuple(end for (other, _), end in self.ends.items() if other == link) for link in links}
 
     def parent_of(self, end: End) -> End:
         """As Scenario.parent_of."""
         return self.vlan_parents.get(end, end)
 
     def interfaces_of(self, host: str) -> list[str]:
-        """The host's interfaces that can be used: ends of links, then VLAN interfaces on them."""
-        return [end.interface for end in (*self.ends.values(), *self.vlan_parents) if end.host == host]
+        """The host's interfaces that can be used: ends of links, then VLAN interfaces on them; no switch's ports."""
+        ports = self.switches.get(host, ())
+        ends = (end for end in self.ends.values() if end not in ports)
+        return [end.interface for end in (*ends, *self.vlan_parents) if end.host == host]
 
     def is_existing(self, host: str) -> bool:
         """True for a host that is known to be there before the run."""

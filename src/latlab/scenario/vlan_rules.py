@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from ipaddress import IPv4Network
 
 from latlab.scenario.findings import Finding, Path
 from latlab.scenario.guests import LEAVES_NOTHING, Guest, takes_all
 from latlab.scenario.links import Link, subnet_of, vlan_subnet_of
-from latlab.scenario.network import routes, uplink_of, vlans_of
+from latlab.scenario.network import joined, routes, uplink_of, vlans_of
 from latlab.scenario.parts import INTERFACE_NAME_MAX, End
 from latlab.scenario.probes import PingProbe
 from latlab.scenario.sketch import Sketch, where_known
@@ -63,12 +63,17 @@ def frames_bear_one_tag(sketch: Sketch, path: Path, stream: Stream | PingProbe) 
         yield Finding((*path, "vlan"), what, expected if port != out else "no vlan")
 
 
-def networks_of(links: Mapping[int, Link]) -> Iterator[tuple[Path, IPv4Network, bool]]:
-    """The network of each link and VLAN, where it is known: its path, the network, whether the scenario gives it."""
+def networks_of(sketch: Sketch) -> Iterator[tuple[Path, IPv4Network, bool]]:
+    """The network of each link and VLAN, where it is known: its path, the network, whether the scenario gives it.
+
+    Links that a switch joins have that of the first.
+    """
+    own = {one.links[0] for one in joined(sketch.ends_of_links, sketch.switches.values())}
+    links = {index: link for index, link in sketch.links.items() if index in own or index not in sketch.ends_of_links}
     found = {index: (network, bool(links[index].subnet)) for index, network in where_known(links, subnet_of)}
     for index, (network, is_given) in found.items():
         yield ("links", index), network, is_given
-    for index, link in links.items():
+    for index, link in sketch.links.items():
         of_vlans = where_known(dict.fromkeys(vlans_of(link), link), partial(_vlan_network, index))
         for vlan, (network, is_given) in of_vlans:
             yield ("links", index, "vlans", str(vlan)), network, is_given
@@ -80,6 +85,9 @@ def _vlan_network(index: int, vlan: int, link: Link) -> tuple[IPv4Network, bool]
 
 def _interfaces(sketch: Sketch) -> Iterator[tuple[Path, End]]:
     """Each VLAN interface, with the path of its VLAN."""
-    for (index, _), end in sketch.ends.items():
-        for vlan in vlans_of(sketch.links[index]) if index in sketch.links else ():
-            yield ("links", index, "vlans", str(vlan)), vlan_end(end, vlan)
+    for one in joined(sketch.ends_of_links, sketch.switches.values()):
+        links = [index for index in one.links if index in sketch.links]
+        # Of two links that a switch joins, one has the VLAN: another rule's.
+        first = {vlan: index for index in reversed(links) for vlan in vlans_of(sketch.links[index])}
+        for vlan, index in first.items():
+            yield from ((("links", index, "vlans", str(vlan)), vlan_end(end, vlan)) for end in one.ends)

@@ -58,13 +58,13 @@ class Joint:
     """One bridge of a cell: guests of one host, joined to one uplink (or to none) in one way.
 
     number: its place among the cell's joints. made: the uplink is made for the run (a veth), or there is none: the
-    offloads of the veth's other end, peer, are ours to set. mac, address, end: the host's on the segment; mac is empty
-    where they were there before the run, else they go onto the bridge. others: the interfaces beyond the uplink whose
-    addresses are known before the run. local: the host is this machine in its own network namespace, where there are
-    others' devices, too. beside: the kinds of the same host's other joints. queues: the uplink's pairs of queues; None
-    where they are as they were before the run. tagged: the uplink is a VLAN interface, made for the run on whatever is
-    there: the host's address is its VLAN's, and goes onto the bridge in any case. tags: streams of frames that have a
-    VLAN tag pass the uplink.
+    offloads of the veth's other end, and of the others made on the segment, peers, are ours to set. mac, address, end:
+    the host's on the segment; mac is empty where they were there before the run, else they go onto the bridge. others:
+    the interfaces beyond the uplink whose addresses are known before the run. local: the host is this machine in its
+    own network namespace, where there are others' devices, too. beside: the kinds of the same host's other joints.
+    queues: the uplink's pairs of queues; None where they are as they were before the run. tagged: the uplink is a VLAN
+    interface, made for the run on whatever is there: the host's address is its VLAN's, and goes onto the bridge in any
+    case. tags: streams of frames that have a VLAN tag pass the uplink.
     """
 
     number: int
@@ -77,7 +77,7 @@ class Joint:
     mac: str
     address: IPv4Interface
     end: End
-    peer: End | None
+    peers: tuple[End, ...]
     others: tuple[Neighbour, ...]
     local: bool = False
     beside: tuple[str, ...] = ()

@@ -31,13 +31,14 @@ def mac_of(scenario: Scenario, tag: str, segment: Segment, end: End) -> str:
         return guest_address(tag, list(scenario.guests).index(end.host))
     if segment.link is None:
         return inner_address(tag, segment.number)
-    if not scenario.link_is_created(segment.link):
-        there = scenario.on_machine(scenario.parent_of(end))
+    port, number = scenario.parent_of(end), scenario.link_number_of(end)
+    if not scenario.link_is_created(scenario.links[number]):
+        there = scenario.on_machine(port)
         board = scenario.hosts[there.host]
         if not isinstance(board, BoardHost):
             return ""
         return board_address(list(scenario.hosts).index(there.host), board.cards.index(there.interface))
-    return hardware_address(tag, segment.number, segment.ends.index(end))
+    return hardware_address(tag, number, scenario.links[number].ends.index(port))
 
 
 def neighbours(scenario: Scenario, tag: str, segment: Segment, end: End) -> Iterator[Neighbour]:
@@ -55,7 +56,7 @@ def _joint(scenario: Scenario, tag: str, number: int, names: list[str]) -> Joint
     end, segment = _uplink(scenario, first)
     ports = tuple(_port(scenario, tag, segment, name) for name in names)
     here = {end, *(port.end for port in ports)}
-    link = segment.link
+    link = segment.link and scenario.links[scenario.link_number_of(end)]
     made = link is None or scenario.link_is_created(link)
     return Joint(
         number=number,
@@ -70,12 +71,19 @@ def _joint(scenario: Scenario, tag: str, number: int, names: list[str]) -> Joint
         end=end,
         local=scenario.hosts[first.host].kind == "local",
         beside=tuple(_beside(scenario, first)),
-        peer=next((other for other in segment.ends if other != end), None) if link else None,
+        peers=tuple(_made(scenario, segment, end)) if link else (),
         queues=link.queues if link and (made or scenario.is_emulated(end)) else None,
         tagged=segment.vlan is not None,
         tags=_tags(scenario, segment, here),
         others=tuple(one for one in neighbours(scenario, tag, segment, end) if one.end not in here),
     )
+
+
+def _made(scenario: Scenario, segment: Segment, end: End) -> Iterator[End]:
+    """The other interfaces on a segment that are made for the run, switches' ports among them."""
+    for other in (*segment.ends, *segment.ports):
+        if other != end and scenario.link_is_created(scenario.links[scenario.link_number_of(other)]):
+            yield other
 
 
 def _tags(scenario: Scenario, segment: Segment, here: Set[End]) -> bool:

@@ -39,7 +39,8 @@ class TapBridge(Bridge):
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
         """The bridge, the uplink in it, a tap for each guest in it, and every known address in its FDB."""
         bridge = bridge_device(joint, site)
-        steps = [*_free_uplink(joint), _make_bridge(joint, bridge), *_no_filters(joint)]
+        steps = [] if joint.made or not joint.uplink else [free_port(joint.host, joint.uplink)]
+        steps += [make_bridge(joint.host, bridge, joint.segment.mtu, joint.mac), no_filters(joint.host)]
         if joint.uplink:
             steps.append(enslave(joint, joint.uplink, bridge))
         for port in joint.ports:
@@ -102,12 +103,17 @@ def up(joint: Joint, device: str) -> Step:
 
 def enslave(joint: Joint, device: str, master: str) -> Step:
     """The device is a port of the bridge; an interface that outlives the run is taken out again."""
+    return port_step(joint.host, device, master, made=joint.made or device != joint.uplink)
+
+
+def port_step(host: str, device: str, master: str, *, made: bool) -> Step:
+    """The device is a port of the bridge. made: for the run; an interface that outlives it is taken out again."""
     return Step(
-        host=joint.host,
+        host=host,
         title=f"make {device} a port of {master}",
         do=("ip", "link", "set", "dev", device, "master", master),
-        undo=None if joint.made or device != joint.uplink else ("ip", "link", "set", "dev", device, "nomaster"),
-        present=None if joint.made or device != joint.uplink else ("test", "-e", f"/sys/class/net/{device}/brport"),
+        undo=None if made else ("ip", "link", "set", "dev", device, "nomaster"),
+        present=None if made else ("test", "-e", f"/sys/class/net/{device}/brport"),
         check=Check(("ip", "-j", "link", "show", "dev", device), expected=master, read=_master),
     )
 
@@ -135,65 +141,61 @@ def neighbour_step(host: str, device: str, neighbour: Neighbour) -> Step:
     )
 
 
-def _free_uplink(joint: Joint) -> list[Step]:
-    """An interface that others use as a port is theirs: the kernel would move it without a word."""
-    if joint.made or not joint.uplink:
-        return []
-    device = joint.uplink
-    return [
-        Step(
-            host=joint.host,
-            title=f"{device} is a port of no other bridge",
-            do=(),
-            check=Check(
-                ("ip", "-j", "link", "show", "dev", device),
-                expected=NO_BRIDGE,
-                read=_master,
-                remedy=f"take it out of that bridge: `ip link set dev {device} nomaster`, or choose another uplink",
-            ),
-        )
-    ]
+def free_port(host: str, device: str) -> Step:
+    """An interface that others use as a port is theirs: the kernel would move it silently."""
+    return Step(
+        host=host,
+        title=f"{device} is a port of no other bridge",
+        do=(),
+        check=Check(
+            ("ip", "-j", "link", "show", "dev", device),
+            expected=NO_BRIDGE,
+            read=_master,
+            remedy=f"take it out of that bridge: `ip link set dev {device} nomaster`, or choose another interface",
+        ),
+    )
 
 
-def _make_bridge(joint: Joint, bridge: str) -> Step:
-    mac = ("address", joint.mac) if joint.mac else ()
+def make_bridge(host: str, bridge: str, mtu: int, mac: str = "") -> Step:
+    """The bridge, without a port. mac: its own address; that of a port if not given."""
+    address = ("address", mac) if mac else ()
     options = ("stp_state", "0", "forward_delay", "0", "mcast_snooping", "0")
     return Step(
-        host=joint.host,
+        host=host,
         title="make the bridge",
-        do=("ip", "link", "add", "name", bridge, *mac, "mtu", str(joint.segment.mtu), "type", "bridge", *options),
+        do=("ip", "link", "add", "name", bridge, *address, "mtu", str(mtu), "type", "bridge", *options),
         undo=("ip", "link", "del", "dev", bridge),
         present=("test", "-e", f"/sys/class/net/{bridge}"),
     )
 
 
-def _no_filters(joint: Joint) -> list[Step]:
+def no_filters(host: str) -> Step:
     """Where br_netfilter is loaded, bridged packets would go through the firewall's rules as well."""
     keys = [f"net.bridge.bridge-nf-call-{name}" for name in NO_FILTER]
-    return [
-        Step(
-            host=joint.host,
-            title="no firewall rules in the bridge's path",
-            # A kernel without br_netfilter has no such key: -e passes over it.
-            do=("sysctl", "-qew", *(f"{key}=0" for key in keys)),
-            check=Check(("sysctl", "-ne", *keys), expected="", read=lambda output: output.replace("0", "").strip()),
-        )
-    ]
+    return Step(
+        host=host,
+        title="no firewall rules in the bridge's path",
+        # A kernel without br_netfilter has no such key: -e passes over it.
+        do=("sysctl", "-qew", *(f"{key}=0" for key in keys)),
+        check=Check(("sysctl", "-ne", *keys), expected="", read=lambda output: output.replace("0", "").strip()),
+    )
 
 
 def _known_addresses(joint: Joint, site: Site) -> list[Step]:
     """Entries that do not age: a guest that only listens would be forgotten, and its packets flooded."""
     known = [(tap_device(port, site), port.mac, port.guest) for port in joint.ports]
     known += [(joint.uplink, other.mac, str(other.end)) for other in joint.others if joint.uplink]
-    return [
-        Step(
-            host=joint.host,
-            title=f"tell the bridge where {who} is, so that it is never forgotten",
-            do=("bridge", "fdb", "replace", mac, "dev", device, "master", "static"),
-            check=Check(("bridge", "-j", "fdb", "show", "dev", device), expected=mac, read=_has_address(mac)),
-        )
-        for device, mac, who in known
-    ]
+    return [known_address(joint.host, device, mac, who) for device, mac, who in known]
+
+
+def known_address(host: str, device: str, mac: str, who: str) -> Step:
+    """The bridge that the device is a port of knows that the address is there."""
+    return Step(
+        host=host,
+        title=f"tell the bridge where {who} is, so that it is never forgotten",
+        do=("bridge", "fdb", "replace", mac, "dev", device, "master", "static"),
+        check=Check(("bridge", "-j", "fdb", "show", "dev", device), expected=mac, read=_has_address(mac)),
+    )
 
 
 def _master(output: str) -> str:

@@ -19,24 +19,21 @@ TAGS_REMEDY = (
 
 
 def whole_frames(joint: Joint) -> list[Step]:
-    """The uplink's other end sends frames with whole checksums, one packet each; and it takes redirected ones.
+    """What sends to the uplink sends frames with whole checksums, one packet each; and it takes redirected ones.
 
     A real cable only ever carries such frames. A veth hands over what its sender left to the hardware, and takes frames
     from XDP only while its NAPI runs, which GRO turns on (kernel: drivers/net/veth.c, veth_set_features).
     """
-    if not joint.made or joint.peer is None:
-        return []
-    host, device = joint.peer
-    read = ("ethtool", "-k", device)
     off = [word for name in OFF for word in (name, "off")]
     return [
         Step(
-            host=host,
-            title=f"have {joint.peer} send whole frames, as a cable carries them",
-            do=("ethtool", "-K", device, *off, "gro", "on"),
-            check=Check(read, expected="off off off, gro on", read=_features),
+            host=peer.host,
+            title=f"have {peer} send whole frames, as a cable carries them",
+            do=("ethtool", "-K", peer.interface, *off, "gro", "on"),
+            check=Check(("ethtool", "-k", peer.interface), expected="off off off, gro on", read=_features),
             lasting=True,
         )
+        for peer in (joint.peers if joint.made else ())
     ]
 
 

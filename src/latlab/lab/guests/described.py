@@ -14,8 +14,19 @@ from latlab.scenario import Guest, Scenario
 
 
 def described_bridges(scenario: Scenario, site: Site) -> list[dict[str, Any]]:
-    """The `bridges` of cell.json."""
-    return [
+    """The `bridges` of cell.json: the switches on the path to the guests, then the guests' own."""
+    switches = [
+        {
+            "kind": "switch",
+            "title": "switch (kernel bridge)",
+            "host": host,
+            "uplink": ", ".join(port.interface for port in ports),
+            "guests": [],
+            "detail": "on the path: its delay is part of every latency",
+        }
+        for host, ports in scenario.switches.items()
+    ]
+    return switches + [
         {
             "kind": joint.kind,
             "title": BRIDGES[joint.kind].title,
