@@ -10,7 +10,18 @@ from latlab.analysis.anomalies import CODE, Anomalies, find_anomalies
 from latlab.analysis.anomalies.gap import find_gap
 from latlab.analysis.anomalies.thresholds import THRESHOLDS
 from latlab.synthetic import Synthetic
-from latlab.synthetic.description import Drift, LateWakes, Noise, Oscillation, Periodic, Spikes, Stall, Step
+from latlab.synthetic.description import (
+    Drift,
+    LateWakes,
+    Losses,
+    Noise,
+    Oscillation,
+    PathChange,
+    Periodic,
+    Spikes,
+    Stall,
+    Step,
+)
 
 NOISES = {
     "gaussian": Noise(15_000),
@@ -56,6 +67,32 @@ def test_a_comb_is_periodic_and_no_noise(noise: str, every: int) -> None:
     assert recall >= 0.95 and precision >= 0.95
     (episode, *_) = episodes(anomalies, "periodic")
     assert episode.evidence["every_packets"] == every and episode.packets >= 0.95 * len(late)
+
+
+@pytest.mark.parametrize("every_ns", [7_300_000, 33_370_000])
+def test_a_comb_between_the_periods_has_its_own_interval(every_ns: int) -> None:
+    episode = only(found(wide(NOISES["lognormal"], Periodic(4 * REACH_NS, every_ns=every_ns))))
+    assert (episode.class_, episode.evidence["every_ns"]) == ("periodic", pytest.approx(every_ns, rel=1e-3))
+
+
+def test_a_comb_of_which_a_fifth_is_lost_is_one() -> None:
+    synthetic = wide(NOISES["lognormal"], Periodic(4 * REACH_NS, every_packets=50), Losses(share=0.2))
+    episode = only(found(synthetic))
+    assert (episode.class_, episode.evidence["every_packets"]) == ("periodic", 50)
+
+
+@pytest.mark.parametrize("length_ns", [3 * SECOND, SECOND * 2 // 5])
+def test_a_path_change_in_autocorrelated_noise_is_found_once(length_ns: int) -> None:
+    change = PathChange(10 * SECOND, length_ns, 400_000, sudden=True)
+    episode = only(found(wide(Noise(20_000, "lognormal", rho=0.97), change, clock_bound_ns=0)))
+    assert (episode.class_, episode.from_sequence) == ("path_change", 10_000)
+    assert episode.packets == length_ns // 1_000_000
+
+
+def test_two_steps_of_a_clock_are_two() -> None:
+    steps = Step(10 * SECOND, 300_000, read=True), Step(25 * SECOND, -700_000, read=True)
+    told = episodes(found(stream(*steps, packets=40_000, clock_bound_ns=0)), "clock_step")
+    assert [[one["by_ns"] for one in episode.evidence["steps"]] for episode in told] == [[300_000], [-700_000]]
 
 
 def test_a_relay_that_holds_each_fiftieth_packet_is_named() -> None:
