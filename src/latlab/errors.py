@@ -120,6 +120,8 @@ def file_remedy(error: OSError, path: Path | str | None = None) -> str:
             return "free space, or choose another folder for the runs"
         case errno.EROFS:
             return "the file system is mounted read-only: choose another folder for the runs"
+        case errno.EISDIR:
+            return "a folder is where a file belongs: remove it, or give it another name"
         case errno.EMFILE | errno.ENFILE:
             return "raise the limit of open files: `ulimit -n`"
         case errno.EACCES | errno.EPERM:

@@ -50,6 +50,14 @@ class Kept:
                 agent |= changes
         self.folder.write_cell(cell)
 
+    def totals(self, verb: str, **changes: Any) -> None:
+        """Change what an agent counted."""
+        cell = self.folder.cell()
+        for agent in cell["agents"]:
+            if agent["verb"] == verb:
+                agent["done"] |= changes
+        self.folder.write_cell(cell)
+
 
 def packet_rows() -> Rows:
     """Of each packet: woken 5 µs late, submitted, stamped, received by the kernel at 20 µs, and by the listener."""
@@ -191,6 +199,40 @@ def test_a_packet_that_arrived_was_sent_though_its_row_is_missing(kept: Kept) ->
     assert [found[name] for name in ("sent", "received", "unsent", "unknown")] == [PACKETS, PACKETS, 0, 0]
 
 
+def test_packets_whose_rows_did_not_fit_the_ring_are_unknown_and_not_lost(kept: Kept) -> None:
+    without_batches(kept.path("listener-ecu.received"), [4])
+    kept.totals("listen", ring_full=BATCH)
+    result = kept.result()
+    assert [counts(result)[name] for name in ("received", "lost", "unknown")] == [PACKETS - BATCH, 0, BATCH]
+    assert result["verdict"] == "untrusted" and shown(result) == []
+
+
+@pytest.mark.parametrize(("stream", "number"), [(1, 99_999), (9, 700)], ids=["sequence", "stream"])
+def test_a_row_of_no_packet_leaves_one_unknown_and_none_lost(tmp_path: Path, stream: int, number: int) -> None:
+    rows = packet_rows()
+    rows["listener-ecu.received"][700] = (stream, number, *rows["listener-ecu.received"][700][2:])
+    result = written(tmp_path / "r1", rows).result()
+    assert [counts(result)[name] for name in ("received", "lost", "unknown")] == [PACKETS - 1, 0, 1]
+    (reason,) = reasons(result, "every packet is accounted for")
+    assert reason["actual"] == f"{PACKETS}, by the listener's own counters"
+
+
+def test_a_recording_with_more_rows_than_its_agent_counted_is_named(kept: Kept) -> None:
+    rows = packet_rows()["listener-ecu.received"]
+    kept.path("listener-ecu.received").write_bytes(recording_bytes("received", [rows, rows[400:500]]))
+    result = kept.result()
+    (reason,) = reasons(result, "every packet is accounted for")
+    assert (result["verdict"], reason["actual"]) == ("untrusted", f"{PACKETS + 100}: 100 rows too many")
+
+
+def test_an_agents_totals_that_contradict_each_other_are_named_as_that(kept: Kept) -> None:
+    kept.totals("listen", recorded=5)
+    result = kept.result()
+    (reason,) = reasons(result, "every packet is accounted for")
+    assert (result["verdict"], reason["where"]) == ("untrusted", "listener-ecu.clocks")
+    assert "they contradict each other" in reason["actual"]
+
+
 @pytest.mark.parametrize("names", [["listener-ecu.received"], ["talker-sensor.sent", "listener-ecu.received"]])
 def test_what_came_after_the_end_of_a_cut_recording_is_unknown(kept: Kept, names: list[str]) -> None:
     for name in names:
@@ -288,6 +330,33 @@ def test_an_instant_that_cannot_be_is_a_finding_and_in_no_statistic(
     assert (found["min"], found["max"]) == (whole["min"], whole["max"])
 
 
+@pytest.mark.parametrize(
+    ("name", "column", "metric"),
+    [("listener-ecu.received", "rx_user_tai_ns", "latency_user"), ("talker-sensor.sent", "wake_tai_ns", "wakeup")],
+)
+def test_an_instant_that_is_late_by_periods_but_in_its_place_cannot_be(
+    kept: Kept, name: str, column: str, metric: str
+) -> None:
+    """It lies within the time of its agent; but one thread has the packets in their order."""
+    whole = kept.result()["streams"]["control"]["metrics"][metric]
+    changed(kept, name, 500, **{column: 67 * PERIOD})
+    result = kept.result()
+    (reason,) = reasons(result, "every instant is possible")
+    assert (result["verdict"], reason["where"]) == ("untrusted", name)
+    assert reason["actual"] == "1 packet of control, sequence 500: in no figure"
+    found = result["streams"]["control"]["metrics"][metric]
+    assert (found["n"], found["max"]) == (whole["n"] - 1, whole["max"])
+
+
+def test_of_instants_that_were_exchanged_both_are_out_of_order(tmp_path: Path) -> None:
+    rows = packet_rows()
+    received = rows["listener-ecu.received"]
+    received[300], received[900] = received[900], received[300]
+    (reason,) = reasons(written(tmp_path / "r1", rows).result(), "every instant is possible")
+    assert reason["expected"] == "no rx_user before that of a packet recorded earlier, or after that of a later one"
+    assert reason["actual"] == "2 packets of control, from sequence 300 on: in no figure"
+
+
 def with_cards(rows: Rows, *, off: Callable[[int], int]) -> Rows:
     """The rows with cards' timestamps: of packet n `off(n)` from when it left, and 2 µs later."""
     stamps = [(1, n, 2, START + n * PERIOD + 5_000 + 100 * (n % 7) + 5_000 + off(n)) for n in range(PACKETS)]
@@ -346,6 +415,15 @@ def test_late_packets_without_a_timestamp_do_not_hide_the_tail(tmp_path: Path) -
 def test_packets_that_lack_a_timestamp_by_chance_and_are_as_late_as_others_are_no_finding(tmp_path: Path) -> None:
     result = written(tmp_path / "r1", late_without("rx_soft", late=False)).result()
     assert reasons(result, "packets without timestamps are like the others") == []
+
+
+def test_who_did_not_stamp_arrivals_is_the_listeners_side(tmp_path: Path) -> None:
+    found = reasons(written(tmp_path / "r1", late_without("rx_soft", late=False)).result(), "timestamps are there")
+    assert found and all("listener's kernel" in one["remedy"] for one in found)
+    rows = packet_rows()
+    rows["talker-sensor.stamps"] = [row for row in rows["talker-sensor.stamps"] if row[1] not in LATE or row[2] != 1]
+    found = reasons(written(tmp_path / "r2", rows).result(), "timestamps are there")
+    assert found and all("talker's helper threads" in one["remedy"] for one in found)
 
 
 def test_the_largest_value_is_at_least_what_the_timestamps_before_say(tmp_path: Path) -> None:

@@ -58,6 +58,29 @@ def test_any_text_that_was_appended_to_itself_is_two_runs(importing: Importing, 
                 ]
 
 
+@pytest.mark.parametrize("first", [0, 1], ids=["the histogram first", "the table first"])
+def test_a_histogram_and_a_table_are_two_runs(importing: Importing, first: int) -> None:
+    names = ["rtla-osnoise.txt", "rtla-osnoise-top.txt"]
+    found = importing((text(names[first]) + text(names[1 - first])).encode())
+    both = [812_000, 55_000]
+    assert found.of_runs("cpu-0", "noise", "max") == [both[first], both[1 - first]]
+
+
+def test_a_histogram_and_a_summary_are_two_runs(importing: Importing) -> None:
+    lines = text("cyclictest-histogram-twice.txt").splitlines()[:30]
+    found = importing(("\n".join(lines) + "\n" + text("cyclictest-quiet.txt")).encode())
+    assert found.of_runs("thread-0", "wakeup", "p50")[0] == 6_000
+    assert len(found.outcome.cells) == 2
+
+
+def test_of_three_runs_the_one_that_was_cut_is_named(importing: Importing) -> None:
+    lines = text("cyclictest-histogram-twice.txt").splitlines()[:30]
+    found = importing(("\n".join([*lines, *lines, *lines[:12]]) + "\n").encode())
+    assert [cell["verdict"] for cell in found.result["cells"]] == ["suspect", "suspect", "untrusted"]
+    (problem,) = found.outcome.cells[2].imported.problems
+    assert problem.finding == "a file is cut short"
+
+
 def test_where_a_run_begins_is_said(importing: Importing) -> None:
     first, second = importing("cyclictest-histogram-twice.txt").outcome.cells
     assert "run 1 of 2 in the file, from its line 1" in first.imported.notes

@@ -6,7 +6,8 @@ import io
 import json
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,48 @@ def test_a_table_with_a_flipped_bit_is_read_or_is_one_error_that_names_it(run: P
             latlab.load(run).packets()
         except LatlabError as error:
             assert error.where == str(path) or error.where == str(path.parent)
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("damage", [emptied, a_folder])
+@pytest.mark.parametrize("name", ["scenario.yaml", *(f"{CELL}/{one}" for one in ("cell.json", "packets.parquet"))])
+def test_a_file_that_is_empty_or_a_folder_is_one_error(run: Path, name: str, damage: Callable[[Path], None]) -> None:
+    damage(run / name)
+    said = read_everything(run)
+    assert {(error.where, error.exit_code) for error in said} == {(str(run / name), EXIT_LAB)}
+    assert all(error.remedy for error in said)
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "actual"),
+    [
+        ("cell.json", "the cell ran to its end", "not run: the run has no cell.json of this cell"),
+        ("packets.parquet", "recordings are whole", "absent: there is no such file"),
+    ],
+)
+def test_a_file_that_is_gone_is_a_reason(run: Path, name: str, check: str, actual: str) -> None:
+    (run / CELL / name).unlink()
+    result = make_result(RunFolder(run))
+    assert result["verdict"] == "untrusted"
+    assert actual in [reason["actual"] for reason in result["reasons"] if reason["check"] == check]
+
+
+@pytest.mark.parametrize("name", ["packets.parquet", "cell.json"])
+def test_a_file_of_another_run_contradicts_what_the_agents_counted(run: Path, tmp_path: Path, name: str) -> None:
+    other = write_run(generate(replace(DESCRIPTION, seed=6, packets=200)), tmp_path / "other")
+    shutil.copy(other / CELL / name, run / CELL / name)
+    result = make_result(RunFolder(run))
+    said = [reason["actual"] for reason in result["reasons"] if reason["check"] == "every packet is accounted for"]
+    counted = 300 if name == "packets.parquet" else 200
+    assert said == [f"{counted}, by the {end}'s own counters" for end in ("talker", "listener")]
 
 
 def test_what_is_wrong_in_the_program_itself_says_where_it_came_from(tmp_path: Path) -> None:

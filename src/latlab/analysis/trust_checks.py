@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -79,21 +79,26 @@ def no_record_was_dropped(evidence: Evidence) -> Iterator[Broken]:
 def every_packet_is_accounted_for(evidence: Evidence) -> Iterator[Broken]:
     """Counts of the same packets that differ: of an agent and its recordings, or of a stream's two ends."""
     for name, found in evidence.findings.items():
-        if found.stated is not None and found.rows != found.stated:
+        if found.stated is not None and found.stated < 0:
+            actual = f"the totals leave {found.stated} for it: they contradict each other"
+            yield Broken(name, "rows that its agent's totals have room for", actual)
+        elif found.stated is not None and found.rows != found.stated:
             apart = found.stated - found.rows
             how = f"{plural(apart, 'row')} missing" if apart > 0 else f"{plural(-apart, 'row')} too many"
             yield Broken(name, f"{plural(found.stated, 'row')}, as its agent counted", f"{found.rows}: {how}")
+    # Of what is not all there it was said above.
+    whole = all(found.complete and found.rows >= (found.stated or 0) for found in evidence.findings.values())
     sent = {}
     for agent, name, said in said_sent(evidence):
         sent[name] = said
         counts = evidence.document["streams"].get(name, {}).get("counts")
         kept = counts and counts["sent"] + counts["send_errors"]
-        if counts is not None and not counts.get("unknown") and said != kept:
+        if counts is not None and (whole or not counts.get("unknown")) and said != kept:
             expected = f"{plural(kept, 'packet')} sent or refused, as recorded"
             yield Broken(f"{agent}, stream {name}", expected, f"{said}, by the talker's own counters")
     for agent, name, said in said_received(evidence):
         counts = evidence.document["streams"].get(name, {}).get("counts")
-        if counts is not None and not counts.get("unknown") and said != counts["received"]:
+        if counts is not None and (whole or not counts.get("unknown")) and said != counts["received"]:
             expected = f"{plural(counts['received'], 'packet')} received, as recorded"
             yield Broken(f"{agent}, stream {name}", expected, f"{said}, by the listener's own counters")
         if said > sent.get(name, said):
@@ -323,16 +328,25 @@ def tuning_is_in_force(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(where, again["expected"] or "as set", f"{again['actual']} at the end")
 
 
+_UNSTAMPED_ARRIVALS: Final = (
+    "the listener's kernel, or its card, gave none: see whether that card stamps every packet (`ethtool -T IF`, "
+    "receive filter `all`), and lower the rate: a card keeps few at once"
+)
+
+
 def timestamps_are_there(evidence: Evidence) -> Iterator[Broken]:
     """Metrics for which too many packets lack a timestamp."""
-    for where, _, _, figures in metrics(evidence, *(metric.name for metric in METRICS)):
+    for where, name, _, figures in metrics(evidence, *(metric.name for metric in METRICS)):
         if figures["missing"] is None:
             continue  # a tool keeps figures, and no packets
         share = figures["missing"] / max(1, figures["n"] + figures["missing"])
         if share > evidence.thresholds.missing_share:
             between = f"{figures['from']} or {figures['to']}"
             expected = f"at most {percent(evidence.thresholds.missing_share)} of packets without {between}"
-            yield Broken(where, expected, f"{share:.1%} ({figures['missing']})")
+            unstamped = {one["stamp"] for stream, one in _unstamped(evidence) if stream["name"] == name}
+            here = unstamped & {figures["from"], figures["to"]}
+            of_listener = bool(here) and all(stamp.startswith("rx_") for stamp in here)
+            yield Broken(where, expected, f"{share:.1%} ({figures['missing']})", _UNSTAMPED_ARRIVALS * of_listener)
     yield from _missing_from_all(evidence)
 
 
@@ -340,7 +354,9 @@ def _missing_from_all(evidence: Evidence) -> Iterator[Broken]:
     """Streams whose packets lack a timestamp of the kernel's all of them, though it can give it."""
     for stream, one in _unstamped(evidence):
         if one["n"] == one["of"] and _is_given(evidence, stream, one["stamp"]):
-            yield Broken(f"stream {stream['name']}", f"packets with {one['stamp']}", f"none of {one['of']} has it")
+            actual = f"none of {one['of']} has it"
+            remedy = _UNSTAMPED_ARRIVALS * one["stamp"].startswith("rx_")
+            yield Broken(f"stream {stream['name']}", f"packets with {one['stamp']}", actual, remedy)
 
 
 def unstamped_are_like_the_others(evidence: Evidence) -> Iterator[Broken]:

@@ -1,7 +1,8 @@
-"""Timestamps that cannot be: outside the time that their agent ran, or before what comes first."""
+"""Timestamps that cannot be: outside the time that their agent ran, before what comes first, or out of their order."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -30,6 +31,7 @@ _AFTER: Final = {
 _TOO_EARLY: Final = "before the agent's first reading of the clocks"
 _TOO_LATE: Final = "after the agent's last reading of the clocks"
 _NOT_DUE: Final = "before it was due"
+_OUT_OF_ORDER: Final = "before that of a packet recorded earlier, or after that of a later one"
 
 MOST: Final = 0.5
 """Of a card's timestamps: where more of them than this are impossible, its clock is another than the system's."""
@@ -102,6 +104,9 @@ def _wrong(
             reasons.append((_TOO_EARLY, at < readings.first_ns))
         if readings.last_ns is not None:
             reasons.append((_TOO_LATE, at > readings.last_ns))
+    if stamp == "rx_user" or (stamp == "wake" and due):
+        # One thread takes a stream's packets, in the order in which it records them.
+        reasons.append((_OUT_OF_ORDER, _disordered(columns, rows, stamp)))
     if stamp in ("wake", "irq") and due:
         reasons.append((_NOT_DUE, at < columns["wake_due_tai_ns"].values[rows]))
     if stamp in _BEFORE:
@@ -111,6 +116,39 @@ def _wrong(
         other, why = _AFTER[stamp]
         reasons.append((why, _both(columns, rows, other, at, before=False)))
     return reasons
+
+
+def _disordered(columns: Mapping[str, Column], rows: slice, stamp: str) -> Mask:
+    """Which packets' timestamps go back in the order of their recording, bool [n]: the fewest that leave an order."""
+    column, wrong = columns[f"{stamp}_tai_ns"], np.zeros(rows.stop - rows.start, np.bool_)
+    places = np.flatnonzero(column.valid[rows])
+    if stamp == "rx_user":
+        places = places[np.argsort(columns["arrival"].values[rows][places], kind="stable")]
+    at = column.values[rows][places]
+    if (at[1:] >= at[:-1]).all():
+        return wrong
+    # What is in order with all others stays; of the rest the longest order.
+    passed = (np.maximum.accumulate(at) > at) | (np.minimum.accumulate(at[::-1])[::-1] < at)
+    doubtful = np.flatnonzero(passed)
+    wrong[places[np.delete(doubtful, _longest_order(at[doubtful].tolist()))]] = True
+    return wrong
+
+
+def _longest_order(values: Sequence[int]) -> list[int]:
+    """The places of the longest run of values that never falls (Schensted 1961), ascending."""
+    ends: list[int] = []
+    last: list[int] = []
+    before: list[int] = []
+    for place, value in enumerate(values):
+        length = bisect_right(ends, value)
+        before.append(last[length - 1] if length else -1)
+        ends[length : length + 1], last[length : length + 1] = [value], [place]
+    found = []
+    place = last[-1] if last else -1
+    while place >= 0:
+        found.append(place)
+        place = before[place]
+    return found[::-1]
 
 
 def _both(columns: Mapping[str, Column], rows: slice, other: str, at: NDArray[np.int64], *, before: bool) -> Mask:

@@ -23,7 +23,13 @@ from latlab.data.clock_offset import offset_between
 from latlab.data.impossible import Readings, drop_impossible
 from latlab.data.legs import has_schedule, onto_askers_clock, with_counts
 from latlab.data.real_to_tai import RealToTai
-from latlab.data.recording_findings import TRACED, RecordingFindings, recording_agents, stated_rows
+from latlab.data.recording_findings import (
+    TRACED,
+    RecordingFindings,
+    counted_packets,
+    recording_agents,
+    stated_rows,
+)
 from latlab.data.recordings import Recording, no_recording, read_recording
 from latlab.data.run_folder import CellFolder, reading_table, writing_table
 from latlab.data.slots import Column, Finder, Mask, Rows, Slots, after_last, first_ones
@@ -271,24 +277,30 @@ class _Join:
     def beyond_the_end(self, agent: _Agent) -> None:
         """Mark the packets of which one agent's recordings do not say what became of them, as they are not all there.
 
-        A recording that was cut says nothing of what came after its end. One that has fewer rows than its agent counted
-        says nothing of any packet that is not in it.
+        A recording that was cut says nothing of what came after its end. One that has fewer rows than its agent
+        counted, in all or of this stream, says nothing of any packet that is not in it.
         """
+        ends = (one for one in self.cell["agents"] if (one["verb"], one["host"]) == (agent.verb, agent.name))
+        counted = {stream: rows for one in ends for stream, rows in counted_packets(one).items()}
         sent, stamps, received = (self._found(agent, table) for table in ("sent", "stamps", "received"))
         for number in agent.sends:
             rows = self.slots.slice_of[number]
-            if sent and (sent.is_short or not sent.complete):
-                known = self.columns["wake_tai_ns"].valid[rows]
-                self._mark(rows, ~known if sent.is_short else ~known & after_last(known), _SENDING_UNKNOWN)
+            known = self.columns["wake_tai_ns"].valid[rows]
+            is_short = (sent is not None and sent.is_short) or np.count_nonzero(known) < counted.get(number, 0)
+            if sent and (is_short or not sent.complete):
+                self._mark(rows, ~known if is_short else ~known & after_last(known), _SENDING_UNKNOWN)
             if stamps and (stamps.is_short or not stamps.complete):
                 known = self.columns["tx_soft_tai_ns"].valid[rows] | self.columns["tx_hard_tai_ns"].valid[rows]
                 self._mark(rows, ~known if stamps.is_short else ~known & after_last(known), _STAMPS_UNKNOWN)
-        for number in agent.receives if received and (received.is_short or not received.complete) else ():
+        for number in agent.receives:
+            assert received
             rows = self.slots.slice_of[number]
             missing = ~self.columns["arrival"].valid[rows]
-            if received and not received.is_short:
-                missing &= self._may_come(number, rows, self.heard_until.get(agent))
-            self._mark(rows, missing, _ARRIVAL_UNKNOWN)
+            is_short = received.is_short or np.count_nonzero(~missing) < counted.get(number, 0)
+            if is_short or not received.complete:
+                if not is_short:
+                    missing &= self._may_come(number, rows, self.heard_until.get(agent))
+                self._mark(rows, missing, _ARRIVAL_UNKNOWN)
 
     def _may_come(self, number: int, rows: slice, until_ns: int | None) -> Mask:
         """Which packets may have arrived after the last one that is in the recording, bool [n].

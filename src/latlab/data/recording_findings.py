@@ -91,6 +91,20 @@ def stated_rows(cell: Mapping[str, Any]) -> dict[str, int]:
     return stated
 
 
+def counted_packets(agent: Mapping[str, Any]) -> dict[int, int]:
+    """{stream: rows that a talker, or a listener, counted of it}, those that its ring dropped included.
+
+    Empty of other agents, and of one without its totals.
+    """
+    streams = (agent.get("done") or {}).get("streams") or ()
+    try:
+        if agent["verb"] == "talk":
+            return {one["stream"]: one["sent"] + one["send_errors"] + one["unsent_late"] for one in streams}
+        return {one["stream"]: one["received"] for one in streams} if agent["verb"] == "listen" else {}
+    except KeyError:
+        return {}  # it is not what our agents say
+
+
 def recording_agents(cell: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """(what its recordings begin with, agent) of each agent of cell.json that records packets, instants or PTP."""
     ports: dict[str, list[str]] = {}

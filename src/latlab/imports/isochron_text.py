@@ -340,7 +340,7 @@ def read_summary(paths: Sequence[Path], given: Given) -> Imported:
         figures=tuple(figures),
         notes=(
             numbered_from(1),
-            "packets without all of their timestamps are in none of its figures, and how many there are it says not",
+            "packets without all of their timestamps are in none of its figures; the file does not count them",
         ),
         left_out=tuple(LeftOut("metrics", 1, f"isochron's {name!r}: none of ours is the same") for name in others),
     )

@@ -70,16 +70,21 @@ def recognises(head: bytes, path: Path) -> float:
 
 
 def runs(lines: Sequence[str]) -> list[list[int]]:
-    """The lines of each run: one begins with each histogram's title, and with a table whose time does not go on."""
-    begins, title, last_s, cleared, titled = list[int](), 0, -1, False, False
+    """The lines of each run: one begins with each histogram's title, with a table behind one, and with a table whose
+    time does not go on.
+    """
+    begins, title, last_s, cleared, kind = list[int](), 0, -1, False, ""
     for place, raw in enumerate(lines):
         line = COLOURS.sub("", raw)
         cleared |= "\x1bc" in raw or "\x1b[H" in raw
         if _TITLE.match(line):
-            begins += [place] if titled else []
-            titled = True
+            begins += [place] if kind else []
+            kind = "histogram"
         elif _TOP_TITLE.search(line):
-            title = place
+            if kind == "histogram":
+                begins.append(place)
+                last_s = -1
+            title, kind = place, "table"
         elif match := _DURATION.match(line):
             days, hours, minutes, seconds = map(int, match.groups())
             at_s = ((days * 24 + hours) * 60 + minutes) * 60 + seconds

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from latlab.errors import UsageError
-from latlab.imports.base import HEAD, text_of
+from latlab.imports.base import COLOURS, HEAD, text_of
 
 _MOST_BYTES: Final = 8 << 30
 _DEPTH: Final = 3
@@ -35,7 +35,14 @@ _PACKED: Final = {
     b"7z\xbc\xaf\x27\x1c": ("7-Zip", "7z x"),
     b"LPKSHHRH": ("systemd's journal", "journalctl --file"),
 }
-_ENCODED: Final = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_ENCODED: Final = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    # UTF-32's mark begins with that of UTF-16.
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 
 _ISO: Final = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
 _MONTH: Final = r"(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?(?: \d{4})?"
@@ -117,7 +124,16 @@ def _json_log(text: str) -> str | None:
     return said.rstrip("\n") if isinstance(said, str) else None
 
 
+def _coloured(text: str) -> str | None:
+    """Without the colours that a wrapper gave a line."""
+    plain = COLOURS.sub("", text)
+    return plain if plain != text else None
+
+
 WRAPPINGS: Final = (
+    Wrapping("colours", _coloured),
+    _prefix("the log's header", rf"<\d{{1,3}}>1 {_ISO} \S{{1,128}} \S{{1,128}} \S{{1,128}} \S{{1,128}} (?:-|\[.*?\]) "),
+    _prefix("the job log's time and stream", rf"{_ISO} \d\d[OE][ +]"),
     _prefix("the log's time, host and process", rf"{_TIME} \S{{1,128}} [^\s:]{{1,128}}: ?"),
     _prefix("the container log's time and stream", rf"{_ISO} (?:stdout|stderr) [FP] "),
     _prefix("the log's time", rf"{_TIME}:? "),
@@ -153,7 +169,13 @@ def plain_copy(path: Path, folder: Path) -> Source:
         source = _made(folder) / source.name
         source.write_text(text.replace("\ufeff", ""), encoding="utf-8", newline="")
         if encoding != "utf-8-sig":
-            notes.append("the file was UTF-16")
+            notes.append(f"the file was {encoding[:6].upper()}")
+        head = _head(source, path)
+    if b"\r" in head and b"\n" not in head and b"\0" not in head:
+        plain = source.read_bytes().replace(b"\r", b"\n")
+        source = _made(folder) / source.name
+        source.write_bytes(plain)
+        notes.append("its lines ended in CR")
     return Source(path, source, tuple(notes))
 
 

@@ -10,7 +10,18 @@ from latlab.analysis.anomalies import CODE, Anomalies, find_anomalies
 from latlab.analysis.anomalies.gap import find_gap
 from latlab.analysis.anomalies.thresholds import THRESHOLDS
 from latlab.synthetic import Synthetic
-from latlab.synthetic.description import LateWakes, Noise, Oscillation, Periodic, Spikes, Step
+from latlab.synthetic.description import (
+    Drift,
+    LateWakes,
+    Losses,
+    Noise,
+    Oscillation,
+    PathChange,
+    Periodic,
+    Spikes,
+    Stall,
+    Step,
+)
 
 NOISES = {
     "gaussian": Noise(15_000),
@@ -56,6 +67,32 @@ def test_a_comb_is_periodic_and_no_noise(noise: str, every: int) -> None:
     assert recall >= 0.95 and precision >= 0.95
     (episode, *_) = episodes(anomalies, "periodic")
     assert episode.evidence["every_packets"] == every and episode.packets >= 0.95 * len(late)
+
+
+@pytest.mark.parametrize("every_ns", [7_300_000, 33_370_000])
+def test_a_comb_between_the_periods_has_its_own_interval(every_ns: int) -> None:
+    episode = only(found(wide(NOISES["lognormal"], Periodic(4 * REACH_NS, every_ns=every_ns))))
+    assert (episode.class_, episode.evidence["every_ns"]) == ("periodic", pytest.approx(every_ns, rel=1e-3))
+
+
+def test_a_comb_of_which_a_fifth_is_lost_is_one() -> None:
+    synthetic = wide(NOISES["lognormal"], Periodic(4 * REACH_NS, every_packets=50), Losses(share=0.2))
+    episode = only(found(synthetic))
+    assert (episode.class_, episode.evidence["every_packets"]) == ("periodic", 50)
+
+
+@pytest.mark.parametrize("length_ns", [3 * SECOND, SECOND * 2 // 5])
+def test_a_path_change_in_autocorrelated_noise_is_found_once(length_ns: int) -> None:
+    change = PathChange(10 * SECOND, length_ns, 400_000, sudden=True)
+    episode = only(found(wide(Noise(20_000, "lognormal", rho=0.97), change, clock_bound_ns=0)))
+    assert (episode.class_, episode.from_sequence) == ("path_change", 10_000)
+    assert episode.packets == length_ns // 1_000_000
+
+
+def test_two_steps_of_a_clock_are_two() -> None:
+    steps = Step(10 * SECOND, 300_000, read=True), Step(25 * SECOND, -700_000, read=True)
+    told = episodes(found(stream(*steps, packets=40_000, clock_bound_ns=0)), "clock_step")
+    assert [[one["by_ns"] for one in episode.evidence["steps"]] for episode in told] == [[300_000], [-700_000]]
 
 
 def test_a_relay_that_holds_each_fiftieth_packet_is_named() -> None:
@@ -128,6 +165,32 @@ def test_an_oscillation_has_its_period_amplitude_and_place(pk_pk_ns: int, every_
     assert episode.evidence["pk_pk_ns"] == pytest.approx(pk_pk_ns, rel=0.1)
 
 
+@pytest.mark.parametrize("share", [0.02, 0.2])
+def test_late_packets_of_an_oscillating_stream_are_late(share: float) -> None:
+    late = drawn(share)
+    anomalies = found(stream(Oscillation(60_000, SECOND), Spikes(late, 500_000), noise=Noise(5_000)))
+    recall, precision = recall_and_precision_of("unexplained", anomalies, late)
+    assert recall >= 0.95 and precision >= 0.95
+    assert len(episodes(anomalies, "oscillation")) == 1
+
+
+def recall_and_precision_of(name: str, anomalies: Anomalies, late: tuple[int, ...]) -> tuple[float, float]:
+    said = set(np.flatnonzero(anomalies.class_of == CODE[name]).tolist())
+    return len(said & set(late)) / len(late), len(said & set(late)) / max(len(said), 1)
+
+
+def test_a_late_talker_of_an_oscillating_stream_is_a_late_sender() -> None:
+    late = drawn(0.02)
+    anomalies = found(stream(Oscillation(60_000, SECOND), LateWakes(late, 500_000), noise=Noise(5_000)))
+    assert np.flatnonzero(anomalies.class_of == CODE["late_sender"]).tolist() == list(late)
+
+
+def test_a_stream_that_oscillates_and_drifts_does_both() -> None:
+    anomalies = found(stream(Oscillation(60_000, SECOND), Drift(5_000.0), packets=40_000, noise=Noise(5_000)))
+    assert [one.class_ for one in anomalies.episodes] == ["oscillation", "drift"]
+    assert anomalies.episodes[1].evidence["fastest_ppb"] == pytest.approx(5_000, rel=0.02)
+
+
 @pytest.mark.parametrize("shape", ["exponential", "lognormal"])
 @pytest.mark.parametrize("rho", [0.9, 0.97, 0.99])
 def test_autocorrelated_noise_makes_no_level_shift(shape: str, rho: float) -> None:
@@ -142,6 +205,27 @@ def test_a_step_that_readings_show_is_the_clocks_on_one_kernel_too(by_ns: int, l
     episode = only(found(stream(step, packets=60_000, clock_bound_ns=0)))
     assert episode.class_ == "clock_step" and "as its readings show" in episode.text
     assert episode.evidence["steps"][0] == {"host": "listener", "by_ns": by_ns}
+
+
+@pytest.mark.parametrize(("at_ms", "first", "last"), [(1_200, 0, 1_199), (19_400, 19_400, 19_999)])
+def test_a_step_that_readings_show_near_an_end_is_found_to_the_packet(at_ms: int, first: int, last: int) -> None:
+    """Too little is left of the stream for a level that lasts."""
+    episode = only(found(stream(Step(at_ms * SECOND // 1000, 500_000, read=True), clock_bound_ns=0)))
+    assert (episode.class_, episode.from_sequence, episode.to_sequence) == ("clock_step", first, last)
+    assert "all latencies jumped by +5" in episode.text or "all latencies jumped by +499" in episode.text
+
+
+def test_readings_of_a_step_that_the_packets_do_not_show_explain_nothing() -> None:
+    steps = stream(Step(19_400 * SECOND // 1000, 500_000, read=True)).context().steps
+    assert steps and not found(stream(clock_bound_ns=0), steps=steps).episodes
+
+
+def test_a_step_behind_a_stall_is_the_clocks_too() -> None:
+    """As when a machine was suspended, and its clock set right as it went on."""
+    stall = Stall(9_500 * SECOND // 1000, 3 * SECOND // 2)
+    anomalies = found(stream(Step(10 * SECOND, 500_000, read=True), stall, clock_bound_ns=0))
+    (episode,) = episodes(anomalies, "clock_step")
+    assert not episodes(anomalies, "path_change") and "clock was set by +500 µs" in episode.text
 
 
 def test_a_step_of_another_size_explains_nothing() -> None:

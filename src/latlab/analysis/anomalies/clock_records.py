@@ -79,14 +79,31 @@ def records_of(signals: Signals, at_ns: Int64, off_ns: Float64, tolerance_ns: fl
 
 def _steps(signals: Signals, at_ns: Int64, off_ns: Float64) -> list[ClockStep]:
     """The steps of a clock, as large as the movement, that it begins or ends with."""
-    around = 2 * signals.size * signals.context.period_ns
     size = float(np.median(np.abs(off_ns)))
+    edges = [_edge(signals, int(at)) for at in (at_ns[0], at_ns[-1])]
     return [
         one
         for one in signals.context.steps
         if AS_LARGE[0] * size <= abs(one.by_ns) <= AS_LARGE[1] * size
-        and any(one.from_tai_ns - around <= edge <= one.to_tai_ns + around for edge in (at_ns[0], at_ns[-1]))
+        and any(one.from_tai_ns <= last and first <= one.to_tai_ns for first, last in edges)
     ]
+
+
+def _edge(signals: Signals, at_ns: int) -> tuple[int, int]:
+    """Between which instants a level that is seen to change at `at_ns` may have changed.
+
+    Two stretches away, and of packets that were held meanwhile nobody knows which of them the change found on its way.
+    """
+    around = 2 * signals.size
+    place = int(np.searchsorted(signals.launch_ns, at_ns))
+    first, last = max(0, place - around), min(len(signals.row) - 1, place + around)
+    if signals.held is not None:
+        free = np.flatnonzero(~signals.held)
+        near = np.searchsorted(free, (first, last))
+        first = min(first, int(free[near[0] - 1]) if near[0] else 0)
+        last = max(last, int(free[near[1]]) if near[1] < len(free) else len(signals.row) - 1)
+    margin = around * signals.context.period_ns
+    return min(int(signals.launch_ns[first]), at_ns - margin), max(int(signals.launch_ns[last]), at_ns + margin)
 
 
 def _ptp(signals: Signals, at_ns: Int64, off_ns: Float64) -> tuple[str, dict[str, Any] | None]:

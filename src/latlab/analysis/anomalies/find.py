@@ -18,7 +18,7 @@ from latlab.analysis.anomalies.found import Found, Seen
 from latlab.analysis.anomalies.held import find_holds, find_stalls, find_throttled
 from latlab.analysis.anomalies.judged import LateLimits, late_limits
 from latlab.analysis.anomalies.levels import find_levels
-from latlab.analysis.anomalies.oscillation import find_oscillation
+from latlab.analysis.anomalies.oscillation import find_oscillation, note_oscillation
 from latlab.analysis.anomalies.regular import find_periodic
 from latlab.analysis.anomalies.shifts import find_shifts
 from latlab.analysis.anomalies.signals import make_signals
@@ -34,11 +34,11 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     find_missed_slots,
     find_reordered,
     find_warm_up,
-    find_oscillation,
     find_shifts,
     find_late_senders,
     find_periodic,
     find_unexplained,
+    find_oscillation,
     find_levels,
     find_duplicates,
 )
@@ -92,6 +92,7 @@ def find_anomalies(rows: pl.DataFrame, context: Context, thresholds: Thresholds 
     """
     signals = make_signals(rows, context, thresholds)
     seen = Seen(signals, find_holds(signals) if len(signals.row) else [])
+    note_oscillation(seen)
     for detector in DETECTORS:
         # All of a detector's findings before any is taken: none of its own claims is in its way.
         for one in list(detector(seen)):

@@ -63,14 +63,14 @@ class Seen:
     holds: the packets that were held together, whatever is said of them. class_of uint8, a value each row of the
     stream: a row that has a class is not given another. taken_by uint32, likewise: by which of `found`, from 1.
     started: the place at which the beginning was over. usual bool, a value each judged packet: it is no later than
-    those around it, whatever the line of the usual latency says. oscillates: whether the level goes up and down all the
-    time, so that it is off from itself most of the time.
+    those around it, whatever the line of the usual latency says. oscillation: the level goes up and down all the time,
+    so that it is off from itself most of the time; None: it does not.
     """
 
     signals: Signals
     holds: list[Hold]
     started: int = 0
-    oscillates: bool = False
+    oscillation: Found | None = None
     class_of: NDArray[np.uint8] = field(init=False)
     taken_by: NDArray[np.uint32] = field(init=False)
     usual: NDArray[np.bool_] = field(init=False)

@@ -44,13 +44,14 @@ class Moved:
 def find_levels(seen: Seen) -> Iterator[Found]:
     """Clock swings, drifts and steps, and changes of the path."""
     one_way = one_way_ns(seen)
-    course = None if seen.oscillates else course_of(seen, one_way)
+    course = course_of(seen, one_way)
     if course is None:
         return
     tolerance = tolerance_ns(seen, course)
     line = _drift(course, tolerance, seen.signals.thresholds.drift_share)
     if line is not None:
         yield _told(seen, course, Moved(0, len(line), line - line[0], "drift"), one_way, line - line[0])
+    if line is not None or seen.oscillation:
         return
     base = shorth(course.coarse)
     off = course.fine - base
@@ -58,9 +59,39 @@ def find_levels(seen: Seen) -> Iterator[Found]:
     # Where the level is what it usually is, so is that of the fastest packets.
     fast = course.fast - float(np.median(course.fast[calm] if calm.any() else course.fast))
     fast = running_median(fast, course.per // 2)
-    for begin, end in _episodes(seen, course.coarse - base, tolerance):
+    spans = list(_episodes(seen, course.coarse - base, tolerance))
+    for begin, end in spans:
         one = _told(seen, course, _shaped(seen, course, off, begin, end, tolerance), one_way, fast)
         if not _is_told(seen, one):
+            yield one
+    yield from _near_the_ends(seen, course, one_way, spans)
+
+
+def _near_the_ends(seen: Seen, course: Course, one_way: Float64, spans: list[tuple[int, int]]) -> Iterator[Found]:
+    """Steps that readings of a clock show, too near to an end of the stream to leave a level that lasts."""
+    signals = seen.signals
+    n, size, second = len(signals.row), course.size, course.per * course.size
+    least = signals.thresholds.level_length_ns // signals.context.period_ns + second
+    for step in signals.context.steps:
+        between = np.searchsorted(signals.launch_ns, (step.from_tai_ns, step.to_tai_ns))
+        first, last = max(0, int(between[0]) - second), min(n, int(between[1]) + second)
+        known = first + np.flatnonzero(~np.isnan(one_way[first:last]))
+        at = change_point(one_way[known], tolerance_ns(seen, course))
+        if at is None:
+            continue
+        place = int(known[at])
+        begin, end = (0, place) if place < n - place else (place, n)
+        if end - begin >= least or any(a * second < end and begin < b * second for a, b in spans):
+            continue
+        off = float(
+            np.nanmedian(one_way[begin:end])
+            - np.nanmedian(one_way[known[known < place] if begin else known[known >= place]])
+        )
+        stretches = begin // size, max(begin // size + 1, min(-(-end // size), len(course.fine)))
+        flat = np.full(stretches[1] - stretches[0], off)
+        moved = Moved(*stretches, flat, "step")
+        one = told(seen, course, moved, (begin, end), one_way, np.full(len(course.fine), off))
+        if "steps" in one.evidence:
             yield one
 
 

@@ -84,7 +84,7 @@ class Look:
 
 def find_shifts(seen: Seen) -> Iterator[Found]:
     """Shifts of all packets that last from half a stretch to `level_length_ns`, and end where they began."""
-    look = None if seen.oscillates else _look(seen)
+    look = None if seen.oscillation else _look(seen)
     if look is None:
         return
     # Of a slow beginning something is left.
