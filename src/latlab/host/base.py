@@ -171,7 +171,8 @@ class Host(ABC):
         timeout_s *= self.patience
         process = await self.spawn(argv, env=env, stdin=stdin, stdout=output, lasting=False)
         try:
-            stdout, stderr = await asyncio.wait_for(process.communicate(input), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                stdout, stderr = await process.communicate(input)
         except TimeoutError:
             raise LabError(f"`{self.command_line(argv)}` did not end within {timeout_s:g} s", where=self.name) from None
         finally:

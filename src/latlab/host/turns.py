@@ -244,7 +244,8 @@ class Turns:
         if self.lost is None and not self._halted.is_set():
             with self.waiting():
                 try:
-                    await asyncio.wait_for(self._halted.wait(), _LAST_CHANCE_S)
+                    async with asyncio.timeout(_LAST_CHANCE_S):
+                        await self._halted.wait()
                 except TimeoutError:
                     self.lost = Lost("its turn does not end: its kernel hangs, or a program that says nothing")
         return self.lost
@@ -271,7 +272,8 @@ class Turns:
             self._said.clear()
             # A QEMU that is lost may not even read what it is told.
             with contextlib.suppress(QMPError, EOFError, OSError, TimeoutError):
-                await asyncio.wait_for(client.disconnect(), _HANG_UP_S)
+                async with asyncio.timeout(_HANG_UP_S):
+                    await client.disconnect()
 
     async def _reach(self, client: QMPClient) -> None:
         """Nothing; the machine's monitor answers, and it stands still. OSError: it does not answer."""

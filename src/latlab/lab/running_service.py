@@ -139,7 +139,8 @@ class RunningService:
             self._process.stdin.close()
         self._signal(signal.SIGTERM)
         try:
-            await asyncio.wait_for(self._process.wait(), TERM_S)
+            async with asyncio.timeout(TERM_S):
+                await self._process.wait()
         except TimeoutError:
             self._signal(signal.SIGKILL)
             await self._process.wait()

@@ -155,7 +155,8 @@ class Agent:
         seconds *= self.host.patience * (TRACING_PATIENCE if self._argv[1] in TRACING else 1)
         try:
             with self.host.waiting():
-                return await asyncio.wait_for(asyncio.shield(awaited), seconds)
+                async with asyncio.timeout(seconds):
+                    return await asyncio.shield(awaited)
         except TimeoutError:
             raise LabError(
                 f"`latlab-agent {self._argv[1]}` {fault} within {seconds:g} s{self._last_words()}",

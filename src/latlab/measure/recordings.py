@@ -98,7 +98,8 @@ class Recordings:
             for number in (signal.SIGTERM, signal.SIGKILL):
                 signal_group(one.process, number)
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(one.process.wait(), STOP_S)
+                    async with asyncio.timeout(STOP_S):
+                        await one.process.wait()
         self._bed.settle(one.record)
 
     async def _fetch(self, one: _Following) -> None:
@@ -109,7 +110,8 @@ class Recordings:
                     one.host, f"fetch {one.there}", ("cat", one.there), stdout=file.fileno()
                 )
             try:
-                _, said = await asyncio.wait_for(process.communicate(), FETCH_S)
+                async with asyncio.timeout(FETCH_S):
+                    _, said = await process.communicate()
             except TimeoutError:
                 signal_group(process, signal.SIGKILL)
                 _, said = await process.communicate()

@@ -167,6 +167,9 @@ async def _run_all(order: Sequence[Run], folder: RunFolder, listener: Listener, 
                 site = Site(tag, agent=agent, images=images, emulator_cpu=cpu)
                 known = partial(_of_cell, listener, number)
                 listener(CellEnded(number, await run_cell(one, number, site, cell_folder, known, making)))
+            if (this := asyncio.current_task()) and this.cancelling():
+                # A wait that was over at that moment may have lost it.
+                raise asyncio.CancelledError
 
     try:
         async with asyncio.TaskGroup() as group:

@@ -25,7 +25,8 @@ async def ask(socket: str, *commands: tuple[str, dict[str, Any]]) -> list[Any]:
     """The answer to each command. LabError: QEMU is gone, or refuses one."""
     client = QMPClient("latlab")
     try:
-        await asyncio.wait_for(client.connect(socket), WITHIN_S)
+        async with asyncio.timeout(WITHIN_S):
+            await client.connect(socket)
         try:
             return [await client.execute(name, arguments) for name, arguments in commands]
         finally:
@@ -44,7 +45,8 @@ async def until_state(socket: str, state: str, within_s: float) -> str:
     """The machine's state as QEMU calls it, once it is that one, or the time is over."""
     client = QMPClient("latlab")
     try:
-        await asyncio.wait_for(client.connect(socket), WITHIN_S)
+        async with asyncio.timeout(WITHIN_S):
+            await client.connect(socket)
         try:
             end = asyncio.get_running_loop().time() + within_s
             while True:
@@ -67,10 +69,12 @@ async def snapshot(socket: str, path: Path) -> None:
     part = part_path(path)
     client = QMPClient("latlab")
     try:
-        await asyncio.wait_for(client.connect(socket), WITHIN_S)
+        async with asyncio.timeout(WITHIN_S):
+            await client.connect(socket)
         try:
             await client.execute("migrate", {"uri": f"exec:cat >{shlex.quote(str(part))}"})
-            await asyncio.wait_for(_migrated(client), WITHIN_S)
+            async with asyncio.timeout(WITHIN_S):
+                await _migrated(client)
             with contextlib.suppress(EOFError, QMPError):
                 await client.execute("quit")
         finally:

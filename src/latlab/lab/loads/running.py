@@ -124,8 +124,9 @@ class RunningProcess:
         within_s *= self.host.patience
         try:
             with self.host.waiting(), bed.awaited(f"{self.plan.role} of {self._of} on {self.host.name} ends"):
-                await asyncio.wait_for(asyncio.shield(self._reading), within_s)
-                await asyncio.wait_for(self._process.wait(), within_s)
+                async with asyncio.timeout(within_s):
+                    await asyncio.shield(self._reading)
+                    await self._process.wait()
         except TimeoutError:
             await self.kill(bed)
             raise LabError(
