@@ -11,7 +11,7 @@ import numpy as np
 
 from latlab.analysis.clock_checks import to_bound_clocks
 from latlab.analysis.counts import REFUSED, counted, nothing_arrived
-from latlab.analysis.evidence import Broken, Evidence
+from latlab.analysis.evidence import Broken, Evidence, GapSeen, RecordingSeen
 from latlab.analysis.metrics import METRICS
 from latlab.analysis.packetless import is_no_packets
 from latlab.analysis.trust_readings import (
@@ -40,6 +40,7 @@ _XDP_COUNTS = re.compile(r"frames redirected (\d+), passed (\d+)")
 """What the ports of an XDP bridge counted until the cell's end, in the bridge's `detail` (docs/formats.md)."""
 _BECAME = ("received", "lost", "unsent", "send_errors", "unknown")
 """What becomes of a packet: one of these."""
+_DAMAGED = "put a whole copy of the file back, and report the run again: look whether the disk or its cable fails"
 _ONE_WAY = tuple(metric.name for metric in METRICS if metric.crosses_hosts)
 
 
@@ -61,12 +62,21 @@ def agents_came_to_their_end(evidence: Evidence) -> Iterator[Broken]:
 
 
 def recordings_are_whole(evidence: Evidence) -> Iterator[Broken]:
-    """Recordings without their end, and such as are not there."""
+    """Recordings without their end, such as are not there, and damaged ones."""
     for name, found in evidence.findings.items():
         if not found.present:
             yield Broken(name, "a recording with its end marker", "absent: there is no such file")
         elif not found.complete:
             yield Broken(name, "a recording with its end marker", f"cut short: {plural(found.rows, 'row')} and no end")
+        for gap in found.gaps:
+            yield Broken(name, "every batch agrees with its checksum", _damage(found, gap), _DAMAGED)
+
+
+def _damage(found: RecordingSeen, gap: GapSeen) -> str:
+    """Return which rows of a recording are damaged."""
+    last = found.stated if gap.rows is None else gap.first_row + gap.rows - 1
+    rows = f"rows {gap.first_row} to {last}" if last else f"all rows from {gap.first_row} on"
+    return f"batch {gap.batch} is damaged: {rows} are in no figure"
 
 
 def no_record_was_dropped(evidence: Evidence) -> Iterator[Broken]:
@@ -79,7 +89,8 @@ def no_record_was_dropped(evidence: Evidence) -> Iterator[Broken]:
 def every_packet_is_accounted_for(evidence: Evidence) -> Iterator[Broken]:
     """Counts of the same packets that differ: of an agent and its recordings, or of a stream's two ends."""
     for name, found in evidence.findings.items():
-        if found.stated is not None and found.rows != found.stated:
+        known = [gap.rows for gap in found.gaps]
+        if found.stated is not None and None not in known and found.rows + sum(filter(None, known)) != found.stated:
             apart = found.stated - found.rows
             how = f"{plural(apart, 'row')} missing" if apart > 0 else f"{plural(-apart, 'row')} too many"
             yield Broken(name, f"{plural(found.stated, 'row')}, as its agent counted", f"{found.rows}: {how}")

@@ -32,7 +32,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "recordings are whole",
-        "a recording is cut short or absent",
+        "a recording is cut short, damaged or absent",
         "untrusted",
         DURING,
         check.recordings_are_whole,
