@@ -210,7 +210,7 @@ mod tests {
         let taken = books.taken;
         assert_eq!((taken.received, taken.repeated, taken.reordered, taken.out_of_range), (3, 1, 1, 1));
         let refused = taken.refused;
-        assert_eq!((refused.foreign, refused.truncated, refused.other_run, refused.unknown_stream), (1, 2, 1, 2));
+        assert_eq!((refused.foreign, refused.truncated, refused.other_run, refused.unknown_stream), (2, 2, 1, 1));
     }
 
     #[test]
