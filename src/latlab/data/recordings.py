@@ -114,8 +114,9 @@ _ADDED: Final[dict[str, tuple[str, ...]]] = {"sent": ("late",)}
 _CONTINUATION: Final = b"\xff\xff\xff\xff"
 _END_OF_STREAM: Final = _CONTINUATION + b"\x00\x00\x00\x00"
 _PREFIX: Final = 8
-_CHECKSUM: Final = re.compile(rb"latlab\.crc32\0{4}\x08\0{3}([0-9a-f]{8})\0")
-"""The checksum among a message's custom_metadata, as flatbuffers lays out strings: length, text, zeros."""
+_CHECKSUM: Final = b"latlab.crc32"
+_DIGITS: Final = re.compile(rb"\x08\0{3}([0-9a-f]{8})\0")
+"""What may be the checksum in a message's metadata, as flatbuffers lays out a string: its length, the text, a zero."""
 _NO_DIGITS: Final = b"00000000"
 _FIRST_ROW: Final = b"latlab.first_row"
 
@@ -272,12 +273,14 @@ def _end_of_message(source: pa.MemoryMappedFile, begins: int, size: int) -> int 
 def _is_whole(message: pa.Buffer, of_schema: int) -> bool:
     """Whether a batch's message agrees with its checksum, which is of the schema's message, too."""
     metadata_ends = _PREFIX + int.from_bytes(message.slice(4, 4).to_pybytes(), "little")
-    digits = _CHECKSUM.search(message.slice(0, metadata_ends).to_pybytes())
-    if digits is None:
-        return False
+    metadata = message.slice(0, metadata_ends).to_pybytes()
+    return _CHECKSUM in metadata and any(_agrees(message, of_schema, digits) for digits in _DIGITS.finditer(metadata))
+
+
+def _agrees(message: pa.Buffer, of_schema: int, digits: re.Match[bytes]) -> bool:
     begins, ends = digits.span(1)
-    sum_ = zlib.crc32(_NO_DIGITS, zlib.crc32(message.slice(0, begins), of_schema))
-    return zlib.crc32(message.slice(ends), sum_) == int(digits[1], 16)
+    until_digits = zlib.crc32(_NO_DIGITS, zlib.crc32(message.slice(0, begins), of_schema))
+    return zlib.crc32(message.slice(ends), until_digits) == int(digits[1], 16)
 
 
 def _is_cut(rest: bytes) -> bool:
@@ -285,7 +288,7 @@ def _is_cut(rest: bytes) -> bool:
     return not rest.strip(b"\0") or (
         (rest.startswith(_CONTINUATION) or _CONTINUATION.startswith(rest))
         and not rest.endswith(_END_OF_STREAM)
-        and len(_CHECKSUM.findall(rest)) < 2
+        and rest.count(_CHECKSUM) < 2
     )
 
 
