@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -386,6 +387,19 @@ def every_send_succeeded(evidence: Evidence) -> Iterator[Broken]:
             entry: Mapping[str, Any] = next((one for one in evidence.cell["streams"] if one["name"] == name), {})
             remedies = (rejection_remedy(number, _port(entry)) for number in numbers if entry)
             yield Broken(f"stream {name}", "no send errors", actual, next(filter(None, remedies), ""))
+
+
+def no_packet_was_answered_by_icmp(evidence: Evidence) -> Iterator[Broken]:
+    """Streams whose talker got ICMP answers: a firewall rejects its packets, or nobody listens at their port."""
+    streams = {stream["stream"]: stream for stream in evidence.cell["streams"]}
+    for _, done in totals(evidence, "talk"):
+        for said in done.get("streams", []):
+            entry = streams.get(said["stream"])
+            if entry and (rejected := said.get("rejected", 0)):
+                number = errno.ECONNREFUSED
+                actual = f"at least {plural(rejected, 'packet')}: {os.strerror(number)} ({number})"
+                remedy = rejection_remedy(number, _port(entry))
+                yield Broken(f"stream {entry['name']}", "no packet answered by ICMP", actual, remedy)
 
 
 def socket_kept_every_packet(evidence: Evidence) -> Iterator[Broken]:

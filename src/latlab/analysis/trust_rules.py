@@ -266,6 +266,14 @@ RULES: Final[tuple[Rule, ...]] = (
         "look at send_error in the packet table: it holds the errno",
     ),
     Rule(
+        "no packet was rejected",
+        "packets were answered with ICMP: port unreachable",
+        "suspect",
+        DURING,
+        check.no_packet_was_answered_by_icmp,
+        "look whether the listener was there from the first packet to the last, and what rejects packets there",
+    ),
+    Rule(
         "the timer kept up",
         "a timer's instants passed before its thread was done with the one before",
         "suspect",
