@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 from agent_bed import PACKET_AUXDATA, SOL_PACKET, Bed
 from agent_process import tai_ns
-from agent_streams import ETHERTYPE, MS, Measured, Measurement, Stream, measure
+from agent_streams import ETHERTYPE, MS, Measured, Measurement, Stream, measure, new_run_id, talk_spec
 
 pytestmark = pytest.mark.real
 
@@ -48,6 +48,7 @@ def assert_whole(measured: Measured, *streams: Stream) -> None:
         every = stream.count
         stamped = {"tx_sched": every, "tx_soft": every, "tx_hard": 0, "stray_stamps": 0}
         launched = dict.fromkeys(("launch_invalid", "launch_missed", "launch_late", "launch_moved", "unsent_late"), 0)
+        launched["rejected"] = 0
         assert talked == {"stream": stream.number, "sent": every, "send_errors": 0, **stamped, **launched}
         counted = {"received": every, "repeated": 0, "reordered": 0, "out_of_range": 0, "untagged": 0}
         assert listened == {"stream": stream.number, **counted}
@@ -104,6 +105,16 @@ def test_streams_that_differ_in_everything_share_a_talker_and_a_listener(bed: Be
     for stream in streams:
         launch = measured.stream(stream.number)["launch_tai_ns"]
         assert (launch.diff().drop_nulls() == stream.period_ns).all()
+
+
+def test_packets_to_a_closed_port_are_sent_and_the_answers_of_its_host_are_counted(bed: Bed, tmp_path: Path) -> None:
+    talker = bed.agent("sensor", "talk", talk_spec(new_run_id(), tmp_path, UDP))
+    talker.until("ready")
+    talker.begin()
+    assert talker.ended() == 0
+    (talked,) = talker.events[-1]["streams"]
+    assert (talked["sent"], talked["send_errors"]) == (UDP.count, 0)
+    assert 0 < talked["rejected"] < UDP.count
 
 
 def test_a_busy_wait_wakes_early_and_still_sends_nothing_before_its_launch(bed: Bed, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import random
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +17,9 @@ import pytest
 from agent_process import Agent, tai_ns
 from agent_streams import MS, recording
 from timer_runs import assert_all_recorded, over, rows, timer_spec, waited
+
+from latlab.data.recordings import read_recording
+from latlab.errors import LabError
 
 HOUR_NS = 3_600_000 * MS
 HELD_UP_NS = 300 * MS
@@ -247,3 +252,39 @@ def test_a_spec_that_cannot_be_done_is_one_error_that_says_where(
     assert error["what"] and error["remedy"]
     assert where in error["where"]
     assert "panicked" not in agent.stderr()
+
+
+def test_a_flipped_bit_of_a_recording_is_seen(timer: Callable[[Any], Agent], tmp_path: Path) -> None:
+    agent = timer(timer_spec(tmp_path, period_ns=50_000, count=10_000))
+    agent.until("ready")
+    agent.begin()
+    assert agent.ended() == 0
+    whole = recording(tmp_path, "timer-irq.timer")
+    assert (whole.table.height, whole.complete, whole.gaps) == (10_000, True, ())
+    path = tmp_path / "timer-irq.timer.arrow"
+    data = path.read_bytes()
+    assert pl.read_ipc_stream(path).equals(whole.table)
+    flips = random.Random(3)
+    # As many of the headers, which are few bytes, as of the rows.
+    headers = [at + n for at in places(data, b"latlab.") for n in range(-400, 40) if at + n >= 0]
+    for place in [*flips.sample(range(len(data)), 300), *flips.sample(headers, 300)]:
+        flipped = bytearray(data)
+        flipped[place] ^= 1 << flips.randrange(8)
+        other = tmp_path / f"{place}.arrow"
+        other.write_bytes(flipped)
+        try:
+            found = read_recording(other, "timer")
+        except LabError as error:
+            assert str(error).startswith(str(other))
+            continue
+        finally:
+            other.unlink()
+        assert found.gaps or not found.complete, place
+        ends = {gap.first_row: gap.first_row + (gap.rows or whole.table.height) for gap in found.gaps}
+        left = [not any(first <= n + 1 < end for first, end in ends.items()) for n in range(whole.table.height)]
+        assert found.table.equals(whole.table.filter(pl.Series(left))), place
+
+
+def places(data: bytes, text: bytes) -> list[int]:
+    """Where the text is in the data."""
+    return [match.start() for match in re.finditer(re.escape(text), data)]

@@ -21,6 +21,7 @@ from trust_evidence import (
 )
 
 from latlab.data.recording_findings import Impossible
+from latlab.data.recordings import Gap
 
 WAITS: dict[str, Any] = {
     "host": "ecu",
@@ -74,6 +75,27 @@ BROKEN: list[Case] = [
         replace(GOOD, findings={"talker-sensor.sent": Seen(complete=False, present=False)}),
         "talker-sensor.sent",
         "absent",
+    ),
+    (
+        "recordings are whole",
+        "untrusted",
+        replace(GOOD, findings={"talker-sensor.sent": Seen(stated=15, gaps=(Gap(2, 6, 5),))}),
+        "talker-sensor.sent",
+        "batch 2 is damaged: rows 6 to 10 are in no figure",
+    ),
+    (
+        "recordings are whole",
+        "untrusted",
+        replace(GOOD, findings={"talker-sensor.sent": Seen(stated=15, gaps=(Gap(3, 11, None),))}),
+        "talker-sensor.sent",
+        "batch 3 is damaged: rows 11 to 15 are in no figure",
+    ),
+    (
+        "recordings are whole",
+        "untrusted",
+        replace(GOOD, findings={"talker-sensor.sent": Seen(gaps=(Gap(3, 11, None),))}),
+        "talker-sensor.sent",
+        "batch 3 is damaged: all rows from 11 on are in no figure",
     ),
     (
         "the agents came to their end",
@@ -230,6 +252,13 @@ BROKEN: list[Case] = [
         evidence([ROW] * 9 + [{"send_error": 105, "arrival": None}]),
         "stream control",
         "1 of 10",
+    ),
+    (
+        "no packet was rejected",
+        "suspect",
+        evidence(agents=agents(talk={"streams": [{"stream": 1, "sent": 10, "send_errors": 0, "rejected": 7}]})),
+        "stream control",
+        "at least 7 packets: Connection refused (111)",
     ),
     (
         "the listener's socket kept every packet",

@@ -11,6 +11,7 @@ from tables import cell_document, packet_table
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.summary import summarise_cell
 from latlab.data.recording_findings import Impossible
+from latlab.data.recordings import Gap
 
 Case = tuple[str, str, Evidence, str, str]
 """A rule, its severity, evidence that breaks it, and words of where it is broken and of what is there."""
@@ -27,6 +28,7 @@ class Seen:
     rows: int = 10
     stated: int | None = None
     impossible: tuple[Impossible, ...] = ()
+    gaps: tuple[Gap, ...] = ()
     stray: int = 0
     launch_mismatched: int = 0
     unconverted: int = 0

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow import ipc
 
-from latlab.data.recordings import SCHEMAS
+from latlab.data.recordings import CHECKED_FORMAT, SCHEMAS
 from latlab.data.run_folder import CellFolder
 
 RUN_ID = "8f3c5e0d12ab34cd"
@@ -30,6 +32,29 @@ def recording_bytes(table: str, batches: Iterable[Iterable[Row]], said: Mapping[
             arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
             stream.write_batch(pa.record_batch(arrays, schema=schema))
     return bytes(sink.getvalue())
+
+
+def checked_bytes(table: str, batches: Iterable[Iterable[Row]]) -> bytes:
+    """As recording_bytes, each batch with its checksum, as the agent writes it."""
+    said = {"latlab.format": CHECKED_FORMAT, "latlab.table": table, "latlab.run_id": RUN_ID}
+    schema = SCHEMAS[table].with_metadata(said)
+    sink = pa.BufferOutputStream()
+    messages, before = [schema.serialize().size], 0
+    with ipc.new_stream(sink, schema) as stream:
+        for rows in batches:
+            arrays = [
+                pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)
+            ]
+            batch = pa.record_batch(arrays, schema=schema)
+            stream.write_batch(batch, custom_metadata={"latlab.crc32": "0" * 8, "latlab.first_row": str(before)})
+            messages.append(sink.tell())
+            before += batch.num_rows
+    whole = bytearray(sink.getvalue())
+    for begins, ends in pairwise(messages):
+        sum_ = zlib.crc32(whole[begins:ends], zlib.crc32(whole[: messages[0]]))
+        place = whole.index(b"0" * 8, begins, ends)
+        whole[place : place + 8] = f"{sum_:08x}".encode()
+    return bytes(whole)
 
 
 def stream_of(number: int, **changes: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from pyarrow import ipc
-from recorded import TAI_MINUS_REAL, Row, cell_document, recording_bytes, stream_of
+from recorded import TAI_MINUS_REAL, Row, cell_document, checked_bytes, recording_bytes, stream_of
 
 from latlab.data.packets import build_packets, read_findings, whole_packets
 from latlab.data.run_folder import CellFolder
@@ -277,6 +278,53 @@ def test_a_recording_that_is_not_there_is_absent(kept: Kept, name: str) -> None:
     (reason,) = reasons(result, "recordings are whole")
     assert (reason["where"], reason["actual"]) == (name, "absent: there is no such file")
     assert (result["verdict"], counts(result)["lost"], counts(result)["unsent"]) == ("untrusted", 0, 0)
+
+
+def with_checksums(kept: Kept, name: str) -> bytes:
+    """Write a recording as agents do that add checksums; its bytes."""
+    table, rows = name.rpartition(".")[2], packet_rows()[name]
+    data = checked_bytes(table, [rows[first : first + BATCH] for first in range(0, len(rows), BATCH)])
+    kept.path(name).write_bytes(data)
+    return data
+
+
+@pytest.mark.parametrize("name", ["listener-ecu.received", "talker-sensor.sent", "talker-sensor.stamps"])
+def test_a_damaged_batch_is_one_finding_and_its_packets_are_unknown(kept: Kept, name: str) -> None:
+    data = bytearray(with_checksums(kept, name))
+    data[len(data) // 2] ^= 4
+    kept.path(name).write_bytes(data)
+    result = kept.result()
+    (reason,) = result["reasons"]
+    assert (result["verdict"], reason["check"], reason["where"]) == ("untrusted", "recordings are whole", name)
+    batch = 12 if name == "talker-sensor.stamps" else 6
+    begins = (batch - 1) * BATCH + 1
+    expected = f"batch {batch} is damaged: rows {begins} to {begins + BATCH - 1} are in no figure"
+    assert reason["actual"] == expected
+    assert counts(result)["lost"] == counts(result)["unsent"] == 0
+    kept.path(name).write_bytes(with_checksums(kept, name))
+    whole_packets(kept.folder)
+    assert cell_result(kept.folder)["verdict"] == "trusted"
+
+
+def test_a_recording_without_one_whole_batch_is_an_error_that_names_it(kept: Kept) -> None:
+    data = with_checksums(kept, "listener-ecu.received")
+    kept.path("listener-ecu.received").write_bytes(data.replace(b"latlab.first_row", b"latlab.first_raw"))
+    with pytest.raises(LabError, match=r"listener-ecu\.received\.arrow: no row of it can be trusted"):
+        kept.result()
+
+
+def test_a_flipped_bit_of_a_cells_json_gives_a_result_or_an_error(kept: Kept) -> None:
+    kept.result()
+    path = kept.folder.path / "cell.json"
+    data = path.read_bytes()
+    for bit in sorted(random.Random(2).sample(range(8 * len(data)), 60)):
+        changed_data = bytearray(data)
+        changed_data[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(changed_data)
+        try:
+            kept.result()
+        except LabError as error:
+            assert str(kept.folder.path) in str(error), f"bit {bit}"
 
 
 @pytest.mark.parametrize("done", [None, {}], ids=["null", "empty"])

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from unittest import mock
 
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
-from recorded import recording_bytes
+from recorded import Row, checked_bytes, recording_bytes
 
-from latlab.data.recordings import SCHEMAS, read_recording
+from latlab.data.recordings import SCHEMAS, Gap, read_recording
 from latlab.errors import LabError
+
+Written = Callable[[str, Iterable[Iterable[Row]]], bytes]
 
 BATCHES = [[(1, 0, 0, 100), (1, 1, 1, 200)], [(1, 2, 0, 300)], [(2, 0, 1, 0xFFFFFFFF)]]
 ROWS_AFTER = [0, 2, 3, 4]
@@ -30,10 +34,11 @@ def test_a_whole_recording_is_read_and_is_complete(path: Path) -> None:
     assert recording.metadata["latlab.agent"] == "0.1.0"
 
 
-def test_a_recording_cut_at_any_byte_gives_the_batches_before_the_cut(path: Path) -> None:
-    whole = recording_bytes("stamps", BATCHES)
+@pytest.mark.parametrize("written", [recording_bytes, checked_bytes], ids=["plain", "checked"])
+def test_a_recording_cut_at_any_byte_gives_the_batches_before_the_cut(path: Path, written: Written) -> None:
+    whole = written("stamps", BATCHES)
     # What each prefix of the batches takes: the end marker is 8 bytes.
-    ends = [len(recording_bytes("stamps", BATCHES[:n])) - 8 for n in range(len(BATCHES) + 1)]
+    ends = [len(written("stamps", BATCHES[:n])) - 8 for n in range(len(BATCHES) + 1)]
     expected = [row for batch in BATCHES for row in batch]
     for cut in range(len(whole) + 1):
         path.write_bytes(whole[:cut])
@@ -41,15 +46,81 @@ def test_a_recording_cut_at_any_byte_gives_the_batches_before_the_cut(path: Path
         batches = sum(cut >= end for end in ends[1:])
         assert recording.table.rows() == expected[: ROWS_AFTER[batches]], f"cut after {cut} bytes"
         assert recording.complete == (cut == len(whole)), f"cut after {cut} bytes"
+        assert recording.gaps == (), f"cut after {cut} bytes"
         assert recording.table.columns == SCHEMAS["stamps"].names
+
+
+def test_any_flipped_bit_of_a_checked_recording_is_seen(path: Path) -> None:
+    whole = checked_bytes("stamps", BATCHES)
+    expected = [row for batch in BATCHES for row in batch]
+    seen = set()
+    for bit in sorted(random.Random(1).sample(range(8 * len(whole)), 500)):
+        path.write_bytes(flipped(whole, bit))
+        try:
+            found = read_recording(path, "stamps")
+        except LabError as error:
+            assert str(error).startswith(str(path)), f"bit {bit}"
+            seen.add("error")
+            continue
+        assert found.gaps or not found.complete, f"bit {bit}"
+        assert found.table.rows() == without(expected, found.gaps), f"bit {bit}"
+        seen.add("gap" if found.gaps else "no end")
+    assert seen == {"error", "gap", "no end"}
+
+
+def without(rows: list[Row], gaps: Iterable[Gap]) -> list[Row]:
+    """The rows that are in none of the gaps."""
+    ends = {gap: len(rows) if gap.rows is None else gap.first_row + gap.rows - 1 for gap in gaps}
+    return [row for n, row in enumerate(rows, 1) if not any(gap.first_row <= n <= end for gap, end in ends.items())]
+
+
+@pytest.mark.parametrize(
+    ("damaged", "gaps"),
+    [
+        ([1], [Gap(1, 1, 2)]),
+        ([2], [Gap(2, 3, 1)]),
+        ([1, 2], [Gap(1, 1, 3)]),
+        ([1, 3], [Gap(1, 1, 2), Gap(3, 4, None)]),
+    ],
+)
+def test_a_damaged_batch_is_left_out_and_its_rows_are_named(path: Path, damaged: list[int], gaps: list[Gap]) -> None:
+    ends = [len(checked_bytes("stamps", BATCHES[:n])) - 8 for n in range(len(BATCHES) + 1)]
+    data = checked_bytes("stamps", BATCHES)
+    for batch in damaged:
+        data = flipped(data, 8 * ends[batch] - 700)
+    path.write_bytes(data)
+    found = read_recording(path, "stamps")
+    assert (found.complete, list(found.gaps)) == (True, gaps)
+    assert found.table.rows() == without([row for batch in BATCHES for row in batch], gaps)
+
+
+def test_a_batch_that_was_taken_out_is_a_gap(path: Path) -> None:
+    ends = [len(checked_bytes("stamps", BATCHES[:n])) - 8 for n in range(len(BATCHES) + 1)]
+    data = checked_bytes("stamps", BATCHES)
+    path.write_bytes(data[: ends[1]] + data[ends[2] :])
+    assert read_recording(path, "stamps").gaps == (Gap(2, 3, 1),)
+
+
+def test_a_damaged_batch_of_a_recording_without_its_end_is_told_from_the_cut(path: Path) -> None:
+    ends = [len(checked_bytes("stamps", BATCHES[:n])) - 8 for n in range(len(BATCHES) + 1)]
+    data = checked_bytes("stamps", BATCHES)[:-20]
+    # The third bit of the metadata's length: where the second batch ends is not known, but that others follow is.
+    path.write_bytes(flipped(data, 8 * (ends[1] + 4) + 2))
+    found = read_recording(path, "stamps")
+    assert (found.complete, found.gaps) == (False, (Gap(2, 3, None),))
+
+
+def flipped(data: bytes, bit: int) -> bytes:
+    """The bytes with one bit the other way round."""
+    changed = bytearray(data)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
 
 
 def test_a_flipped_bit_gives_rows_or_one_error_that_names_the_file(path: Path) -> None:
     whole = recording_bytes("stamps", BATCHES)
-    for bit in range(0, 8 * len(whole), 3):
-        flipped = bytearray(whole)
-        flipped[bit // 8] ^= 1 << bit % 8
-        path.write_bytes(flipped)
+    for bit in range(0, 8 * len(whole), 13):
+        path.write_bytes(flipped(whole, bit))
         try:
             read_recording(path, "stamps")
         except LabError as error:
@@ -99,7 +170,7 @@ def test_a_missing_timestamp_is_null(path: Path) -> None:
 @pytest.mark.parametrize(
     ("said", "expected", "actual"),
     [
-        ({"latlab.format": "2"}, "latlab.format = 1", "latlab.format = 2"),
+        ({"latlab.format": "3"}, "latlab.format = 1", "latlab.format = 3"),
         ({"latlab.table": "sent"}, "latlab.table = stamps", "latlab.table = sent"),
         ({"latlab.run_id": "ffff"}, "latlab.run_id = 8f3c", "latlab.run_id = ffff"),
     ],

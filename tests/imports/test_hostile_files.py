@@ -183,6 +183,30 @@ def test_a_line_without_an_end_takes_no_memory_and_is_named(tmp_path: Path) -> N
     tracemalloc.stop()
 
 
+JSON_LINE = b'{"cmdline": "cyclictest -q --json=x", "rt_test_version": "2.40", "x": "'
+LARGE = {
+    "json in one line": (JSON_LINE + b"x" * (64 << 20), "it is larger than 32 MiB"),
+    "a text in one line": (
+        b"# Histogram\n000001 000001\n# Total: 000001\n" + b"x" * (64 << 20),
+        "line 4 is longer than 1 MiB",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_the_import_of_a_large_line_takes_no_memory_and_names_it(tmp_path: Path, name: str) -> None:
+    data, said = LARGE[name]
+    path = tmp_path / "large"
+    path.write_bytes(data)
+    tracemalloc.start()
+    try:
+        with pytest.raises(LatlabError, match=f"{path}: {said}"):
+            import_files([path], tmp_path / "runs")
+        assert tracemalloc.get_traced_memory()[1] < MEMORY
+    finally:
+        tracemalloc.stop()
+
+
 def test_a_pipe_is_no_file_to_import(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(LatlabError, match="cannot be read: it is a folder, a pipe or a device"):

@@ -5,6 +5,7 @@
 
 mod bridge;
 mod busy;
+mod checked_stream;
 mod clock;
 mod clocks;
 mod dds;

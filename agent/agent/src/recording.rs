@@ -1,16 +1,15 @@
 //! From the hot threads to disk: a ring for each table, and one thread that empties them into Arrow streams.
 //!
 //! A hot thread only ever copies a row into preallocated memory. A full ring loses the row and counts it. A batch is
-//! written and flushed each second or [`BATCH_ROWS`] rows, so a killed agent leaves a stream that reads up to its last batch.
+//! written each second or [`BATCH_ROWS`] rows, so a killed agent leaves a stream that reads up to its last batch.
 
+use crate::checked_stream::CheckedStream;
 use crate::tables::Row;
 use arrow_array::RecordBatch;
-use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, Schema};
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -191,7 +190,7 @@ struct Table<R: Row> {
     rows: Vec<R>,
     schema: Arc<Schema>,
     /// None once it failed: later rows have nowhere to go, and the failure says how many are on disk.
-    stream: Option<StreamWriter<BufWriter<File>>>,
+    stream: Option<CheckedStream<File>>,
     batch_started: Instant,
     written: u64,
 }
@@ -207,18 +206,13 @@ impl<R: Row> Table<R> {
         let schema = Arc::new(Schema::new_with_metadata(
             R::fields(),
             HashMap::from([
-                ("latlab.format".into(), "1".into()),
+                ("latlab.format".into(), "2".into()),
                 ("latlab.table".into(), R::TABLE.into()),
                 ("latlab.run_id".into(), format!("{run_id:016x}")),
                 ("latlab.agent".into(), env!("CARGO_PKG_VERSION").into()),
             ]),
         ));
-        let start = || -> Result<StreamWriter<BufWriter<File>>, ArrowError> {
-            let mut stream = StreamWriter::try_new_buffered(file, &schema)?;
-            stream.flush()?;
-            Ok(stream)
-        };
-        let stream = start().map_err(|error| trouble(&path, &error, 0))?;
+        let stream = CheckedStream::begin(file, &schema).map_err(|error| trouble(&path, &error, 0))?;
         let rows = Vec::with_capacity(BATCH_ROWS);
         Ok(Self { path, ring, rows, schema, stream: Some(stream), batch_started: Instant::now(), written: 0 })
     }
@@ -230,9 +224,7 @@ impl<R: Row> Table<R> {
             return Ok(());
         };
         let columns = R::columns(&self.rows).into_iter().map(|(_, _, values)| values).collect();
-        let result = RecordBatch::try_new(Arc::clone(&self.schema), columns)
-            .and_then(|batch| stream.write(&batch))
-            .and_then(|()| stream.flush());
+        let result = RecordBatch::try_new(Arc::clone(&self.schema), columns).and_then(|batch| stream.write(&batch));
         let rows = self.rows.len() as u64;
         self.rows.clear();
         match result {
@@ -262,8 +254,7 @@ impl<R: Row> Drain for Table<R> {
     fn close(&mut self) -> Result<(), Failure> {
         self.write_batch()?;
         let Some(mut stream) = self.stream.take() else { return Ok(()) };
-        let finish = stream.finish().and_then(|()| stream.get_mut().flush().map_err(ArrowError::from));
-        finish.map_err(|error| trouble(&self.path, &error, self.written))
+        stream.finish().map_err(|error| trouble(&self.path, &error, self.written))
     }
 
     fn written(&self) -> u64 {

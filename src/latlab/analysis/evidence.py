@@ -37,6 +37,22 @@ class ImpossibleSeen(Protocol):
         """They are in no figure."""
 
 
+class GapSeen(Protocol):
+    """Rows of one recording that are damaged or missing."""
+
+    @property
+    def batch(self) -> int:
+        """The number of the first batch that is, from 1."""
+
+    @property
+    def first_row(self) -> int:
+        """The first row, from 1."""
+
+    @property
+    def rows(self) -> int | None:
+        """How many; None: all up to the end."""
+
+
 class RecordingSeen(Protocol):
     """What the join of the packet table saw of one recording."""
 
@@ -55,6 +71,10 @@ class RecordingSeen(Protocol):
     @property
     def complete(self) -> bool:
         """The end of the recording was there."""
+
+    @property
+    def gaps(self) -> Sequence[GapSeen]:
+        """What of it is damaged."""
 
     @property
     def stray(self) -> int:

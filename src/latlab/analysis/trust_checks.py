@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,7 @@ import numpy as np
 
 from latlab.analysis.clock_checks import to_bound_clocks
 from latlab.analysis.counts import REFUSED, counted, nothing_arrived
-from latlab.analysis.evidence import Broken, Evidence
+from latlab.analysis.evidence import Broken, Evidence, GapSeen, RecordingSeen
 from latlab.analysis.metrics import METRICS
 from latlab.analysis.packetless import is_no_packets
 from latlab.analysis.trust_readings import (
@@ -40,6 +41,7 @@ _XDP_COUNTS = re.compile(r"frames redirected (\d+), passed (\d+)")
 """What the ports of an XDP bridge counted until the cell's end, in the bridge's `detail` (docs/formats.md)."""
 _BECAME = ("received", "lost", "unsent", "send_errors", "unknown")
 """What becomes of a packet: one of these."""
+_DAMAGED = "put a whole copy of the file back, and report the run again: look whether the disk or its cable fails"
 _ONE_WAY = tuple(metric.name for metric in METRICS if metric.crosses_hosts)
 
 
@@ -61,12 +63,21 @@ def agents_came_to_their_end(evidence: Evidence) -> Iterator[Broken]:
 
 
 def recordings_are_whole(evidence: Evidence) -> Iterator[Broken]:
-    """Recordings without their end, and such as are not there."""
+    """Recordings without their end, such as are not there, and damaged ones."""
     for name, found in evidence.findings.items():
         if not found.present:
             yield Broken(name, "a recording with its end marker", "absent: there is no such file")
         elif not found.complete:
             yield Broken(name, "a recording with its end marker", f"cut short: {plural(found.rows, 'row')} and no end")
+        for gap in found.gaps:
+            yield Broken(name, "every batch agrees with its checksum", _damage(found, gap), _DAMAGED)
+
+
+def _damage(found: RecordingSeen, gap: GapSeen) -> str:
+    """Return which rows of a recording are damaged."""
+    last = found.stated if gap.rows is None else gap.first_row + gap.rows - 1
+    rows = f"rows {gap.first_row} to {last}" if last else f"all rows from {gap.first_row} on"
+    return f"batch {gap.batch} is damaged: {rows} are in no figure"
 
 
 def no_record_was_dropped(evidence: Evidence) -> Iterator[Broken]:
@@ -79,10 +90,11 @@ def no_record_was_dropped(evidence: Evidence) -> Iterator[Broken]:
 def every_packet_is_accounted_for(evidence: Evidence) -> Iterator[Broken]:
     """Counts of the same packets that differ: of an agent and its recordings, or of a stream's two ends."""
     for name, found in evidence.findings.items():
+        known = [gap.rows for gap in found.gaps]
         if found.stated is not None and found.stated < 0:
             actual = f"the totals leave {found.stated} for it: they contradict each other"
             yield Broken(name, "rows that its agent's totals have room for", actual)
-        elif found.stated is not None and found.rows != found.stated:
+        elif found.stated is not None and None not in known and found.rows + sum(filter(None, known)) != found.stated:
             apart = found.stated - found.rows
             how = f"{plural(apart, 'row')} missing" if apart > 0 else f"{plural(-apart, 'row')} too many"
             yield Broken(name, f"{plural(found.stated, 'row')}, as its agent counted", f"{found.rows}: {how}")
@@ -391,6 +403,19 @@ def every_send_succeeded(evidence: Evidence) -> Iterator[Broken]:
             entry: Mapping[str, Any] = next((one for one in evidence.cell["streams"] if one["name"] == name), {})
             remedies = (rejection_remedy(number, _port(entry)) for number in numbers if entry)
             yield Broken(f"stream {name}", "no send errors", actual, next(filter(None, remedies), ""))
+
+
+def no_packet_was_answered_by_icmp(evidence: Evidence) -> Iterator[Broken]:
+    """Streams whose talker got ICMP answers: a firewall rejects its packets, or nobody listens at their port."""
+    streams = {stream["stream"]: stream for stream in evidence.cell["streams"]}
+    for _, done in totals(evidence, "talk"):
+        for said in done.get("streams", []):
+            entry = streams.get(said["stream"])
+            if entry and (rejected := said.get("rejected", 0)):
+                number = errno.ECONNREFUSED
+                actual = f"at least {plural(rejected, 'packet')}: {os.strerror(number)} ({number})"
+                remedy = rejection_remedy(number, _port(entry))
+                yield Broken(f"stream {entry['name']}", "no packet answered by ICMP", actual, remedy)
 
 
 def socket_kept_every_packet(evidence: Evidence) -> Iterator[Broken]:

@@ -32,7 +32,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "recordings are whole",
-        "a recording is cut short or absent",
+        "a recording is cut short, damaged or absent",
         "untrusted",
         DURING,
         check.recordings_are_whole,
@@ -264,6 +264,14 @@ RULES: Final[tuple[Rule, ...]] = (
         DURING,
         check.every_send_succeeded,
         "look at send_error in the packet table: it holds the errno",
+    ),
+    Rule(
+        "no packet was rejected",
+        "packets were answered with ICMP: port unreachable",
+        "suspect",
+        DURING,
+        check.no_packet_was_answered_by_icmp,
+        "look whether the listener was there from the first packet to the last, and what rejects packets there",
     ),
     Rule(
         "the timer kept up",

@@ -126,8 +126,8 @@ def read_findings(folder: CellFolder) -> dict[str, RecordingFindings]:
 
 
 def is_joined(folder: CellFolder) -> bool:
-    """Whether packets.parquet holds all there is: a recording without its end may still have grown since, and earlier
-    versions of latlab joined otherwise.
+    """Whether packets.parquet holds all there is: a recording without its end may still have grown since, a damaged
+    one may have been replaced, and earlier versions of latlab joined otherwise.
 
     An agent whose lab was killed finishes its recordings by itself, a moment later. LabError: the file is damaged, and
     there is nothing to build it from.
@@ -136,7 +136,7 @@ def is_joined(folder: CellFolder) -> bool:
         if not folder.packets_path.exists():
             return False
         found = read_findings(folder)
-        return all(one.complete for one in found.values()) and (_is_joined_so(folder) or not _is_recorded(folder))
+        return all(one.is_whole for one in found.values()) and (_is_joined_so(folder) or not _is_recorded(folder))
     except LabError:
         if _is_recorded(folder):
             return False
@@ -366,8 +366,7 @@ class _Join:
         return found
 
     def _findings_of(self, name: str, recording: Recording, present: bool) -> RecordingFindings:
-        rows, complete = recording.table.height, recording.complete
-        return RecordingFindings(rows=rows, complete=complete, present=present, stated=self.stated.get(name))
+        return RecordingFindings.of(recording, present=present, stated=self.stated.get(name))
 
     def warm_up(self) -> None:
         """Tell which packets of legs without a schedule were launched in the warm-up; an answer is as its question."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from latlab.data.recordings import Gap, Recording
 from latlab.data.run_folder import PREFIX_OF_VERB
 
 _STAMPED: Final = ("tx_sched", "tx_soft", "tx_hard", "launch_invalid", "launch_missed")
@@ -39,7 +40,8 @@ class RecordingFindings:
     packet that had such a row before (the first one counts). again: further software stamps of a packet, one
     for each device it passes after the first: below a VLAN interface, and at a bridge's ports on the same kernel.
     launch_mismatched: rows whose launch time is not the schedule's. unconverted: software timestamps dropped, since
-    the host recorded no clocks to convert by. impossible: timestamps that cannot be.
+    the host recorded no clocks to convert by. impossible: timestamps that cannot be. gaps: rows that are damaged or
+    missing.
     """
 
     rows: int = 0
@@ -51,17 +53,30 @@ class RecordingFindings:
     launch_mismatched: int = 0
     unconverted: int = 0
     impossible: list[Impossible] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
 
     @property
     def is_short(self) -> bool:
         """Whether its agent recorded more rows than are there."""
-        return self.stated is not None and self.rows < self.stated
+        return bool(self.gaps) or (self.stated is not None and self.rows < self.stated)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it is there and undamaged, as far as the file itself says."""
+        return self.complete and not self.gaps
+
+    @classmethod
+    def of(cls, recording: Recording, *, present: bool, stated: int | None) -> RecordingFindings:
+        """Return what is seen of a recording before its rows are looked at."""
+        rows, complete = recording.table.height, recording.complete
+        return cls(rows=rows, complete=complete, present=present, stated=stated, gaps=list(recording.gaps))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> RecordingFindings:
         """Return what `asdict` made a dict of."""
         found = cls(**values)
         found.impossible = [Impossible(**one) for one in values.get("impossible", [])]
+        found.gaps = [Gap(**one) for one in values.get("gaps", [])]
         return found
 
 

@@ -1,12 +1,15 @@
 """What an agent's recording holds: an Arrow IPC stream, readable up to its last whole batch.
 
 The columns are those of docs/formats.md, "Recordings". A process that was killed leaves a stream without its
-end marker, or with half a batch after the last whole one; both are read, and said.
+end marker, or with half a batch after the last whole one; both are read, and said. A batch that differs from its
+checksum is left out, and said.
 """
 
 from __future__ import annotations
 
 import json
+import re
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,6 +21,9 @@ from pyarrow import ipc
 from latlab.errors import LabError, making_sense_of
 
 FORMAT: Final = "1"
+"""Recordings whose batches have no checksums: those of earlier agents."""
+CHECKED_FORMAT: Final = "2"
+"""Recordings whose batches have."""
 DAMAGED: Final = "put a whole copy back, or take its cell out of the run: its other cells can be reported then"
 
 SCHEMAS: Final[dict[str, pa.Schema]] = {
@@ -107,6 +113,25 @@ _ADDED: Final[dict[str, tuple[str, ...]]] = {"sent": ("late",)}
 # Arrow columnar format, "Encapsulated message format": a marker, then a metadata length; zero ends it.
 _CONTINUATION: Final = b"\xff\xff\xff\xff"
 _END_OF_STREAM: Final = _CONTINUATION + b"\x00\x00\x00\x00"
+_PREFIX: Final = 8
+_CHECKSUM: Final = b"latlab.crc32"
+_DIGITS: Final = re.compile(rb"\x08\0{3}([0-9a-f]{8})\0")
+"""What may be the checksum in a message's metadata, as flatbuffers lays out a string: its length, the text, a zero."""
+_NO_DIGITS: Final = b"00000000"
+_FIRST_ROW: Final = b"latlab.first_row"
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Rows of a recording that are damaged or missing.
+
+    batch: the number of the first batch that is, from 1. first_row: the first row, from 1. rows: how many; None: all
+    up to the end, as no whole batch follows.
+    """
+
+    batch: int
+    first_row: int
+    rows: int | None
 
 
 @dataclass(frozen=True)
@@ -114,19 +139,21 @@ class Recording:
     """A recording's rows and whether it was finished.
 
     table: every row of every whole batch, in file order, memory-mapped. complete: the end-of-stream marker
-    was there, so nothing is missing from the end. metadata: the schema's `latlab.*` keys.
+    was there, so nothing is missing from the end. metadata: the schema's `latlab.*` keys. gaps: what of it is damaged.
     """
 
     table: pl.DataFrame
     complete: bool
     metadata: dict[str, str]
+    gaps: tuple[Gap, ...] = ()
 
 
 def read_recording(path: Path, table: str, *, run_id: str | None = None) -> Recording:
     """The recording at `path`, which must hold `table` (a key of SCHEMAS) of run `run_id` (None: of any run).
 
     An empty file, or one cut inside its header, gives no rows, complete = False and no metadata.
-    LabError: there is no such file, or it holds another table, format or run, or no recording at all, or is damaged.
+    LabError: there is no such file, or it holds another table, format or run, or no recording at all, or is damaged so
+    that no row of it can be trusted.
     """
     with making_sense_of(path, DAMAGED):
         return _read(path, table, run_id)
@@ -149,19 +176,33 @@ def _read(path: Path, table: str, run_id: str | None) -> Recording:
         try:
             reader = ipc.open_stream(source)
         except (pa.ArrowInvalid, OSError):
-            return no_recording(table)
+            if _is_cut(bytes(source.read_at(size, 0))):
+                return no_recording(table)
+            raise LabError(
+                "its header is damaged, so no row of it can be read", where=str(path), remedy=DAMAGED
+            ) from None
         metadata = {
             key.decode(): value.decode()
             for key, value in (reader.schema.metadata or {}).items()
             if key.startswith(b"latlab.")
         }
         _check_identity(path, table, run_id, reader.schema, metadata)
-        batches, complete = _whole_batches(source, reader)
+        gaps: tuple[Gap, ...] = ()
+        if metadata["latlab.format"] == FORMAT:
+            batches, complete = _whole_batches(source, reader)
+        else:
+            batches, complete, gaps = _checked_batches(source, reader)
+    if gaps and not batches:
+        raise LabError(
+            "no row of it can be trusted: its header, or every batch in it, differs from its checksum",
+            where=str(path),
+            remedy=DAMAGED,
+        )
     fields, recorded = list(SCHEMAS[table]), len(reader.schema)
     rows = pa.Table.from_batches(batches, pa.schema(fields[:recorded]))
     for field in fields[recorded:]:
         rows = rows.append_column(field, pa.repeat(pa.scalar(0, field.type), rows.num_rows))
-    return Recording(_frame(rows), complete, metadata)
+    return Recording(_frame(rows), complete, metadata, gaps)
 
 
 def _whole_batches(
@@ -184,6 +225,73 @@ def _whole_batches(
         end_of_last = source.tell()
 
 
+def _checked_batches(
+    source: pa.MemoryMappedFile, reader: ipc.RecordBatchStreamReader
+) -> tuple[list[pa.RecordBatch], bool, tuple[Gap, ...]]:
+    """Every batch that agrees with its checksum, whether the file ends with the end-of-stream marker, and the gaps."""
+    batches: list[pa.RecordBatch] = []
+    gaps: list[Gap] = []
+    size, begins = source.size(), source.tell()
+    of_schema = zlib.crc32(source.read_at(begins, 0))
+    number, row, bad = 1, 0, None
+    while size - begins > len(_END_OF_STREAM):
+        ends = _end_of_message(source, begins, size)
+        if ends is None:
+            break
+        source.seek(begins)
+        if not _is_whole(source.read_buffer(ends - begins), of_schema):
+            bad = bad or number
+        else:
+            source.seek(begins)
+            found = reader.read_next_batch_with_custom_metadata()
+            first_row = int(found.custom_metadata[_FIRST_ROW])
+            if bad or first_row > row:
+                gaps.append(Gap(bad or number, row + 1, first_row - row))
+            batches.append(pa.RecordBatch.from_arrays(found.batch.columns, names=found.batch.schema.names))
+            row, bad = first_row + found.batch.num_rows, None
+        number, begins = number + 1, ends
+    rest = bytes(source.read_at(size - begins, begins))
+    complete = rest.endswith(_END_OF_STREAM)
+    if bad or (len(rest) > len(_END_OF_STREAM) and not _is_cut(rest)):
+        gaps.append(Gap(bad or number, row + 1, None))
+    return batches, complete, tuple(gaps)
+
+
+def _end_of_message(source: pa.MemoryMappedFile, begins: int, size: int) -> int | None:
+    """Where the message ends that begins there; None: there is none, or not all of it."""
+    if bytes(source.read_at(len(_CONTINUATION), begins)) != _CONTINUATION:
+        return None
+    source.seek(begins)
+    try:
+        ipc.read_message(source)
+    except (EOFError, pa.ArrowException, OSError):
+        return None
+    ends = int(source.tell())
+    return ends if begins < ends <= size else None
+
+
+def _is_whole(message: pa.Buffer, of_schema: int) -> bool:
+    """Whether a batch's message agrees with its checksum, which is of the schema's message, too."""
+    metadata_ends = _PREFIX + int.from_bytes(message.slice(4, 4).to_pybytes(), "little")
+    metadata = message.slice(0, metadata_ends).to_pybytes()
+    return _CHECKSUM in metadata and any(_agrees(message, of_schema, digits) for digits in _DIGITS.finditer(metadata))
+
+
+def _agrees(message: pa.Buffer, of_schema: int, digits: re.Match[bytes]) -> bool:
+    begins, ends = digits.span(1)
+    until_digits = zlib.crc32(_NO_DIGITS, zlib.crc32(message.slice(0, begins), of_schema))
+    return zlib.crc32(message.slice(ends), until_digits) == int(digits[1], 16)
+
+
+def _is_cut(rest: bytes) -> bool:
+    """Whether bytes after the last whole batch are what a kill or a power cut leaves: a part of one batch, or zeros."""
+    return not rest.strip(b"\0") or (
+        (rest.startswith(_CONTINUATION) or _CONTINUATION.startswith(rest))
+        and not rest.endswith(_END_OF_STREAM)
+        and rest.count(_CHECKSUM) < 2
+    )
+
+
 def _check_beginning(path: Path, found: bytes) -> None:
     """Raise LabError unless the first bytes are a stream's, cut short, or the zeros of a power cut."""
     if not _CONTINUATION.startswith(found) and any(found):
@@ -192,7 +300,8 @@ def _check_beginning(path: Path, found: bytes) -> None:
 
 def _check_identity(path: Path, table: str, run_id: str | None, schema: pa.Schema, metadata: dict[str, str]) -> None:
     """Raise LabError unless the header says this format, this table, this run and its columns."""
-    expected = {"latlab.format": FORMAT, "latlab.table": table}
+    is_checked = metadata.get("latlab.format") == CHECKED_FORMAT
+    expected = {"latlab.format": CHECKED_FORMAT if is_checked else FORMAT, "latlab.table": table}
     if run_id is not None:
         expected["latlab.run_id"] = run_id
     for key, value in expected.items():

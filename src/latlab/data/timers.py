@@ -50,9 +50,7 @@ def _read(
     known = path.exists()
     recording = read_recording(path, table, run_id=cell["run_id"]) if known else no_recording(table)
     name = path.name.removesuffix(".arrow")
-    found = findings[name] = RecordingFindings(
-        rows=recording.table.height, complete=recording.complete, present=known, stated=stated.get(name)
-    )
+    found = findings[name] = RecordingFindings.of(recording, present=known, stated=stated.get(name))
     return recording, found
 
 

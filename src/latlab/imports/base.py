@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -19,7 +19,8 @@ INT64: Final = 2**63
 """Values from here on fit no column."""
 
 LINE_BYTES: Final = 1 << 20
-JSON_BYTES: Final = 256 << 20
+JSON_BYTES: Final = 32 << 20
+"""JSON is read as a whole, and takes many times its size then."""
 
 COLOURS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|\x1bc")
 """What programs print to colour or clear a terminal (ECMA-48 control sequences), even into files."""
@@ -178,7 +179,8 @@ class Format:
 
     runs: of a text's lines, those of each run that was appended to the file, as their numbers from 0; None for a format
     that is no text. mark: what its lines have in them, wherever it stands in them: a file that has it in its lines, and
-    that is recognised as nothing, is named by it.
+    that is recognised as nothing, is named by it. most_bytes: a file that is larger is none; None: any size,
+    in lines of at most LINE_BYTES.
     """
 
     name: str
@@ -188,6 +190,7 @@ class Format:
     read: Callable[[Sequence[Path], Given], Imported]
     runs: Callable[[Sequence[str]], list[list[int]]] | None = None
     mark: str = ""
+    most_bytes: int | None = None
 
 
 def from_each(begins: Sequence[int], n: int) -> list[list[int]]:
@@ -265,20 +268,29 @@ def signed(value: int) -> int:
     return value - 2**64 if 2**63 <= value < 2**64 else value
 
 
-def text_of(path: Path) -> str:
-    """The text of a file; bytes that are no UTF-8 become replacement characters, so that no file makes this fail."""
-    return path.read_bytes().decode("utf-8", "replace")
+def too_large(path: Path, most_bytes: int) -> UsageError:
+    """The error for a file that is larger than any of its format."""
+    return not_what_it_says(path, f"it is larger than {most_bytes >> 20} MiB")
+
+
+def raw_lines(path: Path, longest: int = LINE_BYTES) -> Iterator[str]:
+    """The lines of a text file, without their ends; bytes that are no UTF-8 become replacement characters.
+
+    UsageError: a line is longer than `longest` bytes.
+    """
+    number = 0
+    with path.open("rb") as file:
+        while line := file.readline(longest + 1):
+            if len(line) > longest:
+                raise not_what_it_says(path, f"line {number + 1} is longer than {longest >> 20} MiB")
+            lines = line.decode("utf-8", "replace").splitlines() or [""]
+            number += len(lines)
+            yield from lines
 
 
 def lines_of(path: Path) -> list[str]:
-    """The lines of a text file, without their ends and without terminals' colour codes.
+    """The lines as of `raw_lines`, without terminals' colour codes.
 
-    Bytes that are no UTF-8 become replacement characters. UsageError: a line is longer than any that programs write.
+    UsageError: a line is longer than any that programs write.
     """
-    lines: list[str] = []
-    with path.open("rb") as file:
-        while line := file.readline(LINE_BYTES + 1):
-            if len(line) > LINE_BYTES:
-                raise not_what_it_says(path, f"line {len(lines) + 1} is longer than {LINE_BYTES >> 20} MiB")
-            lines += COLOURS.sub("", line.decode("utf-8", "replace")).splitlines() or [""]
-    return lines
+    return [COLOURS.sub("", line) for line in raw_lines(path)]

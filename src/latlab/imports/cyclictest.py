@@ -32,6 +32,7 @@ from latlab.imports.base import (
     not_its_total,
     not_what_it_says,
     nothing_in,
+    too_large,
     unknown_version,
 )
 
@@ -407,7 +408,7 @@ def _told(document: dict[str, Any], key: str) -> Any:
 
 def _json(path: Path) -> dict[str, Any]:
     if path.stat().st_size > JSON_BYTES:
-        raise not_what_it_says(path, f"it is larger than {JSON_BYTES >> 20} MiB")
+        raise too_large(path, JSON_BYTES)
     try:
         document = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
@@ -452,4 +453,6 @@ TEXT: Final = Format(
     runs_of_text,
     r"T:\s*\d+ \(\s*\d+\) P:|# Histogram\b",
 )
-JSON: Final = Format("cyclictest-json", "cyclictest's --json file", 1, recognises_json, read_json, runs_of_json)
+JSON: Final = Format(
+    "cyclictest-json", "cyclictest's --json file", 1, recognises_json, read_json, runs_of_json, most_bytes=JSON_BYTES
+)

@@ -60,12 +60,11 @@ def recognised(sources: Sequence[Source], folder: Path, name: str | None = None)
     found: dict[str, Format] = {}
     plain = []
     for number, source in enumerate(sources):
-        with source.path.open("rb") as file:
-            head = file.read(HEAD)
+        head = _head(source.path)
         one = _best(formats, head, source.path)
         if one is None and (wrappings := unwrapped(_whole_lines(head), _likely(formats, source.path))):
             source = without(source, wrappings, folder / str(number))
-            one = _best(formats, source.path.read_bytes()[:HEAD], source.path)
+            one = _best(formats, _head(source.path), source.path)
         if one is None and name is None:
             raise _unknown(source.given, head)
         one = one or formats[0]
@@ -78,6 +77,11 @@ def recognised(sources: Sequence[Source], folder: Path, name: str | None = None)
             remedy="import those of each format by themselves",
         )
     return next(iter(found.values())), plain
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(HEAD)
 
 
 def _whole_lines(head: bytes) -> str:

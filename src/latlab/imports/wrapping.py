@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from latlab.errors import UsageError
-from latlab.imports.base import COLOURS, HEAD, text_of
+from latlab.imports.base import COLOURS, HEAD, LINE_BYTES, Format, raw_lines, too_large
 
 _MOST_BYTES: Final = 8 << 30
 _DEPTH: Final = 3
@@ -165,16 +165,16 @@ def plain_copy(path: Path, folder: Path) -> Source:
             break
     encoding = next((name for magic, name in _ENCODED.items() if head.startswith(magic)), _without_mark(head))
     if encoding is not None:
-        text = source.read_bytes().decode(encoding, "replace")
-        source = _made(folder) / source.name
-        source.write_text(text.replace("\ufeff", ""), encoding="utf-8", newline="")
+        source = _decode(source, encoding, _made(folder / "utf-8") / source.name)
         if encoding != "utf-8-sig":
             notes.append(f"the file was {encoding[:6].upper()}")
         head = _head(source, path)
     if b"\r" in head and b"\n" not in head and b"\0" not in head:
-        plain = source.read_bytes().replace(b"\r", b"\n")
-        source = _made(folder) / source.name
-        source.write_bytes(plain)
+        copy = _made(folder / "lf") / source.name
+        with source.open("rb") as file, copy.open("wb") as plain:
+            while piece := file.read(1 << 20):
+                plain.write(piece.replace(b"\r", b"\n"))
+        source = copy
         notes.append("its lines ended in CR")
     return Source(path, source, tuple(notes))
 
@@ -233,6 +233,16 @@ def _decompress(path: Path, name: str, opened: Callable[[Path], Any], copy: Path
     return copy
 
 
+def _decode(path: Path, encoding: str, copy: Path) -> Path:
+    with (
+        path.open(encoding=encoding, errors="replace", newline="") as text,
+        copy.open("w", encoding="utf-8", newline="") as plain,
+    ):
+        while piece := text.read(1 << 20):
+            plain.write(piece.replace("\ufeff", ""))
+    return copy
+
+
 def stripped(lines: Sequence[str], wrapping: Wrapping) -> list[str] | None:
     """The lines without the wrapping, others as they are; None where fewer than a third of those with text are in it.
 
@@ -278,9 +288,17 @@ def _taken_off(lines: list[str], wrapping: Wrapping) -> list[str] | None:
     return dedented if dedented != lines and any(line.strip() for line in lines) else None
 
 
+def _lines(source: Source, longest: int) -> list[str]:
+    """The lines of the file, each at most `longest` bytes. UsageError, about the file that was named: one is longer."""
+    try:
+        return list(raw_lines(source.path, longest))
+    except UsageError as error:
+        raise source.error(error) from None
+
+
 def without(source: Source, wrappings: Sequence[Wrapping], folder: Path) -> Source:
     """The source with the wrappings taken off all of its lines, in a copy in `folder`."""
-    lines = text_of(source.path).splitlines()
+    lines = _lines(source, LINE_BYTES)
     example = next((line for line in lines if wrappings[0].line(line) is not None), lines[0])
     for wrapping in wrappings:
         lines = _taken_off(lines, wrapping) or lines
@@ -291,13 +309,17 @@ def without(source: Source, wrappings: Sequence[Wrapping], folder: Path) -> Sour
     return replace(source, path=copy, notes=(*source.notes, note))
 
 
-def parts(source: Source, runs: Callable[[Sequence[str]], list[list[int]]], folder: Path) -> list[Source]:
+def parts(source: Source, kind: Format, folder: Path) -> list[Source]:
     """A source for each run that the file holds, in copies in `folder`; the source itself where there is one run.
 
-    runs: the numbers of each run's lines, of all lines, from 0.
+    UsageError: the file, or a line of it, is larger than any of its format.
     """
-    lines = text_of(source.path).splitlines()
-    found = runs(lines)
+    if kind.runs is None:
+        return [source]
+    if kind.most_bytes is not None and source.path.stat().st_size > kind.most_bytes:
+        raise too_large(source.given, kind.most_bytes)
+    lines = _lines(source, kind.most_bytes or LINE_BYTES)
+    found = kind.runs(lines)
     if len(found) < 2:
         return [source]
     several = []

@@ -79,12 +79,9 @@ def _read(
         format_named(as_format)
     copies = [plain_copy(path, scratch / f"plain-{number}") for number, path in enumerate(paths)]
     kind, sources = recognised(copies, scratch / "stripped", as_format)
-    if kind.runs is not None:
-        sources = [
-            part
-            for number, source in enumerate(sources)
-            for part in parts(source, kind.runs, scratch / f"runs-{number}")
-        ]
+    sources = [
+        part for number, source in enumerate(sources) for part in parts(source, kind, scratch / f"runs-{number}")
+    ]
     groups = [tuple(sources)] if kind.files > 1 else [(source,) for source in sources]
     return kind, [(group, _plainly_named(_measurement(kind, group, given))) for group in groups]
 

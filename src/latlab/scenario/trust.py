@@ -27,6 +27,7 @@ SUSPECT_RULES: tuple[str, ...] = (
     "timestamps match their packets",
     "no packet with a launch time vanished",
     "every send succeeded",
+    "no packet was rejected",
     "the timer kept up",
     "the timer's interrupts were told",
     "the trace is whole",

@@ -52,6 +52,10 @@ impl Books {
     fn admit(&mut self, bytes: &[u8], bound: u64) -> Option<Probe> {
         let refused = &mut self.taken.refused;
         let probe = match Probe::read(bytes) {
+            Ok(probe) if bytes.len() > probe.size as usize => {
+                refused.foreign += 1;
+                return None;
+            }
             Ok(probe) => probe,
             Err(refusal) => {
                 match refusal {
@@ -206,7 +210,15 @@ mod tests {
         let taken = books.taken;
         assert_eq!((taken.received, taken.repeated, taken.reordered, taken.out_of_range), (3, 1, 1, 1));
         let refused = taken.refused;
-        assert_eq!((refused.foreign, refused.truncated, refused.other_run, refused.unknown_stream), (1, 2, 1, 2));
+        assert_eq!((refused.foreign, refused.truncated, refused.other_run, refused.unknown_stream), (2, 2, 1, 1));
+    }
+
+    #[test]
+    fn a_sample_that_is_longer_than_its_probe_is_foreign() {
+        let mut books = books();
+        assert!(books.admit(&[probe(|_| {}), vec![0]].concat(), 3).is_none());
+        assert_eq!((books.taken.received, books.taken.refused.foreign), (0, 1));
+        assert!(books.admit(&probe(|_| {}), 3).is_some());
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub struct Counters {
     pub packets: AtomicU64,
     /// Packets it refused.
     pub errors: AtomicU64,
+    /// ICMP answers ("port unreachable") to earlier packets, by which a send call told of them: the packet then was taken.
+    pub rejected: AtomicU64,
     /// Packets not handed to it: too late for their launch times.
     pub unsent_late: AtomicU64,
     /// Of those it took, such whose launch times had passed.

@@ -98,6 +98,7 @@ impl Sender {
                 Ok(taken) => (taken, 0),
                 Err(error) if error.errno == ANSWERED_BY_ICMP && !answered => {
                     answered = true;
+                    counters.rejected.fetch_add(1, Ordering::Relaxed);
                     continue;
                 }
                 Err(error) => (1, error.errno),
@@ -262,6 +263,15 @@ mod tests {
         sender.run(&mut starting_at(start_tai_ns), &AtomicBool::new(false));
         assert!(tai_ns() >= start_tai_ns + (PACKETS as i64 - 1) * 1_000_000);
         assert_eq!(sequences(&sink).len() as u64, PACKETS);
+    }
+
+    #[test]
+    fn packets_that_a_closed_port_answers_are_sent_all_the_same_and_the_answers_are_counted() {
+        let (mut sender, sink) = sender_and_sink(None);
+        drop(sink);
+        sender.run(&mut starting_at(tai_ns()), &AtomicBool::new(false));
+        assert_eq!(sender.counters[0].packets.load(Ordering::Relaxed), PACKETS);
+        assert!(sender.counters[0].rejected.load(Ordering::Relaxed) > 0);
     }
 
     #[test]

@@ -149,6 +149,8 @@ pub struct TalkTotals {
     pub sent: u64,
     /// Refused by the kernel.
     pub send_errors: u64,
+    /// ICMP answers ("port unreachable") to packets that it took: a firewall rejects them, or nobody listens.
+    pub rejected: u64,
     /// Not handed over: too late for their launch times.
     pub unsent_late: u64,
     /// Handed over after their launch times, with them.
