@@ -56,31 +56,31 @@ def short(place: BoardPlace) -> Short:
     return run
 
 
-def test_receiving_in_a_virtual_machine_takes_longer_than_sending_and_load_hurts_what_goes_the_same_way(
+def test_receiving_in_a_virtual_machine_takes_longer_than_sending_and_load_from_the_senders_side_hurts(
     short: Short,
 ) -> None:
     probes = shipped("two-way-board")["probes"]
     # Both in each cell: a round trip of an idle cell is over before the other's begins, half a period later.
     probes["as-ecu"]["offset"] = "503us"
-    matrix = {"probes": [list(probes)], "loads": ["none", "load-up"]}
-    cells = short("two-way-board", matrix, probes=probes, duration="400ms")
+    matrix = {"probes": [list(probes)], "loads": ["none", "load-up", "load-down"]}
+    cells = short("two-way-board", matrix, probes=probes, duration="500ms")
 
     def user(load: str, leg: str, statistic: str) -> float:
         value: float = cells[f"loads={load},probes=as-sensor+as-ecu"][leg]["metrics"]["latency_user"][statistic]
         return value
 
-    out_of, into = ("as-sensor.up", "as-ecu.down"), ("as-ecu.up", "as-sensor.down")
     # Questions by questions, answers by answers. Cards and cable are the same both ways. What arrives in the virtual
     # machine also needs an interrupt of the host, its injection, and a vCPU that wakes; what leaves only needs the vCPU
     # that sends it.
     for leaves, arrives in (("as-sensor.up", "as-ecu.up"), ("as-ecu.down", "as-sensor.down")):
         assert user("none", leaves, "p50") < user("none", arrives, "p50")
-    added = {leg: user("load-up", leg, "mean") - user("none", leg, "mean") for leg in (*out_of, *into)}
-    # The receiver takes frames in their order: in each millisecond bursts of three senders go ahead of a question. What
-    # goes the other way is never behind them, and meets them only where they take CPU time.
-    for leg in out_of:
-        assert added[leg] > user("none", leg, "mean")
-    assert sum(added[leg] for leg in out_of) > 2 * sum(added[leg] for leg in into)
+    # Into the virtual machine: frames of a load from the same side are ahead in the receiver. Those of the other
+    # direction are in nobody's way, and only take CPU time. (The emulated cable has no rate that senders contend for.)
+    added = {
+        load: sum(user(load, leg, "mean") - user("none", leg, "mean") for leg in ("as-ecu.up", "as-sensor.down"))
+        for load in ("load-up", "load-down")
+    }
+    assert added["load-down"] > max(added["load-up"], 0)
 
 
 def test_a_ping_over_tcp_has_one_transaction_a_period_and_figures_of_them(short: Short) -> None:
@@ -88,7 +88,7 @@ def test_a_ping_over_tcp_has_one_transaction_a_period_and_figures_of_them(short:
     matrix = {"guests.vm1.bridge": ["vfio"], "probes": ["vm"]}
     (streams,) = short("netperf-rr-board", matrix, duration="500ms", warmup="100ms").values()
     vm = streams["vm"]
-    assert vm["probe"]["told"].startswith("ping TCP; a question each 10 ms")
+    assert vm["probe"]["told"].startswith("ping TCP; a question each 10.1 ms")
     assert (vm["counts"]["scheduled"], vm["counts"]["sent"], vm["counts"]["answered"]) == (50, 50, 50)
     for metric in ("round_trip", "round_trip_sent"):
         figures = vm["metrics"][metric]

@@ -150,9 +150,10 @@ def switches_make_no_loop(sketch: Sketch) -> Iterator[Finding]:
 
 def joined_link_is_as_the_first(sketch: Sketch, path: Path, link: Link) -> Iterator[Finding]:
     """Links that a switch joins have one network, one MTU, and each VLAN once."""
-    first, *others = next(
-        one.links for one in joined(sketch.ends_of_links, sketch.switches.values()) if path[1] in one.links
-    )
+    groups = [one.links for one in joined(sketch.ends_of_links, sketch.switches.values()) if path[1] in one.links]
+    if not groups:
+        return  # its ends are wrong
+    first, *others = groups[0]
     if path[1] not in others:
         return
     which = f"links[{first}], which a switch joins to it"
