@@ -105,7 +105,8 @@ def test_a_timers_handler_is_later_in_a_guest_than_natively_and_later_still_besi
     alone, beside = (cells[f"loads={load},probes=native+guest"] for load in ("none", "vm2-packets"))
     found = [alone["native"], alone["guest"], beside["guest"]]
     handled = [block["metrics"]["interrupt"] for block in found]
-    assert [one["n"] for one in handled] == [40] * 3
+    # An instant each 10.1 ms, of 400 ms after the warm-up.
+    assert all(one["n"] in (39, 40) for one in handled)
     for less, more in pairwise(handled):
         assert less["p50"] < more["p50"]
     idle, quiet, loaded = (one["mean"] for one in handled)
