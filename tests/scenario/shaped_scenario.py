@@ -9,6 +9,7 @@ ASSIST = TAPRIO | {"mode": "txtime-assist"}
 MQPRIO = {"kind": "mqprio", "map": {"5": 1}}
 ETF = {"kind": "etf"}
 CBS = {"kind": "cbs", "idle_slope": "20Mbit/s"}
+TBF = {"kind": "tbf", "rate": "100Mbit/s"}
 TAKES_ALL = ETF | {"skip_sock_check": True}
 FOUR = {"links.0.queues": 4}
 """Transmit queues enough for all of these."""
@@ -22,6 +23,10 @@ ON_BOARD = {
     "links.0": {"ends": ["board1.eth0", "board2.eth0"]},
     "streams.control": {"talker": "board1", "listener": "board2", "period": "1ms", "size": "64B"},
 } | ALONE
+HANDED_ON = ON_BOARD | {
+    "guests": {"vm1": {"host": "board2", "uplink": "eth0", "bridge": "vfio"}},
+    "streams.control": {"talker": "board1", "listener": "vm1", "period": "1ms", "size": "64B"},
+}
 TWO_LOCAL = {
     "hosts": {"sensor": {"kind": "local"}, "ecu": {"kind": "local"}},
     "links.0.ends": ["sensor.eth0", "ecu.eth1"],

@@ -14,11 +14,13 @@ from shaped_scenario import (
     EVERYTHING,
     FOUR,
     GATES,
+    HANDED_ON,
     LAUNCHED,
     MQPRIO,
     ON_BOARD,
     TAKES_ALL,
     TAPRIO,
+    TBF,
     TWO_LOCAL,
     S,
 )
@@ -150,9 +152,15 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         "shapers: cycles of 1000000001ns begin together only each 1000000001ns; "
         "expected cycles whose least common multiple is 1s or less"
     ]),
+    (HANDED_ON | {"shapers/board2.eth0": CBS}, [
+        "shapers.board2.eth0: VFIO hands board2.eth0 to vm1: of shapers only a tbf is set up in a guest; "
+        "expected kind: tbf, or another bridge"
+    ]),
     # what is wrong in itself
+    ({S: TBF | {"rate": "7kbit/s"}}, ["shapers.sensor.eth0.rate: 7kbit/s is too small; expected 8kbit/s or more"]),
+    ({S: TBF | {"burst": "64B"}}, ["shapers.sensor.eth0.burst: 64B is too small; expected 1522B or more"]),
     ({S: {"kind": "tapiro"}}, [
-        "shapers.sensor.eth0: unknown kind 'tapiro'; expected taprio? (known: taprio, mqprio, etf, cbs)"
+        "shapers.sensor.eth0: unknown kind 'tapiro'; expected taprio? (known: taprio, mqprio, etf, cbs, tbf)"
     ]),
     (FOUR | {S: MQPRIO | {"children": {"0": MQPRIO}}}, [
         "shapers.sensor.eth0.children.0: unknown kind 'mqprio'; expected one of etf, cbs"
@@ -227,6 +235,8 @@ FINE: list[dict[str, Any]] = [
     {S: TAKES_ALL} | LAUNCHED,
     FOUR | {S: MQPRIO | {"children": {"1": ETF}}},
     {S: ETF} | LAUNCHED,
+    {S: TBF},
+    HANDED_ON | {"shapers/board2.eth0": TBF},
     ALONE | {S: ETF | {"deadline": True}, "streams.control.launch_time": {"deadline": True}},
     ALONE | {S: ETF, "streams.control.launch_time": {"lead": "200001ns"}},
     FOUR | {S: TAPRIO | {"gates": [{"open": [0, 1], "for": "1s"}]}},

@@ -258,6 +258,7 @@ RULES: tuple[Rule, ...] = (
     the_clock_port_is_free,
     exchanges_have_addresses,
     each("shapers", shapers.shaped_interface_is_there),
+    each("shapers", shapers.shaper_goes_along),
     each("shapers", shapers.classes_have_queues),
     each("shapers", shapers.gates_fit_their_cycle),
     each("shapers", shapers.slopes_are_below_the_speed),

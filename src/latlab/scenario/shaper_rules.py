@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from math import lcm
 
 from latlab.scenario.findings import Finding, Path, unknown
+from latlab.scenario.guests import becomes_the_guests
 from latlab.scenario.loads import LoadBetween
 from latlab.scenario.network import routes
 from latlab.scenario.parts import End, parse_end
 from latlab.scenario.probes import Between
-from latlab.scenario.shapers import Cbs, Classes, Etf, Mqprio, Shaper, Taprio, port_speed
+from latlab.scenario.shapers import Cbs, Classes, Etf, Mqprio, Shaper, Taprio, Tbf, port_speed
 from latlab.scenario.sketch import Sketch, where_known
 from latlab.scenario.streams import LaunchTime, Stream
 from latlab.scenario.units import format_duration, format_rate
@@ -34,6 +35,16 @@ def shaped_interface_is_there(sketch: Sketch, path: Path, _: Shaper) -> Iterator
             yield Finding(path, what, "a shaper at the end where packets are sent")
         elif str(end) not in there:
             yield Finding(path, *unknown("end of a link", str(end), there))
+
+
+def shaper_goes_along(sketch: Sketch, path: Path, shaper: Shaper) -> Iterator[Finding]:
+    """Of the shapers of a card that VFIO hands to a guest, the guest's kernel has a line rate only."""
+    end = parse_end(str(path[1]))
+    for name, guest in sketch.guests.items():
+        handed_on = becomes_the_guests(guest) and (guest.host, guest.uplink) == (end.host, end.interface)
+        if handed_on and not isinstance(shaper, Tbf):
+            what = f"VFIO hands {end} to {name}: of shapers only a tbf is set up in a guest"
+            yield Finding(path, what, "kind: tbf, or another bridge")
 
 
 def classes_have_queues(sketch: Sketch, path: Path, shaper: Shaper) -> Iterator[Finding]:
@@ -78,7 +89,7 @@ def gates_fit_their_cycle(sketch: Sketch, path: Path, shaper: Shaper) -> Iterato
 
 def slopes_are_below_the_speed(sketch: Sketch, path: Path, shaper: Shaper) -> Iterator[Finding]:
     """The credit of a credit-based shaper falls while it sends: what it leaves its queue is less than the port has."""
-    if isinstance(shaper, Etf):
+    if isinstance(shaper, Etf | Tbf):
         return
     placed: dict[Path, object] = {path: shaper}
     if isinstance(shaper, Classes):
@@ -189,7 +200,7 @@ def leaf_of(shaper: Shaper | None, priority: int) -> Etf | Cbs | None:
     """What shapes the packets of a priority last."""
     if isinstance(shaper, Etf | Cbs):
         return shaper
-    if shaper is None:
+    if shaper is None or isinstance(shaper, Tbf):
         return None
     traffic_class = shaper.class_of(priority)
     # A class without queues is told where they are written.

@@ -126,6 +126,22 @@ class Cbs(Part):
         return self.frame * self.send_slope_bps(speed) // speed
 
 
+class Tbf(Part):
+    """A line rate: frames leave one after the other, no faster than this (tc-tbf(8), a token bucket).
+
+    What waits does so in the order it came, whatever its priority, as it does in a NIC's ring.
+    """
+
+    kind: Literal["tbf"]
+    rate: Annotated[Rate, within(RATE, 8_000)] = Field(description="such as 100Mbit/s")
+    burst: Annotated[Size, within(SIZE, 1_522, 2**31 - 1)] = Field(
+        default=1_600, description="what may leave at once after a pause; one largest frame, as on a wire, if not given"
+    )
+    limit: Annotated[Size, within(SIZE, 1_522, 2**31 - 1)] = Field(
+        default=256_000, description="what may wait; beyond it frames are dropped"
+    )
+
+
 Child = Annotated[Etf | Cbs, Field(discriminator="kind")]
 
 
@@ -242,5 +258,5 @@ def _interface(text: str) -> str:
 ShapedInterface = Annotated[str, AfterValidator(_interface), WithJsonSchema({"type": "string", "pattern": END})]
 """`host.interface`, as text."""
 
-Shaper = Annotated[Taprio | Mqprio | Etf | Cbs, Field(discriminator="kind")]
+Shaper = Annotated[Taprio | Mqprio | Etf | Cbs | Tbf, Field(discriminator="kind")]
 """What stands at the root of an interface."""

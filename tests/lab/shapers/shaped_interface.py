@@ -37,6 +37,7 @@ ENTRIES = "sched-entry S 03 101000 sched-entry S 02 103000 sched-entry S 06 1090
 MQPRIO: dict[str, Any] = {"kind": "mqprio", "map": {"0": 0}, "rest": 1, "queues": [1, 2]}
 ETF: dict[str, Any] = {"kind": "etf"}
 CBS: dict[str, Any] = {"kind": "cbs", "idle_slope": "1Mbit/s"}
+TBF: dict[str, Any] = {"kind": "tbf", "rate": "100Mbit/s"}
 LAUNCHED = {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": "64B", "launch_time": True}
 
 # Recorded of `tc -j qdisc show`, kernel 6.12.
@@ -67,6 +68,10 @@ ETF_THERE = f'{{"kind":"etf","handle":"101:","parent":"4f7d:1",{ETF_OPTIONS}}}'
 CBS_THERE = (
     '{"kind":"cbs","handle":"8001:","parent":"4f7d:2","options":{"hicredit":30,"locredit":-1500,'
     '"sendslope":-9999000,"idleslope":1000,"offload":0}}'
+)
+
+TBF_THERE = (
+    '[{"kind":"tbf","handle":"4f7d:","root":true,"refcnt":3,"options":{"rate":12500000,"burst":1600,"lat":20352}}]'
 )
 
 

@@ -25,6 +25,8 @@ from shaped_interface import (
     NOQUEUE,
     SITE,
     TAPRIO,
+    TBF,
+    TBF_THERE,
     WAITING,
     applied,
     as_root,
@@ -116,6 +118,8 @@ def test_after_a_schedule_is_set_up_it_is_waited_for() -> None:
             CBS | {"send_slope": -5_000_000, "hi_credit": 30, "lo_credit": -1500},
             "cbs idleslope 1000 sendslope -5000 hicredit 30 locredit -1500 offload 0",
         ),
+        (TBF, "tbf rate 100000000bit burst 1600b limit 256000b"),
+        (TBF | {"burst": "3kB", "limit": "64kB"}, "tbf rate 100000000bit burst 3000b limit 64000b"),
     ],
 )
 def test_each_kind_is_one_command(shaper: dict[str, Any], words: str) -> None:
@@ -177,13 +181,28 @@ def test_every_command_can_be_pasted_into_a_shell() -> None:
             CBS | {"hi_credit": 30, "lo_credit": -1500},
             f"[{as_root(CBS_THERE)}]",
         ),
+        (TBF, TBF_THERE),
     ],
-    ids=["taprio", "txtime-assist", "offload", "mqprio", "etf", "cbs"],
+    ids=["taprio", "txtime-assist", "offload", "mqprio", "etf", "cbs", "tbf"],
 )
 def test_what_tc_says_of_a_shaper_is_what_is_expected(shaper: dict[str, Any], output: str) -> None:
     launched = {"streams": {"control": LAUNCHED}} if shaper["kind"] == "etf" else {}
     root = of_shaper(shaper, **launched)[0]
     assert read(root, output) == expected(root)
+
+
+@pytest.mark.parametrize(("bridge", "place"), [("tap", "ecu lat0"), ("vfio", "vm1 eth0")])
+def test_a_line_rate_goes_with_the_card_that_vfio_hands_to_a_guest(bridge: str, place: str) -> None:
+    found = scenario(
+        {"sensor": "netns", "ecu": "local"},
+        [{"ends": ["sensor.eth0", "ecu.lat0"]}],
+        guests={"vm1": {"host": "ecu", "uplink": "lat0", "bridge": bridge}},
+        shapers={"ecu.lat0": TBF},
+    )
+    step = next(step for step in shaper_steps(found, SITE) if step.explain)
+    assert f"{step.host} {step.do[4]}" == place
+    # A guest that ends with the cell takes its settings along.
+    assert (step.undo is None) == (bridge == "vfio")
 
 
 def test_of_a_schedule_that_waits_it_is_read_back_that_it_was_set_up() -> None:

@@ -7,16 +7,18 @@ stands: a bridge that takes a card may give it its queues anew.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from latlab.lab.shapers.base import Kind, Place
-from latlab.lab.shapers.leaves import CbsKind, EtfKind
+from latlab.lab.shapers.leaves import CbsKind, EtfKind, TbfKind
 from latlab.lab.shapers.mqprio import MqprioKind
 from latlab.lab.shapers.queues import queue_steps
 from latlab.lab.shapers.root import free_root
 from latlab.lab.shapers.taprio import TaprioKind
 from latlab.lab.site import Site
 from latlab.lab.step import Step
-from latlab.scenario import Scenario
+from latlab.scenario import End, Scenario
+from latlab.scenario.guests import becomes_the_guests
 from latlab.scenario.parts import parse_end
 from latlab.scenario.shapers import Classes
 
@@ -25,6 +27,7 @@ KINDS: Mapping[str, Kind] = {
     "mqprio": MqprioKind(),
     "etf": EtfKind(),
     "cbs": CbsKind(),
+    "tbf": TbfKind(),
 }
 
 
@@ -40,7 +43,9 @@ def shaper_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
     for name, shaper in scenario.shapers.items():
         place = _place(scenario, site, name)
         yield free_root(place)
-        yield from KINDS[shaper.kind].steps(shaper, place)
+        for step in KINDS[shaper.kind].steps(shaper, place):
+            # What is set in a guest ends with it.
+            yield step if place.end.host in scenario.hosts else replace(step, undo=None, present=None)
         if isinstance(shaper, Classes):
             for queue in range(sum(shaper.queue_counts)):
                 child = shaper.child_of(queue)
@@ -49,6 +54,11 @@ def shaper_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
 
 
 def _place(scenario: Scenario, site: Site, name: str) -> Place:
+    """Where it stands: at the interface, or at that of the guest to which VFIO hands the card."""
     end = parse_end(name)
     there = site.on(scenario.machine_of(end.host))
-    return Place(end=end, site=there, speed=scenario.speed_at(end))
+    speed = scenario.speed_at(end)
+    for guest, wanted in scenario.guests.items():
+        if becomes_the_guests(wanted) and End(wanted.host, wanted.uplink or "") == end:
+            end = End(guest, wanted.interface)
+    return Place(end=end, site=there, speed=speed)

@@ -1,4 +1,4 @@
-"""Qdiscs without classes, at the root or beneath one of its queues: etf and cbs."""
+"""Qdiscs without classes: etf and cbs, at the root or beneath one of its queues, and tbf, at the root."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from latlab.lab.shapers.base import Place, in_words
 from latlab.lab.shapers.root import shaped
 from latlab.lab.step import Step
-from latlab.scenario.shapers import Cbs, Etf
+from latlab.scenario.shapers import Cbs, Etf, Tbf
 
 SWITCH = {True: "on", False: "off"}
 
@@ -52,3 +52,19 @@ class CbsKind:
 def cbs_words(options: dict[str, Any]) -> str:
     """`idleslope 1000 sendslope -9999000 hicredit 1 locredit -1522 offload 0`."""
     return " ".join(f"{name} {options[name]}" for name in ("idleslope", "sendslope", "hicredit", "locredit", "offload"))
+
+
+class TbfKind:
+    """tc-tbf(8). It prints bytes a second, and in place of its limit how long the last packet within it waits."""
+
+    def steps(self, shaper: Tbf, place: Place) -> Iterator[Step]:
+        """One step."""
+        words = ("tbf", "rate", f"{shaper.rate}bit", "burst", f"{shaper.burst}b", "limit", f"{shaper.limit}b")
+        options = {"rate": shaper.rate // 8, "burst": shaper.burst}
+        check = place.check(in_words({"kind": "tbf", "options": options}, tbf_words), tbf_words)
+        yield from shaped(place, shaper, place.replaced(*words), check)
+
+
+def tbf_words(options: dict[str, Any]) -> str:
+    """`rate 12500000 B/s, burst 1600 B`."""
+    return f"rate {options['rate']} B/s, burst {options['burst']} B"

@@ -42,5 +42,5 @@ def _instead(shaper: Shaper, has_clock: bool) -> str:
         return "it needs sch_taprio (CONFIG_NET_SCH_TAPRIO), and as many transmit queues as its classes have"
     if isinstance(shaper, Etf | Cbs | Mqprio) and shaper.offload:
         return "offload: false works with any NIC"
-    module = {"etf": "sch_etf", "cbs": "sch_cbs", "mqprio": "sch_mqprio"}[shaper.kind]
+    module = {"etf": "sch_etf", "cbs": "sch_cbs", "mqprio": "sch_mqprio", "tbf": "sch_tbf"}[shaper.kind]
     return f"it needs {module} (CONFIG_NET_{module.upper()})"
