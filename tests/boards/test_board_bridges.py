@@ -53,6 +53,6 @@ def test_every_packet_passes_every_bridge_both_ways(place: BoardPlace) -> None:
     details = {cell["bridges"][0]["kind"]: cell["bridges"][0]["detail"] for cell in cells_of(folder).values()}
     assert details.keys() == BRIDGES.keys()
     assert {kind: detail for kind, detail in details.items() if BRIDGES[kind] not in detail} == {}
-    for down_and_up in zip(*(medians[kind] for kind in ("vfio", "xdp", "ovs-afxdp")), strict=True):
-        # The card itself, the kernel's shortest way, a switch in user space with its system calls.
-        assert list(down_and_up) == sorted(down_and_up)
+    for way, longest in enumerate(medians["ovs-afxdp"]):
+        # A switch in user space with its system calls, against the card itself and the kernel's shortest way.
+        assert longest > max(medians["vfio"][way], medians["xdp"][way]), medians
