@@ -39,7 +39,7 @@ def test_every_rule_has_evidence_here_that_breaks_it() -> None:
 
 
 def test_the_verdict_is_the_worst_reasons_and_the_worst_comes_first() -> None:
-    found = replace(GOOD, facts_before={}, findings={"x": Seen(stray=1), "y": Seen(complete=False)})
+    found = replace(GOOD, findings={"x": Seen(stray=1), "y": Seen(complete=False)})
     assert [reason.severity for reason in judge(found)] == ["untrusted", "suspect"]
     assert verdict(judge(found)) == "untrusted"
     assert verdict(judge(found)[1:]) == "suspect"

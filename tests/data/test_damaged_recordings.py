@@ -121,6 +121,8 @@ def written(path: Path, rows: Rows) -> Kept:
         )
     )
     kept = Kept(folder)
+    for when in ("before", "after"):
+        folder.write_facts(when, {"sensor": {}, "ecu": {}})
     for name, table in rows.items():
         batches = [table[first : first + BATCH] for first in range(0, len(table), BATCH)]
         kept.path(name).write_bytes(recording_bytes(name.rpartition(".")[2], batches))
@@ -224,6 +226,28 @@ def test_a_recording_with_more_rows_than_its_agent_counted_is_named(kept: Kept) 
     result = kept.result()
     (reason,) = reasons(result, "every packet is accounted for")
     assert (result["verdict"], reason["actual"]) == ("untrusted", f"{PACKETS + 100}: 100 rows too many")
+
+
+def test_a_total_below_the_rows_is_named_once_and_not_as_missing_readings(kept: Kept) -> None:
+    for agent in (cell := kept.folder.cell())["agents"]:
+        if agent["verb"] == "talk":
+            agent["done"]["streams"][0]["tx_sched"] -= 5
+    kept.folder.write_cell(cell)
+    (reason,) = reasons(kept.result(), "every packet is accounted for")
+    assert (reason["where"], reason["actual"]) == ("talker-sensor.stamps", f"{2 * PACKETS}: 5 rows too many")
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_facts_that_are_missing_are_a_finding_that_names_the_host(kept: Kept, when: str) -> None:
+    kept.folder.write_facts(when, {"ecu": {}})
+    (reason,) = reasons(kept.result(), "facts of the hosts were taken")
+    assert (reason["severity"], reason["where"], reason["actual"]) == (
+        "suspect",
+        "sensor",
+        f"none in facts-{when}.json",
+    )
+    (kept.folder.path / f"facts-{when}.json").unlink()
+    assert [one["where"] for one in reasons(kept.result(), "facts of the hosts were taken")] == ["ecu, sensor"]
 
 
 def test_an_agents_totals_that_contradict_each_other_are_named_as_that(kept: Kept) -> None:
@@ -403,6 +427,18 @@ def test_of_instants_that_were_exchanged_both_are_out_of_order(tmp_path: Path) -
     (reason,) = reasons(written(tmp_path / "r1", rows).result(), "every instant is possible")
     assert reason["expected"] == "no rx_user before that of a packet recorded earlier, or after that of a later one"
     assert reason["actual"] == "2 packets of control, from sequence 300 on: in no figure"
+
+
+def test_an_application_timestamp_that_stands_still_is_the_wrong_one_and_not_the_kernels(tmp_path: Path) -> None:
+    rows = packet_rows()
+    received = rows["listener-ecu.received"]
+    received[601:605] = [(*row[:5], received[600][5]) for row in received[601:605]]
+    result = written(tmp_path / "r1", rows).result()
+    (reason,) = reasons(result, "every instant is possible")
+    assert reason["expected"] == "no rx_user that of the packet before, from before the kernel had this one"
+    assert reason["actual"] == "4 packets of control, from sequence 601 on: in no figure"
+    found = result["streams"]["control"]["metrics"]
+    assert (found["latency"]["missing"], found["latency_user"]["missing"]) == (0, 4)
 
 
 def with_cards(rows: Rows, *, off: Callable[[int], int]) -> Rows:

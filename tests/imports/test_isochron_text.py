@@ -141,3 +141,11 @@ def test_what_is_turned_round_has_the_packets_of_its_extremes_exchanged(importin
     assert (latency["min_sequence"], latency["max_sequence"]) == (0, 7)  # isochron's 1 and 8
     assert latency["stddev"] == 2243.834
     assert importing("isochron-summary-2020.txt").figures("packets", "path")["min_sequence"] is None
+
+
+def test_timestamps_in_microseconds_are_questioned(importing: Importing) -> None:
+    rows = [(n, 1_700_000_000_000_000 + n * 500, 1_700_000_000_000_012 + n * 500) for n in range(1, 41)]
+    for unit, questioned in ((1, True), (1_000, False)):
+        lines = "".join(f"{n},{out * unit},{came * unit}\n" for n, out, came in rows)
+        found = importing(f"q,S,R\n{lines}".encode(), as_format="isochron-csv")
+        assert (("untrusted", "these nanoseconds are microseconds") in found.checks) == questioned

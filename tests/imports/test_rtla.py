@@ -122,3 +122,24 @@ def test_the_table_of_timerlat_is_refused_by_the_cause(importing: Importing) -> 
     table = "    Timer Latency\n  0 00:00:01   |   IRQ Timer Latency (us)\nCPU COUNT      |      cur       min\n"
     with pytest.raises(UsageError, match="rtla timerlat hist"):
         importing(table.encode())
+
+
+def test_a_heading_that_names_another_unit_than_the_figures_have_is_questioned(importing: Importing) -> None:
+    nanoseconds = re.sub(r"(?m)^\d+ .*\n", "", text("rtla-timerlat.txt"))
+    for word, values in (
+        ("min", "900 2100 800 2900"),
+        ("avg", "1200 3100 1100 3300"),
+        ("max", "131e3 140e3 5e3 128e3"),
+    ):
+        whole = " ".join(str(int(float(value))) for value in values.split())
+        nanoseconds = re.sub(rf"(?m)^{word}: .*$", f"{word}: {whole}", nanoseconds, count=1)
+    nanoseconds = re.sub(r"(?m)^over: .*$", "over: 10000 10000 10000 10000", nanoseconds, count=1)
+    questioned = ("untrusted", "these microseconds are nanoseconds")
+    found = importing(nanoseconds.encode())
+    assert questioned in found.checks
+    said = [one["actual"] for one in found.result["reasons"] if one["finding"] == questioned[1]]
+    assert "10000 times the shortest wakeup are 21 s" in said
+    told = nanoseconds.replace("Time unit is microseconds (us)", "Time unit is nanoseconds (ns)")
+    assert questioned not in importing(told.encode()).checks
+    other = text("rtla-timerlat.txt").replace("Time unit is microseconds (us)", "Time unit is nanoseconds (ns)")
+    assert ("untrusted", "these nanoseconds are microseconds") in importing(other.encode()).checks

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from latlab.analysis.evidence import Thresholds
 from latlab.cli import app
 from latlab.data.run_folder import RunFolder
+from latlab.errors import LabError
 from latlab.report.build import write_report
 from latlab.report.markdown import result_markdown
 from latlab.report.result import make_result
@@ -167,3 +168,21 @@ def test_what_the_scenario_changed_stands_beside_the_verdict_wherever_it_is_told
         assert "urned off by the scenario: the kernel is PREEMPT" in text and "(bridges are compared)" in text
     (row,) = (line for line in page.splitlines() if '<th scope="row">late</th>' in line)
     assert [text for text in ("1 ms", "100 µs", "the scenario") if text not in row] == []
+
+
+def test_a_scenario_that_was_changed_since_is_told_and_another_runs_is_refused(
+    judged: Callable[..., RunFolder],
+) -> None:
+    folder = judged()
+    assert make_result(folder)["scenario_changed"] is None
+    folder.write_run(folder.run() | {"scenario_sha256": folder.scenario_digest()})
+    assert make_result(folder)["scenario_changed"] is False
+    judged(clock_bound_share="50%")
+    result = make_result(folder)
+    assert result["scenario_changed"] is True
+    assert "scenario.yaml was changed after the measurement" in result_markdown(result, ["latency"])
+    folder.write_scenario(yaml.safe_dump(SCENARIO | {"matrix": {"streams.status.size": ["64B", "128B"]}}))
+    with pytest.raises(LabError, match="the scenario is another run's"):
+        make_result(folder)
+    folder.scenario_path.unlink()
+    assert make_result(folder)["scenario_changed"] is False

@@ -31,6 +31,15 @@ RULES: Final[tuple[Rule, ...]] = (
         "are all there",
     ),
     Rule(
+        "facts of the hosts were taken",
+        "a host's facts are missing",
+        "suspect",
+        BEFORE_AND_AFTER,
+        check.facts_were_taken,
+        "put a whole copy of the file back, or run again: the rules that rest on facts, of tuning, interrupts and "
+        "throttling, say nothing of this host",
+    ),
+    Rule(
         "recordings are whole",
         "a recording is cut short, damaged or absent",
         "untrusted",

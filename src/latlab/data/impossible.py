@@ -31,6 +31,7 @@ _AFTER: Final = {
 _TOO_EARLY: Final = "before the agent's first reading of the clocks"
 _TOO_LATE: Final = "after the agent's last reading of the clocks"
 _NOT_DUE: Final = "before it was due"
+_FROZEN: Final = "that of the packet before, from before the kernel had this one"
 _OUT_OF_ORDER: Final = "before that of a packet recorded earlier, or after that of a later one"
 
 MOST: Final = 0.5
@@ -107,6 +108,8 @@ def _wrong(
     if stamp == "rx_user" or (stamp == "wake" and due):
         # One thread takes a stream's packets, in the order in which it records them.
         reasons.append((_OUT_OF_ORDER, _disordered(columns, rows, stamp)))
+    if stamp == "rx_user":
+        reasons.append((_FROZEN, _frozen(columns, rows)))
     if stamp in ("wake", "irq") and due:
         reasons.append((_NOT_DUE, at < columns["wake_due_tai_ns"].values[rows]))
     if stamp in _BEFORE:
@@ -131,6 +134,21 @@ def _disordered(columns: Mapping[str, Column], rows: slice, stamp: str) -> Mask:
     passed = (np.maximum.accumulate(at) > at) | (np.minimum.accumulate(at[::-1])[::-1] < at)
     doubtful = np.flatnonzero(passed)
     wrong[places[np.delete(doubtful, _longest_order(at[doubtful].tolist()))]] = True
+    return wrong
+
+
+def _frozen(columns: Mapping[str, Column], rows: slice) -> Mask:
+    """Which packets have the application's timestamp of the packet before, which the kernel's contradicts, bool [n].
+
+    A timestamp that repeats is the wrong one of the two: those of the kernel went on.
+    """
+    user, soft = columns["rx_user_tai_ns"], columns["rx_soft_tai_ns"]
+    wrong = np.zeros(rows.stop - rows.start, np.bool_)
+    places = np.flatnonzero(user.valid[rows])
+    places = places[np.argsort(columns["arrival"].values[rows][places], kind="stable")]
+    at = user.values[rows][places]
+    again = places[1:][at[1:] == at[:-1]]
+    wrong[again] = soft.valid[rows][again] & (soft.values[rows][again] > user.values[rows][again])
     return wrong
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import re
@@ -368,6 +369,17 @@ class RunFolder:
     def scenario_path(self) -> Path:
         """The scenario as it was given. While the lab that makes the run is alive, it holds a lock on it."""
         return self.path / "scenario.yaml"
+
+    def write_scenario(self, text: str) -> None:
+        """Write the scenario as it was given; `scenario_digest` is then what run.json is to keep of it."""
+        self.scenario_path.write_bytes(text.encode())
+
+    def scenario_digest(self) -> str | None:
+        """SHA-256 of scenario.yaml, in hexadecimal; None: there is no such file. LabError: it cannot be read."""
+        try:
+            return hashlib.sha256(self.scenario_path.read_bytes()).hexdigest()
+        except FileNotFoundError:
+            return None
 
     def alive(self) -> AbstractContextManager[None]:
         """A context during which the run is live. OSError: it has no scenario.yaml yet."""

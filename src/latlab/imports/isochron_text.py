@@ -22,6 +22,7 @@ from latlab.imports.base import (
     Imported,
     LeftOut,
     PacketStream,
+    Problem,
     Stamps,
     from_each,
     lines_of,
@@ -54,6 +55,7 @@ _OTHERS: Final = {
 _SOFTWARE: Final = frozenset("str")
 _LEAST_SOFTWARE_NS: Final = 10**12
 _LOOKED_AT: Final = 20
+_LEAST_PERIOD_NS: Final = 2_000
 _NUMBER: Final = re.compile(r"^-?\d{1,19}$")
 _TIME: Final = re.compile(r"^(-?\d{1,10})\.(-?\d{9})$")
 
@@ -205,7 +207,25 @@ def read_csv(paths: Sequence[Path], given: Given) -> Imported:
         streams=(stream,),
         notes=_numbering(column["q"][taken], place) if "q" in column else (),
         left_out=tuple(left_out),
+        problems=_unit_problems(path, stream),
         facts={"columns": letters},
+    )
+
+
+def _unit_problems(path: Path, stream: PacketStream) -> tuple[Problem, ...]:
+    """Packets that follow each other faster than any thread can be woken: their timestamps are no nanoseconds."""
+    if len(stream.sent) < _LOOKED_AT or not 1 < stream.period_ns < _LEAST_PERIOD_NS:
+        return ()
+    return (
+        Problem(
+            "the figures can be of their unit",
+            "these nanoseconds are microseconds",
+            "untrusted",
+            f"{_LEAST_PERIOD_NS} ns or more between two packets: isochron sleeps before each",
+            f"{stream.period_ns} ns",
+            "export them again as isochron prints them, by %T or in nanoseconds",
+            path.name,
+        ),
     )
 
 

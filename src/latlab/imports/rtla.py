@@ -35,6 +35,9 @@ _TITLE: Final = re.compile(r"^# RTLA (timerlat|osnoise) histogram\s*$")
 _UNIT: Final = re.compile(r"^# Time unit is (nanoseconds|microseconds) ")
 _BIN: Final = re.compile(r"^(\d{1,9})\s*((?:\s+\d{1,10})+)\s*$")
 _SUMMED: Final = re.compile(r"^(over|count|min|avg|max):((?:\s+(?:\d{1,20}(?:\.\d{1,3})?|-))*)\s*$")
+_TOOK: Final = re.compile(r"^# Duration: {1,6}(\d{1,6}) (\d\d):(\d\d):(\d\d)\s*$")
+_IMPOSSIBLE_NS: Final = 100
+"""A mean wake-up that no machine reaches."""
 _MISSED: Final = "events missed, results might not be accurate"
 _COLUMN: Final = re.compile(r"^(IRQ|Thr|Usr|CPU)-(\d{1,5})$")
 _TOP_TITLE: Final = re.compile(r"(Operating System|Hardware-related) Noise\b")
@@ -172,6 +175,7 @@ def _of_histogram(path: Path, lines: list[str], tool: str, columns: list[tuple[s
                 described=f"CPU {cpu} · no packets",
             )
         )
+    problems += _unit_problems(path, lines, figures, unit_ns)
     return Imported(
         f"rtla {tool}",
         "version not in the file",
@@ -181,6 +185,36 @@ def _of_histogram(path: Path, lines: list[str], tool: str, columns: list[tuple[s
         left_out=(LeftOut("lines", odd, "not rtla's"),) if odd else (),
         problems=tuple(problems),
     )
+
+
+def _unit_problems(path: Path, lines: list[str], figures: Sequence[Figures], unit_ns: int) -> list[Problem]:
+    """Figures that cannot be in the unit that the heading names.
+
+    Each cycle's latency lies within its period, or the period after it would be missed; and stretches of noise follow
+    each other: either way all together take no longer than rtla ran.
+    """
+    took = next((match for line in lines if (match := _TOOK.match(line))), None)
+    days, hours, minutes, seconds = map(int, took.groups()) if took else (0, 0, 0, 0)
+    took_ns = (((days * 24 + hours) * 60 + minutes) * 60 + seconds + 1) * 10**9
+    problems = []
+    for one in figures:
+        least = one.mean if one.metric == "noise" else one.min
+        together_ns = (least or 0) * (one.n or 0)
+        if unit_ns == 1 and one.metric == "wakeup" and one.mean is not None and 0 < one.mean < _IMPOSSIBLE_NS:
+            finding, expected = "these nanoseconds are microseconds", f"a mean of {_IMPOSSIBLE_NS} ns or more"
+            actual = f"{one.mean:.0f} ns, and no machine wakes a thread faster"
+        elif took and unit_ns > 1 and together_ns > took_ns:
+            finding, expected = "these microseconds are nanoseconds", f"at most the {took_ns // 10**9} s that rtla ran"
+            what = "mean" if one.metric == "noise" else "shortest"
+            actual = f"{one.n} times the {what} {one.metric} are {together_ns / 1e9:.0f} s"
+        else:
+            continue
+        remedy = "look for who changed the line `# Time unit is …`: rtla prints nanoseconds with -n, microseconds else"
+        where = f"{path.name}, {one.stream}"
+        problems.append(
+            Problem("the figures can be of their unit", finding, "untrusted", expected, actual, remedy, where)
+        )
+    return problems
 
 
 def _width(starts: list[int], most: int, unit_ns: int) -> tuple[int, tuple[str, ...]]:

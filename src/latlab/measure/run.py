@@ -101,7 +101,7 @@ async def run(
     seed = loaded.scenario.seed if loaded.scenario.seed is not None else random.SystemRandom().randrange(2**32)
     order = runs(found, repeat, seed, copies=check_repeat)
     folder = RunFolder.create(root, loaded.scenario.name)
-    folder.scenario_path.write_text(loaded.text, encoding="utf-8")
+    folder.write_scenario(loaded.text)
     with folder.alive():
         folder.plan_path.write_text(plan(loaded), encoding="utf-8")
         document = {
@@ -109,6 +109,7 @@ async def run(
             "run": folder.id,
             "name": loaded.scenario.name,
             "description": loaded.scenario.description,
+            "scenario_sha256": folder.scenario_digest(),
             "seed": seed,
             "trust": loaded.scenario.trust.model_dump(mode="json", exclude_unset=True),
             "check_repeat": check_repeat,

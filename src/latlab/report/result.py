@@ -65,6 +65,7 @@ def make_result(folder: RunFolder, later: Sequence[Chosen] = ()) -> dict[str, An
     limits = {limit.path: limit.limit for limit in loaded.scenario.limits()} if loaded else {}
     # Rows in the scenario's order, whatever the order they ran in.
     labels = {cell.slug: cell.label for cell in cells(loaded)} if loaded else {}
+    _refuse_anothers(folder, labels)
     slugs = list(labels)
     scenarios = {cell.slug: cell.scenario for cell in cells(loaded)} if loaded else {}
     trust = loaded.scenario.trust if loaded else _noted_trust(folder.run())
@@ -74,6 +75,7 @@ def make_result(folder: RunFolder, later: Sequence[Chosen] = ()) -> dict[str, An
         key=lambda document: (slugs.index(document["slug"]) if document["slug"] in slugs else -1, document["repeat"])
     )
     result = judged_result(folder.run(), documents, limits, _absent(loaded, scenarios))
+    result["scenario_changed"] = _is_changed(folder)
     result["thresholds"] = thresholds_document(trust)
     result["turned_off"] = turned_off(trust, result["waived"])
     result["headline"] = loaded.scenario.headline if loaded else None
@@ -82,6 +84,23 @@ def make_result(folder: RunFolder, later: Sequence[Chosen] = ()) -> dict[str, An
         result["repeats"] = list(_differences(folder))
     folder.write_result(result)
     return result
+
+
+def _is_changed(folder: RunFolder) -> bool | None:
+    """Whether scenario.yaml is another than the one that was measured; None: run.json does not say which that was."""
+    measured, now = folder.run().get("scenario_sha256"), folder.scenario_digest()
+    return None if measured is None else now is not None and now != measured
+
+
+def _refuse_anothers(folder: RunFolder, labels: Mapping[str, Any]) -> None:
+    """Do nothing where the scenario has a cell of the run, or none was read. LabError: it is another run's."""
+    measured = [one["slug"] for one in folder.run().get("order", ())]
+    if labels and measured and not any(slug in labels for slug in measured):
+        raise LabError(
+            f"the scenario is another run's: it has {', '.join(list(labels)[:3])}, and not {measured[0]}",
+            where=str(folder.scenario_path),
+            remedy="put the run's own scenario back; or remove the file: no limit is evaluated then",
+        )
 
 
 def _differences(folder: RunFolder) -> Iterator[dict[str, Any]]:

@@ -119,8 +119,21 @@ def label_text(outcome: Mapping[str, Any]) -> str:
 
 
 def label_reasons(result: Mapping[str, Any]) -> list[str]:
-    """What a label other than `measured` means here, a sentence for each thing; none where all were measured."""
-    return [*_virtual(result), *_functional(result), *_imported(result)]
+    """What a label other than `measured` means here, a sentence for each thing; none where all were measured.
+
+    And that the scenario was changed since.
+    """
+    return [*_virtual(result), *_functional(result), *_imported(result), *_changed(result)]
+
+
+def _changed(result: Mapping[str, Any]) -> list[str]:
+    """That the scenario was edited after the measurement, and what rests on it."""
+    if not result.get("scenario_changed"):
+        return []
+    return [
+        "scenario.yaml was changed after the measurement: limits (accept), thresholds of trust, windows and published "
+        "figures are those of the changed file"
+    ]
 
 
 def _virtual(result: Mapping[str, Any]) -> list[str]:

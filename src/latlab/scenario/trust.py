@@ -12,6 +12,7 @@ from latlab.scenario.parts import Part
 from latlab.scenario.units import DURATION, SHARE, Duration, Share, within
 
 SUSPECT_RULES: tuple[str, ...] = (
+    "facts of the hosts were taken",
     "the clock bound is small beside the latency",
     "PTP was locked",
     "PTP's offset is what our own readings say",
