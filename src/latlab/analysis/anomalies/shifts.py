@@ -113,9 +113,8 @@ def _from_inside(look: Look) -> Look:
 
     def beyond(off: Float64, level: Float64) -> Float64:
         base = level - off
-        return level - np.concatenate(
-            (np.full(reach, base[reach]), base[reach:-reach], np.full(reach, base[-reach - 1]))
-        )
+        base[:reach], base[-reach:] = base[reach], base[-reach - 1]
+        return level - base
 
     reach, course = look.reach, look.course
     off = beyond(look.off_ns, course.fine)
