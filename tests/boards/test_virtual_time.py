@@ -142,3 +142,19 @@ def test_a_guest_nested_in_a_board_in_virtual_time_is_measured_and_repeats(place
         (median,) = {cell["streams"][way]["metrics"]["latency"]["p50"] for cell in result["cells"]}
         # The way through vhost and an exit of the guest is longer than the one between namespaces.
         assert 10_000 < median < 150_000
+
+
+def test_a_cpu_that_is_busy_waits_for_another_for_microseconds_and_not_until_its_next_tick(place: BoardPlace) -> None:
+    scenario = place.board_scenario(
+        hosts=HOSTS | {"board1": HOSTS["board1"] | {"cpus": 2}},
+        streams={},
+        probes={"timer": {"probe": "timer", "on": "ecu", "period": "1006us"}},
+        loads={"calls": {"kind": "busy", "on": "ecu", "what": "calls", "workers": 4}},
+        duration="300ms",
+    )
+    ended = place.latlab("run", scenario)
+    assert ended.status == 0, ended.err + ended.out
+    (cell,) = read(place.only_run() / "result.json")["cells"]
+    wakeup = cell["streams"]["timer"]["metrics"]["wakeup"]
+    # CPUs change places each 10 µs. The tick of the other one, until which it executed otherwise, comes each 4 ms.
+    assert wakeup["n"] > 250 and wakeup["max"] < 100_000, wakeup
