@@ -33,7 +33,14 @@ INSTEAD = {
     r"\bon (?:its|their|the) way\b": "on the path, in flight",
     r"\bput back\b": "restore",
     r"\b(?:stretch|stretches)\b": "interval",
-    r"\bsomebody else's\b": "foreign",
+    r"\bsomebody\b|\bwho(?:m)?ever\b": "foreign, the thread or program by name",
+    r"\bcombs?\b": "periodicity",
+    r"\bpromis(?:e|es|ed)\b": "guarantee, bound",
+    r"\b(?:inlets?|outlets?|intakes?)\b": "receiver, transmitter",
+    r"\brescue[sd]?\b": "recover",
+    r"\bshared page\b": "shared clock page",
+    r"\bpackets? (?:that )?(?:was|were|are|is)? ?held\b|\bheld (?:the )?packets\b": "queued, delayed",
+    r"\bought to\b": "must, expected",
 }
 """What must not be in prose → what to write instead."""
 _BLOCK = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
