@@ -45,8 +45,11 @@ INSTEAD = {
 """What must not be in prose → what to write instead."""
 _BLOCK = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
 _INDENTED = re.compile(r"^ {4}(?=\S).*$", re.MULTILINE)
-_RULES = re.compile(r"^\|[^|]+\| (?:suspect|untrusted) \|.*$", re.MULTILINE)
-"""The table of trust rules, in the words of the code."""
+_DECLARED = re.compile(
+    r"^\| (?:(?:id \| )?rule \| severity|\| class \| what it is|class \| found by|stop \||from → to \|).*(?:\n\|.*)*",
+    re.MULTILINE,
+)
+"""Tables in the words of the code: rules, anomaly classes, stops and stages."""
 _INLINE = re.compile(r"``.+?``|`[^`]+`|\]\([^)]*\)|(?<!\*)\*[^*\n]+\*(?!\*)", re.DOTALL)
 
 
@@ -56,7 +59,7 @@ def blank(match: re.Match[str]) -> str:
 
 def prose(text: str) -> str:
     """The text with code, link targets and quoted (emphasised) output blanked, line numbers kept."""
-    for pattern in (_BLOCK, _INDENTED, _RULES, _INLINE):
+    for pattern in (_BLOCK, _INDENTED, _DECLARED, _INLINE):
         text = pattern.sub(blank, text)
     return text
 
