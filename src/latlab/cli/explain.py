@@ -1,0 +1,31 @@
+"""The verb that says what an id in a result means."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from latlab.cli.options import Json
+from latlab.cli.output import open_console, print_json
+
+
+def explain(
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="ID…", help="Ids, as a verdict has them in parentheses; all if none.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Print what an id means: of a rule, an anomaly class, a metric, a stage, a timestamp.
+
+    Without an id all are listed.
+    """
+    from latlab.explain import explained, print_ids, print_topics, topics
+
+    found = explained(ids) if ids else topics()
+    if as_json:
+        print_json([topic.as_dict() for topic in found])
+    elif ids:
+        print_topics(found, open_console())
+    else:
+        print_ids(found, open_console())
