@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from pydantic_core import PydanticCustomError
+from typer.testing import CliRunner
 
+from latlab.cli import app
 from latlab.lab.preflight import warnings
 from latlab.model.rules import RULES
 from latlab.scenario import Loaded, parse
@@ -74,6 +76,8 @@ def test_a_rule_by_its_name_is_the_one_with_the_id_and_one_warning_says_what_to_
     assert "s.yaml:" in warning and "trust.off: rules have ids now" in warning
     assert f"write {RULE} instead of '{NAME}', irqbalance instead of 'nothing moves interrupts'" in warning
     assert "swapping" not in warning
+    printed = CliRunner().invoke(app, ["validate", str(loaded.path)]).stdout.splitlines()
+    assert [line for line in printed if line.startswith("warning: ")] == [f"warning: {warning}"]
 
 
 def test_ids_bring_no_warning(with_: With) -> None:

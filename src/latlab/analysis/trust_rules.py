@@ -62,7 +62,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "lower the rate, or give the agent's writer a CPU of its own",
     ),
     Rule(
-        "packets-counted",
+        "counts-agree",
         "two counts of the same packets differ",
         DURING,
         "`done` of each agent, its recordings, packet table",

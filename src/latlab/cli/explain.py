@@ -12,7 +12,8 @@ from latlab.cli.output import open_console, print_json
 
 def explain(
     ids: Annotated[
-        list[str] | None, typer.Argument(metavar="ID…", help="Ids, as a verdict has them in parentheses; all if none.")
+        list[str] | None,
+        typer.Argument(metavar="ID", help="As a verdict has it in parentheses (several: one after the other)."),
     ] = None,
     as_json: Json = False,
 ) -> None:

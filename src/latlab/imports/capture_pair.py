@@ -356,7 +356,7 @@ def _segments(one: Point, alone: NDArray[np.int64], other: Point, unseen: NDArra
 
 def _offload_problem(name: str, flow: _Flow, large: int, unmatched: int) -> Problem:
     return Problem(
-        "captured-frames",
+        "offload-off",
         "packets are larger than a frame: segmentation offload",
         "suspect",
         "frames of the wire at both points",

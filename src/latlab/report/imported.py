@@ -137,7 +137,7 @@ def _contradicted(folder: CellFolder, cell: Mapping[str, Any]) -> Iterator[Reaso
         for where, least in out_of_order(stream, folder.packets(), bound) if stream["stream"] else ():
             scales = scales_apart(least, least)
             yield Reason(
-                "own-order",
+                "timestamps-in-order",
                 "a machine's own timestamps contradict the stated clock bound",
                 "untrusted",
                 where,
