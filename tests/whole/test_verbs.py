@@ -19,6 +19,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "validate": ("validate", "small.yaml"),
     "plan": ("plan", "small.yaml"),
     "gates": ("gates", "small.yaml"),
+    "explain": ("explain", "preempt-rt"),
     "list": ("list",),
     "clean": ("clean",),
     "version": ("--version",),
