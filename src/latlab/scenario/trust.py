@@ -25,7 +25,7 @@ _LISTED = "`latlab explain` lists them"
 
 
 def _rule(said: object) -> object:
-    """The rule's id, for its id or its name, by which scenarios called it before there were ids."""
+    """The rule's id. said: this, or the name by which scenarios of earlier versions call it."""
     rule = IDS.get(str(said), said)
     if rule in UNTRUSTED_RULES:
         raise wrong(f"{shown(said)} cannot be turned off", "a rule that makes a cell suspect, not untrusted")
@@ -38,10 +38,10 @@ def _rule(said: object) -> object:
 
 
 def _each_once(off: object) -> object:
-    """What is turned off, as it was. PydanticCustomError: a rule stands there by its id and by its name."""
+    """What is turned off, as it was written. PydanticCustomError: a rule stands there by its id and by its name."""
     said = list(off) if isinstance(off, dict) else []
     for name in said:
-        if IDS.get(str(name)) in said:
+        if name in IDS and IDS[name] in said:
             raise wrong(f"{shown(name)} and {IDS[name]} are one rule", f"{IDS[name]} alone")
     return off
 
