@@ -45,7 +45,8 @@ MAY_IMPORT = {
     "analysis": {"errors", "model"},
     "imports": {"errors", "model", "data", "analysis"},
     "synthetic": {"errors", "data", "analysis"},
-    "report": {"errors", "model", "analysis", "data", "scenario"},
+    "result": {"errors", "model", "data"},
+    "report": {"errors", "model", "analysis", "data", "scenario", "result"},
 }
 """The arrows of how-it-works.md."""
 
