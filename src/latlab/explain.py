@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console
 from rich.table import Table
@@ -42,19 +42,15 @@ class Topic:
     title: str
     facts: Mapping[str, str] = field(default_factory=dict)
 
-    def as_dict(self) -> dict[str, Any]:
-        """As `--json` prints it."""
-        return asdict(self)
-
 
 def topics() -> list[Topic]:
-    """All there are, by kind; without headings that have no text."""
+    """Return all there are, by kind, without headings that have no text."""
     found = (*_rules(), *_classes(), *_metrics(), *_stages(), *_places(), *_timestamps(), *_missing())
     return [replace(one, facts={heading: text for heading, text in one.facts.items() if text}) for one in found]
 
 
 def explained(words: Sequence[str]) -> list[Topic]:
-    """What these ids mean, in their order; one id may be of several kinds. A rule's name serves as its id.
+    """Return what these ids mean, in their order; one may be of several kinds. A rule's name serves as its id.
 
     UsageError: there is no such id.
     """
@@ -98,7 +94,7 @@ def print_ids(found: Sequence[Topic], console: Console) -> None:
 
 
 def _key(word: str) -> str:
-    """The id as it is looked up: in any case, with blanks, hyphens or underscores."""
+    """Return the id as it is looked up: in any case, with blanks, hyphens or underscores."""
     return re.sub(r"[^a-z0-9]+", "-", word.lower().replace("'s", "")).strip("-")
 
 

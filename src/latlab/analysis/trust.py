@@ -36,12 +36,12 @@ class Reason:
         return NAMES[self.id]
 
     def as_dict(self) -> dict[str, str]:
-        """As in the result document."""
+        """Return it as the result document has it."""
         return {"id": self.id, "check": self.check, **asdict(self)}
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Reason:
-        """The reason that was written as this; by versions without ids with its rule's name alone."""
+        """Return the reason that was written as this; versions without ids wrote its rule's name alone."""
         id_ = document.get("id") or IDS[document["check"]]
         return cls(id_, **{key: value for key, value in document.items() if key not in ("id", "check")})
 

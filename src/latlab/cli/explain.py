@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Annotated
 
 import typer
@@ -25,7 +26,7 @@ def explain(
 
     found = explained(ids) if ids else topics()
     if as_json:
-        print_json([topic.as_dict() for topic in found])
+        print_json([dataclasses.asdict(topic) for topic in found])
     elif ids:
         print_topics(found, open_console())
     else:

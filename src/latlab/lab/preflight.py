@@ -79,7 +79,7 @@ def warnings(loaded: Loaded, machine: Machine | None = None) -> list[LabError]:
 
 
 def _renamed(loaded: Loaded) -> Iterator[LabError]:
-    """What to write where the file calls rules by name."""
+    """Yield what to write where the file calls rules by name."""
     trust = loaded.raw.get("trust")
     if named := renamed_rules(trust.get("off") if isinstance(trust, dict) else None):
         ids = ", ".join(f"{id_} instead of {shown(name)}" for name, id_ in named.items())

@@ -25,7 +25,7 @@ _LISTED = "`latlab explain` lists them"
 
 
 def _rule(said: object) -> object:
-    """The rule's id. said: this, or the name by which scenarios of earlier versions call it."""
+    """Return the rule's id. said: this, or the name by which scenarios of earlier versions call it."""
     rule = IDS.get(str(said), said)
     if rule in UNTRUSTED_RULES:
         raise wrong(f"{shown(said)} cannot be turned off", "a rule that makes a cell suspect, not untrusted")
@@ -38,7 +38,7 @@ def _rule(said: object) -> object:
 
 
 def _each_once(off: object) -> object:
-    """What is turned off, as it was written. PydanticCustomError: a rule stands there by its id and by its name."""
+    """Return it as it was written. PydanticCustomError: a rule stands there by its id and by its name."""
     said = list(off) if isinstance(off, dict) else []
     for name in said:
         if name in IDS and IDS[name] in said:
@@ -47,7 +47,7 @@ def _each_once(off: object) -> object:
 
 
 def renamed_rules(off: object) -> dict[str, str]:
-    """{name: id} of the rules that a scenario's `trust.off`, as it was written, calls by name."""
+    """Return {name: id} of the rules that a scenario's `trust.off`, as it was written, calls by name."""
     return {name: IDS[name] for name in off if name in IDS} if isinstance(off, dict) else {}
 
 
