@@ -108,6 +108,7 @@ def test_the_help_says_of_each_verb_in_one_whole_line_what_it_does(place: Place)
             "run",
             "report",
             "compare",
+            "explain",
             "list",
             "import",
             "synthetic",

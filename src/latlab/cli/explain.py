@@ -18,9 +18,9 @@ def explain(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print what an id means: of a rule, an anomaly class, a metric, a stage, a timestamp.
+    """Print what the id of a rule, class or metric means.
 
-    Without an id all are listed.
+    Of a stage, a place or a timestamp, too; without an id all are listed.
     """
     from latlab.explain import explained, print_ids, print_topics, topics
 
