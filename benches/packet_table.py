@@ -1,8 +1,9 @@
-"""Seconds and peak memory of joining and summarising a large cell: `benches/packet_table.py [--packets N]`.
+"""Seconds and peak memory of reporting a large cell: `benches/packet_table.py [--packets N] [--values KIND]`.
 
-Recordings are made as an agent writes them (batches of 4096 rows): one stream, some packets lost, some
-reordered, every software timestamp. The join and the summary run in a process of their own, whose peak
-resident memory counts, mapped recordings included. The files were just written: they are in the page cache.
+Recordings are made as an agent writes them (batches of 4096 rows): one stream, some packets lost, every software
+timestamp. The join and the whole analysis (statistics, intervals, tail, anomalies, windows, trust) run in a process of
+their own, whose peak resident memory counts, mapped recordings included. Warnings are errors. The files were just
+written: they are in the page cache.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from pyarrow import ipc
 
-from latlab.analysis.summary import summarise_cell
 from latlab.data.packets import build_packets
 from latlab.data.recordings import FORMAT, SCHEMAS
 from latlab.data.run_folder import CellFolder
@@ -37,53 +37,56 @@ START_TAI_NS = 1_800_000_000_000_000_000
 TAI_OFFSET_NS = 37_000_000_000
 PERIOD_NS = 20_000
 LOST_EVERY = 100_003
-SWAPPED_EVERY = 13 * BATCH_ROWS
 
 
 def main() -> None:
     """Nothing; prints one line of JSON."""
     parser = argparse.ArgumentParser(description="join and summarise a cell of N packets")
     parser.add_argument("--packets", type=int, default=10_000_000)
+    parser.add_argument("--values", choices=DELAYS, default="exponential", help="how delays are distributed")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
-        print(json.dumps(measure(CellFolder(arguments.measure))))
+        print(json.dumps({"values": arguments.values} | measure(CellFolder(arguments.measure))))
         return
     with tempfile.TemporaryDirectory(prefix="latlab-bench-") as root:
-        folder = make_cell(Path(root) / "cells" / "loads=none" / "r1", arguments.packets)
-        command = [sys.executable, __file__, "--measure", str(folder.path)]
+        folder = make_cell(Path(root) / "cells" / "loads=none" / "r1", arguments.packets, DELAYS[arguments.values])
+        command = [sys.executable, "-W", "error", __file__, "--values", arguments.values, "--measure", str(folder.path)]
         subprocess.run(command, check=True)
 
 
 def measure(folder: CellFolder) -> dict[str, float | int]:
-    """Seconds of the join and of the summary, this process's peak memory, the table's size on disk."""
+    """Seconds of the join and of the analysis, this process's peak memory, the table's size on disk."""
+    from latlab.report.result import cell_result
+
     began = time.perf_counter()
-    packets = build_packets(folder)
+    build_packets(folder)
     joined = time.perf_counter()
-    document = summarise_cell(folder.cell(), packets)
+    document = cell_result(folder)
     ended = time.perf_counter()
     return {
         "packets": document["streams"]["control"]["counts"]["scheduled"],
         "lost": document["streams"]["control"]["counts"]["lost"],
         "join_s": round(joined - began, 2),
-        "summary_s": round(ended - joined, 2),
+        "analysis_s": round(ended - joined, 2),
+        "cpu_s": round(time.process_time(), 2),
         "total_s": round(ended - began, 2),
         "peak_rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "parquet_mib": folder.packets_path.stat().st_size >> 20,
     }
 
 
-def make_cell(path: Path, packets: int) -> CellFolder:
+def make_cell(path: Path, packets: int, delays: Delays) -> CellFolder:
     """A cell's folder with cell.json and the recordings of `packets` packets."""
     path.mkdir(parents=True)
     folder = CellFolder(path)
     folder.write_cell(_cell(packets))
     readings = packets * PERIOD_NS // 1_000_000_000 + 4
     for verb, host, table, rows, columns in (
-        ("talk", "sensor", "sent", packets, _sent),
-        ("talk", "sensor", "stamps", 2 * packets, _stamps),
+        ("talk", "sensor", "sent", packets, Sent(delays)),
+        ("talk", "sensor", "stamps", 2 * packets, Stamps(delays)),
         ("talk", "sensor", "clocks", readings, _clocks),
-        ("listen", "ecu", "received", packets, _received),
+        ("listen", "ecu", "received", packets, Received(delays)),
         ("listen", "ecu", "clocks", readings, _clocks),
     ):
         _write(folder.recording(verb, host, table), table, _batches(rows, columns))
@@ -107,54 +110,87 @@ def _cell(packets: int) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _delay(sequence: Array, stage: int) -> Array:
-    """Made-up delays with a long tail, the same for the same packet: ns from the launch to a stage."""
+def _uniform(sequence: Array) -> Array:
+    """A number in (0, 1], the same for the same packet."""
     mixed = (sequence.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
-    tail = 2_000 / (1e-5 + mixed / float(1 << 24))
-    return (stage * (1_500 + tail)).astype(np.int64)
+    return (mixed + 1) / float(1 << 24)
+
+
+Delays = Callable[[Array], Array]
+DELAYS: dict[str, Delays] = {
+    "exponential": lambda share: 1_500 - 500 * np.log(share),
+    "lognormal": lambda share: 1_500 * np.exp(0.5 * np.sqrt(-2 * np.log(share))),
+    "tail": lambda share: 1_500 + 2 / (1e-5 + share),
+    "constant": lambda share: np.full(len(share), 1_500.0),
+    "two": lambda share: 1_500 + 10_000.0 * (share < 0.1),
+    "rare": lambda share: 1_500 + 10_000.0 * (share < 1e-3),
+    "lattice": lambda share: 1_000 * np.round(1.5 - 0.5 * np.log(share)),
+    "bimodal": lambda share: 1_500 + 4_000.0 * (share < 0.4) - 100 * np.log(share),
+}
+"""ns of a stage, by a number in (0, 1] of each packet."""
+
+
+class Table:
+    """What fills the columns of one recording, batch by batch: a thread takes packets one after another."""
+
+    def __init__(self, delays: Delays) -> None:
+        self._delays = delays
+        self._last: dict[str, int] = {}
+
+    def at(self, name: str, sequence: Array, stage: int) -> Array:
+        """When a stage ended, ns TAI, in the order of the rows."""
+        late = self._delays(_uniform(sequence)).astype(np.int64)
+        found: Array = np.maximum.accumulate(np.maximum(_launch(sequence) + stage * late, self._last.get(name, 0)))
+        self._last[name] = int(found[-1])
+        return found
 
 
 def _launch(sequence: Array) -> Array:
     return START_TAI_NS + sequence.astype(np.int64) * PERIOD_NS
 
 
-def _sent(row: Array) -> Columns:
-    launch = _launch(row)
-    return {
-        "stream": np.ones(len(row), np.uint16),
-        "sequence": row.astype(np.uint64),
-        "launch_tai_ns": launch,
-        "wake_due_tai_ns": launch,
-        "wake_tai_ns": launch + _delay(row, 1),
-        "submit_tai_ns": launch + _delay(row, 2),
-        "error": np.zeros(len(row), np.int32),
-        "late": np.zeros(len(row), np.uint8),
-    }
+class Sent(Table):
+    """Rows of what was handed over."""
+
+    def __call__(self, row: Array) -> Columns:
+        launch = _launch(row)
+        return {
+            "stream": np.ones(len(row), np.uint16),
+            "sequence": row.astype(np.uint64),
+            "launch_tai_ns": launch,
+            "wake_due_tai_ns": launch,
+            "wake_tai_ns": self.at("wake", row, 1),
+            "submit_tai_ns": self.at("submit", row, 2),
+            "error": np.zeros(len(row), np.int32),
+            "late": np.zeros(len(row), np.uint8),
+        }
 
 
-def _stamps(row: Array) -> Columns:
-    sequence, kind = row // 2, row % 2
-    stamp = _launch(sequence) - TAI_OFFSET_NS + _delay(sequence, 3) + kind * 700
-    return {
-        "stream": np.ones(len(row), np.uint16),
-        "sequence": sequence.astype(np.uint64),
-        "kind": kind.astype(np.uint8),
-        "stamp_ns": stamp,
-    }
+class Stamps(Table):
+    """Rows of the kernel's timestamps of leaving: two of each packet."""
+
+    def __call__(self, row: Array) -> Columns:
+        sequence, kind = row // 2, row % 2
+        return {
+            "stream": np.ones(len(row), np.uint16),
+            "sequence": sequence.astype(np.uint64),
+            "kind": kind.astype(np.uint8),
+            "stamp_ns": self.at("stamp", sequence, 3) - TAI_OFFSET_NS + kind * 100,
+        }
 
 
-def _received(row: Array) -> Columns:
-    sequence = row.copy()
-    if row[0] % SWAPPED_EVERY == 0 and len(row) > 2:
-        sequence[[1, 2]] = sequence[[2, 1]]
-    sequence = sequence[sequence % LOST_EVERY != 0]
-    return {
-        "stream": np.ones(len(sequence), np.uint16),
-        "sequence": sequence.astype(np.uint64),
-        "launch_tai_ns": _launch(sequence),
-        "rx_soft_real_ns": _launch(sequence) - TAI_OFFSET_NS + _delay(sequence, 5),
-        "rx_user_tai_ns": _launch(sequence) + _delay(sequence, 6),
-    }
+class Received(Table):
+    """Rows of what arrived."""
+
+    def __call__(self, row: Array) -> Columns:
+        sequence = row[row % LOST_EVERY != 0]
+        return {
+            "stream": np.ones(len(sequence), np.uint16),
+            "sequence": sequence.astype(np.uint64),
+            "launch_tai_ns": _launch(sequence),
+            "rx_soft_real_ns": self.at("soft", sequence, 5) - TAI_OFFSET_NS,
+            "rx_user_tai_ns": self.at("user", sequence, 6),
+        }
 
 
 def _clocks(row: Array) -> Columns:

@@ -13,6 +13,7 @@ from latlab.analysis.statistics import NAMES
 from latlab.data.packets import is_joined, join_cell
 from latlab.data.run_folder import CellFolder, RunFolder
 from latlab.errors import UsageError, making_sense_of, reads_files
+from latlab.result import Metric, Result, load_result
 
 
 class Run:
@@ -25,9 +26,9 @@ class Run:
         return f"<latlab run {self.folder.id}>"
 
     @cached_property
-    def result(self) -> dict[str, Any]:
-        """The result document (docs/formats.md). LabError: the run was never analysed."""
-        return self.folder.result()
+    def result(self) -> Result:
+        """The result, typed. LabError: the run was never analysed, or by another version of latlab."""
+        return load_result(self.folder)
 
     @cached_property
     def cells(self) -> pl.DataFrame:
@@ -65,12 +66,17 @@ class Run:
         """
         with making_sense_of(self.folder.result_path):
             rows = [
-                {"cell": cell["slug"], "repeat": cell["repeat"], "stream": stream, "metric": metric, **figures}
-                for cell in self.result["cells"]
-                for stream, measured in cell["streams"].items()
-                for metric, figures in measured["metrics"].items()
+                {"cell": cell.slug, "repeat": cell.repeat, "stream": stream, "metric": metric, **_figures(figures)}
+                for cell in self.result.cells
+                for stream, measured in cell.streams.items()
+                for metric, figures in measured.metrics.items()
             ]
             return pl.DataFrame(rows, schema=_METRIC_COLUMNS)
+
+
+def _figures(metric: Metric) -> dict[str, Any]:
+    """The columns of _METRIC_COLUMNS that a metric has."""
+    return {name: getattr(metric, "from_" if name == "from" else name) for name in _METRIC_COLUMNS.keys() - _PLACE}
 
 
 def load(run: Path | str) -> Run:
@@ -86,6 +92,7 @@ _CELL_COLUMNS: dict[str, Any] = {
     "label": pl.String,
 }
 
+_PLACE = {"cell", "repeat", "stream", "metric"}
 _METRIC_COLUMNS: dict[str, Any] = {
     "cell": pl.String,
     "repeat": pl.Int64,

@@ -11,10 +11,11 @@ import pytest
 from recorded import cell_document, stream_of, write_cell
 
 import latlab
-from latlab.analysis.summary import result_document, summarise_cell
 from latlab.data.packets import build_packets
 from latlab.data.run_folder import RunFolder
-from latlab.errors import UsageError
+from latlab.errors import LabError, UsageError
+from latlab.report.result import make_result
+from latlab.result.store import document, schema_text
 
 LAUNCH = [1_000_000 + n * 1000 for n in range(10)]
 SENT = [(1, n, launch, launch, launch + 7, launch + 9, 0, 0) for n, launch in enumerate(LAUNCH)]
@@ -27,10 +28,10 @@ def run(tmp_path: Path) -> RunFolder:
     streams = [stream_of(1, name="control")]
     measured = cell_document(streams, slug="loads=a+b", cell={"loads": ["a", "b"], "guests.vm1.vcpus": 2})
     folder = write_cell(run.cell("loads=a+b", 1).path, measured, sent=SENT)
-    missing = cell_document(streams, slug="loads=c", cell={"loads": ["c"]}, status="unavailable")
+    missing = cell_document(streams, slug="loads=c", cell={"loads": ["c"]}, status="unavailable", start_tai_ns=0)
     run.add_cell("loads=c", 1).write_cell(missing)
-    documents = [summarise_cell(folder.cell(), build_packets(folder)), summarise_cell(missing, None)]
-    run.write_result(result_document(run.run(), documents))
+    build_packets(folder)
+    make_result(run)
     return run
 
 
@@ -75,7 +76,22 @@ def test_metrics_are_a_row_for_each_cell_stream_and_metric(run: RunFolder) -> No
 
 
 def test_the_result_is_the_result_document(run: RunFolder) -> None:
-    assert latlab.load(run.path).result["run"] == run.id
+    result = latlab.load(run.path).result
+    assert result.run == run.id
+    assert [cell.slug for cell in result.cells] == ["loads=a+b", "loads=c"]
+    assert result.cells[0].streams["control"].metrics["wakeup"].n == 8
+    assert document(result) == run.result()
+
+
+def test_a_result_of_another_shape_is_an_error_that_says_what_to_do(run: RunFolder) -> None:
+    run.write_result(run.result() | {"colour": "red"})
+    with pytest.raises(LabError, match=r"colour: .*latlab report .* writes it again"):
+        latlab.load(run.path).result  # noqa: B018 (it is read here)
+
+
+def test_the_schema_of_results_is_what_the_types_say() -> None:
+    shipped = Path(__file__).parents[2] / "docs" / "result.schema.json"
+    assert shipped.read_text(encoding="utf-8") == schema_text()
 
 
 def test_importing_latlab_does_not_import_the_tables(tmp_path: Path) -> None:

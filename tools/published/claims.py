@@ -61,9 +61,14 @@ class Figures:
         self.run = run
 
     @cached_property
+    def document(self) -> Mapping[str, Any]:
+        """The result document."""
+        return self.run.folder.result()
+
+    @cached_property
     def cells(self) -> Sequence[Mapping[str, Any]]:
         """The cells of the result that were measured, in the order of their repetitions."""
-        measured = [cell for cell in self.run.result["cells"] if cell["status"] == "ok"]
+        measured = [cell for cell in self.document["cells"] if cell["status"] == "ok"]
         return sorted(measured, key=lambda cell: cell["repeat"])
 
     def blocks(self, cells: str, stream: str) -> list[Mapping[str, Any]]:

@@ -166,11 +166,11 @@ def _published(scenario: str) -> dict[str, dict[str, float | None]]:
 
 
 def _label(figures: Figures) -> str:
-    return str(figures.run.result["label"])
+    return str(figures.document["label"])
 
 
 def _measured(figures: Figures) -> Iterator[str]:
-    run, result = figures.run.folder.run(), figures.run.result
+    run, result = figures.run.folder.run(), figures.document
     cells = result["cells"]
     bad = [cell for cell in cells if cell["status"] != "ok"]
     repeats = {cell["repeat"] for cell in figures.cells}

@@ -32,6 +32,14 @@ MAILBOX_BYTES: Final = 1 << 21
 MONITOR: Final = "turns.sock"
 BLOCKING_MONITOR: Final = "qmp.sock"
 """A monitor has one client at a time."""
+FINE: Final = "fine"
+FINE_NET: Final = "fine-net"
+FINE_US: Final = 10
+"""A timer of the virtual clock so often: of a network filter of a netdev that nothing is connected to.
+
+A CPU executes until the next timer of the virtual clock is due, and the others stand still meanwhile: for a millisecond
+and more, where the timer tick is the next (QEMU: icount_percpu_budget() in accel/tcg/tcg-accel-ops-icount.c,
+net/filter-buffer.c). While a cell measures, this one is never far."""
 PID: Final = "pid"
 """Where QEMU writes its process id."""
 IDENTITY: Final = b"LATLTRN1"
@@ -173,6 +181,9 @@ class Turns:
         self._processes: dict[int, TurnsProcess] = {}
         self._said: list[bytes] = []
         self._mailbox: mmap.mmap | None = None
+        self.fine = False
+        """Whether several CPUs change places each FINE_US of the machine's time, from its next turn on."""
+        self._is_fine = False
         self._turns = 0
         self._ended = 0
         """Turns that were begun, and those of them that were seen to end."""
@@ -304,6 +315,7 @@ class Turns:
         """Nothing; the machine has had its turn. _LostError: it stopped elsewhere than at the end of it."""
         unheard = not self._halted.is_set()
         if not unheard:
+            await self._make_fine(client)
             self._begin(mailbox)
             await client.execute("cont")
         # Those of turns that were taken otherwise are told here, too.
@@ -312,6 +324,16 @@ class Turns:
             self._ended += 1
         if not self._hear(mailbox):
             raise _LostError(Lost(f"it stopped in the middle of its turn: QEMU says it is {await _status(client)}"))
+
+    async def _make_fine(self, client: QMPClient) -> None:
+        """Add or remove the timer that makes CPUs change places, while the machine stands still."""
+        if self.fine and not self._is_fine:
+            await client.execute(
+                "object-add", {"qom-type": "filter-buffer", "id": FINE, "netdev": FINE_NET, "interval": FINE_US}
+            )
+        elif self._is_fine and not self.fine:
+            await client.execute("object-del", {"id": FINE})
+        self._is_fine = self.fine
 
     def _begin(self, mailbox: mmap.mmap) -> None:
         """Nothing; the machine will hear what was said, and may go on."""

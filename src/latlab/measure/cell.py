@@ -44,7 +44,7 @@ from latlab.measure.probes import Tools, nobody_answered
 from latlab.measure.ptp import PtpWatch
 from latlab.measure.recordings import Recordings
 from latlab.measure.specs import listeners, talkers
-from latlab.scenario import Run, Scenario
+from latlab.scenario import BoardHost, Run, Scenario
 from latlab.scenario.network import INNER
 
 SAME_TAG = "0000"
@@ -226,6 +226,7 @@ class _Cell:
         except BaseException as error:
             failure = error
         self._listener(Phase("stopping"))
+        self._finely(False)
         await _all_of_these(
             self._stop_agents(self._talking),
             self._stop_tools(),
@@ -263,6 +264,7 @@ class _Cell:
             await self._agents.timer(name)
         for name in scenario.traced_timers:
             await self._agents.trace_timer(name)
+        self._finely(True)
         try:
             await self._clocks.start(self._bed, outcome.run_id, self._folder, facts)
             await self._ptp.start(self._bed, outcome.run_id, self._folder)
@@ -288,6 +290,12 @@ class _Cell:
         outcome.clocks, outcome.ptp = self._clocks.known(), self._ptp.known()
         outcome.steps = [asdict(result) for result in self._bed.results]
         self._folder.write_cell(outcome.as_dict())
+
+    def _finely(self, is_fine: bool) -> None:
+        """Have the CPUs of boards in virtual time change places often, or as seldom as is fastest."""
+        for name, board in self._scenario.hosts.items():
+            if isinstance(board, BoardHost) and board.cpus > 1 and (turns := self._bed.hosts[name].turns):
+                turns.fine = is_fine
 
     def _first_start_ns(self) -> int:
         """When the streams start by the clock of who talks first; tools alone start by this machine's."""

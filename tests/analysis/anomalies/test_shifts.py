@@ -80,3 +80,24 @@ def test_a_level_that_changes_once_stays_and_does_not_jump_back(at_s: int) -> No
     assert "all latencies jumped by +5 ms" in episode.text
     assert ", and stayed" in episode.text
     assert ", for " not in episode.text
+
+
+@pytest.mark.parametrize("noise", [Noise(2_000), Noise(6_000, "lognormal", sigma=0.6)])
+@pytest.mark.parametrize("length_ms", [150, 600, 1_200, 1_900])
+@pytest.mark.parametrize("amplitude_ns", [200_000, -30_000])
+def test_a_level_that_changes_shortly_before_the_end_is_found(noise: Noise, length_ms: int, amplitude_ns: int) -> None:
+    shift = PathChange((LONG - length_ms) * MS, 10 * SECOND, amplitude_ns, sudden=True)
+    episode = only(found(stream(shift, packets=LONG, noise=noise, clock_bound_ns=0)))
+    assert (episode.class_, episode.evidence["kind"]) == ("path_change", "step")
+    assert episode.evidence["peak_ns"] == pytest.approx(amplitude_ns, rel=0.25)
+    assert episode.packets == pytest.approx(length_ms, abs=5)
+    assert ", and stayed" in episode.text
+
+
+@pytest.mark.parametrize("length_ms", [150, 600, 1_200, 1_900])
+def test_a_level_that_changes_shortly_after_the_beginning_is_found(length_ms: int) -> None:
+    shift = PathChange(0, length_ms * MS, -30_000, sudden=True)
+    episode = only(found(stream(shift, packets=LONG, clock_bound_ns=0)))
+    assert episode.class_ == "path_change"
+    assert episode.packets == pytest.approx(length_ms, abs=5)
+    assert "jumped by +" in episode.text and " after " in episode.text

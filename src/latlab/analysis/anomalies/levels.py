@@ -91,7 +91,7 @@ def _near_the_ends(seen: Seen, course: Course, one_way: Float64, spans: list[tup
         flat = np.full(stretches[1] - stretches[0], off)
         moved = Moved(*stretches, flat, "step")
         one = told(seen, course, moved, (begin, end), one_way, np.full(len(course.fine), off))
-        if "steps" in one.evidence:
+        if "steps" in one.evidence and not _is_told(seen, one):
             yield one
 
 

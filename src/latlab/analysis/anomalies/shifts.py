@@ -7,7 +7,7 @@ course of the level begins at `level_length_ns`. Between the two are shifts.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, inf, log
 from typing import Final
 
@@ -83,15 +83,56 @@ class Look:
 
 
 def find_shifts(seen: Seen) -> Iterator[Found]:
-    """Shifts of all packets that last from half a stretch to `level_length_ns`, and end where they began."""
+    """Shifts of all packets that last from half a stretch to `level_length_ns`, and end where they began.
+
+    And sudden ones at either end of the stream, of which one side is all there is.
+    """
     look = None if seen.oscillation else _look(seen)
     if look is None:
         return
     # Of a slow beginning something is left.
     first = -(-seen.started // look.course.size) + look.side if seen.started else 0
+    n = len(look.off_ns)
     for begin, end in _off(look.off_ns, look.tolerance_ns):
-        if begin >= first and end - begin < look.reach and _between_equals(look, begin, end):
+        if first <= begin and begin > 0 and end < n and end - begin < look.reach and _between_equals(look, begin, end):
             yield from _told(seen, look, begin, end)
+    at_ends = _from_inside(look)
+    for begin, end in _off(at_ends.off_ns, look.tolerance_ns):
+        if (
+            first <= begin
+            and (begin == 0) != (end == n)
+            and end - begin < look.reach
+            and _beside_still(look, begin, end)
+        ):
+            yield from _told(seen, at_ends, begin, end)
+
+
+def _from_inside(look: Look) -> Look:
+    """The same, held against the last level that has `level_length_ns` on either side of it: near an end of the stream
+    the level itself may be most of what there is."""
+
+    def beyond(off: Float64, level: Float64) -> Float64:
+        base = level - off
+        base[:reach], base[-reach:] = base[reach], base[-reach - 1]
+        return level - base
+
+    reach, course = look.reach, look.course
+    off = beyond(look.off_ns, course.fine)
+    above = look.above_ns + np.repeat(off - look.off_ns, course.size)[: len(look.above_ns)]
+    return replace(look, off_ns=off, fast_ns=beyond(look.fast_ns, course.fast), above_ns=above)
+
+
+def _beside_still(look: Look, begin: int, end: int) -> bool:
+    """Whether the level beside one that reaches to an end of the stream stands still."""
+    fine, side = look.course.fine, look.side
+    beside = fine[end + 1 : end + 1 + side] if begin == 0 else fine[max(0, begin - 1 - side) : begin - 1]
+    peak = float(abs(np.median(fine[begin:end]) - np.median(beside))) if len(beside) else 0.0
+    return len(beside) == side and _is_still(beside, max(STILL * peak, STILL_SCATTER * look.scatter_ns))
+
+
+def _is_still(levels: Float64, most: float) -> bool:
+    half = len(levels) // 2
+    return 2 * abs(float(np.median(levels[half:]) - np.median(levels[:half]))) <= most
 
 
 def _look(seen: Seen) -> Look | None:
@@ -132,8 +173,10 @@ def _told(seen: Seen, look: Look, begin: int, end: int) -> Iterator[Found]:
     above = look.above_ns - np.nanmedian(look.above_ns[beside])
     foot = max(look.tolerance_ns, FOOT * course.spread_ns)
     first, last, sudden = _places(above, peak, foot, course.size, begin, end)
-    if last - first < course.size // 2:
+    is_at_end = begin == 0 or end == len(look.off_ns)
+    if last - first < course.size // 2 or (is_at_end and not sudden):
         return
+    first, last = first if begin else 0, last if end < len(look.off_ns) else len(look.above_ns)
     late = look.latency_ns - np.median(look.latency_ns[beside])
     rows = _free(seen, late - max(peak, 0.0), first, last)
     if len(rows) < max(course.size // 2, (last - first) // 2):
@@ -187,11 +230,10 @@ def _course(seen: Seen, one_way: Float64) -> Course | None:
 
 
 def _off(off: Float64, tolerance: float) -> Iterator[tuple[int, int]]:
-    """Stretches begin to end (excluded) that are off to one side; what is at either end of the stream is not known."""
+    """Stretches begin to end (excluded) that are off to one side."""
     for side in (1, -1):
         for begin, end in zip(*runs(side * off > tolerance), strict=True):
-            if begin > 0 and end < len(off):
-                yield int(begin), int(end)
+            yield int(begin), int(end)
 
 
 def _between_equals(look: Look, begin: int, end: int) -> bool:
@@ -203,10 +245,8 @@ def _between_equals(look: Look, begin: int, end: int) -> bool:
     before, after = fine[max(0, begin - 1 - side) : begin - 1], fine[end + 1 : end + 1 + side]
     if min(len(before), len(after)) < 2:
         return False
-    for one in (before, after):
-        half = len(one) // 2
-        if 2 * abs(float(np.median(one[half:]) - np.median(one[:half]))) > still:
-            return False
+    if not (_is_still(before, still) and _is_still(after, still)):
+        return False
     return abs(float(np.median(after) - np.median(before))) <= max(BACK * peak, noise)
 
 

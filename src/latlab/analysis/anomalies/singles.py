@@ -154,15 +154,16 @@ def find_unexplained(seen: Seen) -> Iterator[Found]:
     if not len(late):
         return
     names, places, by, limit = late_where(signals, late)
-    for run in consecutive(late):
-        here = slice(int(np.searchsorted(late, run[0])), int(np.searchsorted(late, run[-1])) + 1)
-        worst = int(np.argmax(by[here]))
-        where, most = names[int(places[here][worst])], float(by[here][worst])
-        which = signals.row[run]
-        evidence = {"late_ns": round(most), "where": where, "limit_ns": round(float(limit[here][worst]))}
-        up_to = "" if len(run) == 1 else "up to "
+    rows = signals.row[late]
+    ends = [*(np.flatnonzero(np.diff(late) > 1) + 1).tolist(), len(late)]
+    for begin, end in zip([0, *ends], ends, strict=False):
+        worst = begin + int(np.argmax(by[begin:end])) if end - begin > 1 else begin
+        where, most, noise = names[int(places[worst])], float(by[worst]), float(limit[worst])
+        which = rows[begin:end]
+        evidence = {"late_ns": round(most), "where": where, "limit_ns": round(noise)}
+        up_to = "" if end - begin == 1 else "up to "
         text = (
-            f"{packets(len(run))} {up_to}{duration(most)} later than usual, in {PLACES[where]}: noise makes them "
-            f"{duration(float(limit[here][worst]))} late at most"
+            f"{packets(end - begin)} {up_to}{duration(most)} later than usual, in {PLACES[where]}: noise makes them "
+            f"{duration(noise)} late at most"
         )
         yield Found("unexplained", int(which[0]), int(which[-1]), which, most, evidence, text)

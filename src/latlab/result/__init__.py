@@ -1,0 +1,6 @@
+"""The result of a run, typed: what result.json holds, with attributes in place of keys."""
+
+from latlab.result.store import load_result, result_schema
+from latlab.result.types import Cell, Metric, Result, Stream
+
+__all__ = ["Cell", "Metric", "Result", "Stream", "load_result", "result_schema"]

@@ -1,0 +1,47 @@
+"""Where results are kept: result.json read as its types, and the schema of what is in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from latlab.data.run_folder import RunFolder
+from latlab.errors import LabError
+from latlab.result.types import Result
+
+
+def load_result(folder: RunFolder) -> Result:
+    """The result of a run. LabError: it has none, or another version of latlab wrote it in another shape."""
+    found = folder.result()
+    try:
+        return typed(found)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise LabError(
+            f"not a result as this version of latlab has it: {'.'.join(map(str, first['loc']))}: {first['msg']}",
+            where=str(folder.result_path),
+            remedy=f"latlab report {folder.path} writes it again from the recordings",
+        ) from error
+
+
+def typed(document: Mapping[str, Any]) -> Result:
+    """The result document as its types. pydantic.ValidationError: a key that no type declares, or a wrong value."""
+    return Result.model_validate(document)
+
+
+def document(result: Result) -> dict[str, Any]:
+    """The result as JSON has it: what was not set is not there."""
+    return result.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+def result_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of result.json."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Result.model_json_schema(by_alias=True)}
+
+
+def schema_text() -> str:
+    """The schema as docs/result.schema.json has it."""
+    return json.dumps(result_schema(), indent=1, ensure_ascii=False) + "\n"
