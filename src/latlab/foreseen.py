@@ -52,9 +52,9 @@ def foreseen(loaded: Loaded, machine: Machine, facts: Mapping[str, Any]) -> list
 
 
 def as_line(reason: Reason) -> str:
-    """A reason in one line: what, where, what was found, what to do."""
+    """A reason in one line: what, its id, where, what was found, what to do."""
     where = f"{reason.where}: " if reason.where else ""
-    return f"{reason.finding}: {where}{reason.actual} ({reason.remedy})"
+    return f"{reason.finding} ({reason.id}): {where}{reason.actual} ({reason.remedy})"
 
 
 def _planned(scenario: Scenario, machine: Machine, facts: Mapping[str, Any]) -> Evidence:

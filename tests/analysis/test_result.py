@@ -125,7 +125,7 @@ def test_clocks_that_nothing_bounds_have_no_uncertainty_to_show() -> None:
 
 
 def test_the_result_has_the_worst_verdict_and_says_where_each_reason_was_found() -> None:
-    reason = Reason("send", "not sent", "untrusted", "control.latency", "0", "1", "send again")
+    reason = Reason("sends-succeeded", "not sent", "untrusted", "control.latency", "0", "1", "send again")
     good, bad = a_cell(), with_reasons(a_cell(repeat=2), [reason])
     result = result_document(RUN, [good, bad])
     assert [cell["verdict"] for cell in result["cells"]] == ["trusted", "untrusted"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import broken_causes
@@ -14,7 +15,9 @@ from trust_evidence import GOOD, SILENT, Seen, agents, evidence
 
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.summary import summarise_cell
-from latlab.analysis.trust import RULES, judge, verdict
+from latlab.analysis.trust import RULES, Reason, judge, verdict
+from latlab.model.rules import NAMES, OTHERS
+from latlab.model.rules import RULES as NAMED
 
 BROKEN = [*broken_recordings.BROKEN, *broken_clocks.BROKEN, *broken_machine.BROKEN, *broken_causes.BROKEN]
 
@@ -36,6 +39,25 @@ def test_a_broken_rule_gives_a_reason(check: str, severity: str, found: Evidence
 
 def test_every_rule_has_evidence_here_that_breaks_it() -> None:
     assert {check for check, *_ in BROKEN} == {rule.name for rule in RULES}
+
+
+def test_every_rule_of_the_model_has_its_check_in_the_same_order() -> None:
+    assert [rule.id for rule in RULES] == [one.id for one in NAMED]
+
+
+def test_an_id_is_short_and_is_given_once() -> None:
+    ids = [one.id for one in (*NAMED, *OTHERS)]
+    assert len(set(ids)) == len(set(NAMES.values())) == len(ids)
+    assert [id_ for id_ in ids if not re.fullmatch(r"[a-z]+(-[a-z]+)*", id_) or len(id_) > 20] == []
+
+
+def test_a_reason_of_a_version_without_ids_has_its_rules() -> None:
+    (reason,) = judge(replace(GOOD, findings={"y": Seen(complete=False)}))
+    document = reason.as_dict()
+    assert (document["id"], document["check"]) == ("recordings-whole", "recordings are whole")
+    assert Reason.of(document) == reason
+    del document["id"]
+    assert Reason.of(document) == reason
 
 
 def test_the_verdict_is_the_worst_reasons_and_the_worst_comes_first() -> None:

@@ -31,19 +31,22 @@ FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PLACEHOLDER = re.compile(r"^\s*([A-Z][A-Z0-9_]*[A-Z0-9])\s*$", re.MULTILINE)
 """A line of nothing but capitals and underscores."""
 CODE = re.compile(r"`([^`\n]+)`")
+LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 _ERRORS = {"send_error": pl.Int32, "launch_error": pl.UInt8}
 
 MAY_IMPORT = {
     "errors": set[str](),
-    "scenario": {"errors"},
+    "model": set[str](),
+    "scenario": {"errors", "model"},
     "host": {"errors"},
     "lab": {"errors", "scenario", "host", "data"},
     "data": {"errors"},
     "measure": {"errors", "lab", "host", "data", "scenario", "imports"},
-    "analysis": {"errors"},
-    "imports": {"errors", "data", "analysis"},
+    "analysis": {"errors", "model"},
+    "imports": {"errors", "model", "data", "analysis"},
     "synthetic": {"errors", "data", "analysis"},
-    "report": {"errors", "analysis", "data", "scenario"},
+    "result": {"errors", "model", "data"},
+    "report": {"errors", "model", "analysis", "data", "scenario", "result"},
 }
 """The arrows of how-it-works.md."""
 
@@ -125,11 +128,14 @@ def test_the_smallest_samples_in_the_formulas_are_the_ones_in_force() -> None:
     assert [int(cell.replace(",", "").strip("| ")) for cell in row[1:]] == [smallest_n(p) for p in PERCENTILES.values()]
 
 
-def test_the_trust_rules_are_listed_in_their_order_with_their_severity_and_when_they_look() -> None:
-    rows = table_rows("how-it-works")
-    first = next(place for place, row in enumerate(rows) if row[:3] == ["rule", "severity", "when"]) + 1
-    listed = [tuple(row[:3]) for row in rows[first:] if row[1] in ("untrusted", "suspect")]
-    assert listed == [(rule.name, rule.severity, ", ".join(rule.when)) for rule in RULES]
+def test_the_trust_rules_stand_in_their_order_as_the_code_has_them() -> None:
+    rows = [[LINK.sub(r"\1", cell) for cell in row] for row in table_rows("how-it-works")]
+    first = rows.index(["id", "rule", "severity", "when", "looks at", "broken when"]) + 1
+    assert rows[first : first + len(RULES)] == [
+        [f"`{rule.id}`", rule.name, rule.severity, ", ".join(rule.when), rule.looks_at, rule.broken_when]
+        for rule in RULES
+    ]
+    assert not {row[2] for row in rows[first + len(RULES) :] if len(row) > 2} & {"suspect", "untrusted"}
 
 
 def test_the_steps_of_a_cell_stand_in_the_order_in_which_they_are_made() -> None:

@@ -205,7 +205,7 @@ MATRIX = (
     ("loads=none", 2, "ok"),
 )
 ISOLATION = Reason(
-    check="the agents' CPUs are isolated",
+    id="cpus-isolated",
     finding="the agents' CPUs are not isolated",
     severity="suspect",
     where="sensor",

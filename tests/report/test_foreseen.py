@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,4 +118,5 @@ def test_validate_tells_it_in_a_line_each_and_in_its_document(
     said = CliRunner().invoke(app, ["validate", str(path)]).stdout
     assert said.splitlines()[-1] == f"on this machine suspect in any case: {as_line(reason)}"
     document = json.loads(CliRunner().invoke(app, ["validate", str(path), "--json"]).stdout)
-    assert document["foreseen"] == [asdict(replace(reason))]
+    assert document["foreseen"] == [reason.as_dict()]
+    assert "(preempt-rt)" in as_line(reason)

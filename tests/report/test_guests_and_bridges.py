@@ -223,6 +223,7 @@ def test_a_figure_that_one_repetition_cannot_support_is_blank(matrix: dict[str, 
 
 def test_a_finding_that_differs_from_cell_to_cell_is_told_once_with_a_few_of_them(matrix: dict[str, Any]) -> None:
     late = {
+        "id": "i",
         "check": "c",
         "finding": "the talker woke late",
         "severity": "suspect",

@@ -58,7 +58,7 @@ def test_reasons_and_limits_of_a_cell_are_its_cases(result: dict[str, Any]) -> N
     idle, loaded = (suites(root)[f"first: loads={load}/r1"] for load in ("none", "flood1"))
     assert kinds(idle) == {
         "measured": "passed",
-        "trust: the agents' CPUs are isolated": "failure",
+        "trust: cpus-isolated": "failure",
         "accept: control.latency.max": "passed",
     }
     assert kinds(loaded)["accept: control.latency.max"] == "failure"
@@ -76,7 +76,7 @@ def test_reasons_and_limits_of_a_cell_are_its_cases(result: dict[str, Any]) -> N
 
 def test_what_is_suspect_fails_only_where_it_fails_the_run(result: dict[str, Any]) -> None:
     idle = suites(parsed(result_junit(result)))["first: loads=none/r1"]
-    case = idle.find('testcase[@name="trust: the agents\' CPUs are isolated"]')
+    case = idle.find('testcase[@name="trust: cpus-isolated"]')
     assert case.find("failure") is None
     assert case.find("system-out").text.startswith("suspect: the agents' CPUs are not isolated\n")
     assert "remedy: boot with isolcpus=1" in case.find("system-out").text
@@ -114,10 +114,8 @@ def test_a_rule_broken_in_two_ways_is_one_case(result: dict[str, Any]) -> None:
 
 
 def test_what_is_found_of_the_whole_run_has_a_suite(result: dict[str, Any]) -> None:
-    result["reasons"].append(result["reasons"][0] | {"where": "", "check": "a cell was measured"})
-    assert kinds(suites(parsed(result_junit(result, strict=True)))["first: run"]) == {
-        "trust: a cell was measured": "failure"
-    }
+    result["reasons"].append(result["reasons"][0] | {"where": "", "id": "cell-measured"})
+    assert kinds(suites(parsed(result_junit(result, strict=True)))["first: run"]) == {"trust: cell-measured": "failure"}
 
 
 def test_a_run_of_many_cells_is_valid(matrix: dict[str, Any]) -> None:

@@ -85,7 +85,7 @@ def test_its_cell_is_untrusted_and_fails_in_junit(lost: tuple[Path, dict[str, An
     root = ET.fromstring(result_junit(result))
     suite = next(one for one in root if one.get("name") == "first: loads=none/r1")
     failed = {case.get("name") for case in suite.findall("testcase") if case.find("failure") is not None}
-    assert "trust: packets arrived" in failed
+    assert "trust: packets-arrived" in failed
 
 
 def test_a_stream_that_lost_only_some_says_nothing_of_it(new_run: Callable[..., Path]) -> None:

@@ -18,6 +18,7 @@ from latlab.analysis.evidence import Thresholds
 from latlab.cli import app
 from latlab.data.run_folder import RunFolder
 from latlab.errors import LabError
+from latlab.model.rules import NAMES
 from latlab.report.build import write_report
 from latlab.report.markdown import result_markdown
 from latlab.report.result import make_result
@@ -25,8 +26,7 @@ from latlab.report.terminal import print_result
 from latlab.report.thresholds import off_lines, threshold_lines, thresholds_document, thresholds_of
 from latlab.scenario import Trust
 
-RT, SETTINGS = "the kernel is PREEMPT_RT", "realtime settings are in force"
-BOUND = "the clock bound is small beside the latency"
+RT, SETTINGS, BOUND = "preempt-rt", "rt-settings", "clock-bound-large"
 STREAM = {"talker": "sensor", "listener": "ecu", "size": "64B"}
 SCENARIO: dict[str, Any] = {
     "name": "first",
@@ -61,7 +61,7 @@ def judged(new_run: Callable[..., Path]) -> Callable[..., RunFolder]:
 
 
 def checks(result: dict[str, Any], key: str = "reasons") -> set[str]:
-    return {reason["check"] for reason in result[key]}
+    return {reason["id"] for reason in result[key]}
 
 
 def test_the_scenarios_defaults_are_the_analysis_own() -> None:
@@ -98,21 +98,27 @@ def test_what_a_rule_that_is_turned_off_finds_is_kept_with_the_reason_why(judged
     assert (result["verdict"], checks(result)) == ("trusted", set())
     assert {cell["verdict"] for cell in result["cells"]} == {"trusted"}
     assert checks(result, "waived") == {RT, SETTINGS}
-    found = [one for one in result["waived"] if one["check"] == RT]
+    found = [one for one in result["waived"] if one["id"] == RT]
     assert {(one["why"], one["severity"]) for one in found} == {("bridges are compared", "suspect")}
     assert found[0]["where"].startswith("loads=none/r1: sensor")
-    assert result["turned_off"][0] == {"check": RT, "why": "bridges are compared", "found": len(found)}
+    assert result["turned_off"][0] == {
+        "id": RT,
+        "check": "the kernel is PREEMPT_RT",
+        "why": "bridges are compared",
+        "found": len(found),
+    }
     assert not any("waived" in cell for cell in result["cells"])
     assert json.loads(json.dumps(result)) == result
 
 
 def test_a_rule_that_is_turned_off_is_told_even_where_it_found_nothing(judged: Callable[..., RunFolder]) -> None:
-    result = make_result(judged(off={"no CPU time was stolen": "it is a guest"}, clock_bound_share="50%"))
+    result = make_result(judged(off={"cpu-stolen": "it is a guest"}, clock_bound_share="50%"))
     assert off_lines(result) == [
-        "turned off by the scenario: no CPU time was stolen (it is a guest); it found nothing",
+        "turned off by the scenario: cpu-stolen, no CPU time was stolen (it is a guest); it found nothing",
     ]
     (line, _) = off_lines(make_result(judged(off=OFF)))
-    assert line == f"turned off by the scenario: {RT} (bridges are compared); its 4 findings do not count"
+    assert line.startswith("turned off by the scenario: preempt-rt, the kernel is PREEMPT_RT (bridges are compared); ")
+    assert line.endswith("its 4 findings do not count")
 
 
 def test_what_makes_a_cell_untrusted_is_never_turned_off(judged: Callable[..., RunFolder]) -> None:
@@ -122,13 +128,14 @@ def test_what_makes_a_cell_untrusted_is_never_turned_off(judged: Callable[..., R
     document["agents"][0]["done"]["ring_full"] = 1
     cell.write_cell(document)
     result = make_result(folder)
-    assert (result["verdict"], checks(result)) == ("untrusted", {"no record was dropped"})
+    assert (result["verdict"], checks(result)) == ("untrusted", {"ring-full"})
 
 
 def test_a_scenario_that_cannot_be_read_any_more_leaves_what_the_run_noted(judged: Callable[..., RunFolder]) -> None:
     folder = judged()
     folder.scenario_path.write_text("name: first\nunknown: 1\n")
-    folder.write_run(folder.run() | {"trust": {"clock_bound_share": "50%", "off": OFF}})
+    named = {NAMES[id_]: why for id_, why in OFF.items()}  # as versions without ids wrote them
+    folder.write_run(folder.run() | {"trust": {"clock_bound_share": "50%", "off": named}})
     result = make_result(folder)
     assert result["thresholds"]["clock_bound_share"]["given"] is True
     assert checks(result, "waived") == {RT, SETTINGS}
@@ -165,9 +172,23 @@ def test_what_the_scenario_changed_stands_beside_the_verdict_wherever_it_is_told
         print_result(result, console)
     for text in (" ".join(console.export_text().split()), result_markdown(result, ["latency"]), page):
         assert "hreshold set by the scenario: late 1 ms (default 100 µs)" in text
-        assert "urned off by the scenario: the kernel is PREEMPT" in text and "(bridges are compared)" in text
+        assert (
+            "urned off by the scenario: preempt-rt, the kernel is PREEMPT" in text and "(bridges are compared)" in text
+        )
     (row,) = (line for line in page.splitlines() if '<th scope="row">late</th>' in line)
     assert [text for text in ("1 ms", "100 µs", "the scenario") if text not in row] == []
+
+
+def test_a_reason_names_the_id_by_which_it_is_explained(judged: Callable[..., RunFolder]) -> None:
+    folder = judged()
+    result = make_result(folder)
+    page = write_report(folder, formats=()).read_text()
+    with Console(width=200, record=True, file=StringIO()) as console:
+        print_result(result, console)
+    shown = {console.export_text(): "({})", result_markdown(result, ["latency"]): "(`{}`)", page: "<small>({})</small>"}
+    for text, form in shown.items():
+        assert all(form.format(id_) in text for id_ in checks(result))
+        assert "latlab explain ID" in text
 
 
 def test_a_scenario_that_was_changed_since_is_told_and_another_runs_is_refused(

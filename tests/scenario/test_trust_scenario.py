@@ -7,15 +7,18 @@ from typing import Any
 
 import pytest
 from pydantic_core import PydanticCustomError
+from typer.testing import CliRunner
 
-from latlab.analysis.trust_rules import RULES
+from latlab.cli import app
+from latlab.lab.preflight import warnings
+from latlab.model.rules import RULES
 from latlab.scenario import Loaded, parse
-from latlab.scenario.trust import SUSPECT_RULES, UNTRUSTED_RULES, Trust
+from latlab.scenario.trust import Trust
 from latlab.scenario.units import format_share, parse_share
 
 With = Callable[..., Loaded]
 Said = Callable[[dict[str, Any]], list[str]]
-RULE = "the kernel is PREEMPT_RT"
+RULE, NAME = "preempt-rt", "the kernel is PREEMPT_RT"
 
 
 @pytest.mark.parametrize(
@@ -55,9 +58,30 @@ def test_a_rule_is_turned_off_with_a_reason(with_: With) -> None:
     assert parse(scenario.model_dump(mode="json", by_alias=True, exclude_unset=True)).scenario == scenario
 
 
-def test_the_rules_that_can_and_cannot_be_turned_off_are_those_there_are() -> None:
-    assert tuple(rule.name for rule in RULES if rule.severity == "suspect") == SUSPECT_RULES
-    assert tuple(rule.name for rule in RULES if rule.severity == "untrusted") == UNTRUSTED_RULES
+@pytest.mark.parametrize("called", ["id", "name"])
+def test_rules_that_make_a_cell_suspect_can_be_turned_off_and_no_others(said: Said, called: str) -> None:
+    words = {getattr(rule, called): rule.severity for rule in RULES}
+    refused = said({"trust": {"off": dict.fromkeys(words, "why")}})
+    assert [line.split(": ")[0] for line in refused] == [
+        f"trust.off.{word}" for word, severity in words.items() if severity == "untrusted"
+    ]
+    assert all("cannot be turned off" in line for line in refused)
+
+
+def test_a_rule_by_its_name_is_the_one_with_the_id_and_one_warning_says_what_to_write(with_: With) -> None:
+    off = {NAME: "bridges are compared", "swapping": "no swap", "nothing moves interrupts": "why not"}
+    loaded = with_({"trust": {"off": off}})
+    assert loaded.scenario.trust.off == {RULE: off[NAME], "swapping": "no swap", "irqbalance": "why not"}
+    (warning,) = map(str, warnings(loaded))
+    assert "s.yaml:" in warning and "trust.off: rules have ids now" in warning
+    assert f"write {RULE} instead of '{NAME}', irqbalance instead of 'nothing moves interrupts'" in warning
+    assert "swapping" not in warning
+    printed = CliRunner().invoke(app, ["validate", str(loaded.path)]).stdout.splitlines()
+    assert [line for line in printed if line.startswith("warning: ")] == [f"warning: {warning}"]
+
+
+def test_ids_bring_no_warning(with_: With) -> None:
+    assert warnings(with_({"trust": {"off": {RULE: "bridges are compared"}}})) == []
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -75,9 +99,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"clock_step": 0}, "trust.clock_step: 0ns is too small; expected 1ns or more"),
     (
         {"off": {"the kernel is PREEMT_RT": "why"}},
-        "trust.off.the kernel is PREEMT_RT: unknown rule 'the kernel is PREEMT_RT'; expected the kernel is PREEMPT_RT",
+        "trust.off.the kernel is PREEMT_RT: unknown rule 'the kernel is PREEMT_RT'; expected preempt-rt",
     ),
-    ({"off": {"xyzzy": "why"}}, "trust.off.xyzzy: unknown rule 'xyzzy'; expected one: docs/how-it-works.md lists"),
+    ({"off": {"preemt-rt": "why"}}, "trust.off.preemt-rt: unknown rule 'preemt-rt'; expected preempt-rt"),
+    (
+        {"off": {"xyzzy": "why"}},
+        "trust.off.xyzzy: unknown rule 'xyzzy'; expected the id of a rule: `latlab explain` lists",
+    ),
+    ({"off": {NAME: "why", RULE: "why"}}, f"trust.off: '{NAME}' and {RULE} are one rule; expected {RULE} alone"),
     (
         {"off": {"recordings are whole": "why"}},
         "trust.off.recordings are whole: 'recordings are whole' cannot be turned off; expected a rule that",

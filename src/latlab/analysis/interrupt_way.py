@@ -38,6 +38,33 @@ TIMER_WAY: Final = ("wake_due", "irq", "waking", "run", "wake")
 GUEST_TIMER_WAY: Final = ("wake_due", *HOST_WAY, *ENTRY_WAY[1:], *TIMER_WAY[1:])
 """Where an instant passes that a guest waits for by its APIC's timer, which nobody asks for."""
 
+STOPS: Final = {
+    "host_irq": "on a guest's VM host: the handler began of the interrupt that brought the packet, or of its timer",
+    "host_softirq": "on the VM host: the softirq began in which the packet got to the guest's tap",
+    "host_waking": (
+        "the thread was woken that sends the guest's interrupt on: vhost's or QEMU's; for a timer the vCPU's own, "
+        "which had halted"
+    ),
+    "host_run": "that thread began to run",
+    "asked": (
+        "into a guest: somebody on its VM host, as vhost, asked for the interrupt (`kvm_msi_set_irq`, `kvm_set_irq`)"
+    ),
+    "accepted": "the vCPU's APIC took it (`kvm_apic_accept_irq`)",
+    "injected": "KVM injected it, the guest being left (`kvm_inj_virq`)",
+    "entered": "the guest was entered (`kvm_entry`)",
+    "irq": "the handler began of the interrupt that asked for the softirq",
+    "softirq": "the softirq began that polled the card",
+    "rx_soft": "the kernel's timestamp",
+    "backlog": (
+        "the softirq began that took the packet out of a CPU's backlog: between namespaces, on loopback, after receive "
+        "packet steering. Its `softirq` and `irq` are then not known"
+    ),
+    "waking": "the thread was woken (`sched_waking`)",
+    "run": "the thread began to run (`sched_switch`)",
+    "rx_user": "the application got it",
+}
+"""{stop: what it is}, as docs/where-the-time-went.md has it too."""
+
 INTERVALS: Final = {
     ("host_irq", "host_softirq"): "VM host's handler",
     ("host_irq", "host_waking"): "VM host's handler",
@@ -68,6 +95,27 @@ INTERVALS: Final = {
     ("run", "wake"): "return",
 }
 """What happens between two stops, in a word."""
+
+HAPPENS: Final = {
+    "VM host's handler": "the VM host's handler, until softirqs are served; of its timer: until KVM's is run",
+    "VM host's stack": "the VM host's network stack and bridge, up to the tap; other packets of the batch",
+    "VM host's scheduling": "the VM host: an idle CPU wakes, or another thread runs on",
+    "carrying": "vhost, or QEMU, puts the packet into the guest's ring, others before it",
+    "KVM's timer": "the vCPU's thread takes what its timer has left for it",
+    "routing": "from the MSI or the line to the vCPU",
+    "pending": "the vCPU leaves its guest, or is woken and scheduled on the VM host; or it has interrupts disabled",
+    "entry": "the rest of KVM's way into the guest",
+    "guest's entry code": "the guest's own, until its handler begins; two clocks are subtracted here",
+    "handler": (
+        "the driver's handler, on PREEMPT_RT until its thread has run it; other interrupts, until softirqs are served"
+    ),
+    "poll": "the driver takes packets off the ring, those before this one too",
+    "backlog": "it waits for its softirq",
+    "stack": "IP, UDP, the socket; other packets of the batch",
+    "scheduling": "an idle CPU wakes, or another thread runs on",
+    "return": "the thread leaves the kernel with the packet",
+}
+"""{name of an interval: what happens in it}, as the same page has it."""
 
 # include/linux/trace_events.h, enum trace_flag_type: a softirq was being served.
 _SOFTIRQ: Final = 0x10

@@ -95,7 +95,7 @@ def summarise_cell(
 
 def with_reasons(document: Mapping[str, Any], reasons: Sequence[Reason]) -> dict[str, Any]:
     """The cell's document with these reasons and the verdict that follows from them."""
-    return {**document, "verdict": verdict(reasons), "reasons": [asdict(reason) for reason in reasons]}
+    return {**document, "verdict": verdict(reasons), "reasons": [reason.as_dict() for reason in reasons]}
 
 
 def result_document(
@@ -113,7 +113,7 @@ def result_document(
         for reason in cell.get("reasons", [])
     ]
     if not any(cell["streams"] for cell in cells):
-        reasons.append(asdict(NOTHING_MEASURED))
+        reasons.append(NOTHING_MEASURED.as_dict())
     labels = sorted({cell["label"] for cell in cells if cell.get("label")})
     return {
         "format": RESULT_FORMAT,

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from latlab.analysis.evidence import Broken, Evidence
-from latlab.analysis.trust_rule import Severity
 from latlab.analysis.trust_rules import RULES
+from latlab.model.rules import IDS, NAMES, Severity
 
 Verdict = Literal["trusted", "suspect", "untrusted"]
 
@@ -19,16 +19,31 @@ _WORSE: Final = ("trusted", "suspect", "untrusted")
 class Reason:
     """Why a measurement is not simply trusted, as in the result document.
 
-    check: the rule's name, which stays the same. finding: what was found, as a sentence.
+    id: the rule's, which stays the same. finding: what was found, as a sentence.
     """
 
-    check: str
+    id: str
     finding: str
     severity: Severity
     where: str
     expected: str
     actual: str
     remedy: str
+
+    @property
+    def check(self) -> str:
+        """The rule's name: what ought to be so."""
+        return NAMES[self.id]
+
+    def as_dict(self) -> dict[str, str]:
+        """Return it as the result document has it."""
+        return {"id": self.id, "check": self.check, **asdict(self)}
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Reason:
+        """Return the reason that was written as this; versions without ids wrote its rule's name alone."""
+        id_ = document.get("id") or IDS[document["check"]]
+        return cls(id_, **{key: value for key, value in document.items() if key not in ("id", "check")})
 
 
 @dataclass(frozen=True)
@@ -43,11 +58,11 @@ class Waived:
 
     def as_dict(self) -> dict[str, Any]:
         """As in the result document: the reason's keys, and `why`."""
-        return asdict(self.reason) | {"why": self.why}
+        return {**self.reason.as_dict(), "why": self.why}
 
 
 NOTHING_MEASURED: Final = Reason(
-    "a cell was measured",
+    "cell-measured",
     "no cell was measured",
     "untrusted",
     "",
@@ -61,7 +76,7 @@ NOTHING_MEASURED: Final = Reason(
 def judge(evidence: Evidence) -> list[Reason]:
     """Every reason not to trust one cell, the worst first; places that broke a rule alike share one."""
     reasons = [
-        Reason(rule.name, rule.finding, rule.severity, ", ".join(where), expected, actual, remedy or rule.remedy)
+        Reason(rule.id, rule.finding, rule.severity, ", ".join(where), expected, actual, remedy or rule.remedy)
         for rule in RULES
         for (expected, actual, remedy), where in _alike(rule.broken(evidence)).items()
     ]
@@ -69,15 +84,15 @@ def judge(evidence: Evidence) -> list[Reason]:
 
 
 def without_waived(reasons: Iterable[Reason], off: Mapping[str, str]) -> tuple[list[Reason], list[Waived]]:
-    """The reasons that count, and those of rules that are turned off. off: {rule's name: why it does not count}.
+    """The reasons that count, and those of rules that are turned off. off: {rule's id: why it does not count}.
 
     A reason that makes a cell untrusted counts in any case: where one is found, the figures themselves are wrong.
     """
     counts: list[Reason] = []
     waived: list[Waived] = []
     for reason in reasons:
-        if reason.check in off and reason.severity == "suspect":
-            waived.append(Waived(reason, off[reason.check]))
+        if reason.id in off and reason.severity == "suspect":
+            waived.append(Waived(reason, off[reason.id]))
         else:
             counts.append(reason)
     return counts, waived

@@ -1,4 +1,4 @@
-"""What a rule of trust is: a check, what it is called, how grave it is, and what to do where it is broken."""
+"""What a rule of trust is: a check by its id, what it looks at, and what to do where it is broken."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from latlab.analysis.evidence import Broken, Evidence
+from latlab.model.rules import RULES, Severity
 
-Severity = Literal["suspect", "untrusted"]
+_NAMED: Final = {one.id: one for one in RULES}
+
 When = Literal["before", "during", "after"]
 
 BEFORE: Final[tuple[When, ...]] = ("before",)
@@ -22,14 +24,26 @@ ALL_THE_TIME: Final[tuple[When, ...]] = ("before", "during", "after")
 class Rule:
     """One check.
 
-    name: what ought to be so. finding: what is so where it is broken. when: what it looks at was found out: of settings
-    before the streams, of them and their recordings during, of settings and counters after. broken: yields every place
-    that breaks it; evidence that is not there breaks nothing.
+    id: of `model.rules`, which has its name and severity. finding: what is so where it is broken. when: what it looks
+    at was found out: of settings before the streams, of them and their recordings during, of settings and counters
+    after. looks_at, broken_when: the same as docs/how-it-works.md has it. broken: yields every place that breaks it;
+    evidence that is not there breaks nothing.
     """
 
-    name: str
+    id: str
     finding: str
-    severity: Severity
     when: tuple[When, ...]
+    looks_at: str
+    broken_when: str
     broken: Callable[[Evidence], Iterator[Broken]]
     remedy: str
+
+    @property
+    def name(self) -> str:
+        """What ought to be so."""
+        return _NAMED[self.id].name
+
+    @property
+    def severity(self) -> Severity:
+        """Of what is measured where it is broken."""
+        return _NAMED[self.id].severity

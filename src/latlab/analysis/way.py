@@ -31,7 +31,7 @@ ONE_CLOCK: Final = "one clock"
 TWO_HOSTS: Final = "two hosts"
 NIC: Final = "a NIC"
 
-_NAMES: Final = {
+INTERVALS: Final = {
     ("wake_due", "wake"): "wake-up",
     ("wake_due", "irq"): "interrupt",
     ("irq", "wake"): "dispatch",
@@ -51,6 +51,24 @@ _NAMES: Final = {
     ("answer_tx_soft", "answer_rx_soft"): "answer: path",
     ("answer_rx_soft", "answered"): "answer: delivery",
 }
+"""What happens between two timestamps, in a word."""
+
+HAPPENS: Final = {
+    "wake-up": "the talker's thread wakes; below zero where it wakes ahead (lead, busy wait)",
+    "prepare": "builds the packet; waits for the launch time if it woke ahead",
+    "socket": "send call, IP and UDP or packet socket, up to the qdisc",
+    "qdisc": "waits there: gates, launch time, queue; up to the driver",
+    "sending NIC": "driver's ring, DMA, the NIC's own launch time or gate",
+    "path": "wire, switch, VM host, virtual bridge",
+    "receiving NIC": "ring, interrupt (and its moderation), driver, up to the kernel's timestamp",
+    "delivery": "IP, socket, the listener's thread wakes",
+    "turn": "the answerer's program",
+    "answer: socket": "as of the question",
+    "answer: qdisc": "as of the question",
+    "answer: path": "the way back",
+    "answer: delivery": "as of the question",
+}
+"""{name of an interval: what happens in it}, as docs/where-the-time-went.md has it too."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +108,7 @@ def stops_between(from_: str, to: str) -> tuple[str, ...]:
 
 def interval_name(from_: str, to: str) -> str:
     """What happens between two timestamps, in a word; the timestamps where one between them is missing."""
-    return _NAMES.get((from_, to)) or f"{from_} → {to}"
+    return INTERVALS.get((from_, to)) or f"{from_} → {to}"
 
 
 def clocks_between(from_: str, to: str) -> str:

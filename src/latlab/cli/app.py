@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import typer
 
 import latlab
-from latlab.cli import compare, images, imports, machine, run, scenario, synthetic
+from latlab.cli import compare, explain, images, imports, machine, run, scenario, synthetic
 from latlab.cli.output import write
 
 app = typer.Typer(
@@ -37,6 +37,7 @@ VERBS: Final[dict[str, Callable[..., None]]] = {
     "run": run.run,
     "report": run.report,
     "compare": compare.compare,
+    "explain": explain.explain,
     "list": run.list_,
     "import": imports.import_,
     "synthetic": synthetic.synthetic,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,7 +36,7 @@ def validate(scenario: ScenarioFile, as_json: Json = False) -> None:
         machine = [problem.as_dict() for problem in lacking]
         document: dict[str, Any] = {"scenario": loaded.scenario.name, "cells": [cell.slug for cell in found]}
         document |= {"unavailable": {slug: reason.as_dict() for slug, reason in not_here.items()}}
-        document |= {"foreseen": [dataclasses.asdict(reason) for reason in doubts]}
+        document |= {"foreseen": [reason.as_dict() for reason in doubts]}
         document |= {"warnings": [warning.as_dict() for warning in warned]}
         print_json(document | {"problems": [], "machine": machine})
         return

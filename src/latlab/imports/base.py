@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.tally import Tally
 from latlab.errors import UsageError
+from latlab.model.rules import NAMES
 
 NS_OF: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 INT64: Final = 2**63
@@ -137,9 +138,9 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Problem:
-    """What makes the figures doubtful, as a reason of the verdict."""
+    """What makes the figures doubtful, as a reason of the verdict. id: of the rule that it breaks."""
 
-    check: str
+    id: str
     finding: str
     severity: Literal["suspect", "untrusted"]
     expected: str
@@ -149,7 +150,7 @@ class Problem:
 
     def as_dict(self) -> dict[str, str]:
         """As it stands in cell.json."""
-        return dict(vars(self))
+        return {"id": self.id, "check": NAMES[self.id], **vars(self)}
 
 
 @dataclass(frozen=True)
@@ -240,7 +241,7 @@ def not_what_it_says(path: Path, what: str) -> UsageError:
 def cut_short(where: str, actual: str) -> Problem:
     """What was read of a file that ends too early is kept, and this is said of it."""
     return Problem(
-        "the file is whole",
+        "file-whole",
         "a file is cut short",
         "untrusted",
         "the whole file",
@@ -253,7 +254,7 @@ def cut_short(where: str, actual: str) -> Problem:
 def not_its_total(where: str, what: str, printed: int, read: int) -> Problem:
     """What is said of rows that are not all that the program counted. what: of which of its figures they are."""
     return Problem(
-        "all rows are there, each once",
+        "rows-whole",
         "rows are missing, or stand there twice",
         "untrusted",
         f"{printed} values, as the program counted them ({what})",

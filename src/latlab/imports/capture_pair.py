@@ -249,7 +249,7 @@ def _opposites(pair: _Matched, flows: Sequence[_Flow]) -> dict[int, float]:
 
 def _comes_early(pair: _Matched, stream: str, flow: _Flow) -> Problem:
     return Problem(
-        "the first point sees packets first",
+        "points-in-order",
         f"packets were seen by {pair.second.name} before {pair.first.name}",
         "untrusted",
         "the files in the order in which packets pass their points, and clocks that agree",
@@ -276,7 +276,7 @@ def _one_way_both(
         said.add(ends)
         apart = (flow.median_ns + back) / 2
         yield Problem(
-            "the two directions of a conversation go opposite ways",
+            "directions-opposite",
             "both directions of a conversation seem to go the same way",
             "untrusted",
             f"packets of one direction at {pair.first.name} first, of the other at {pair.second.name}",
@@ -356,7 +356,7 @@ def _segments(one: Point, alone: NDArray[np.int64], other: Point, unseen: NDArra
 
 def _offload_problem(name: str, flow: _Flow, large: int, unmatched: int) -> Problem:
     return Problem(
-        "packets were captured as they are on the wire",
+        "offload-off",
         "packets are larger than a frame: segmentation offload",
         "suspect",
         "frames of the wire at both points",
@@ -402,7 +402,7 @@ def _problems(captures: Sequence[Capture], points: Sequence[Point], streams: Seq
         if point.dropped:
             found.append(
                 Problem(
-                    "the captures have all packets",
+                    "capture-whole",
                     "a capture dropped packets",
                     "suspect",
                     "no packet dropped by the capture itself",

@@ -264,12 +264,11 @@ def _unit_problems(
 
     A thread whose every wake-up is later than its interval would miss a period each time.
     """
-    check = "the figures can be of their unit"
     for number, one in enumerate(figures):
         thread = threads.get(int(one.stream.rpartition("-")[2]) if threads else number)
         if unit == "ns" and one.mean is not None and 0 < one.mean < _IMPOSSIBLE_NS:
             yield Problem(
-                check,
+                "unit-possible",
                 "these nanoseconds are microseconds",
                 "untrusted",
                 f"a mean of {_IMPOSSIBLE_NS} ns or more: no machine wakes a thread faster",
@@ -282,7 +281,7 @@ def _unit_problems(
         remedy = "import it with --unit ns if cyclictest had -N; with --unit us if it had not"
         if thread and thread.interval_us and one.min >= thread.interval_us * 1_000:
             yield Problem(
-                check,
+                "unit-possible",
                 "these microseconds are nanoseconds",
                 "untrusted",
                 f"a shortest wake-up within the interval of {thread.interval_us} µs",
@@ -292,7 +291,7 @@ def _unit_problems(
             )
         elif not thread and one.min >= _UNLIKELY_US * 1_000:
             yield Problem(
-                check,
+                "unit-possible",
                 "these microseconds may be nanoseconds",
                 "suspect",
                 f"a shortest wake-up below {_UNLIKELY_US} µs",

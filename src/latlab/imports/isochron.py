@@ -211,7 +211,7 @@ def _unsynchronised(stream: PacketStream, path: Path) -> list[Problem]:
         return []
     return [
         Problem(
-            "the network cards' clocks are synchronised",
+            "cards-synchronised",
             "the two network cards' clocks are not synchronised",
             "untrusted",
             "a mean path delay within 1 s",

@@ -218,7 +218,7 @@ def _unit_problems(path: Path, stream: PacketStream) -> tuple[Problem, ...]:
         return ()
     return (
         Problem(
-            "the figures can be of their unit",
+            "unit-possible",
             "these nanoseconds are microseconds",
             "untrusted",
             f"{_LEAST_PERIOD_NS} ns or more between two packets: isochron sleeps before each",

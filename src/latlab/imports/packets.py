@@ -126,12 +126,12 @@ def clock_problems(where: str, back_ns: int, shift_ns: int) -> list[Problem]:
     """What is said of timestamps that go back, and of delays that shift; nothing where both are 0."""
     expected = "timestamps of clocks that nobody sets"
     remedy = "let ptp4l, phc2sys or chrony settle before the measurement, and forbid them to step during it"
-    check, found = "clocks were not stepped", []
+    found = list[Problem]()
     if back_ns:
         actual = f"one {back_ns / 1e6:.3f} ms before the one before it"
-        found.append(Problem(check, "a clock was stepped back", "untrusted", expected, actual, remedy, where))
+        found.append(Problem("clock-stepped", "a clock was stepped back", "untrusted", expected, actual, remedy, where))
     if shift_ns:
         actual = f"all delays from some packet on differ by {shift_ns / 1e6:.3f} ms or more from those before"
         finding = "a clock was stepped, or a queue stayed full"
-        found.append(Problem(check, finding, "suspect", expected, actual, remedy, where))
+        found.append(Problem("clock-stepped", finding, "suspect", expected, actual, remedy, where))
     return found

@@ -109,7 +109,7 @@ def _ordered(path: Path, ordered: bool) -> list[Problem]:
         return []
     return [
         Problem(
-            "all rows are there, each once",
+            "rows-whole",
             "rows are out of their order, or stand there twice",
             "untrusted",
             "bins that ascend, each once",

@@ -205,7 +205,7 @@ def _lost_problem(path: Path, name: str, found: _Class) -> list[Problem]:
         return []
     return [
         Problem(
-            "all frames came back",
+            "frames-returned",
             "frames were lost",
             "suspect",
             "no more frames on their way at the end than a round trip takes",

@@ -211,9 +211,7 @@ def _unit_problems(path: Path, lines: list[str], figures: Sequence[Figures], uni
             continue
         remedy = "look for who changed the line `# Time unit is …`: rtla prints nanoseconds with -n, microseconds else"
         where = f"{path.name}, {one.stream}"
-        problems.append(
-            Problem("the figures can be of their unit", finding, "untrusted", expected, actual, remedy, where)
-        )
+        problems.append(Problem("unit-possible", finding, "untrusted", expected, actual, remedy, where))
     return problems
 
 
@@ -244,7 +242,7 @@ def _missed(path: Path, lines: list[str]) -> list[Problem]:
     if said is None:
         return []
     remedy = "give rtla CPUs of its own (-H) or larger buffers (--trace-buffer-size)"
-    return [Problem("every event was seen", "events were lost", "suspect", "no missed events", said, remedy, path.name)]
+    return [Problem("events-seen", "events were lost", "suspect", "no missed events", said, remedy, path.name)]
 
 
 def _of_no_noise(path: Path, lines: list[str]) -> Imported:

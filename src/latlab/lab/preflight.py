@@ -21,9 +21,10 @@ from latlab.lab.ptp.daemon import SOFTWARE_REMEDY, STAMPS, stamps
 from latlab.lab.ptp.needs import ptp_needs
 from latlab.lab.tuning.starving import starving
 from latlab.scenario import End, Flow, LoadBetween, Loaded, Scenario, Tuning
-from latlab.scenario.findings import Path, show_path
+from latlab.scenario.findings import Path, show_path, shown
 from latlab.scenario.parts import parse_end
 from latlab.scenario.streams import CLOCK_PORT
+from latlab.scenario.trust import renamed_rules
 
 __all__ = ["find_agent", "image_problems", "preflight", "preflight_cells", "raise_problems", "warnings"]
 
@@ -64,14 +65,25 @@ def _each_once(problems: Iterable[LatlabError]) -> list[LatlabError]:
 
 
 def warnings(loaded: Loaded, machine: Machine | None = None) -> list[LabError]:
-    """What will not keep the file's cells from being begun, but from coming to an end, each once."""
+    """What will not keep the file's cells from being begun, but from coming to an end, each once; and old names in it.
+
+    The names of rules that have ids now are one warning.
+    """
     machine = machine or read_machine()
     found = (
         LabError(warning.what, where=loaded.where(place, cell), remedy=warning.remedy)
         for cell in loaded.combinations
         for place, warning in starving(cell.scenario, machine)
     )
-    return list({str(warning): warning for warning in found}.values())
+    return [*_renamed(loaded), *{str(warning): warning for warning in found}.values()]
+
+
+def _renamed(loaded: Loaded) -> Iterator[LabError]:
+    """Yield what to write where the file calls rules by name."""
+    trust = loaded.raw.get("trust")
+    if named := renamed_rules(trust.get("off") if isinstance(trust, dict) else None):
+        ids = ", ".join(f"{id_} instead of {shown(name)}" for name, id_ in named.items())
+        yield LabError("rules have ids now", where=loaded.where(("trust", "off")), remedy=f"write {ids}")
 
 
 def preflight(scenario: Scenario, machine: Machine | None = None, where: Where = show_path) -> list[LatlabError]:

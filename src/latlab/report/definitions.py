@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from latlab.analysis.interrupt_way import STOPS
+
+TRACED: Final = ("irq", "softirq", "backlog", "waking", "run")
+
 TIMESTAMPS: tuple[tuple[str, str], ...] = (
     ("launch", "when the packet was meant to leave: the schedule, start + offset + sequence × period"),
     ("wake", "the talker's thread woke for it"),
@@ -12,13 +18,11 @@ TIMESTAMPS: tuple[tuple[str, str], ...] = (
     ("rx_hard", "the receiving network card's own clock"),
     ("rx_soft", "the receiving kernel: it came out of the driver"),
     ("rx_user", "the listening application had it"),
-    (
-        "irq, softirq, backlog, waking, run",
-        "the listener's kernel, where it was traced: the interrupt's handler began; the softirq began that took the "
-        "packet out of the card, or out of a CPU's backlog; the thread was woken, and began to run",
-    ),
+    *((stop, f"the listener's kernel, where it was traced: {STOPS[stop].replace('`', '')}") for stop in TRACED),
+    ("wake_due", "when the thread was to wake: the launch, less lead and busy wait; of a timer the instant itself"),
+    ("answer_submit, answer_tx_sched, answer_tx_soft, answer_rx_soft", "of a probe: the same of the answer"),
     ("sent", "of imported packets: just after the send call"),
-    ("answered", "of imported packets: the talker's application had the answer"),
+    ("answered", "the application that asks had the answer"),
     ("first_point, second_point", "of imported packets: when two captures saw them"),
 )
 

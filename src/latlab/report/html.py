@@ -49,7 +49,7 @@ from latlab.report.marks import page_marks
 from latlab.report.packed import PackedParts
 from latlab.report.places import cell_key, cell_title
 from latlab.report.published import headline, headline_tables, published_tables
-from latlab.report.reasons import grouped_reasons
+from latlab.report.reasons import EXPLAINED, grouped_reasons
 from latlab.report.repeats import Strips
 from latlab.report.sweep import Sweep
 from latlab.report.sweep_page import sweep_drawings
@@ -180,6 +180,7 @@ def _summary(result: Mapping[str, Any], strips: Mapping[tuple[str, str], Strips]
     return {
         "verdict_mark": _VERDICT_MARKS.get(result["verdict"], "?"),
         "reasons": grouped_reasons(result),
+        "explained": EXPLAINED,
         "verdict_meaning": _sentence(dict(definitions.VERDICTS).get(result["verdict"], "")),
         "label_meaning": dict(definitions.LABELS).get(result["label"] or "", ""),
         "label_reasons": [f"{reason}." for reason in testbed.label_reasons(result)],

@@ -30,8 +30,8 @@ from latlab.report.rows import metric_names
 from latlab.report.testbed import with_test_bed
 from latlab.report.view import METRIC_ORDER
 
-_BOUNDED: Final = "the clocks' offset is bounded"
-_EARLY: Final = "no packet arrived before it left"
+_BOUNDED: Final = "clock-bound"
+_EARLY: Final = "arrived-early"
 _TOLD: Final = ("format", "tool", "version", "files", "latency", "clock_bound_ns", "notes", "left_out", "facts")
 
 
@@ -49,7 +49,7 @@ def imported_result(folder: CellFolder, cell: Mapping[str, Any]) -> dict[str, An
     recorded = {name: block for name, block in document["streams"].items() if _has_packets(cell, name)}
     found = judge(Evidence(cell=_only(cell, recorded), document=document | {"streams": recorded}))
     reasons = [
-        *(one for one in found if one.check not in (_BOUNDED, _EARLY)),
+        *(one for one in found if one.id not in (_BOUNDED, _EARLY)),
         *_reasons(imported, streams),
         *_contradicted(folder, cell),
     ]
@@ -137,7 +137,7 @@ def _contradicted(folder: CellFolder, cell: Mapping[str, Any]) -> Iterator[Reaso
         for where, least in out_of_order(stream, folder.packets(), bound) if stream["stream"] else ():
             scales = scales_apart(least, least)
             yield Reason(
-                "a machine's own timestamps are in order",
+                "timestamps-in-order",
                 "a machine's own timestamps contradict the stated clock bound",
                 "untrusted",
                 where,
@@ -151,7 +151,7 @@ def _contradicted(folder: CellFolder, cell: Mapping[str, Any]) -> Iterator[Reaso
 def _reasons(imported: Mapping[str, Any], streams: Mapping[str, Any]) -> Iterator[Reason]:
     """What the import found, and what holds of every import."""
     for problem in imported["problems"]:
-        yield Reason(**problem)
+        yield Reason.of(problem)
     if unknown := unbounded(streams):
         yield Reason(
             _BOUNDED,
@@ -176,7 +176,7 @@ def _reasons(imported: Mapping[str, Any], streams: Mapping[str, Any]) -> Iterato
         )
     for scales, found in on_two_scales(streams).items():
         yield Reason(
-            "timestamps are of one time scale",
+            "one-time-scale",
             f"two time scales are mixed: {scales}",
             "untrusted",
             ", ".join(found),
@@ -185,7 +185,7 @@ def _reasons(imported: Mapping[str, Any], streams: Mapping[str, Any]) -> Iterato
             "bring both clocks to one scale (phc2sys -O, or subtract the seconds from the timestamps) and import again",
         )
     yield Reason(
-        "latlab measured it itself",
+        "measured-by-latlab",
         "another program measured it",
         "suspect",
         "",

@@ -112,10 +112,10 @@ def _measured(cell: Mapping[str, Any]) -> Case:
 
 def _distrusted(reasons: Iterable[Mapping[str, Any]], strict: bool) -> list[Case]:
     """A case each rule that is broken, however many places it is broken in: a case's name is there once."""
-    checks: dict[str, list[Mapping[str, Any]]] = {}
+    rules: dict[str, list[Mapping[str, Any]]] = {}
     for reason in reasons:
-        checks.setdefault(reason["check"], []).append(reason)
-    return [_distrust(f"trust: {check}", found, strict) for check, found in checks.items()]
+        rules.setdefault(reason["id"], []).append(reason)
+    return [_distrust(f"trust: {id_}", found, strict) for id_, found in rules.items()]
 
 
 def _distrust(name: str, found: Sequence[Mapping[str, Any]], strict: bool) -> Case:

@@ -26,7 +26,7 @@ from latlab.report.comparison import page
 from latlab.report.gfm import escaped, listed, table
 from latlab.report.places import cell_title
 from latlab.report.published import headline_tables, published_tables
-from latlab.report.reasons import grouped_reasons
+from latlab.report.reasons import EXPLAINED, grouped_reasons
 from latlab.report.rows import COLUMNS, Summary
 from latlab.report.testbed import label_reasons, label_text
 from latlab.report.thresholds import stated
@@ -165,10 +165,14 @@ def _limit(entry: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _reasons(result: Mapping[str, Any]) -> Iterator[str]:
-    for reason in grouped_reasons(result):
-        yield f"- **{reason.severity}**: {escaped(reason.finding)}"
+    reasons = grouped_reasons(result)
+    for reason in reasons:
+        yield f"- **{reason.severity}**: {escaped(reason.finding)} (`{reason.id}`)"
         if reason.expected:
             yield f"  - {escaped(f'Expected: {reason.expected}')}"
         yield from (f"  - {escaped(line)}" for line in reason.lines())
         if reason.remedy:
             yield f"  - {escaped(f'What to do: {reason.remedy}')}"
+    if reasons:
+        yield ""
+        yield f"`{EXPLAINED}` prints more on an id in parentheses."

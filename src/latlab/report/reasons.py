@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from latlab.report.places import Places
+
+EXPLAINED: Final = "latlab explain ID"
+"""Prints what a rule looks at; its id stands in parentheses behind what was found."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +28,9 @@ class Found:
 
 @dataclass(frozen=True)
 class Reason:
-    """One thing that was found, in one place or in many."""
+    """One thing that was found, in one place or in many. id: of the rule that it breaks."""
 
+    id: str
     finding: str
     severity: str
     remedy: str
@@ -45,9 +49,9 @@ class Reason:
 def grouped_reasons(result: Mapping[str, Any]) -> list[Reason]:
     """The verdict's reasons, the gravest first. A place that stands in many cells is told once for all of them."""
     known = Places(result)
-    groups: dict[tuple[str, str, str], dict[tuple[str, str], list[str]]] = {}
+    groups: dict[tuple[str, str, str, str], dict[tuple[str, str], list[str]]] = {}
     for reason in result["reasons"]:
-        group = groups.setdefault(_said(reason, "finding", "severity", "remedy"), {})
+        group = groups.setdefault(_said(reason, "id", "finding", "severity", "remedy"), {})
         group.setdefault(_said(reason, "expected", "actual"), []).append(str(reason.get("where") or ""))
     grouped = [
         Reason(*head, tuple(Found(_places(where, known), *said) for said, where in found.items()))

@@ -15,7 +15,7 @@ def made_not_measured(cell: Mapping[str, Any]) -> Iterator[Reason]:
     """The reason why figures of cell.json's cell are not to be trusted if they were made; nothing of any other."""
     if cell.get("label") == SYNTHETIC:
         yield Reason(
-            "latlab measured it itself",
+            "measured-by-latlab",
             "it was made from a description: nobody measured it",
             "untrusted",
             "",

@@ -33,7 +33,7 @@ from latlab.report import (
 from latlab.report.comparison.page import ComparedMetric, compared_metrics
 from latlab.report.places import cell_title
 from latlab.report.published import PublishedTable, headline, headline_tables, published_tables
-from latlab.report.reasons import Reason, grouped_reasons
+from latlab.report.reasons import EXPLAINED, Reason, grouped_reasons
 from latlab.report.rows import Column, Summary
 from latlab.report.testbed import label_reasons, label_text
 from latlab.report.thresholds import stated
@@ -318,11 +318,15 @@ def verdict(result: Mapping[str, Any]) -> RenderableType:
     )
     labels = (Text(f"  {sentence}") for sentence in label_reasons(result))
     judged = (Text(f"  {sentence}") for sentence in stated(result))
-    return Group(head, *labels, *judged, *map(_reason, grouped_reasons(result)))
+    reasons = [_reason(reason) for reason in grouped_reasons(result)]
+    more = [Text(f"  {EXPLAINED} prints more on an id in parentheses", "dim")] if reasons else []
+    return Group(head, *labels, *judged, *reasons, *more)
 
 
 def _reason(reason: Reason) -> Text:
-    line = Text.assemble("  ", (reason.severity, _VERDICT_STYLE.get(reason.severity, "")), f": {reason.finding}")
+    line = Text.assemble(
+        "  ", (reason.severity, _VERDICT_STYLE.get(reason.severity, "")), f": {reason.finding} ({reason.id})"
+    )
     if len(reason.found) == 1:
         (found,) = reason.found
         said = [("where", "; ".join(found.where)), ("expected", found.expected), ("actual", found.actual)]

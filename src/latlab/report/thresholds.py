@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from latlab.analysis.evidence import Thresholds
 from latlab.analysis.words import duration, percent
+from latlab.model.rules import NAMES
 from latlab.scenario import Trust
 
 _MILLION: Final = 10**6
@@ -32,10 +33,10 @@ def thresholds_document(trust: Trust | None) -> dict[str, dict[str, Any]]:
 
 
 def turned_off(trust: Trust | None, waived: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The result's `turned_off`: [{"check", "why", "found"}] of each rule; found: how many reasons it gave."""
-    found = [one["check"] for one in waived]
+    """The result's `turned_off`: [{"id", "check", "why", "found"}] of each rule; found: how many reasons it gave."""
+    found = [one["id"] for one in waived]
     off = trust.off if trust else {}
-    return [{"check": check, "why": why, "found": found.count(check)} for check, why in off.items()]
+    return [{"id": id_, "check": NAMES[id_], "why": why, "found": found.count(id_)} for id_, why in off.items()]
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def threshold_lines(result: Mapping[str, Any]) -> list[Line]:
 def off_lines(result: Mapping[str, Any]) -> list[str]:
     """A sentence for each rule that was turned off: never left out of a report, whether it found anything or not."""
     return [
-        f"turned off by the scenario: {one['check']} ({one['why']}); {_broken(one['found'])}"
+        f"turned off by the scenario: {one['id']}, {one['check']} ({one['why']}); {_broken(one['found'])}"
         for one in result.get("turned_off", [])
     ]
 

@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from latlab.model.rules import Severity
+
 Verdict = Literal["trusted", "suspect", "untrusted"]
-Severity = Literal["suspect", "untrusted"]
 Status = Literal["ok", "failed", "interrupted", "not run", "unavailable"]
 
 
@@ -23,10 +24,12 @@ class Part(BaseModel):
 class Reason(Part):
     """Why a verdict is not `trusted`.
 
-    check: the rule's name. finding: what is so where it is broken. where: host, file, stream or cell. expected, actual:
-    in words, with units. remedy: what to do. why: of a rule that is turned off, the scenario's reason for that.
+    id: the rule's, which stays the same. check: its name. finding: what is so where it is broken. where: host, file,
+    stream or cell. expected, actual: in words, with units. remedy: what to do. why: of a rule that is turned off, the
+    scenario's reason for that.
     """
 
+    id: str
     check: str
     finding: str
     severity: Severity
@@ -40,6 +43,7 @@ class Reason(Part):
 class TurnedOff(Part):
     """A rule that the scenario turns off. found: the number of reasons that it would have given."""
 
+    id: str
     check: str
     why: str
     found: int

@@ -7,92 +7,48 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from latlab.model.rules import IDS, NAMES, RULES
 from latlab.scenario.findings import shown, wrong
 from latlab.scenario.parts import Part
 from latlab.scenario.units import DURATION, SHARE, Duration, Share, within
 
-SUSPECT_RULES: tuple[str, ...] = (
-    "facts of the hosts were taken",
-    "the clock bound is small beside the latency",
-    "PTP was locked",
-    "PTP's offset is what our own readings say",
-    "PTP's clocks were read",
-    "PTP kept its grandmaster",
-    "the talker is punctual",
-    "packets leave within a period",
-    "realtime settings are in force",
-    "the tuning is in force",
-    "the XDP bridge carried every packet",
-    "timestamps are there",
-    "packets without timestamps are like the others",
-    "timestamps match their packets",
-    "no packet with a launch time vanished",
-    "every send succeeded",
-    "no packet was rejected",
-    "the timer kept up",
-    "the timer's interrupts were told",
-    "the trace is whole",
-    "the listener's socket kept every packet",
-    "no packet was refused",
-    "realtime threads were not throttled",
-    "no CPU time was stolen",
-    "the kernel is PREEMPT_RT",
-    "the agents' CPUs are isolated",
-    "no CPU slept deeply",
-    "the CPUs' frequencies are fixed",
-    "sibling threads are quiet",
-    "halt polling is off",
-    "virtual CPUs are apart",
-    "PTP has CPUs of its own",
-    "interrupts have CPUs of their own",
-    "interrupts stayed on their CPUs",
-    "nothing moves interrupts",
-    "coalescing is small beside the latency",
-    "links do not rest",
-    "links stayed up",
-    "network cards gave every timestamp",
-    "the streams are out of step with the timer tick",
-    "the agents' memory is locked",
-    "nothing was swapped",
-    "no memory was moved",
-    "guests keep their memory",
-    "the clock source is fast",
-    "clocks kept their rates",
-    "the kernels did not complain",
-)
-"""Rules that make a cell suspect, as analysis/trust_rules.py has them: each can be turned off."""
+SUSPECT_RULES: tuple[str, ...] = tuple(one.id for one in RULES if one.severity == "suspect")
+"""Ids of rules that make a cell suspect: each can be turned off."""
 
-UNTRUSTED_RULES: tuple[str, ...] = (
-    "the cell ran to its end",
-    "the agents came to their end",
-    "recordings are whole",
-    "no record was dropped",
-    "every packet is accounted for",
-    "every instant is possible",
-    "launch times are the schedule's",
-    "launch times are honoured",
-    "the XDP bridge carried the streams",
-    "clocks were not stepped",
-    "packets arrived",
-    "frames kept their VLAN tags",
-    "no packet arrived before it left",
-    "the clocks' offset is bounded",
-)
-"""Rules without which the figures themselves would be wrong: none can be turned off."""
+UNTRUSTED_RULES: tuple[str, ...] = tuple(one.id for one in RULES if one.severity == "untrusted")
+"""Ids of rules without which the figures themselves would be wrong: none can be turned off."""
 
 REASON_MAX = 200
 ALL_SHARE = 10**6
 
-_LISTED = "docs/how-it-works.md lists the rules"
+_LISTED = "`latlab explain` lists them"
 
 
-def _rule(name: object) -> object:
-    if name in UNTRUSTED_RULES:
-        raise wrong(f"{shown(name)} cannot be turned off", "a rule that makes a cell suspect, not untrusted")
-    if name not in SUSPECT_RULES:
-        close = get_close_matches(str(name), SUSPECT_RULES, n=3)
-        raise wrong(f"unknown rule {shown(name)}", f"{' or '.join(close)}? ({_LISTED})" if close else f"one: {_LISTED}")
-    return name
+def _rule(said: object) -> object:
+    """Return the rule's id. said: this, or the name by which scenarios of earlier versions call it."""
+    rule = IDS.get(str(said), said)
+    if rule in UNTRUSTED_RULES:
+        raise wrong(f"{shown(said)} cannot be turned off", "a rule that makes a cell suspect, not untrusted")
+    if rule not in SUSPECT_RULES:
+        words = [word for id_ in SUSPECT_RULES for word in (id_, NAMES[id_])]
+        close = dict.fromkeys(IDS.get(word, word) for word in get_close_matches(str(said), words, n=3))
+        expected = f"{' or '.join(close)}? ({_LISTED})" if close else f"the id of a rule: {_LISTED}"
+        raise wrong(f"unknown rule {shown(said)}", expected)
+    return rule
+
+
+def _each_once(off: object) -> object:
+    """Return it as it was written. PydanticCustomError: a rule stands there by its id and by its name."""
+    said = list(off) if isinstance(off, dict) else []
+    for name in said:
+        if name in IDS and IDS[name] in said:
+            raise wrong(f"{shown(name)} and {IDS[name]} are one rule", f"{IDS[name]} alone")
+    return off
+
+
+def renamed_rules(off: object) -> dict[str, str]:
+    """Return {name: id} of the rules that a scenario's `trust.off`, as it was written, calls by name."""
+    return {name: IDS[name] for name in off if name in IDS} if isinstance(off, dict) else {}
 
 
 def _reason(text: object) -> object:
@@ -105,10 +61,11 @@ def _reason(text: object) -> object:
     return text
 
 
-RuleName = Annotated[str, BeforeValidator(_rule)]
+RuleId = Annotated[str, BeforeValidator(_rule)]
 Why = Annotated[str, BeforeValidator(_reason)]
 Off = Annotated[
-    dict[RuleName, Why],
+    dict[RuleId, Why],
+    BeforeValidator(_each_once),
     WithJsonSchema(
         {
             "type": "object",
@@ -153,5 +110,6 @@ class Trust(Part):
         default=10, description="how much a clock's rate may change from one reading to the next, a second later"
     )
     off: Off = Field(
-        default_factory=dict, description="rule → why it does not count here; what it finds is shown beside that"
+        default_factory=dict,
+        description="id of a rule → why it does not count here; what it finds is shown beside that",
     )

@@ -10,35 +10,219 @@ NONE: Final = 0
 
 
 @dataclass(frozen=True)
-class AnomalyClass:
-    """One class.
+class Search:
+    """One way to find a class. found_by: what is looked for. is_not: what resembles it, and has not this class."""
 
-    name: in documents. title: for people. meaning: one sentence. cut: whether clean windows leave its episodes out, of
-    themselves or (`sometimes`) as an episode's evidence says.
+    found_by: str
+    is_not: str = ""
+
+
+@dataclass(frozen=True)
+class AnomalyClass:
+    """One class, as docs/anomalies.md has it too.
+
+    name: its id, in documents. title: for people. meaning: one sentence. evidence: what its episodes have. searches:
+    how it is found. cut: whether clean windows leave its episodes out, of themselves or (`sometimes`) as an episode's
+    evidence says.
     """
 
     name: str
     title: str
     meaning: str
+    evidence: str
+    searches: tuple[Search, ...] = ()
     cut: bool = False
 
 
+_MOVED: Final = (
+    Search(
+        "the level of the one-way delay (NIC to NIC, else kernel to kernel) over seconds, off from where most of it "
+        "lies by `level_spread` of the packets' spread and `level_scatter` times its own scatter, for "
+        "`level_length_ns`. A step is flat and changes at once; its place is found to the packet. Of two levels that "
+        "of fewer packets is off: which clock was right nobody can tell",
+        "more noise at the same level",
+    ),
+    Search(
+        "medians of half stretches (50 ms, 16 packets at least) off from those within 2 s by `level_spread` of the "
+        "packets' spread and `shift_scatter` times their scatter, where the level before and after is the same and "
+        "still. The first and the last packet are those between which most lie beyond half of the way, of a shift "
+        "that comes slowly beyond two spreads. It is one if chance makes less than the share `chance` of such a row "
+        "in the run, were each packet late by itself",
+        "the top of a slower movement; packets that have several ways, of which many in a row take another; what is "
+        "held; shorter than half a stretch, where packets are late by themselves; less than a stretch from either "
+        "end; streams of less than 4 s",
+    ),
+)
+
 CLASSES: Final[tuple[AnomalyClass, ...]] = (
-    AnomalyClass("loss_burst", "Loss burst", "packets that followed one another were all lost"),
-    AnomalyClass("throttled", "Throttled", "real-time threads were held back for a part of every period", cut=True),
-    AnomalyClass("stall", "Stall", "packets were held and came all at once: latency fell as launch times rose"),
-    AnomalyClass("missed_slot", "Missed slot", "packets left in a later gate window than their own"),
-    AnomalyClass("reorder", "Reordered", "packets were overtaken by later ones"),
-    AnomalyClass("warm_up", "Warm-up", "the beginning was slower than the rest", cut=True),
-    AnomalyClass("late_sender", "Late sender", "the talker woke, or handed packets over, late"),
-    AnomalyClass("periodic", "Periodic spikes", "single packets were late at regular intervals"),
-    AnomalyClass("unexplained", "Unexplained", "packets were late, or all latencies moved, and no class says why"),
-    AnomalyClass("clock_step", "Clock step", "all latencies jumped at once, and a clock's record shows it", cut=True),
-    AnomalyClass("clock_swing", "Clock swing", "all latencies moved together, and a clock's record shows it", cut=True),
-    AnomalyClass("path_change", "Path change", "all latencies moved together, and the clocks did not"),
-    AnomalyClass("oscillation", "Oscillation", "the usual latency went up and down regularly, all the time"),
-    AnomalyClass("drift", "Drift", "the usual latency rose or fell all the time, and no clock's record shows it"),
-    AnomalyClass("duplicate", "Duplicates", "further copies of packets came; which ones was not recorded"),
+    AnomalyClass(
+        "loss_burst",
+        "Loss burst",
+        "packets in a row, which the kernel took, never arrived",
+        "`lost`, `length_ns`, `single_losses` (other rows of losses), `least` (from how many on it is a burst), "
+        "`until_the_end`",
+        (
+            Search(
+                "`burst` losses in a row, and more where single losses are so frequent that they make `chance` such "
+                "rows by themselves",
+                "single losses, which are counted; packets never sent",
+            ),
+        ),
+    ),
+    AnomalyClass(
+        "throttled",
+        "Throttled",
+        "real-time threads were held back for a part of every period",
+        "as of a `stall`; `gap_ns`, `every_ns`, `times`, `kernel_says_so`, `own_thread` (talker's or listener's "
+        "application), `settings` of the hosts that may have held the packets: `host`, `setting` as it was read, and "
+        "what its kernel's `log` says",
+        (
+            Search(
+                "stalls of `rt_period_us` − `rt_runtime_us` (a period of the stream less to `throttled_tolerance` "
+                "more) at intervals of `rt_period_us`: three, or two if the kernel says that it throttled; and six "
+                "in ten of such stalls meanwhile, unless it says so",
+                "regular stalls of other lengths; nothing at all where throttling is off (`rt_runtime_us` −1)",
+            ),
+        ),
+        cut=True,
+    ),
+    AnomalyClass(
+        "stall",
+        "Stall",
+        "packets were held and came all at once: latency fell as fast as launch times rose",
+        "`length_ns` (the most that one was held: the stall began less than a period before), `held`, `where`, "
+        "`share` of the lateness there (of the parts that took longer than usual), `within_ns` (arrived within), "
+        "`slope` of latency over launch time (−1: at one instant), `limit_ns`, `every_ns` if it comes regularly, "
+        "`stolen_ns`: CPU time stolen in the whole cell from the hosts that may have held them",
+        (
+            Search(
+                "a late packet, and others behind it that arrived closer together than `crowd` of the time between "
+                "their launches. Two only if both are late by themselves. Or a train: packets that came closer "
+                "together, and oftener so, than chance explains, whatever the limit",
+                "one late packet. Packets whose latencies do not fall at least `crowd` as fast as launch times rise. "
+                "A path whose packets nearly always come in bursts, as behind a gate that opens once for many",
+            ),
+        ),
+    ),
+    AnomalyClass(
+        "missed_slot",
+        "Missed slot",
+        "packets left in a later gate window than their own",
+        "`windows_late`, `waited_ns`, `submitted_after_ns`, `from`; without a schedule `cycles_late`, `cycle_ns`",
+        (
+            Search(
+                "with a schedule: as `gates.missed` of the result, late or not. With a cycle only: late "
+                "packets whose wait before they left is 1 or more cycles, to a few spreads",
+                "without either it stays unexplained",
+            ),
+        ),
+    ),
+    AnomalyClass(
+        "reorder",
+        "Reordered",
+        "packets were overtaken: they arrived after a larger sequence number (RFC 4737 §3.3)",
+        "`extent` (§4.2.1), `packets`",
+        (
+            Search(
+                "the order of arrival",
+            ),
+        ),
+    ),
+    AnomalyClass(
+        "warm_up",
+        "Warm-up",
+        "the beginning, after the warm-up, was slower than the rest",
+        "`packets`, `length_ns`, `first_ns` and `most_ns` over `usual_ns`, and `where`, of the packets that were not "
+        "held meanwhile",
+        (
+            Search(
+                "the median of the first 8 to 2,048 packets, against those of as many that follow one another later "
+                "in the stream: so correlated noise raises no alarm. It ends where the level is back",
+                "longer than `warm_up_most` of the stream; a clock that settles: on the path alone, packets no wider "
+                "spread than later, and the bounds allow it",
+            ),
+        ),
+        cut=True,
+    ),
+    AnomalyClass(
+        "late_sender",
+        "Late sender",
+        "the talker woke, or handed packets over, late, and they left late for it",
+        "`late_ns`, `wake_ns`, `submit_ns`, `limit_ns`",
+        (
+            Search(
+                "late packets with `sender` of their lateness before `submit`; and any whose talker was late by more "
+                "than its own limit, where that is most of what the packet was late by",
+                "a late wake-up that a gate or a launch time makes up for",
+            ),
+        ),
+    ),
+    AnomalyClass(
+        "periodic",
+        "Periodic spikes",
+        "packets were late at regular intervals",
+        "`every_ns`, `every_packets` (if it is always a whole number), `times`, `off_ns`, `late_p50_ns`, "
+        "`late_max_ns`, `where`, `of` (what came so)",
+        (
+            Search(
+                "late packets, stalls, late sends and missed slots at one place, at intervals that are equal to "
+                "`comb_tolerance`: `repeats` at least, `comb_share` of all times, and fewer than chance would make "
+                "of so many events. Stalls and the others keep their class, and have `every_ns`",
+                "what comes often and at random",
+            ),
+        ),
+    ),
+    AnomalyClass(
+        "unexplained",
+        "Unexplained",
+        "packets were late, or all latencies moved, and no class says why",
+        "`late_ns`, `where`, `limit_ns`; of all latencies as of a `clock_step`, with `where`",
+    ),
+    AnomalyClass(
+        "clock_step",
+        "Clock step",
+        "all latencies jumped at once, and a clock's record shows it",
+        "`kind`, `peak_ns`, `pk_pk_ns`, `length_ns`, `fastest_ppb`, `below_zero`, `steps` (readings of a host's "
+        "clock that show it: `host`, `by_ns`), `parallel`, `ptp`, `comparison`, `clock_bound_ns`; of what is on "
+        "record meanwhile `ptp_offset` (`of`, `readings`, `min_ns`, `max_ns`, `usual_ns` before and after, "
+        "`correlation`, `states` of the port), `compared` and `taken_off` (`by`, `min_ns`, `max_ns`, `looks`)",
+        _MOVED,
+        cut=True,
+    ),
+    AnomalyClass(
+        "clock_swing",
+        "Clock swing",
+        "all latencies moved slowly and together, or drifted all the time, and a clock's record shows it",
+        "as of a `clock_step`",
+        _MOVED,
+        cut=True,
+    ),
+    AnomalyClass(
+        "path_change",
+        "Path change",
+        "all latencies moved, and it was not the clocks: they are bounded more narrowly, or the fastest packets stayed",
+        "as of a `clock_step`",
+        _MOVED,
+    ),
+    AnomalyClass(
+        "oscillation",
+        "Oscillation",
+        "the usual latency went up and down regularly, all the time, and no clock's record shows it",
+        "`period_ns`, `pk_pk_ns`, `cycles`, `share` of the level's variance, `where`; of the clocks as of a "
+        "`clock_step`",
+    ),
+    AnomalyClass(
+        "drift",
+        "Drift",
+        "the usual latency rose or fell all the time, and no clock's record shows it",
+        "as of a `clock_step`",
+    ),
+    AnomalyClass(
+        "duplicate",
+        "Duplicates",
+        "further copies of packets came; which ones was not recorded",
+        "`copies`, `received`: a listener counts them and records none, so no packet has this class",
+    ),
 )
 """In the order of precedence: a packet that several classes would have belongs to the first of them.
 

@@ -30,7 +30,7 @@ PLACES: Final = {
 }
 """Where packets can be held, as far as timestamps tell, and how that is said."""
 
-_AFTER: Final = {
+AFTER: Final = {
     "wake": TALKER,
     "submit": TALKER,
     "tx_sched": SOCKET,
@@ -67,7 +67,7 @@ class Stages:
     def of(cls, rows: pl.DataFrame, judged: Rows) -> Stages:
         """Those of a stream. rows: of the packet table; judged: the numbers of those that are looked at."""
         stamps = tuple(name for name in WAY if _has(rows, f"{name}_tai_ns"))
-        places = tuple(PATH if start in _SENT and end not in _SENT else _AFTER[end] for start, end in pairwise(stamps))
+        places = tuple(PATH if start in _SENT and end not in _SENT else AFTER[end] for start, end in pairwise(stamps))
         sample = judged[:: max(1, len(judged) // _SAMPLE)]
         usual = tuple(_usual(rows, start, end, sample) for start, end in pairwise(stamps))
         return cls(rows, stamps, places, usual, places.index(PATH) if PATH in places else len(places) - 1)

@@ -1,0 +1,185 @@
+"""What latlab's short ids mean: rules, anomaly classes, metrics, stages and timestamps, from where each is declared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from latlab.analysis import interrupt_way, way
+from latlab.analysis.anomalies import CLASSES, THRESHOLDS
+from latlab.analysis.anomalies.stages import AFTER, PLACES
+from latlab.analysis.metrics import IMPORTED_METRICS, METRICS, PROBE_METRICS, TIMER_METRICS, Metric
+from latlab.analysis.missing_stages import REASONS
+from latlab.analysis.trust_rules import RULES
+from latlab.analysis.words import duration
+from latlab.errors import UsageError
+from latlab.model.rules import IDS, OTHERS
+from latlab.report.definitions import TIMESTAMPS
+
+NEAREST: Final = 3
+_LATE_ONLY: Final = "○"
+_POPULATIONS: Final = {
+    "handed over": "packets handed over",
+    "sent": "packets that the kernel took and no qdisc refused",
+    "received": "packets received",
+    "waited for": "instants that a timer was set for",
+}
+
+
+@dataclass(frozen=True)
+class Topic:
+    """What one id means. kind: what it is the id of. facts: {heading: text}, in order."""
+
+    kind: str
+    id: str
+    title: str
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+def topics() -> list[Topic]:
+    """Return all there are, by kind, without headings that have no text."""
+    found = (*_rules(), *_classes(), *_metrics(), *_stages(), *_places(), *_timestamps(), *_missing())
+    return [replace(one, facts={heading: text for heading, text in one.facts.items() if text}) for one in found]
+
+
+def explained(words: Sequence[str]) -> list[Topic]:
+    """Return what these ids mean, in their order; one may be of several kinds. A rule's name serves as its id.
+
+    UsageError: there is no such id.
+    """
+    known: dict[str, list[Topic]] = {}
+    for topic in topics():
+        known.setdefault(_key(topic.id), []).append(topic)
+    found: list[Topic] = []
+    for word in words:
+        key = _key(IDS.get(word, word))
+        if key not in known:
+            near = [known[one][0].id for one in get_close_matches(key, known, n=NEAREST, cutoff=0)]
+            raise UsageError(
+                f"there is no id {word!r}", remedy=f"nearest: {', '.join(near)}; `latlab explain` lists all ids"
+            )
+        found += known[key]
+    return found
+
+
+def print_topics(found: Sequence[Topic], console: Console) -> None:
+    """Print what each id means."""
+    for topic in found:
+        console.print(Text.assemble((topic.id, "bold"), f" ({topic.kind}): {topic.title}"))
+        facts = Table.grid(padding=(0, 2, 0, 0))
+        facts.add_column(no_wrap=True)
+        facts.add_column(overflow="fold")
+        for heading, text in topic.facts.items():
+            facts.add_row(Text(f"  {heading}"), Text(text))
+        console.print(facts)
+        console.print()
+
+
+def print_ids(found: Sequence[Topic], console: Console) -> None:
+    """Print all ids by kind, a line each."""
+    for kind in dict.fromkeys(topic.kind for topic in found):
+        console.print(Text(kind, "bold"))
+        of_kind = [topic for topic in found if topic.kind == kind]
+        width = max(len(topic.id) for topic in of_kind)
+        for topic in of_kind:
+            console.print(Text(f"  {topic.id:<{width}}  {topic.title}"), soft_wrap=True)
+        console.print()
+
+
+def _key(word: str) -> str:
+    """Return the id as it is looked up: in any case, with blanks, hyphens or underscores."""
+    return re.sub(r"[^a-z0-9]+", "-", word.lower().replace("'s", "")).strip("-")
+
+
+def _rules() -> Iterator[Topic]:
+    for rule in RULES:
+        on_late = _LATE_ONLY in rule.broken_when
+        yield Topic(
+            "rule of the verdict",
+            rule.id,
+            rule.name,
+            {
+                "severity": rule.severity,
+                "judged by": f"what was found {', '.join(rule.when)} the streams",
+                "looks at": rule.looks_at,
+                "broken when": rule.broken_when,
+                _LATE_ONLY: "counts only on a machine that held up late packets" if on_late else "",
+                "finding": rule.finding,
+                "remedy": rule.remedy,
+            },
+        )
+    for other in OTHERS:
+        yield Topic(
+            "rule of a whole run, or of imported files",
+            other.id,
+            other.name,
+            {"severity": other.severity, "finding": "its reason in the verdict has what was found and what to do"},
+        )
+
+
+def _classes() -> Iterator[Topic]:
+    values = asdict(THRESHOLDS)
+    for one in CLASSES:
+        facts = {"evidence": one.evidence}
+        for number, search in enumerate(one.searches):
+            again = " (or)" if number else ""
+            facts |= {f"found by{again}": search.found_by, f"it is not{again}": search.is_not}
+        named = re.findall(r"`(\w+)`", " ".join(facts.values()))
+        used = {name: values[name] for name in named if name in values}
+        facts["thresholds"] = ", ".join(f"{name} {_value(name, value)}" for name, value in used.items())
+        facts["clean windows"] = "leave it out" if one.cut else ""
+        yield Topic("anomaly class", one.name, f"{one.title}: {one.meaning}", facts)
+
+
+def _value(name: str, value: float) -> str:
+    return duration(value) if name.endswith("_ns") else f"{value}"
+
+
+def _metrics() -> Iterator[Topic]:
+    tables = {"": METRICS, "a probe": PROBE_METRICS, "a timer": TIMER_METRICS, "other programs": IMPORTED_METRICS}
+    for whose, metrics in tables.items():
+        for metric in metrics:
+            yield Topic("metric", metric.name, f"{metric.title}: {metric.formula}", {"of": whose, **_measured(metric)})
+
+
+def _measured(metric: Metric) -> dict[str, str]:
+    pairs = ("first " * metric.periodic + f"{start} → {end}" for start, end in metric.pairs)
+    return {
+        "from → to": f"{', else '.join(pairs)}" if metric.pairs else "",
+        "missing": f"counted among {_POPULATIONS[metric.population]}" if metric.pairs else "",
+        "clocks": "two hosts': carries the ± of their offset" if metric.crosses_hosts else "",
+    }
+
+
+def _stages() -> Iterator[Topic]:
+    happens = way.HAPPENS | interrupt_way.HAPPENS
+    ends: dict[str, list[str]] = {}
+    for (start, end), name in (way.INTERVALS | interrupt_way.INTERVALS).items():
+        ends.setdefault(name, []).append(f"{start} → {end}")
+    for name, pairs in ends.items():
+        title = ": ".join(filter(None, ("" if name == _key(name) else name, happens.get(name))))
+        yield Topic("stage", _key(name), title or name, {"from → to": ", or ".join(pairs)})
+
+
+def _places() -> Iterator[Topic]:
+    for place, text in PLACES.items():
+        until = ", ".join(stamp for stamp, where in AFTER.items() if where == place)
+        yield Topic("place of an anomaly", place, text, {"until": until})
+
+
+def _timestamps() -> Iterator[Topic]:
+    said = {name: text for names, text in TIMESTAMPS for name in names.split(", ")}
+    for name, text in (interrupt_way.STOPS | said).items():
+        yield Topic("timestamp", name, text)
+
+
+def _missing() -> Iterator[Topic]:
+    for id_, text in REASONS.items():
+        yield Topic("why a stage is missing", id_, text)

@@ -1,0 +1,83 @@
+"""Prose of the documentation has the field's terms, as docs/glossary.md defines them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+INSTEAD = {
+    r"\b(?:is|are|was) told\b(?! (?:apart|from))": "is reported, logged, shown",
+    r"\btells? of\b": "reports",
+    r"\bmend(?:s|ed|ing)?\b": "fix, patch",
+    r"\bknock(?:s|ed|ing)?\b": "doorbell timestamp",
+    r"without a word": "silently",
+    r"\b(?:by turns|in turn)\b": "alternately",
+    r"\bforeseen\b": "expected",
+    r"\black(?:s|ed|ing)?\b": "missing, without",
+    r"\bgrew most\b": "dominant stage",
+    r"\bof lateness\b": "share of the delay",
+    r"\bn is worth\b": "effective sample size",
+    r"\blate: not told\b": "single late packets cannot be told from the tail",
+    r"\blate begins at\b": "lateness threshold",
+    r"\bchosen by hand\b": "user-defined",
+    r"\bstray\b": "foreign packet, unmatched packet",
+    r"\bst(?:and|ood|ands|anding) still\b": "stall, stop",
+    r"\bheld (?:up|back|against)\b": "delayed, compared with",
+    r"\bpacket's way\b": "path",
+    r"\b(?:both|either) ways?\b": "both directions, either direction",
+    r"\bon (?:its|their|the) way\b": "on the path, in flight",
+    r"\bput back\b": "restore",
+    r"\b(?:stretch|stretches)\b": "interval",
+    r"\bsomebody\b|\bwho(?:m)?ever\b": "foreign, the thread or program by name",
+    r"\bcombs?\b": "periodicity",
+    r"\bpromis(?:e|es|ed)\b": "guarantee, bound",
+    r"\b(?:inlets?|outlets?|intakes?)\b": "receiver, transmitter",
+    r"\brescue[sd]?\b": "recover",
+    r"\bshared page\b": "shared clock page",
+    r"\bpackets? (?:that )?(?:was|were|are|is)? ?held\b|\bheld (?:the )?packets\b": "queued, delayed",
+    r"\bought to\b": "must, expected",
+}
+"""What must not be in prose → what to write instead."""
+_BLOCK = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
+_INDENTED = re.compile(r"^ {4}(?=\S).*$", re.MULTILINE)
+_DECLARED = re.compile(
+    r"^\| (?:(?:id \| )?rule \| severity|\| class \| what it is|class \| found by|stop \||from → to \|).*(?:\n\|.*)*",
+    re.MULTILINE,
+)
+"""Tables in the words of the code: rules, anomaly classes, stops and stages."""
+_INLINE = re.compile(r"``.+?``|`[^`]+`|\]\([^)]*\)|(?<!\*)\*[^*\n]+\*(?!\*)", re.DOTALL)
+
+
+def blank(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match[0])
+
+
+def prose(text: str) -> str:
+    """The text with code, link targets and quoted (emphasised) output blanked, line numbers kept."""
+    for pattern in (_BLOCK, _INDENTED, _DECLARED, _INLINE):
+        text = pattern.sub(blank, text)
+    return text
+
+
+def found(path: Path) -> Iterator[str]:
+    text = prose(path.read_text(encoding="utf-8"))
+    for pattern, instead in INSTEAD.items():
+        # A phrase may go on in the next line.
+        for match in re.finditer(pattern.replace(" ", r"\s+"), text, re.IGNORECASE):
+            line = text.count("\n", 0, match.start()) + 1
+            yield f"{path.relative_to(ROOT)}:{line}: {' '.join(match[0].split())!r}: write {instead}"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_prose_has_the_terms_of_the_field(path: Path) -> None:
+    assert list(found(path)) == []
+
+
+def test_code_and_output_are_not_scanned() -> None:
+    assert re.search("knock", prose("a knock `knock`\n```\nknock\n```\n"))
+    assert not re.search("knock", prose("a `knock`\n\n```json\nknock\n```\n    knock = 1\n[it](knock.md)\n"))
