@@ -67,6 +67,8 @@ def test_they_come_from_the_scenario_and_stand_on_the_page(new_run: Callable[...
     folder.scenario_path.write_text(
         "name: first\nhosts: {sensor: {kind: netns}, ecu: {kind: netns}}\nlinks: [{ends: [sensor.eth0, ecu.eth0]}]\n"
         "streams: {control: {talker: sensor, listener: ecu, period: 1ms, size: 64B}}\nduration: 8s\n"
+        "loads: {flood1: {kind: flood, from: sensor, to: ecu}, iperf3: {kind: flood, from: sensor, to: ecu}}\n"
+        "matrix: {loads: [none, flood1, iperf3]}\n"
         "published: [{source: theirs, row: of theirs, metric: latency, max: 40us}]\n"
     )
     (one,) = make_result(folder)["published"]
@@ -81,6 +83,8 @@ def test_the_headline_comes_first_with_its_published_figures_in_one_table(new_ru
     folder.scenario_path.write_text(
         "name: first\nhosts: {sensor: {kind: netns}, ecu: {kind: netns}}\nlinks: [{ends: [sensor.eth0, ecu.eth0]}]\n"
         "streams: {control: {talker: sensor, listener: ecu, period: 1ms, size: 64B}}\nduration: 8s\n"
+        "loads: {flood1: {kind: flood, from: sensor, to: ecu}, iperf3: {kind: flood, from: sensor, to: ecu}}\n"
+        "matrix: {loads: [none, flood1, iperf3]}\n"
         "headline: arrival_offset\n"
         "published: [{source: theirs, row: of theirs, metric: arrival_offset, max: 568ns, n: 600000}]\n"
     )

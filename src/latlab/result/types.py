@@ -561,7 +561,7 @@ class Gates(Part):
     interface: str
     traffic_class: int
     promised: Bound
-    from_: str = Field(alias="from")
+    from_: str | None = Field(alias="from")
     left: int
     least_ns: int | None
     most_ns: int | None
