@@ -82,7 +82,7 @@ def test_receiving_in_a_virtual_machine_takes_longer_than_sending_and_load_from_
         ("as-ecu.down", "load-up", "load-down"),
     ):
         idle, sending, receiving = (user(load, leg, "mean") for load in ("none", own, other))
-        assert sending > 1.5 * idle and sending > 1.25 * receiving, (leg, idle, sending, receiving)
+        assert sending > 1.5 * idle and sending > receiving, (leg, idle, sending, receiving)
 
 
 def test_a_ping_over_tcp_has_one_transaction_a_period_and_figures_of_them(short: Short) -> None:

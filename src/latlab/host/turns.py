@@ -328,11 +328,12 @@ class Turns:
     async def _make_fine(self, client: QMPClient) -> None:
         """Add or remove the timer that makes CPUs change places, while the machine stands still."""
         if self.fine and not self._is_fine:
-            await client.execute(
-                "object-add", {"qom-type": "filter-buffer", "id": FINE, "netdev": FINE_NET, "interval": FINE_US}
-            )
+            await client.execute("netdev_add", {"type": "hubport", "id": FINE_NET, "hubid": 0})
+            timer = {"qom-type": "filter-buffer", "id": FINE, "netdev": FINE_NET, "interval": FINE_US}
+            await client.execute("object-add", timer)
         elif self._is_fine and not self.fine:
             await client.execute("object-del", {"id": FINE})
+            await client.execute("netdev_del", {"id": FINE_NET})
         self._is_fine = self.fine
 
     def _begin(self, mailbox: mmap.mmap) -> None:

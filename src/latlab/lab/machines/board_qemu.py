@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from latlab.host.turns import FINE_NET, MAILBOX, MAILBOX_BYTES
+from latlab.host.turns import MAILBOX, MAILBOX_BYTES
 from latlab.host.turns import MONITOR as TURNS_MONITOR
 from latlab.lab.guests.qemu import (
     BOARD_DEVICES,
@@ -135,7 +135,6 @@ def _turns(folder: str) -> Iterator[str]:
     mailbox = f"memory-backend-file,id=turns,share=on,mem-path={folder}/{MAILBOX},size={MAILBOX_BYTES}"
     yield from ("-object", mailbox, "-device", "ivshmem-plain,memdev=turns,master=on")
     yield from ("-device", "pvpanic", "-action", "panic=pause")
-    yield from ("-netdev", f"hubport,id={FINE_NET},hubid=0")
     yield from ("-qmp", f"unix:{folder}/{TURNS_MONITOR},server=on,wait=off")
 
 
