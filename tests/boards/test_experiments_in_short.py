@@ -82,7 +82,7 @@ def test_receiving_in_a_virtual_machine_takes_longer_than_sending_and_load_from_
         ("as-ecu.down", "load-up", "load-down"),
     ):
         idle, sending, receiving = (user(load, leg, "mean") for load in ("none", own, other))
-        assert sending > 1.5 * idle and sending > receiving, (leg, idle, sending, receiving)
+        assert sending > 1.5 * idle and sending > 1.25 * receiving, (leg, idle, sending, receiving)
 
 
 def test_a_ping_over_tcp_has_one_transaction_a_period_and_figures_of_them(short: Short) -> None:
@@ -118,12 +118,14 @@ def test_a_timers_handler_is_later_in_a_guest_than_natively_and_later_still_besi
     assert loaded > 1.5 * quiet
 
 
-def test_tuning_makes_the_maximum_of_dds_fall(short: Short) -> None:
-    tuning = shipped("dds-payload-board")["matrix"]["tuning"]
-    matrix = {"tuning": tuning, "probes": ["guests"], "probes.guests.size": ["64B"]}
+def test_tuning_makes_the_maximum_of_dds_fall_and_hardly_moves_the_median(short: Short) -> None:
+    boards = shipped("dds-payload-board")["matrix"]["hosts.board1.append"]
+    matrix = {"hosts.board1.append": boards, "probes": ["guests"], "probes.guests.size": ["64B"]}
     cells = short("dds-payload-board", matrix, duration="600ms")
-    trips = {"emulator" in slug: streams["guests"]["metrics"]["round_trip"] for slug, streams in cells.items()}
+    trips = {"isolcpus" in slug: streams["guests"]["metrics"]["round_trip"] for slug, streams in cells.items()}
     before, after = trips[False], trips[True]
-    # What a CPU has to do now and then is kept off those of the guests. Seed 1: 1421 µs, then 752. The
-    # median is not asserted: 270 µs, then 389.
-    assert after["max"] < before["max"]
+    # What a CPU has to do now and then is kept off those of the guests: fewer are late, and those that are, by less. The
+    # bounds of the median are those of the claim in docs/experiments.
+    assert 0.8 <= after["p50"] / before["p50"] <= 1.25
+    assert after["mean"] == pytest.approx(before["mean"], rel=0.15)
+    assert all(after[late] < before[late] for late in ("p90", "p99", "max"))
