@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 from lanes import LANE, LANES, Lane, Sharing, own_cpu
 
+from latlab.data.run_folder import RunFolder
 from latlab.errors import LabError
 from latlab.lab.images.archives import other_components
 from latlab.lab.images.packages import fetch, unpack
+from latlab.result.store import typed
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -27,6 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    _typed_results()
     if LANE:
         own_cpu()
         config.pluginmanager.register(Lane())
@@ -52,6 +56,18 @@ def netperf(netperfs_folder: Path | None, monkeypatch: pytest.MonkeyPatch) -> No
     """Nothing; netperf and netserver are on the PATH."""
     if netperfs_folder:
         monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{netperfs_folder}")
+
+
+def _typed_results() -> None:
+    """Have every result that a test makes held against its types. A user's is written whatever is in it."""
+    write = RunFolder.write_result
+
+    def checked(folder: RunFolder, document: Mapping[str, Any]) -> None:
+        if "thresholds" in document:  # else a test wrote a part of one by hand
+            typed(document)
+        write(folder, document)
+
+    RunFolder.write_result = checked  # type: ignore[method-assign]
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -124,8 +124,8 @@ def test_tuning_makes_the_maximum_of_dds_fall_and_hardly_moves_the_median(short:
     cells = short("dds-payload-board", matrix, duration="600ms")
     trips = {"isolcpus" in slug: streams["guests"]["metrics"]["round_trip"] for slug, streams in cells.items()}
     before, after = trips[False], trips[True]
-    # What a CPU has to do now and then is kept off those of the guests: fewer are late, and those that are, by less. The
-    # bounds of the median are those of the claim in docs/experiments.
+    # What a CPU has to do now and then is kept off those of the guests: fewer are late, and those that are, by less.
+    # The bounds of the median are those of the claim in docs/experiments.
     assert 0.8 <= after["p50"] / before["p50"] <= 1.25
     assert after["mean"] == pytest.approx(before["mean"], rel=0.15)
     assert all(after[late] < before[late] for late in ("p90", "p99", "max"))

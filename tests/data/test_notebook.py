@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -84,7 +85,7 @@ def test_the_result_is_the_result_document(run: RunFolder) -> None:
 
 
 def test_a_result_of_another_shape_is_an_error_that_says_what_to_do(run: RunFolder) -> None:
-    run.write_result(run.result() | {"colour": "red"})
+    run.result_path.write_text(json.dumps(run.result() | {"colour": "red"}))
     with pytest.raises(LabError, match=r"colour: .*latlab report .* writes it again"):
         latlab.load(run.path).result  # noqa: B018 (it is read here)
 

@@ -16,6 +16,7 @@ import yaml
 from lab_machine import dump
 
 from latlab.lab.agent_binary import find_agent
+from latlab.result.store import typed
 
 LATLAB = Path(sys.executable).with_name("latlab")
 DRAWING = ("run", "report")
@@ -192,8 +193,11 @@ class FinishedRun:
 
 
 def read(path: Path) -> Any:
-    """A JSON file."""
-    return json.loads(path.read_text())
+    """A JSON file; a result is one of the declared types."""
+    found = json.loads(path.read_text())
+    if path.name == "result.json":
+        typed(found)
+    return found
 
 
 def cells_of(run: Path) -> dict[str, Any]:

@@ -34,7 +34,6 @@ from latlab.report.thresholds import gathered_waived, thresholds_document, thres
 from latlab.report.traces import with_traces
 from latlab.report.unmeasured import UNAVAILABLE
 from latlab.report.windows import chosen_in, refuse_wrong
-from latlab.result.store import typed
 from latlab.scenario import Loaded, Scenario, Trust, cells, load_scenario
 from latlab.scenario.document import read_yaml
 from latlab.scenario.load import read_text
@@ -83,7 +82,6 @@ def make_result(folder: RunFolder, later: Sequence[Chosen] = ()) -> dict[str, An
     result["published"] = [one.model_dump() for one in loaded.scenario.published] if loaded else []
     if folder.run().get("check_repeat"):
         result["repeats"] = list(_differences(folder))
-    typed(result)  # a key that the types do not declare would be unknown to whoever reads the file
     folder.write_result(result)
     return result
 
