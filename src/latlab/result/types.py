@@ -733,7 +733,7 @@ class Bridge(Part):
     kind: str
     title: str
     host: str
-    uplink: str
+    uplink: str | None
     guests: list[str]
     detail: str
 
