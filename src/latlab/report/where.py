@@ -56,6 +56,11 @@ def is_short(tables: Sequence[Where]) -> bool:
     return len(tables) <= SHORT
 
 
+def longest_chain(block: Mapping[str, Any]) -> Chain | None:
+    """The chain of the metric that goes furthest; None where none has one with a typical and a worst packet."""
+    return next((chain for _, chain in _longest(block)), None)
+
+
 def _longest(block: Mapping[str, Any]) -> list[tuple[str, Chain]]:
     """The metric that goes furthest, with its chain; nothing where none has one with a typical and a worst packet."""
     found = [(name, chain) for name in CHAINS_SHOWN if (chain := chain_of(block, name))]
