@@ -129,7 +129,7 @@ def assert_reports_have_it(run: RunFolder, who: str) -> None:
     result = run.result()
     write_report(run, formats=())
     terminal = Console(record=True, width=400, file=io.StringIO())
-    print_result(result, terminal, default_metrics(result), where=True)
+    print_result(result, terminal, default_metrics(result))
     page, markdown = run.report_path.read_text(encoding="utf-8"), result_markdown(result, default_metrics(result))
     for said in (page, terminal.export_text(), markdown.replace("\\", "")):
         text = html.unescape(said)

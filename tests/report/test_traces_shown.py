@@ -129,7 +129,7 @@ def test_every_interval_has_its_figures(result: dict[str, Any]) -> None:
 def test_a_terminal_and_markdown_have_all_of_it(result: dict[str, Any]) -> None:
     traced = with_trace(result)
     file = io.StringIO()
-    print_result(traced, Console(file=file, width=300), where=True)
+    print_result(traced, Console(file=file, width=300))
     for said in (file.getvalue(), result_markdown(traced, ("latency",)).replace("\\", "")):
         for part in (TITLE, INTERVAL_TITLE, f"where the time of {RECEPTION} went", "vCPU CPU 0/KVM"):
             assert part in said

@@ -36,6 +36,7 @@ VERBS: Final[dict[str, Callable[..., None]]] = {
     "gates": scenario.gates,
     "run": run.run,
     "report": run.report,
+    "show": run.show,
     "compare": compare.compare,
     "explain": explain.explain,
     "list": run.list_,

@@ -58,7 +58,7 @@ Metrics = Annotated[
     list[str] | None,
     typer.Option("--metric", metavar="NAME", help="Show this metric's table (may be given several times)."),
 ]
-Where = Annotated[bool, typer.Option("--where", help="Show of each cell where the time went, however many there are.")]
+Full = Annotated[bool, typer.Option("--full", help="Print every table, not only the answer.")]
 Windows = Annotated[
     list[str] | None,
     typer.Option(

@@ -6,7 +6,8 @@ import dataclasses
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -15,6 +16,7 @@ from latlab.cli.options import (
     CheckRepeat,
     Format,
     Formats,
+    Full,
     Jobs,
     Json,
     JUnit,
@@ -26,7 +28,6 @@ from latlab.cli.options import (
     ScenarioFile,
     Strict,
     Verbose,
-    Where,
     Windows,
 )
 from latlab.cli.output import open_console, print_json, write
@@ -34,6 +35,10 @@ from latlab.errors import making_sense_of, reads_files
 
 if TYPE_CHECKING:
     from latlab.analysis.chosen_windows import Chosen
+    from latlab.data.run_folder import RunFolder
+
+_ALL: Final = "all"
+"""The name of all sections together."""
 
 
 def run(
@@ -46,6 +51,7 @@ def run(
     verbose: Verbose = False,
     check_repeat: CheckRepeat = False,
     jobs: Jobs = None,
+    full: Full = False,
 ) -> None:
     """Run a scenario and report.
 
@@ -62,7 +68,7 @@ def run(
     # With --json the document has standard output to itself.
     with RunConsole(make_console(stderr=as_json), verbose=verbose) as console:
         folder = asyncio.run(measure.run(loaded, runs, console.show, check_repeat=check_repeat, jobs=jobs))
-    raise typer.Exit(_report(folder, as_json=as_json, strict=strict, metrics=metric, formats=picture))
+    raise typer.Exit(_report(folder, as_json=as_json, strict=strict, metrics=metric, formats=picture, full=full))
 
 
 def report(
@@ -74,23 +80,18 @@ def report(
     picture: Formats = None,
     junit: JUnit = None,
     printed: Format = PrintFormat.TERMINAL,
-    where: Where = False,
+    full: Full = False,
     window: Windows = None,
 ) -> None:
     """Analyse and report a run again.
 
     From its recordings; the report is written anew.
     """
-    from latlab.data.run_folder import RunFolder
-    from latlab.errors import UsageError
     from latlab.report.windows import chosen_later
 
     _check_metrics(metric)
     later = chosen_later(window or ())
-    newest = next((path.name for path in sorted(runs.glob("*/run.json"), reverse=True) for path in [path.parent]), None)
-    if run is None and newest is None:
-        raise UsageError("there are no runs yet", where=str(runs), remedy="latlab run SCENARIO")
-    folder = RunFolder.open(run or str(newest), root=runs)
+    folder = _opened(run, runs)
     code = _report(
         folder,
         as_json=as_json,
@@ -98,7 +99,7 @@ def report(
         metrics=metric,
         formats=picture,
         printed=printed,
-        where=where,
+        full=full,
         later=later,
     )
     if junit is not None:
@@ -107,6 +108,55 @@ def report(
         with making_sense_of(folder.path):
             junit.write_text(result_junit(folder.result(), strict=strict), encoding="utf-8")
     raise typer.Exit(code)
+
+
+def show(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RUN] [SECTION...]", help="A run folder or its name, the newest if not given; then sections."
+        ),
+    ] = None,
+    as_json: Json = False,
+    runs: Runs = RUNS,
+    metric: Metrics = None,
+) -> None:
+    """Show what a run found, or sections of its report.
+
+    Nothing is analysed again. Sections: cells, comparison, stages, anomalies, trust, intervals, loads, clocks, testbed,
+    gates, ptp, tools; all prints every one.
+    """
+    from latlab.errors import UsageError
+    from latlab.report.shown import SECTIONS
+
+    _check_metrics(metric)
+    wanted = [name for name in names or () if name in SECTIONS or name == _ALL]
+    others = [name for name in names or () if name not in wanted]
+    if len(others) > 1:
+        raise UsageError(
+            f"neither a run nor a section: {', '.join(others[1:])}",
+            where="latlab show",
+            remedy=f"a section is one of {', '.join(SECTIONS)}, {_ALL}",
+        )
+    _show(_opened(others[0] if others else None, runs), wanted, as_json=as_json, metrics=metric)
+
+
+@reads_files
+def _show(folder: Any, wanted: Sequence[str], *, as_json: bool, metrics: list[str] | None) -> None:
+    from latlab.report.imported import is_imported, shown_metrics
+    from latlab.report.shown import SECTIONS, Shown, print_answer, print_section
+    from latlab.report.terminal import default_metrics
+
+    result = folder.result()
+    if as_json:
+        print_json(result)
+        return
+    console = open_console()
+    metrics = metrics or list(shown_metrics(result) if is_imported(result) else default_metrics(result))
+    if not wanted:
+        print_answer(result, metrics, console)
+    for name in SECTIONS if _ALL in wanted else wanted:
+        print_section(name, Shown(folder, result, metrics), console)
 
 
 def list_(as_json: Json = False, runs: Runs = RUNS) -> None:
@@ -121,6 +171,17 @@ def list_(as_json: Json = False, runs: Runs = RUNS) -> None:
         print_runs(found, runs, open_console())
 
 
+def _opened(run: str | None, runs: Path) -> RunFolder:
+    """The run of that name, or the newest. UsageError: there is none."""
+    from latlab.data.run_folder import RunFolder
+    from latlab.errors import UsageError
+
+    newest = next((path.parent.name for path in sorted(runs.glob("*/run.json"), reverse=True)), None)
+    if run is None and newest is None:
+        raise UsageError("there are no runs yet", where=str(runs), remedy="latlab run SCENARIO")
+    return RunFolder.open(run or str(newest), root=runs)
+
+
 @reads_files
 def _report(
     folder: Any,
@@ -130,7 +191,7 @@ def _report(
     metrics: list[str] | None,
     formats: list[PictureFormat] | None,
     printed: PrintFormat = PrintFormat.TERMINAL,
-    where: bool = False,
+    full: bool = False,
     later: Sequence[Chosen] = (),
 ) -> int:
     """The exit code; the result is written and printed, and the report is written."""
@@ -139,6 +200,7 @@ def _report(
     from latlab.report.imported import is_imported, shown_metrics
     from latlab.report.picture_process import picture_process
     from latlab.report.result import exit_code, make_result, unread_limits
+    from latlab.report.shown import SECTIONS, print_answer
     from latlab.report.terminal import default_metrics, print_result
 
     drawn = [one for one in formats or [PictureFormat.PNG] if one != PictureFormat.NONE]
@@ -163,8 +225,14 @@ def _report(
 
         write(result_markdown(result, shown))
     else:
-        print_result(result, open_console(), shown, where=where)
-        open_console().print(f"Report: {page.resolve()}", highlight=False, markup=False, soft_wrap=True)
+        console = open_console()
+        if full:
+            print_result(result, console, shown)
+        else:
+            print_answer(result, shown, console)
+        console.print(f"Report: {page.resolve()}", highlight=False, markup=False, soft_wrap=True)
+        if not full:
+            console.print(f"More:   latlab show {'|'.join(SECTIONS)}", highlight=False, markup=False, soft_wrap=True)
     return code
 
 

@@ -71,18 +71,15 @@ def _blocks(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     return (block for cell in result["cells"] for block in cell["streams"].values())
 
 
-def print_result(
-    result: Mapping[str, Any], console: Console, metrics: Sequence[str] = DEFAULT_METRICS, *, where: bool = False
-) -> None:
-    """Nothing; the whole result is printed: summaries, what has none, remarks, loads, limits, and last the verdict.
+def print_result(result: Mapping[str, Any], console: Console, metrics: Sequence[str] = DEFAULT_METRICS) -> None:
+    """Print the whole result: summaries, what has none, remarks, loads, limits, and last the verdict.
 
-    where: tell where the time went of every cell, not only of few. A console without a terminal gets plain text: rich
-    leaves out every colour code there.
+    A console without a terminal gets plain text: rich leaves out every colour code there.
     """
     for part in (
         *summary_tables(result, metrics),
         *comparison_lines(result),
-        *where_tables(result, every=where),
+        *where_tables(result),
         *unmeasured_tables(result),
         *remark_lines(result),
         *anomaly_tables(result),
@@ -110,19 +107,27 @@ def summary_tables(result: Mapping[str, Any], metrics: Sequence[str] = DEFAULT_M
     present = rows.metric_names(result, metrics)
     parts: list[RenderableType] = []
     for name in metrics:
-        if name not in present:
-            continue
-        tables = rows.summaries(result, name)
-        parts += [_published(table) for table in headline_tables(result, name)]
-        parts += [_Summary(result, table) for table in tables]
-        parts += [_published(table) for table in published_tables(result, name)]
-        parts += _intervals(result, name)
-        parts += [_Spreads(result, table) for table in tables if repeats.spreads(table)]
-        parts += _worst(result, name)
+        if name in present:
+            parts += [*figure_tables(result, name), *interval_tables(result, name), *spread_tables(result, name)]
+            parts += _worst(result, name)
     return parts
 
 
-def _intervals(result: Mapping[str, Any], metric: str) -> list[RenderableType]:
+def figure_tables(result: Mapping[str, Any], metric: str) -> list[RenderableType]:
+    """The metric's figures of each repetition, and what others published."""
+    return [
+        *(_published(table) for table in headline_tables(result, metric)),
+        *(_Summary(result, table) for table in rows.summaries(result, metric)),
+        *(_published(table) for table in published_tables(result, metric)),
+    ]
+
+
+def spread_tables(result: Mapping[str, Any], metric: str) -> list[RenderableType]:
+    """How far repetitions of the metric differ; none where there is one of each."""
+    return [_Spreads(result, table) for table in rows.summaries(result, metric) if repeats.spreads(table)]
+
+
+def interval_tables(result: Mapping[str, Any], metric: str) -> list[RenderableType]:
     """A table of the 95 % intervals that n supports, and why it does not support others; none without any."""
     found = intervals.intervals(result, metric)
     if found is None:
@@ -165,11 +170,9 @@ def _compared(one: ComparedMetric) -> Iterator[str]:
         yield f"  and {len(shown) - _DIFFERENCES} more, in the report"
 
 
-def where_tables(result: Mapping[str, Any], *, every: bool = False) -> list[RenderableType]:
-    """Where the time went, a table a cell and stream; without `every` only where they are few."""
+def where_tables(result: Mapping[str, Any]) -> list[RenderableType]:
+    """Where the time went, a table a cell and stream."""
     tables = where.where_tables(result)
-    if not every and not where.is_short(tables):
-        return [Text(f"Where the time went: {plural(len(tables), 'table')}, with latlab report --where")]
     return [Group(Text(one.title, style="bold"), _where(one), Text(f"  {one.note}")) for one in tables]
 
 

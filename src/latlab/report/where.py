@@ -24,9 +24,6 @@ HEADINGS: Final = ("interval", "typical", "worst", "grew most in", "of lateness"
 
 _NONE: Final = "none"
 """Of lateness where no packet took longer: what rounds to 0 % is another thing."""
-SHORT: Final = 2
-"""So many tables are shown without being asked for."""
-
 Chain = Mapping[str, Any]
 
 
@@ -49,11 +46,6 @@ def where_tables(result: Mapping[str, Any]) -> list[Where]:
         for stream, block in cell["streams"].items()
         for metric, chain in (*_longest(block), *_traced(block))
     ]
-
-
-def is_short(tables: Sequence[Where]) -> bool:
-    """Whether they are so few that a terminal shows them unasked."""
-    return len(tables) <= SHORT
 
 
 def longest_chain(block: Mapping[str, Any]) -> Chain | None:

@@ -1,0 +1,362 @@
+"""What a run found, on one screen: what was measured, one table, differences, where late packets lost their time, and
+the verdict.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any, Final
+
+from latlab.analysis.comparison.words import at, at_least, directions, signed
+from latlab.analysis.interrupt_way import interval_name
+from latlab.analysis.words import counted, minus, plural
+from latlab.report import rows, unmeasured
+from latlab.report.chain_view import percent
+from latlab.report.document import Group, Lines, OneOf, Section, Table
+from latlab.report.places import dimension_text
+from latlab.report.published import headline_tables, published_tables
+from latlab.report.reasons import grouped_reasons
+from latlab.report.testbed import label_reasons, label_text
+from latlab.report.text import bound
+from latlab.report.thresholds import stated
+from latlab.report.where import longest_chain
+
+FIGURES: Final = (("p50", "p50"), ("p99", "p99"), ("max", "max"))
+"""The statistics of the table, and their headings."""
+LOADS: Final = "loads"
+"""The key of the matrix whose values stand side by side."""
+SIDE_BY_SIDE: Final = 3
+"""So many values of it at most."""
+REASONS: Final = 3
+"""So many of the verdict's reasons are printed."""
+DIFFERENCES: Final = 8
+"""So many lines of differences."""
+LINES: Final = 4
+"""So many lines of any other list."""
+MEDIAN: Final = "p50"
+
+Cell = Mapping[str, Any]
+Result = Mapping[str, Any]
+
+
+def answer(result: Result, metrics: Sequence[str]) -> list[Section]:
+    """The sections of the first screen. metrics: the first of them that any stream has is what the table is of."""
+    present = rows.metric_names(result, metrics)
+    metric = next((name for name in metrics if name in present), None)
+    return [
+        Section([Lines(list(_title(result, metric)))]),
+        Section(list(_figures(result, metric)) if metric else []),
+        Section(list(_unmeasured(result))),
+        Section(list(_differences(result, metric)) if metric else []),
+        Section(list(_late(result, metric)) if metric else []),
+        Section(list(_limits(result))),
+        Section(list(_alike(result))),
+        Section([Lines(list(_verdict(result)))]),
+    ]
+
+
+def _title(result: Result, metric: str | None) -> Iterator[str]:
+    """What was measured, how often, and under which label; then what the label means."""
+    repeats = max((cell["repeat"] for cell in result["cells"]), default=1)
+    cells = plural(len({cell["slug"] for cell in result["cells"]}), "cell")
+    often = f"{cells} × {plural(repeats, 'repetition')}" if repeats > 1 else cells
+    between = dict.fromkeys(one.between for one in rows.summaries(result, metric)) if metric else {}
+    formula = f"{metric} = {' or '.join(filter(None, between))}" if any(between) else metric or "no figures"
+    yield " · ".join((result["scenario"], often, label_text(result), f"{formula}, µs"))
+    yield from (f"{line}." for line in (*label_reasons(result), *stated(result)))
+
+
+# The table
+
+
+def _figures(result: Result, metric: str) -> Iterator[OneOf | Table | Lines]:
+    """A table of the scenario's headline with what its authors published, else one of every stream and cell."""
+    headline = list(headline_tables(result, metric))
+    if headline:
+        for one in headline:
+            yield Table(one.headings, one.rows, range(1, len(one.headings)), one.title)
+        return
+    summaries = rows.summaries(result, metric)
+    values = list(dict.fromkeys(load_of(summary, row) for summary in summaries for row in summary.rows))
+    shapes = [_table(result, summaries, None)]
+    if 1 < len(values) <= SIDE_BY_SIDE:
+        shapes.insert(0, _table(result, summaries, values))
+    yield OneOf(shapes)
+    ends = "; ".join(one for summary in summaries for one in _ends(summary))
+    yield Lines(list(dict.fromkeys(filter(None, (ends, *(note for summary in summaries for note in summary.notes))))))
+    for one in published_tables(result, metric):
+        yield Table(one.headings, one.rows, range(1, len(one.headings)), one.title)
+
+
+def _ends(summary: rows.Summary) -> list[str]:
+    """From where to where a stream goes, as "down: sensor → vm1"; nothing where rows are of several."""
+    return [summary.stream.replace(", ", ": ", 1)] if summary.stream else []
+
+
+def load_of(summary: rows.Summary, row: rows.Row) -> str:
+    """The load of the row's cell; empty where the matrix has none."""
+    return row.dimensions[summary.headings.index(LOADS)] if LOADS in summary.headings else ""
+
+
+def _table(result: Result, summaries: Sequence[rows.Summary], values: Sequence[str] | None) -> Table:
+    """All streams' configurations below each other. values: of the loads that stand side by side; None: a row each.
+
+    What is the same in every row has no column.
+    """
+    groups: dict[tuple[tuple[str, str], ...], dict[str, list[rows.Row]]] = {}
+    for summary in summaries:
+        headings = summary.headings[:-1] if summary.shows_repeat else summary.headings
+        for row in summary.rows:
+            named = [("stream", row.stream)] if summary.stream else []
+            named += [
+                (heading, value)
+                for heading, value in zip(headings, summary.labels(row), strict=False)
+                if values is None or heading != LOADS
+            ]
+            beside = "" if values is None else load_of(summary, row)
+            groups.setdefault(tuple(named), {}).setdefault(beside, []).append(row)
+    told = [dict(named) for named in groups]
+    every = dict.fromkeys(heading for one in told for heading in one)
+    shown = [heading for heading in every if len({one.get(heading) for one in told}) > 1]
+    clocks = any(summary.crosses_clocks for summary in summaries)
+    beside_each = [""] if values is None else list(values)
+    by_row = [[one for value in beside_each for one in _statistics(of.get(value, []))] for of in groups.values()]
+    figures = zip(*(_written(column) for column in zip(*by_row, strict=True)), strict=True)
+    found = []
+    for names, of in zip(told, groups.values(), strict=True):
+        measured = [row for some in of.values() for row in some]
+        bounds = [_clocks(measured)] if clocks else []
+        labels = [names.get(heading, "") for heading in shown]
+        found.append((*labels, *next(figures), _lost(measured), *bounds, _remark(result, measured)))
+    first, each = len(shown), len(FIGURES)
+    columns = [heading for _ in beside_each for _, heading in FIGURES]
+    above = [Group(load(value), first + each * number, each) for number, value in enumerate(values or ())]
+    headings_shown = (*shown, *columns, "lost", *(["±"] if clocks else []), "")
+    return _without_blanks(Table(headings_shown, found, range(first, len(headings_shown) - 1), "", above))
+
+
+def _without_blanks(table: Table) -> Table:
+    """Without the last column where that is empty in every row."""
+    if any(row[-1] for row in table.rows):
+        return table
+    return replace(table, headings=table.headings[:-1], rows=[row[:-1] for row in table.rows])
+
+
+def _statistics(repetitions: Sequence[rows.Row]) -> list[_Figure]:
+    """Over the repetitions the median of each statistic, and the largest maximum."""
+    measured = [row.measured for row in repetitions if row.measured]
+    shown = []
+    for key, _ in FIGURES:
+        values = [one[key] for one in measured if one.get(key) is not None]
+        if key == "max":
+            bounds = [one["max_at_least"] for one in measured if one.get("max_at_least") is not None]
+            shown.append(_Figure(max((*values, *bounds), default=None), at_least=bool(bounds)))
+        else:
+            whole = values and len(values) == len(repetitions)
+            shown.append(_Figure(median(values) if whole else None))
+    return shown
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """A duration, ns; None: there is none. at_least: packets without a timestamp may be above it."""
+
+    ns: float | None
+    at_least: bool = False
+
+
+def _written(column: Sequence[_Figure]) -> list[str]:
+    """Durations below each other in µs, all with one decimal, or all without where some take 1 ms and more."""
+    digits = 0 if any(one.ns is not None and one.ns >= 1_000_000 for one in column) else 1
+    return [
+        "" if one.ns is None else ("≥" if one.at_least else "") + minus(f"{one.ns / 1000:.{digits}f}") for one in column
+    ]
+
+
+def _lost(repetitions: Sequence[rows.Row]) -> str:
+    counts = [row.statistics["lost"] for row in repetitions if row.statistics]
+    known = [count for count in counts if count is not None]
+    return str(sum(known)) if known else ""
+
+
+def _clocks(repetitions: Sequence[rows.Row]) -> str:
+    bounds = [row.measured["uncertainty_ns"] for row in repetitions if row.measured]
+    return "" if not bounds else bound(None if None in bounds else max(bounds))
+
+
+def _remark(result: Result, repetitions: Sequence[rows.Row]) -> str:
+    """What is to be known of a row: why it lacks figures, or that its verdict is worse than others'."""
+    said = (row.remark for row in repetitions if row.remark not in (result["verdict"], "trusted"))
+    return ", ".join(dict.fromkeys(said))
+
+
+def _unmeasured(result: Result) -> Iterator[Lines]:
+    found = [*unmeasured.unfinished(result), *unmeasured.unavailable(result)]
+    if found:
+        yield Lines(_few([one.text for one in found], LINES, "cells"), "Cells without figures")
+
+
+# Differences
+
+
+def _differences(result: Result, metric: str) -> Iterator[Lines]:
+    """What differs at the median, a line for each configuration and what it is compared in, or why nothing can."""
+    for document in result.get("comparisons", []):
+        if document["metric"] == metric:
+            entries = [one for one in document["comparisons"] if one["statistic"] == MEDIAN]
+            if entries:
+                yield Lines(_few(list(_said(result, entries)), DIFFERENCES, "comparison"), _over(result, entries))
+
+
+def _over(result: Result, entries: Sequence[Mapping[str, Any]]) -> str:
+    repeats = max(cell["repeat"] for cell in result["cells"])
+    level = "" if repeats == 1 else f", mean over {repeats} repetitions [95 % interval]"
+    return f"Differences {at(MEDIAN)}, µs{level}"
+
+
+def _said(result: Result, entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    judged = [one for one in entries if one["why_not"] is None and one["low_ns"] is not None]
+    if not judged:
+        for why, count in Counter(one["why_not"] for one in entries).most_common():
+            yield f"none can be shown in {plural(count, 'comparison')}: {why}"
+        return
+    several = len({one["stream"] for one in judged}) > 1
+    for key in dict.fromkeys(one["key"] for one in judged):
+        # A load: what it does to every bridge. A bridge: how it compares with the others, under each load.
+        turned = key == LOADS
+        groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+        for one in judged:
+            if one["key"] == key:
+                rest = _value(one["b"]["name"]) if turned else one["cell"]
+                groups.setdefault((one["stream"], _value(one["a"]["name"]), rest), []).append(one)
+        for (stream, base, rest), found in groups.items():
+            place = [stream] * several
+            place += [f"{rest} against {base}"] if turned else [*filter(None, [rest]), f"against {base}"]
+            yield f"{', '.join(place)}: {_listed(found, _names(found, turned=turned))}"
+    if missing := len(entries) - len(judged):
+        yield f"none can be shown in {missing} of {plural(len(entries), 'comparison')}: {_why(entries)}"
+
+
+def _why(entries: Sequence[Mapping[str, Any]]) -> str:
+    return "; ".join(dict.fromkeys(one["why_not"] or "no interval" for one in entries if one["low_ns"] is None))
+
+
+def _names(entries: Sequence[Mapping[str, Any]], *, turned: bool) -> list[str]:
+    """What each comparison of a line is called: the other side, or of a load the cell; empty where there is one."""
+    if not turned:
+        return [_value(one["b"]["name"]) for one in entries]
+    cells = [one["cell"].split(", ") for one in entries]
+    alike = set(cells[0]).intersection(*cells[1:])
+    return [", ".join(_value(part) for part in cell if part not in alike) for cell in cells]
+
+
+def _value(name: str) -> str:
+    """A cell's name that is one key's, as "bridge tap", without the key."""
+    heading, _, value = name.partition(" ")
+    if "," in name or not value:
+        return name
+    return load(value) if heading == LOADS else value
+
+
+def load(value: str) -> str:
+    """What a load is called: without any the cell is idle."""
+    return "idle" if value == "none" else value
+
+
+def _listed(entries: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+    """Those that differ, the least first, each with its interval; then those of which no difference is shown."""
+    more, less = directions(entries[0]["metric"], MEDIAN)
+    named = list(zip(entries, names, strict=True))
+    told = []
+    for one, name in sorted((one for one in named if one[0]["shown"]), key=lambda one: float(one[0]["difference_ns"])):
+        low, high = sorted(abs(one[end]) for end in ("low_ns", "high_ns"))
+        half = (high - low) / 2
+        amount, low_us, high_us = (signed(abs(ns), half).lstrip("+") for ns in (one["difference_ns"], low, high))
+        direction = more if one["difference_ns"] > 0 else less
+        told.append(f"{name} {amount} {direction} [{low_us}, {high_us}]".strip())
+    if quiet := [one for one in named if not one[0]["shown"]]:
+        least = [one["smallest_ns"] for one, _ in quiet if one["smallest_ns"] is not None]
+        would = f" (less than {at_least(max(least))})" if least else ""
+        who = ", ".join(name for _, name in quiet if name)
+        told.append(f"{who}{': ' if who else ''}no difference shown{would}")
+    return "; ".join(told)
+
+
+# Late packets
+
+
+def _late(result: Result, metric: str) -> Iterator[Lines]:
+    """For each stream and load the stages that dominate the delay of the latest packets, and in how many cells."""
+    found: dict[tuple[str, str], list[tuple[str, float] | None]] = {}
+    for cell in rows.ordered_cells(result):
+        beside = load(dimension_text(cell["cell"][LOADS])) if LOADS in cell["cell"] else ""
+        for stream, block in cell["streams"].items():
+            chain = longest_chain(block) if metric in block["metrics"] else None
+            if chain:
+                grew = chain["worst"]["grew"]
+                most = max(grew, key=lambda one: float(one["share"]), default=None)
+                stage = most and (interval_name(most["from"], most["to"]), float(most["share"]))
+                found.setdefault((stream, beside), []).append(stage)
+    several = len({stream for stream, _ in found}) > 1
+    lines = []
+    for (stream, beside), stages in found.items():
+        place = ", ".join(filter(None, (stream if several else "", beside)))
+        lines.append(f"{place + ': ' if place else ''}{_dominant(stages)}")
+    if lines:
+        yield Lines(_few(lines, LINES, "stages"), "Where the latest packets lost their time (share of their delay)")
+
+
+def _dominant(stages: Sequence[tuple[str, float] | None]) -> str:
+    shares: dict[str, list[float]] = {}
+    for one in stages:
+        if one:
+            shares.setdefault(one[0], []).append(one[1])
+    told = []
+    for stage, values in sorted(shares.items(), key=lambda one: -len(one[1])):
+        ends = " to ".join(dict.fromkeys((percent(min(values)), percent(max(values)))))
+        times = f" in {len(values)} of {len(stages)} measurements" if len(values) < len(stages) else ""
+        told.append(f"{stage} {ends}{times}")
+    return ", ".join(told) or "no packet took longer than the typical one"
+
+
+# Limits and the verdict
+
+
+def _limits(result: Result) -> Iterator[Lines]:
+    if result["accept"]:
+        broken = [one for one in result["accept"] if not one["ok"]]
+        kept = f"{len(result['accept']) - len(broken)} of {plural(len(result['accept']), 'limit')} kept"
+        lines = [f"{one['path']}, {one['cell']}, repeat {one['repeat']}: {one['reason']}" for one in broken]
+        yield Lines(_few(lines, LINES, "limits"), kept)
+
+
+def _alike(result: Result) -> Iterator[Lines]:
+    """How far the packets of a cell's repetitions are apart, where that was asked for."""
+    lines = [
+        f"{one['slug']}: {counted(one['packets'], 'packet')}, at most {one['largest_ns']} ns apart"
+        + (f", {counted(one['only_in_one'], 'timestamp')} in one only" if one["only_in_one"] else "")
+        for one in result.get("repeats") or []
+    ]
+    if lines:
+        yield Lines(_few(lines, LINES, "cells"), "Repetitions of one seed")
+
+
+def _verdict(result: Result) -> Iterator[str]:
+    yield f"Verdict: {result['verdict']}"
+    reasons = grouped_reasons(result)
+    for reason in reasons[:REASONS]:
+        places = len({place for one in reason.found for place in one.where})
+        where = f", in {counted(places, 'place')}" if places > 1 else ""
+        yield f"  {reason.severity}: {reason.finding}{where} ({reason.id})"
+    if len(reasons) > REASONS:
+        yield f"  and {plural(len(reasons) - REASONS, 'more reason')}: latlab show trust"
+
+
+def _few(lines: Sequence[str], most: int, name: str) -> list[str]:
+    """The first lines, and which command shows the others."""
+    if len(lines) <= most:
+        return list(lines)
+    return [*lines[: most - 1], f"and {len(lines) - most + 1} more: latlab show {name}"]

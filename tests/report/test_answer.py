@@ -1,0 +1,135 @@
+"""The first screen: a table, differences in words, where late packets lost their time, the verdict."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compared_run import write_figures_run
+from matrix_run import REPEATS, TITLES, write_matrix_run
+from rich.console import Console
+
+from latlab.report.answer import answer
+from latlab.report.comparison.cells import comparisons_document
+from latlab.report.document import OneOf
+from latlab.report.on_terminal import print_sections
+
+Printed = Callable[..., list[str]]
+
+
+def printed(result: dict[str, Any], width: int = 100) -> list[str]:
+    file = io.StringIO()
+    print_sections(answer(result, ["latency"]), Console(file=file, width=width, force_terminal=True, color_system=None))
+    return [line.rstrip() for line in file.getvalue().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def matrix(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    path = tmp_path_factory.mktemp("matrix") / "run"
+    path.mkdir()
+    loaded: dict[str, Any] = json.loads((write_matrix_run(path) / "result.json").read_text())
+    return loaded
+
+
+def compared(path: Path, medians: dict[str, Sequence[float]], **options: Any) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads((write_figures_run(path, medians, **options) / "result.json").read_text())
+    return result | {"comparisons": comparisons_document(result)}
+
+
+def test_in_a_log_no_sentence_is_broken(matrix: dict[str, Any]) -> None:
+    file = io.StringIO()
+    print_sections(answer(matrix, ["latency"]), Console(file=file, width=60))
+    (line,) = [line for line in file.getvalue().splitlines() if line.startswith("  bridge vfio: unavailable")]
+    assert line.endswith("intel_iommu=on or amd_iommu=on)")
+
+
+def test_it_fits_40_lines_of_100_columns(matrix: dict[str, Any]) -> None:
+    lines = printed(matrix)
+    assert len(lines) <= 44  # one fewer a cell that this machine can build
+    assert max(map(len, lines)) <= 100
+    assert lines[0] == "bridges · 12 cells × 3 repetitions · functional only · latency = rx_soft − launch, µs"
+
+
+def test_loads_stand_side_by_side_where_they_fit_and_below_each_other_where_not(matrix: dict[str, Any]) -> None:
+    wide, narrow = printed(matrix), printed(matrix, 60)
+    assert wide[3].split() == ["idle", "load-down", "load-up"]
+    assert [line.split()[:2] for line in wide[6:9]] == [["down", bridge] for bridge in TITLES]
+    at = next(number for number, line in enumerate(narrow) if line.startswith("stream "))
+    assert narrow[at].split()[:3] == ["stream", "bridge", "loads"]
+    assert [line.split()[2] for line in narrow[at + 2 : at + 5]] == ["none", "load-down", "load-up"]
+
+
+def test_a_row_has_medians_over_the_repetitions_and_the_largest_of_their_maxima(matrix: dict[str, Any]) -> None:
+    of_tap = [
+        cell["streams"]["down"]["metrics"]["latency"]
+        for cell in matrix["cells"]
+        if cell["slug"] == "guests.vm1.bridge=tap,loads=none"
+    ]
+    assert len(of_tap) == REPEATS
+    middle = sorted(one["p50"] for one in of_tap)[1]
+    largest = max(one["max"] for one in of_tap)
+    assert printed(matrix)[6].split()[2:5:2] == [f"{middle / 1000:.0f}", f"{largest / 1000:.0f}"]
+
+
+def test_a_maximum_that_some_packets_may_be_above_is_marked(matrix: dict[str, Any]) -> None:
+    result = json.loads(json.dumps(matrix))
+    result["cells"][0]["streams"]["down"]["metrics"]["latency"]["max_at_least"] = 99_000_000
+    assert "≥99000" in printed(result)[6]
+
+
+def test_what_differs_is_told_from_what_does_not_with_intervals_and_amounts(tmp_path: Path) -> None:
+    tap, xdp, ovs = (812, 818, 815, 814, 813), (400, 403, 401, 402, 399), (811, 819, 816, 812, 815)
+    lines = printed(compared(tmp_path / "run", {"tap": tap, "xdp": xdp, "ovs": ovs}))
+    at = lines.index("Differences at the median, µs, mean over 5 repetitions [95 % interval]")
+    expected = r"  against tap: xdp (\S+) faster \[(\S+), (\S+)\]; ovs: no difference shown (.*)"
+    found = re.fullmatch(expected, lines[at + 1])
+    assert found, lines
+    amount, low, high = map(float, found.groups()[:3])
+    assert low < amount < high and amount == pytest.approx(413.4, abs=0.1)
+    assert re.fullmatch(r"\(less than [\d.]+\)", found[4])
+
+
+def test_of_one_repetition_nothing_is_said_to_differ(tmp_path: Path) -> None:
+    lines = printed(compared(tmp_path / "run", {"tap": (812,), "xdp": (400,)}))
+    assert "  none can be shown in 1 comparison: one repetition: how much repetitions differ is unknown" in lines
+
+
+def test_loads_are_held_against_the_idle_cell_of_every_bridge(matrix: dict[str, Any]) -> None:
+    lines = printed(matrix)
+    (line,) = [line for line in lines if line.startswith("  down, load-up against idle")]
+    assert "tap, macvtap, xdp" in line
+
+
+def test_cells_without_figures_are_named_with_what_to_do(matrix: dict[str, Any]) -> None:
+    text = " ".join(line.strip() for line in printed(matrix))
+    assert "bridge vfio: unavailable: guests.vm1.bridge: vfio: no IOMMU is in use" in text
+    assert "boot the kernel with intel_iommu=on or amd_iommu=on" in text
+
+
+def test_three_reasons_are_told_and_where_the_others_are(matrix: dict[str, Any]) -> None:
+    (reason, *_) = matrix["reasons"]
+    several = [reason | {"id": f"rule-{number}", "finding": f"finding {number}"} for number in range(5)]
+    lines = printed(matrix | {"reasons": several})
+    at = lines.index("Verdict: suspect")
+    assert lines[at + 1 : at + 5] == [
+        *(f"  suspect: finding {number} (rule-{number})" for number in range(3)),
+        "  and 2 more reasons: latlab show trust",
+    ]
+
+
+def test_the_dominant_stage_of_each_stream_and_load_is_named(matrix: dict[str, Any]) -> None:
+    lines = printed(matrix)
+    at = lines.index("Where the latest packets lost their time (share of their delay)")
+    assert lines[at + 1].startswith("  down, idle: path ")
+    assert lines[at + 4] == "  and 3 more: latlab show stages"
+
+
+def test_a_run_without_loads_has_a_row_a_bridge_and_no_column_that_is_empty(tmp_path: Path) -> None:
+    result = compared(tmp_path / "run", {"tap": (812, 813), "xdp": (400, 401)})
+    (table,) = [part for one in answer(result, ["latency"]) for part in one.parts if isinstance(part, OneOf)]
+    assert list(table.shapes[-1].headings) == ["bridge", "p50", "p99", "max", "lost"]
