@@ -215,7 +215,7 @@ BROKEN_NUMBERS = r"""[...document.querySelectorAll("td")].filter((one) => one.ch
 def test_on_paper_no_number_is_broken_between_its_digits(
     browser: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """In the widest tables: of windows, several of them chosen by hand."""
+    """In the widest tables: of windows, several of them user-defined."""
     run = write_marked_run(tmp_path_factory.mktemp("windows") / "run")
     chosen = "windows:\n  - {from: 1s, to: 2s, why: the first of them}\n  - {from: 2s, to: 4s}\n"
     run.scenario_path.write_text(f"{run.scenario_path.read_text()}{chosen}")

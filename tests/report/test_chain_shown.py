@@ -266,7 +266,7 @@ def test_the_table_adds_up_and_names_every_interval(software: ChainView) -> None
 
 def test_where_the_worst_were_made_late_is_said(software: ChainView) -> None:
     slow = software.cells[1]
-    counted = re.fullmatch(r"of the worst 100 packets (.*); path has (\d+) % of their lateness", slow.grew)
+    counted = re.fullmatch(r"of the worst 100 packets (.*); path has (\d+) % of their delay", slow.grew)
     assert counted
     assert counted[1].endswith(", 5 in path")
     assert sum(map(int, re.findall(r"\d+", counted[1]))) == 100

@@ -1,4 +1,4 @@
-"""Intervals of the figures on the page: each where n supports it, around its figure, and what n is worth in words."""
+"""Intervals of the figures on the page: each where n supports it, around its figure, and what effective n in words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from latlab.analysis.confidence import HEAVY, TOO_SHORT, confidence_document
 from latlab.analysis.statistics import statistics
 from latlab.report import terminal
 from latlab.report.anomalies import window_rows
-from latlab.report.intervals import HEADINGS, MEANINGS, NAMES, TITLE, Intervals, intervals
+from latlab.report.intervals import HEADINGS, LARGE, MEANINGS, NAMES, SHORT, TITLE, Intervals, intervals
 from latlab.report.markdown import result_markdown
 from latlab.report.terminal import print_result
 
@@ -42,13 +42,15 @@ def test_an_interval_holds_its_figure_and_is_blank_where_the_document_has_none(
         for name in ("mean", "p50", "p90", "p99", "p99_9"):
             told, known = row[name.replace("_", ".")], found["confidence"][name]
             if known["low"] is None:
-                words = {HEAVY: "heavy"}.get(known["why"], "short" if known["why"].startswith(TOO_SHORT) else "?")
+                words = {HEAVY: "tail too heavy"}.get(
+                    known["why"], "run too short" if known["why"].startswith(TOO_SHORT) else "?"
+                )
                 assert told == (f"({known['needs_n']:,})" if known["needs_n"] else words)
             else:
                 low, high = (float(text) for text in told.split(" … "))
                 assert low - 0.1 <= found[name] / 1000 <= high + 0.1
         assert all(row[name] for name in HEADINGS[NAMES + 1 :]), "no cell of the table is blank"
-        assert not row["n is worth"] or float(row["n is worth"]) <= found["n"]
+        assert not row["effective n"] or float(row["effective n"]) <= found["n"]
 
 
 def test_every_row_is_said_what_its_n_supports_and_whether_there_is_a_tail(matrix: dict[str, Any]) -> None:
@@ -58,8 +60,8 @@ def test_every_row_is_said_what_its_n_supports_and_whether_there_is_a_tail(matri
     few = matrix | {"cells": [cell for cell in matrix["cells"] if cell["streams"]][:2]}
     some = intervals(few, "latency")
     assert some and len(some.rows) == len(some.supports) == 4
-    told = [line for line in found.tails if "Extrapolated, not a bound" in line or "no tail is told: " in line]
-    folded = [re.fullmatch(r"no tail is told of (any|\d+) of the (\d+): .+", line) for line in found.tails]
+    told = [line for line in found.tails if "Extrapolated, not a bound" in line or "no tail estimate: " in line]
+    folded = [re.fullmatch(r"no tail estimate for (any|\d+) of the (\d+): .+", line) for line in found.tails]
     counted = [len(found.rows) if one[1] == "any" else int(one[1]) for one in folded if one]
     assert len(told) + sum(counted) == len(found.rows)
     assert len(told) + len(counted) == len(found.tails)
@@ -70,9 +72,9 @@ def test_tails_that_one_reason_refuses_are_one_line_where_they_are_many(matrix: 
         for block in cell["streams"].values():
             block["metrics"]["latency"]["tail"] |= {"words": "", "why": "too few"}
     found = intervals(matrix, "latency")
-    assert found and found.tails == (f"no tail is told of any of the {len(found.rows)}: too few",)
+    assert found and found.tails == (f"no tail estimate for any of the {len(found.rows)}: too few",)
     few = intervals(matrix | {"cells": [cell for cell in matrix["cells"] if cell["streams"]][:1]}, "latency")
-    assert few and [line.split(": ", 1)[1] for line in few.tails] == ["no tail is told: too few"] * 2
+    assert few and [line.split(": ", 1)[1] for line in few.tails] == ["no tail estimate: too few"] * 2
 
 
 def test_a_result_of_an_earlier_latlab_has_none(matrix: dict[str, Any]) -> None:
@@ -116,18 +118,30 @@ def test_a_terminal_is_not_filled_with_more_rows_than_anybody_reads(
 @pytest.mark.parametrize("rows", [1, 24])
 def test_what_is_no_interval_says_why_however_many_rows_there_are(rows: int) -> None:
     """Too few packets, too short a run and too heavy a tail ask for other remedies; n is one of them only."""
-    texts = ("cell", "1", "control", "", "short", "1.0 … 2.0", "(7,716)", "heavy", "short", "(90)", "(90)")
+    texts = (
+        "cell",
+        "1",
+        "control",
+        "",
+        "run too short",
+        "1.0 … 2.0",
+        "(7,716)",
+        "tail too heavy",
+        "run too short",
+        "(90)",
+        "(90)",
+    )
     some = Intervals((texts,) * rows, (), ())
     assert some.notes() == (
-        f"without an interval in any row: {MEANINGS['']} (p90, p99.99, stddev); {MEANINGS['short']} (mean, p99.9); "
-        f"{MEANINGS['heavy']} (p99)",
+        f"without an interval in any row: {MEANINGS['']} (p90, p99.99, stddev); {MEANINGS[SHORT]} (mean, p99.9); "
+        f"{MEANINGS[LARGE]} (p99)",
     )
     both = Intervals((texts, (*texts[:4], *("1.0 … 2.0",) * 7)), (), ())
-    assert both.notes() == (f"short: {MEANINGS['short']}", f"heavy: {MEANINGS['heavy']}")
-    none = Intervals(((*texts[:5], "short", *texts[6:]),) * rows, (), ())
+    assert both.notes() == (f"{SHORT}: {MEANINGS[SHORT]}", f"{LARGE}: {MEANINGS[LARGE]}")
+    none = Intervals(((*texts[:5], "run too short", *texts[6:]),) * rows, (), ())
     assert none.notes() == (
-        f"no 95 % interval is supported: {MEANINGS['']} (p90, p99.99, stddev); {MEANINGS['short']} (mean, p50, p99.9); "
-        f"{MEANINGS['heavy']} (p99)",
+        f"no 95 % interval is supported: {MEANINGS['']} (p90, p99.99, stddev); {MEANINGS[SHORT]} (mean, p50, p99.9); "
+        f"{MEANINGS[LARGE]} (p99)",
     )
 
 
@@ -138,7 +152,7 @@ def test_terminal_markdown_and_page_say_what_the_words_of_the_table_mean(result:
             mean = block["metrics"]["latency"]["confidence"]["mean"]
             mean |= {"low": None, "high": None, "needs_n": None, "why": f"{TOO_SHORT}58 of them or more"}
     found = intervals(drifting, "latency")
-    assert found and any("short" in row for row in found.rows)
+    assert found and any("run too short" in row for row in found.rows)
     with Console(width=300, record=True, file=StringIO()) as console:
         print_result(drifting, console, ["latency"])
     for text in (" ".join(console.export_text().split()), result_markdown(drifting, ["latency"])):

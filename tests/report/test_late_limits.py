@@ -94,7 +94,7 @@ def test_where_nothing_bounds_the_clocks_lateness_is_told_beyond_what_is_usual_a
         limits[key] = {name: value - 15_000_000 for name, value in limits[key].items()}
     told = late_text(block)
     assert told.startswith(
-        f"late begins at {duration(limits['above_ns']['middle'])} beyond the packets around from launch"
+        f"lateness threshold {duration(limits['above_ns']['middle'])} beyond the packets around from launch"
     )
     assert late_limits.UNKNOWN in told and "-15" not in told
     (row,) = late_rows(result)

@@ -56,7 +56,7 @@ def test_marks_are_at_the_launch_times_of_the_series(shown: View) -> None:
     assert (cut.from_ns / S, cut.to_ns / S) == pytest.approx((8, 16), abs=0.8)
     (chosen,) = trace.marks.chosen
     assert (chosen.from_ns, chosen.to_ns) == (2 * S, 5 * S)
-    assert chosen.text == "2s to 5s, chosen by hand: before it <swung>"
+    assert chosen.text == "2s to 5s, user-defined: before it <swung>"
 
 
 def test_cells_without_anomalies_have_no_marks() -> None:
@@ -134,7 +134,7 @@ def test_a_picture_has_letters_hatching_and_bars_and_says_what_they_mean(shown: 
     said = " ".join(text.get_text() for text in figure.texts)
     assert f"S stall {STALLS} · " in said and f"A late sender {letters.count('A')} of {LATE_SENDS}" in said
     assert "marked are the worst of each class, at most 12 in a panel" in said
-    assert "hatched: cut from the clean windows" in said and "bar below: window chosen by hand" in said
+    assert "hatched: cut from the clean windows" in said and "bar below: user-defined window" in said
 
 
 def test_what_marks_mean_stands_in_the_picture_above_its_panels(shown: View) -> None:

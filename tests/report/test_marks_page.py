@@ -69,7 +69,7 @@ def test_who_does_not_see_the_marks_is_told_of_them(page: Path) -> None:
     assert (
         f"; marked: {STALLS} × Stall, {LATE_SENDS} × Late sender, {len(SPIKES)} × Unexplained, 1 × Clock swing" in label
     )
-    assert label.endswith("1 stretch cut from the clean windows, 1 stretch chosen by hand")
+    assert label.endswith("1 stretch cut from the clean windows, 1 stretch user-defined")
 
 
 def test_the_legend_names_each_class_once_with_its_letter(page: Path) -> None:
@@ -83,7 +83,7 @@ def test_the_legend_names_each_class_once_with_its_letter(page: Path) -> None:
         ("?", "Unexplained", str(len(SPIKES))),
         ("C", "Clock swing", "1"),
     ]
-    assert "cut from the clean windows" in legend[0] and "window chosen by hand" in legend[0]
+    assert "cut from the clean windows" in legend[0] and "user-defined window" in legend[0]
 
 
 def test_a_class_of_the_legend_is_hidden_and_shown_again(page: Path) -> None:
@@ -144,7 +144,7 @@ def test_the_pointer_brings_up_what_happened_and_why_it_was_cut(page: Path) -> N
     assert stall.startswith("S  Stall: stall of 23.")
     assert "C  Clock swing: all latencies moved by up to +" in cut
     assert cut.endswith("for that it is cut from the clean windows")
-    assert chosen == "2s to 5s, chosen by hand: before it <swung>"
+    assert chosen == "2s to 5s, user-defined: before it <swung>"
     assert nothing == ""
 
 

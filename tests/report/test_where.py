@@ -38,7 +38,7 @@ def column(table: Where, heading: str) -> list[str]:
 
 def test_intervals_stand_in_the_order_of_the_way_and_add_up(control: tuple[Where, dict[str, Any]]) -> None:
     table, chain = control
-    assert column(table, "interval") == ["wake-up", "prepare", "socket", "qdisc", "path", "delivery", "latency_user"]
+    assert column(table, "stage") == ["wake-up", "prepare", "socket", "qdisc", "path", "delivery", "latency_user"]
     for heading, whole in (("typical", chain["groups"][0]), ("worst", chain["worst"]["each"][0])):
         *parts, total = map(float, column(table, heading))
         assert parts == [round(ns / 1000, 1) for ns in whole["ns"]]
@@ -47,7 +47,7 @@ def test_intervals_stand_in_the_order_of_the_way_and_add_up(control: tuple[Where
 
 
 def packets(text: str) -> int:
-    """How many of the worst packets a cell of "grew most in" counts."""
+    """How many of the worst packets a cell of "dominant in" counts."""
     return int(text or 0)
 
 
@@ -64,7 +64,7 @@ def test_an_interval_that_no_worst_packet_spent_longer_in_says_so(result: dict[s
 
 def test_every_one_of_the_worst_packets_is_counted_where_it_grew_most(control: tuple[Where, dict[str, Any]]) -> None:
     table, chain = control
-    grew = dict(zip(column(table, "interval"), column(table, "grew most in"), strict=True))
+    grew = dict(zip(column(table, "stage"), column(table, "dominant in"), strict=True))
     assert sum(packets(count) for count in grew.values()) == chain["worst"]["late"]
     assert max(grew, key=lambda name: packets(grew[name])) == "path"
     assert f"worst: packet {chain['worst']['each'][0]['sequence']}" in table.note

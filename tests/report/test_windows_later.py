@@ -1,4 +1,4 @@
-"""Windows by hand, beforehand or after the fact, stand beside the whole run wherever a result is told."""
+"""User-defined windows, beforehand or after the fact, stand beside the whole run wherever a result is told."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_scenarios_window_stands_beside_the_whole_run_and_the_clean_windows(sw
     whole, clean, window = told(result)
     assert (whole["of"], whole["n"]) == ("whole run", "19000")
     assert clean["of"] == "clean windows" and clean["why"].startswith("cut: at ")
-    assert (window["of"], window["n"], window["why"]) == ("2s to 5s, by hand", "3000", "before it swung")
+    assert (window["of"], window["n"], window["why"]) == ("2s to 5s, user-defined", "3000", "before it swung")
     assert float(window["max"]) < float(whole["max"])
     latency = result["cells"][0]["streams"]["control"]["metrics"]["latency"]
     assert whole["max"] == f"{latency['max'] / 1000:.1f}"
@@ -66,9 +66,9 @@ def test_windows_after_the_fact_are_marked_and_gone_with_the_next_report(swung: 
     later = chosen_later(["9s..10s its top", "17s..18s"])
     rows = told(make_result(RunFolder(swung), later))
     assert [row["of"] for row in rows[3:]] == [
-        "9s to 10s, by hand, after the fact",
-        "17s to 18s, by hand, after the fact",
-        "all of these, by hand, after the fact",
+        "9s to 10s, user-defined, after the fact",
+        "17s to 18s, user-defined, after the fact",
+        "all of these, user-defined, after the fact",
     ]
     assert [row["why"] for row in rows[3:5]] == ["its top", "no reason given"]
     assert rows[5]["n"] == "2000" and rows[5]["why"].startswith("not cut there: all latencies moved by up to +")

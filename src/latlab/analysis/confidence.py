@@ -37,7 +37,7 @@ FEWEST_FOR_STDDEV: Final = 1000
 TOO_FEW: Final = "too few values that do not depend on each other"
 TOO_SHORT: Final = "the run is too short to tell: values depend on each other over "
 """What a reason begins with where the dependence has no end within the run."""
-HEAVY: Final = "the largest values make up so much of it that chance may move it without limit"
+HEAVY: Final = "the tail is too heavy: a few of the largest values decide it, and no interval holds"
 
 _TAIL: Final = 20
 _FAR_TAIL: Final = 100
@@ -57,7 +57,7 @@ class Interval:
     """A 95 % interval for a statistic of the process the values are a sample of; low and high are None where blank.
 
     inflation: the variance of the estimate as a multiple of that from as many independent values; None where it is not
-    known. block: the blocks' length, values. needs: how many values like these it would take; why: what is lacking.
+    known. block: the blocks' length, values. needs: how many values like these it would take; why: what is missing.
     """
 
     low: float | None

@@ -1,4 +1,4 @@
-"""How far values depend on the ones before them: the length of blocks that do not, and what n is worth."""
+"""How far values depend on the ones before them: the length of blocks that do not, and the effective sample size."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from latlab.analysis.worst import EXPLAINED
 
 Span = tuple[int, int]
 
-BY_HAND: Final = "chosen by hand"
+BY_HAND: Final = "user-defined"
 
 
 @dataclass(frozen=True)

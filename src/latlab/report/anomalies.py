@@ -25,13 +25,13 @@ _FIGURES: Final = (
     ("stddev", "stddev"),
 )
 WINDOW_HEADINGS: Final = ("cell", "repeat", "stream", "of", "n", *(heading for _, heading in _FIGURES), "cut for")
-CHOSEN_TITLE: Final = "Windows chosen by hand, beside the whole run and the clean windows: latency, µs"
+CHOSEN_TITLE: Final = "User-defined windows, beside the whole run and the clean windows: latency, µs"
 CHOSEN_HEADINGS: Final = (*WINDOW_HEADINGS[:-1], "why")
 WINDOW_NUMBERS: Final = range(4, 5 + len(_FIGURES))
 """The columns of figures, of these two tables."""
 NONE_FOUND: Final = "none found"
 NOT_LOOKED_FOR: Final = "not looked for"
-NOT_TOLD: Final = "late: not told"
+NOT_TOLD: Final = "Tail too heavy"
 _NO_SCHEDULE: Final = "nothing says when its packets were due"
 _CLOSED_LOOP: Final = "a closed loop: each answer starts the next question, and what delays one delays all that follow"
 _TIMER: Final = "instants of a timer are no packets: their lateness stands in the tables of timers"
@@ -178,7 +178,7 @@ def chosen_rows(result: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 
 def _chosen(found: Mapping[str, Any], metric: str) -> Iterator[tuple[str, ...]]:
     """What stands in the rows of windows that were named together, behind the stream."""
-    how = "by hand, after the fact" if found["after_the_fact"] else "by hand"
+    how = "user-defined, after the fact" if found["after_the_fact"] else "user-defined"
     passed = "; ".join(dict.fromkeys(one["text"] for one in found["passed_over"]))
     besides = f"not cut there: {passed}" if passed else ""
     single = len(found["kept"]) == 1

@@ -230,20 +230,23 @@ def _segments(stops: Sequence[str], ns: Sequence[int]) -> tuple[Segment, ...]:
 
 
 def _grew(document: Mapping[str, Any]) -> str:
-    """Where the worst packets were made late: "of the worst 100 packets 87 grew most in path, 13 in delivery; …"; empty
-    where there is nothing to choose between.
+    """Where the worst packets were made late: "of the worst 100 packets 87 lost most time in path, 13 in delivery; …";
+    empty where there is nothing to choose between.
     """
     worst = document["worst"]
     if not worst["late"] or len(document["stops"]) < 3:
         return ""
     first, *others = (one for one in worst["grew"] if one["packets"])
     counts = ", ".join(
-        (f"{first['packets']} grew most in {_name(first)}", *(f"{one['packets']} in {_name(one)}" for one in others))
+        (
+            f"{first['packets']} lost most time in {_name(first)}",
+            *(f"{one['packets']} in {_name(one)}" for one in others),
+        )
     )
     most = max(worst["grew"], key=lambda one: float(one["share"]))
     return (
         f"of the worst {worst['late']} {thing(document)}s {counts}; "
-        f"{_name(most)} has {percent(most['share'])} of their lateness"
+        f"{_name(most)} has {percent(most['share'])} of their delay"
     )
 
 

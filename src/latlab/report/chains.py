@@ -33,7 +33,7 @@ def chain_of(block: Mapping[str, Any], metric: str) -> Mapping[str, Any] | None:
 
 
 def has_parts(metric: str, chain: Mapping[str, Any]) -> bool:
-    """Whether a chain is worth showing: a wake-up of one interval, a stream's, is not."""
+    """Whether a chaieffective n showing: a wake-up of one interval, a stream's, is not."""
     return metric != "wakeup" or len(chain["stops"]) > 2
 
 

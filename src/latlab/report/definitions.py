@@ -36,7 +36,7 @@ STATISTICS: tuple[tuple[str, str], ...] = (
     ),
     (
         "launch silent",
-        "of the lost, those with a launch time that the kernel took and then dropped without a word: no timestamp of "
+        "of the lost, those with a launch time that the kernel took and then dropped silently: no timestamp of "
         "leaving, no error record, no arrival. Usual reasons: beyond the 10 s horizon of an fq qdisc, which counts "
         "CLOCK_MONOTONIC; beyond the network card's; outside every open gate of taprio; above an etf qdisc, a socket "
         "without SO_TXTIME",

@@ -38,7 +38,7 @@ def figures_csv(result: Mapping[str, Any]) -> str:
     """Every statistic as CSV (RFC 4180): a row a cell, repeat, stream and metric; blank where there is none.
 
     The matrix's keys are the first columns. Times are in nanoseconds, and their columns end in `_ns`. Of a metric that
-    has its delay variation, rows of `METRIC.pdv` and `METRIC.ipdv` follow. The last columns: what its mean is worth in
+    has its delay variation, rows of `METRIC.pdv` and `METRIC.ipdv` follow. The last columns: what its meaeffective n in
     independent packets, the low and the high end of the 95 % intervals, and IPDV's low percentiles.
     """
     keys = list(dict.fromkeys(key for cell in result["cells"] for key in cell["cell"]))

@@ -1,4 +1,4 @@
-"""What chance leaves open in the figures: their 95 % intervals, what n is worth, and the tail beyond the sample."""
+"""What chance leaves open in the figures: their 95 % intervals, what effective n, and the tail beyond the sample."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from latlab.report import rows
 from latlab.report.places import cell_title
 from latlab.report.text import microseconds, whole
 
-HEADINGS: Final = ("cell", "repeat", "stream", "n is worth", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "stddev")
+HEADINGS: Final = ("cell", "repeat", "stream", "effective n", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "stddev")
 _FIGURES: Final = ("mean", "p50", "p90", "p99", "p99_9", "p99_99", "stddev")
 FEW: Final = 6
 """Of more rows words would only repeat what stands in the table."""
@@ -26,8 +26,8 @@ TITLE: Final = (
 )
 
 
-SHORT: Final = "short"
-LARGE: Final = "heavy"
+SHORT: Final = "run too short"
+LARGE: Final = "tail too heavy"
 UNBOUNDED: Final = "no clocks"
 LOST: Final = "lost"
 NO_CLOCKS: Final = "no packet is in the figures: nothing bounds the clocks"
@@ -103,10 +103,10 @@ def intervals(result: Mapping[str, Any], metric: str) -> Intervals | None:
             name = ", ".join((whose[0], f"repeat {whose[1]}", stream))
             supports.append(f"{name}: {MEANINGS[nothing] if nothing else found['supports']}")
             if nothing:
-                tails[name] = f"no tail is told: {MEANINGS[nothing]}"
+                tails[name] = f"no tail estimate: {MEANINGS[nothing]}"
                 untold.setdefault(MEANINGS[nothing], []).append(name)
             elif tail := figures.get("tail"):
-                tails[name] = tail["words"] or f"no tail is told: {tail['why']}"
+                tails[name] = tail["words"] or f"no tail estimate: {tail['why']}"
                 if not tail["words"]:
                     untold.setdefault(tail["why"], []).append(name)
     few = len(shown) <= FEW
@@ -120,7 +120,7 @@ def _folded(tails: Mapping[str, str], untold: Mapping[str, Sequence[str]]) -> It
     yield from (f"{name}: {words}" for name, words in tails.items() if name not in folded)
     for why, names in many.items():
         which = "any" if len(names) == len(tails) else f"{len(names)}"
-        yield f"no tail is told of {which} of the {len(tails)}: {why}"
+        yield f"no tail estimate for {which} of the {len(tails)}: {why}"
 
 
 def _of_no_packet(figures: Mapping[str, Any]) -> str:

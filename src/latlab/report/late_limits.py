@@ -10,7 +10,7 @@ from latlab.report import rows
 from latlab.report.places import cell_title
 from latlab.report.text import microseconds
 
-TITLE: Final = "From when on a packet was late: limits of each stream by itself, least … greatest over the run, µs"
+TITLE: Final = "Lateness thresholds of each stream, least … greatest over the run, µs"
 HEADINGS: Final = (
     *("cell", "repeat", "stream", "packets judged", "latency up to", "usual", "late beyond usual by", "late from"),
     *("late sender: before submit more than", "wake-up suspect beyond", "in bursts"),
@@ -40,7 +40,7 @@ def late_text(block: Mapping[str, Any]) -> str:
     if limits["heavy"]:
         heavy = f"; with an exponential tail, not this heavy one, at {duration(usual + limits['exponential_ns'])}"
     beyond = "" if known else "beyond the packets around "
-    late = f"late begins at {duration(begins['middle'])} {beyond}{way} (median{moves}; {level}{heavy})"
+    late = f"lateness threshold {duration(begins['middle'])} {beyond}{way} (median{moves}; {level}{heavy})"
     return "; ".join(filter(None, (late, parted_text(limits), reach_text(block), bursts_text(limits))))
 
 

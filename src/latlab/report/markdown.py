@@ -31,7 +31,7 @@ from latlab.report.rows import COLUMNS, Summary
 from latlab.report.testbed import label_reasons, label_text
 from latlab.report.thresholds import stated
 
-_UNAVAILABLE = ("cells", "what is lacking", "where", "how to get it")
+_UNAVAILABLE = ("cells", "what is missing", "where", "how to get it")
 _LIMITS = ("limit on", "cell", "repeat", "limit", "actual", "")
 
 

@@ -58,7 +58,7 @@ _HAPPENS: Final[Mapping[str, frozenset[str]]] = {
 """{class: where it happens}, of those whose episodes do not say it; what is lost or overtaken is so in every metric."""
 
 CUT_LABEL: Final = "cut from the clean windows"
-CHOSEN_LABEL: Final = "window chosen by hand"
+CHOSEN_LABEL: Final = "user-defined window"
 MARKED_MOST: Final = 400
 """So many episodes of a class are marked in one series of the page; which ones: those that are told, then evenly."""
 
@@ -156,7 +156,7 @@ def _chosen(sets: Any) -> Iterator[Stretch]:
             span = f"{format_duration(kept['from_ns'])} to {format_duration(kept['to_ns'])}"
             later = ", after the fact" if one["after_the_fact"] else ""
             why = f": {kept['why']}" if kept["why"] else ""
-            yield Stretch(kept["from_ns"], kept["to_ns"], f"{span}, chosen by hand{later}{why}")
+            yield Stretch(kept["from_ns"], kept["to_ns"], f"{span}, user-defined{later}{why}")
 
 
 def page_marks(folder: RunFolder, result: Mapping[str, Any]) -> dict[str, Any]:

@@ -189,7 +189,7 @@ def unmeasured_tables(result: Mapping[str, Any]) -> list[RenderableType]:
     """The cells that this machine cannot build, with what it lacks, and those that did not run to their end."""
     parts: list[RenderableType] = []
     lacking = (("; ".join(one.cells), one.what, one.where, one.remedy) for one in unmeasured.unavailable(result))
-    headings = ("cells", "what is lacking", "where", "how to get it")
+    headings = ("cells", "what is missing", "where", "how to get it")
     parts += _texts_table("Not available on this machine", headings, lacking)
     if broken := unmeasured.unfinished(result):
         lines = ("Not run to the end:", *(f"  {one.text}" for one in broken))
@@ -204,7 +204,7 @@ def remark_lines(result: Mapping[str, Any]) -> list[RenderableType]:
 
 
 def anomaly_tables(result: Mapping[str, Any]) -> list[RenderableType]:
-    """Tables of the anomalies' classes, of what clean windows leave out, and of windows chosen by hand; each if any."""
+    """Tables of the anomalies' classes, of what clean windows leave out, and of user-defined windows; each if any."""
     label = label_text(result)
     classes = (row.texts for row in anomalies.anomaly_rows(result))
     return [

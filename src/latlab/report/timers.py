@@ -109,7 +109,7 @@ def _row(cell: Mapping[str, Any], name: str, block: Mapping[str, Any], of: str, 
         told,
     )
     bad = [overdue] if counts["overdue"] else []
-    return TimerRow(texts, bad if told in ("told", NOT_ASKED) else [*bad, told])
+    return TimerRow(texts, bad if told in ("traced", NOT_ASKED) else [*bad, told])
 
 
 def _above(timer: Mapping[str, Any]) -> str:
@@ -140,5 +140,5 @@ def _windows(timer: Mapping[str, Any]) -> tuple[str, str, str]:
 def _interrupts(block: Mapping[str, Any]) -> str:
     """Whether the kernel told of the timer's interrupts."""
     if not block["timer"]["traced"]:
-        return NOT_ASKED if block["timer"]["trace_problem"] is None else "not told"
-    return f"{block['counts']['untold']} not told" if block["counts"]["untold"] else "told"
+        return NOT_ASKED if block["timer"]["trace_problem"] is None else "not traced"
+    return f"{block['counts']['untold']} not traced" if block["counts"]["untold"] else "traced"

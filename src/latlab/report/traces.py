@@ -20,7 +20,7 @@ from latlab.report.text import microseconds
 
 TITLE: Final = "How packets and timers woke their thread, warm-up left out"
 HEADINGS: Final = (
-    *("cell", "repeat", "stream", "n", "woke it", "it was awake", "not told", "the interrupts came to"),
+    *("cell", "repeat", "stream", "n", "woke it", "it was awake", "unknown", "the interrupts came to"),
     *("softirq asked for by", "path into the guest", "the VM host's came to", "whole", "events", "lost"),
 )
 MISSING_TITLE: Final = "Breakdowns that are not whole: the first stage that is not known, and why, warm-up left out"
@@ -30,7 +30,7 @@ INTERVAL_HEADINGS: Final = (
     *("cell", "repeat", "stream", "interval", "from", "to", "n", "min", "avg", "p50", "p99", "max"),
 )
 _FIGURES: Final = ("min", "mean", "p50", "p99", "max")
-_BAD: Final = ("not told", "lost")
+_BAD: Final = ("unknown", "lost")
 _NAMED: Final = 3
 """So many of whom interrupts came to are named, those with the most; all are in result.json."""
 
@@ -156,7 +156,7 @@ def _row(place: tuple[str, str, str], trace: Mapping[str, Any], entry: str) -> t
         woken,
         awake,
         str(trace["untold"]),
-        whom or "none is told",
+        whom or "none known",
         asked,
         entry,
         _ran(trace),

@@ -20,7 +20,7 @@ from latlab.report.testbed import label_text
 from latlab.report.text import microseconds
 from latlab.report.traces import whom_text
 
-HEADINGS: Final = ("interval", "typical", "worst", "grew most in", "of lateness")
+HEADINGS: Final = ("stage", "typical", "worst", "dominant in", "share of delay")
 
 _NONE: Final = "none"
 """Of lateness where no packet took longer: what rounds to 0 % is another thing."""
@@ -114,6 +114,7 @@ def _note(chain: Chain, last: Mapping[str, Any]) -> str:
     found.append(f"worst: {of} {last['sequence']}{whom}")
     late = chain["worst"]["late"]
     found += [
-        f"grew most in: of the worst {late} {of}s, against the typical one; {_NONE}: no {of} took longer there"
+        f"dominant in: how many of the worst {late} {of}s lost most time there, against the typical one; "
+        f"{_NONE}: no {of} took longer there"
     ] * bool(late)
     return "; ".join(found)

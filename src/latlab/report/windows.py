@@ -1,4 +1,4 @@
-"""Windows chosen by hand: those of a scenario, and those that somebody asks for once the run has been measured."""
+"""User-defined windows: those of a scenario, and those that somebody asks for once the run has been measured."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
         "`late_ns`, `wake_ns`, `submit_ns`, `limit_ns`",
         (
             Search(
-                "late packets with `sender` of their lateness before `submit`; and any whose talker was late by more "
+                "late packets with `sender` of their delay before `submit`; and any whose talker was late by more "
                 "than its own limit, where that is most of what the packet was late by",
                 "a late wake-up that a gate or a launch time makes up for",
             ),

@@ -39,7 +39,7 @@ class Hold:
     """Packets that were held together: places begin to end (excluded) of the judged ones.
 
     length_ns: how late the latest was. released_ns: when the first arrived, TAI. within_ns: how long after it the last.
-    where: the place that held them. share: how much of their lateness came about there.
+    where: the place that held them. share: how much of their delay came about there.
     """
 
     begin: int

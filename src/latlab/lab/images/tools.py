@@ -54,4 +54,4 @@ def _complaint(stderr: str) -> str:
     """The errors among what a tool said, in one line; its first line when it marked none as such."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line.removeprefix("E: ") for line in lines if line.startswith("E: ")]
-    return "; ".join(dict.fromkeys(errors)) or (lines[0] if lines else "without a word")
+    return "; ".join(dict.fromkeys(errors)) or (lines[0] if lines else "with no message")

@@ -50,7 +50,7 @@ function marksOf(stream, cell, metric) {
 function marksInWords(marks) {
   if (!marks) return "";
   const classes = Object.entries(marks.counts).map(([name, { of }]) => `${of} × ${marked.classes[name].title}`);
-  const stretches = [[marks.cuts, "cut from the clean windows"], [marks.chosen, "chosen by hand"]]
+  const stretches = [[marks.cuts, "cut from the clean windows"], [marks.chosen, "user-defined"]]
     .filter(([list]) => list.length)
     .map(([list, what]) => `${list.length} ${list.length === 1 ? "stretch" : "stretches"} ${what}`);
   const said = [...classes, ...stretches].join(", ");
@@ -216,7 +216,7 @@ function marksLegend(all, hidden, redraw) {
     });
     return button;
   });
-  const stretches = [["cuts", "cut from the clean windows"], ["chosen", "window chosen by hand"]]
+  const stretches = [["cuts", "cut from the clean windows"], ["chosen", "user-defined window"]]
     .filter(([kind]) => found.some((marks) => marks[kind].length))
     .map(([kind, what]) => made("span", { class: "stretch-key" }, made("span", { class: `stretch ${kind}`, "aria-hidden": "true" }), what));
   if (!buttons.length && !stretches.length) return null;
