@@ -30,6 +30,7 @@ from latlab.analysis.trust_readings import (
 from latlab.analysis.words import duration, percent, plural
 from latlab.analysis.worst import EXPLAINED
 from latlab.errors import rejection_remedy
+from latlab.model.bridges import KINDS
 
 _KEEP_LAUNCH_TIMES = {"tai": frozenset({"etf", "taprio"}), "monotonic": frozenset({"fq"})}
 """Qdiscs that send a packet at its launch time (SO_TXTIME), by its clock: net/sched/sch_etf.c, sch_taprio.c, sch_fq.c.
@@ -496,7 +497,12 @@ def _xdp_bridges(evidence: Evidence) -> list[Mapping[str, Any]]:
     """Those of a cell that ran to its end: in another the counts may be older than the last packets."""
     if evidence.cell["status"] != "ok":
         return []
-    return [bridge for bridge in evidence.cell.get("bridges", []) if bridge["kind"] == "xdp"]
+    return [bridge for bridge in evidence.cell.get("bridges", []) if _counts_packets(bridge)]
+
+
+def _counts_packets(bridge: Mapping[str, Any]) -> bool:
+    kind = KINDS.get(bridge["kind"])
+    return kind is not None and kind.counts_packets
 
 
 def _across_xdp(evidence: Evidence) -> Iterator[tuple[str, int, int, int]]:

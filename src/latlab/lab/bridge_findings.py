@@ -28,6 +28,7 @@ from latlab.lab.machine import Machine
 from latlab.lab.namespaces import namespace_name
 from latlab.lab.site import Site
 from latlab.lab.step import Step
+from latlab.model.bridges import KINDS
 from latlab.scenario import parse
 
 TAG = "0000"
@@ -153,7 +154,7 @@ def _joints(kind: str, machine: Machine) -> list[Joint]:
     ).scenario
     assert scenario, kind
     (joint,) = joints(scenario, TAG)
-    if BRIDGES[kind].name != "vfio":
+    if not KINDS[kind].hands_over_card:
         return [joint]
     cards = [name for name in machine.list(CARDS) if machine.link(f"{CARDS}/{name}/device")]
     return [replace(joint, uplink=card, made=False, local=True) for card in cards] or [joint]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from latlab.lab.bridges.joints import mac_of
-from latlab.lab.bridges.table import BRIDGES
 from latlab.lab.namespaces import ipv6_off, namespace_name
 from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
+from latlab.model.bridges import KINDS
 from latlab.scenario import End, Link, Scenario
 
 QUEUES = 'now=$(ethtool -l "$1" 2>/dev/null | sed -n "s/^Combined:[^0-9]*//p" | tail -n 1); echo "${now:-1}"'
@@ -34,7 +34,7 @@ def card_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
 def is_handed_on(scenario: Scenario, end: End) -> bool:
     """Whether the interface's card becomes a guest's own. One that a guest names by its address is another."""
     on_it = (guest for guest in scenario.guests.values() if End(guest.host, guest.uplink or "") == end)
-    return any(BRIDGES[guest.bridge].takes_card and guest.device is None for guest in on_it)
+    return any(KINDS[guest.bridge].hands_over_card and guest.device is None for guest in on_it)
 
 
 def as_it_is_to_be(scenario: Scenario, end: End, link: Link, site: Site) -> Iterator[Step]:

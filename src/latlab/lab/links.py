@@ -12,12 +12,12 @@ from typing import Any
 
 from latlab.lab.bridges.base import Neighbour
 from latlab.lab.bridges.joints import neighbours
-from latlab.lab.bridges.table import BRIDGES
 from latlab.lab.cards import as_it_is_to_be, is_handed_on
 from latlab.lab.hardware import hardware_address
 from latlab.lab.namespaces import ipv6_off, namespace_name
 from latlab.lab.site import Site
 from latlab.lab.step import Argv, Check, Step
+from latlab.model.bridges import KINDS
 from latlab.scenario import End, Link, Scenario
 
 UP_WITHIN_MS = 5000  # the kernel's link watch settles the state up to a second after both ends are up
@@ -46,7 +46,7 @@ def is_bridged(scenario: Scenario, end: End) -> bool:
     """True for an interface that becomes the port of a bridge: the host's address, if any, is then on the bridge."""
     segment = scenario.segment_of(end)
     guests = segment.guests_at(end).values()
-    return end in segment.ports or any(BRIDGES[guest.bridge].takes_uplink for guest in guests)
+    return end in segment.ports or any(KINDS[guest.bridge].takes_uplink for guest in guests)
 
 
 @dataclass(frozen=True)

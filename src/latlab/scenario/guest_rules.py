@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
+from latlab.model.bridges import KINDS
 from latlab.scenario.findings import Finding, Path, unknown
 from latlab.scenario.guests import Guest
 from latlab.scenario.host_rules import one_user
@@ -118,13 +119,14 @@ def uplinks_have_one_bridge(sketch: Sketch) -> Iterator[Finding]:
     bridges: dict[End, tuple[str, str]] = {}
     asked = where_known(sketch.guests, lambda _, guest: (uplink_of(guest), guest.bridge, guest.device))
     for name, (end, bridge, device) in asked:
-        if bridge == "user" or (bridge == "vfio" and device is not None):
+        kind = KINDS[bridge]
+        if kind.keeps_uplink or (kind.hands_over_card and device is not None):
             continue
-        first, kind = bridges.setdefault(end, (name, bridge))
-        if first != name and (kind != bridge or bridge == "vfio"):
+        first, other = bridges.setdefault(end, (name, bridge))
+        if first != name and (other != bridge or not kind.many_guests):
             where = str(end) if end.interface != INNER else end.host
-            what = f"{first} is joined to {where} by {kind} already"
-            yield Finding(("guests", name, "bridge"), what, "an uplink of its own" if kind == bridge else kind)
+            what = f"{first} is joined to {where} by {other} already"
+            yield Finding(("guests", name, "bridge"), what, "an uplink of its own" if other == bridge else other)
 
 
 def domains_are_apart(sketch: Sketch) -> Iterator[Finding]:
@@ -187,7 +189,7 @@ def _apart(segment: Segment, inner: list[IPv4Network]) -> Iterator[Finding]:
         if segment.network.overlaps(network):
             yield Finding(where, f"{segment.network} overlaps {network} of guests without an uplink", "another network")
     bridges = where_known(segment.guests, lambda _, guest: guest.bridge)
-    behind = [end.host for end, bridge in bridges if bridge == "user"]
+    behind = [end.host for end, bridge in bridges if KINDS[bridge].translates]
     if behind and segment.network.overlaps(USER_NETWORK):
         what = f"{segment.network} overlaps {USER_NETWORK}, which {behind[0]} has behind user NAT"
         yield Finding(where, what, "another network")

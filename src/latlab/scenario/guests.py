@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from latlab.model.bridges import KINDS, BridgeName
 from latlab.scenario.findings import shown, wrong
 from latlab.scenario.parts import Interface, Part, Reference
 from latlab.scenario.units import SIZE, Size, format_size, within
@@ -28,8 +29,6 @@ IN_WORDS = {
     _USER: ("user", "a name without white space and @, not beginning with -"),
 }
 """The patterns as error messages put them: what the text is to be, and of what form."""
-
-BridgeName = Literal["user", "tap", "macvtap", "xdp", "ovs", "ovs-afxdp", "vfio"]
 
 
 def _one_path(text: str) -> str:
@@ -119,21 +118,15 @@ class Guest(Part):
         return self.image or DEFAULT_IMAGE
 
 
-LEAVES_NOTHING = {
-    "vfio": "the card itself becomes the guest's",
-    "ovs-afxdp": "an AF_XDP socket has every frame that comes in there, tagged ones too",
-}
-"""Bridges of whose uplink nobody else gets a packet, and why."""
-
-
 def becomes_the_guests(guest: Guest) -> bool:
     """Whether the uplink's card itself becomes the guest's."""
-    return guest.bridge == "vfio" and not guest.device
+    return KINDS[guest.bridge].hands_over_card and not guest.device
 
 
-def takes_all(guest: Guest) -> str | None:
-    """Why its bridge leaves nothing of what comes in at its uplink to anybody else; None: it does leave it.
+def takes_all(guest: Guest) -> str:
+    """Why its bridge leaves nothing of what comes in at its uplink to anybody else; empty: it does leave it.
 
     A guest of VFIO that names a device by its address takes that one, and not its uplink's.
     """
-    return None if guest.bridge == "vfio" and guest.device else LEAVES_NOTHING.get(guest.bridge)
+    kind = KINDS[guest.bridge]
+    return "" if kind.hands_over_card and guest.device else kind.leaves_nothing

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 
+from latlab.model.bridges import KINDS
 from latlab.scenario.findings import Path
 from latlab.scenario.guests import Guest
 from latlab.scenario.links import Link, subnet_of, vlan_subnet_of
@@ -80,7 +81,7 @@ class Segment:
 
     def address(self, end: End) -> IPv4Interface:
         """The address of a member; of a guest behind user NAT, the one it has behind it."""
-        if end in self.guests and self.guests[end].bridge == "user":
+        if end in self.guests and KINDS[self.guests[end].bridge].translates:
             return USER_GUEST
         place = 1 + self.ends.index(end) if end in self.ends else self.first_guest + list(self.guests).index(end)
         return IPv4Interface((int(self.network.network_address) + place, self.network.prefixlen))
@@ -131,7 +132,7 @@ class Route:
         return None if self.listener_end in self.segment.guests else self.listener_end
 
     def _behind_nat(self, end: End) -> bool:
-        return end in self.segment.guests and self.segment.guests[end].bridge == "user"
+        return end in self.segment.guests and KINDS[self.segment.guests[end].bridge].translates
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 from ipaddress import IPv4Network
 
+from latlab.model.bridges import KINDS
 from latlab.scenario.findings import Finding, Path
-from latlab.scenario.guests import LEAVES_NOTHING, Guest, takes_all
+from latlab.scenario.guests import Guest, takes_all
 from latlab.scenario.links import Link, subnet_of, vlan_subnet_of
 from latlab.scenario.network import joined, routes, uplink_of, vlans_of
 from latlab.scenario.parts import INTERFACE_NAME_MAX, End
@@ -43,7 +44,7 @@ def bridge_takes_the_interface(sketch: Sketch, path: Path, guest: Guest) -> Iter
     """A bridge that takes a card leaves nothing to the VLAN interfaces on it, and can be on none."""
     end = uplink_of(guest)
     on_it = [str(vlan) for vlan, parent in sketch.vlan_parents.items() if parent == end]
-    if guest.bridge in LEAVES_NOTHING and end in sketch.vlan_parents:
+    if KINDS[guest.bridge].leaves_nothing and end in sketch.vlan_parents:
         what = f"{guest.bridge} takes a network card, and {end} is a VLAN interface on {sketch.parent_of(end)}"
         yield Finding((*path, "bridge"), what, "another bridge, such as tap")
     elif on_it and (why := takes_all(guest)):

@@ -11,6 +11,7 @@ from latlab.host.tools import install_remedy
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Argv, Step
+from latlab.model.bridges import BridgeKind
 from latlab.scenario import End, Guest, Segment
 
 CHECKSUM_OFFLOADS_OFF = tuple(
@@ -108,20 +109,8 @@ class Plug:
 class Bridge(ABC):
     """One kind of virtual bridge; a file each, listed in `table`."""
 
-    name: str
-    title: str
-    takes_uplink = True
-    """Whether the uplink becomes a part of the bridge, which then has the host's address on the segment."""
-    takes_card = False
-    """Whether the uplink's card becomes the guest's own, so that the host has the uplink no more."""
-    may_have_vhost = True
-    """Whether vhost-net can carry the guest's packets, in threads that can be tuned."""
-    carries_frames = True
-    """Whether raw Ethernet frames, VLAN tags among them, reach the guest."""
-    reaches_host = True
-    """Whether the guest and the host it runs on reach each other."""
-    reaches_guests = True
-    """Whether guests on it reach each other."""
+    kind: BridgeKind
+    """Its facts."""
 
     @abstractmethod
     def lacking(self, joint: Joint, site: Site) -> Lacking | None:
@@ -129,7 +118,7 @@ class Bridge(ABC):
 
     def may_have_vhost_on(self, site: Site) -> bool:
         """The same of this machine, where it depends on what is installed there."""
-        return self.may_have_vhost
+        return self.kind.has_vhost
 
     @abstractmethod
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:

@@ -9,6 +9,7 @@ from latlab.lab.bridges.base import Bridge, Joint, Lacking, Neighbour, Plug, Por
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
+from latlab.model import bridges
 
 NO_BRIDGE = "no bridge"
 NO_FILTER = ("iptables", "ip6tables", "arptables")
@@ -27,8 +28,7 @@ def tap_device(port: Port, site: Site) -> str:
 class TapBridge(Bridge):
     """The uplink and the guests' taps are ports of one kernel bridge."""
 
-    name = "tap"
-    title = "tap + kernel bridge"
+    kind = bridges.TAP
 
     def lacking(self, joint: Joint, site: Site) -> Lacking | None:
         """ip, bridge and /dev/net/tun."""

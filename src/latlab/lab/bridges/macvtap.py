@@ -10,6 +10,7 @@ from latlab.lab.bridges.offloads import every_vlan
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
+from latlab.model import bridges
 
 FIRST_FD, LAST_FD = 3, 9
 """File descriptors that QEMU is started with: what a POSIX shell can redirect (Shell Command Language, 2.7)."""
@@ -25,10 +26,7 @@ def macvtap_device(port: Port, site: Site) -> str:
 class Macvtap(Bridge):
     """A macvtap for each guest on the uplink, in mode bridge: guests of one uplink reach each other, not their host."""
 
-    name = "macvtap"
-    takes_uplink = False
-    title = "macvtap"
-    reaches_host = False
+    kind = bridges.MACVTAP
 
     def lacking(self, joint: Joint, site: Site) -> Lacking | None:
         """ip, and the kernel's macvtap: it is tried, for nothing else tells whether it is built in."""

@@ -21,6 +21,7 @@ from latlab.lab.bridges.ovs_switch import (
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Step
+from latlab.model import bridges
 
 MODULE = "/sys/module/openvswitch"
 
@@ -28,8 +29,7 @@ MODULE = "/sys/module/openvswitch"
 class OvsBridge(Bridge):
     """The uplink and the guests' taps are ports of one bridge of a switch of our own."""
 
-    name = "ovs"
-    title = "Open vSwitch"
+    kind = bridges.OVS
 
     def lacking(self, joint: Joint, site: Site) -> Lacking | None:
         """/dev/net/tun, Open vSwitch, and its place in the host's network namespace."""

@@ -12,6 +12,7 @@ from latlab.lab.bridges.ovs_switch import SWITCHD, USER_SPACE, Entry, Switch, la
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Step
+from latlab.model import bridges
 
 DPDK_BUILD = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"
 """Debian's and Ubuntu's second build, of package openvswitch-switch-dpdk."""
@@ -33,8 +34,7 @@ LIBRARIES = 'ldd "$(command -v "$0")"'
 class OvsAfxdp(OvsBridge):
     """The uplink is an AF_XDP port of a bridge in user space; each guest's memory is the switch's as well."""
 
-    name = "ovs-afxdp"
-    title = "Open vSwitch + AF_XDP"
+    kind = bridges.OVS_AFXDP
 
     def lacking(self, joint: Joint, site: Site) -> Lacking | None:
         """The kernel's AF_XDP, the build's, an MTU that fits, tags kept in frames, and what any Open vSwitch needs."""

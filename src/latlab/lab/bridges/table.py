@@ -12,7 +12,7 @@ from latlab.lab.bridges.vfio import Vfio
 from latlab.lab.bridges.xdp import XdpBridge
 
 BRIDGES: dict[str, Bridge] = {
-    bridge.name: bridge
+    bridge.kind.name: bridge
     for bridge in (
         UserNat(),
         TapBridge(),

@@ -8,18 +8,14 @@ from latlab.lab.bridges.base import Bridge, Joint, Lacking, Plug, Port
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Step
+from latlab.model import bridges
 from latlab.scenario.network import USER_GATEWAY, USER_GUEST, USER_NETWORK
 
 
 class UserNat(Bridge):
     """Inwards only what is forwarded arrives; outwards the guest's packets come from the host's address."""
 
-    name = "user"
-    takes_uplink = False
-    may_have_vhost = False
-    title = "user NAT"
-    carries_frames = False
-    reaches_guests = False
+    kind = bridges.USER
 
     def lacking(self, joint: Joint, site: Site) -> Lacking | None:
         """Nothing: it is a part of QEMU."""

@@ -10,6 +10,7 @@ from latlab.lab.machine import Machine
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Before, Check, Step
+from latlab.model import bridges
 
 DRIVER = "vfio-pci"
 GROUPS = "/sys/kernel/iommu_groups"
@@ -43,12 +44,7 @@ ip link set dev "$2" mtu "$4" "$3"
 class Vfio(Bridge):
     """The guest drives the card itself: no bridge, no host in the path."""
 
-    name = "vfio"
-    title = "VFIO"
-    takes_uplink = False
-    may_have_vhost = False
-    takes_card = True
-    reaches_host = False
+    kind = bridges.VFIO
 
     def lacking(self, joint: Joint, site: Site) -> Lacking | None:
         """The IOMMU, VFIO, a PCI card, an IOMMU group to itself, and another way to reach this machine: in order."""

@@ -17,6 +17,7 @@ from latlab.lab.bridges.offloads import lacking_tags, tags_in_frames, whole_fram
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
+from latlab.model import bridges
 
 READY_MS = 10_000
 # The agent tells its counts once a second.
@@ -32,8 +33,7 @@ done
 class XdpBridge(TapBridge):
     """The kernel bridge of `tap`, and latlab's XDP bridge on its ports."""
 
-    name = "xdp"
-    title = "tap + XDP"
+    kind = bridges.XDP
 
     def lacking(self, joint: Joint, site: Site) -> Lacking | None:
         """What the kernel bridge lacks; ethtool; a second port: to the host itself the kernel bridge carries all.

@@ -10,6 +10,7 @@ from latlab.lab.bridges.table import BRIDGES
 from latlab.lab.guests.monitor import vcpu_threads
 from latlab.lab.guests.qemu import MONITOR, acceleration
 from latlab.lab.site import Site
+from latlab.model.bridges import KINDS
 from latlab.scenario import Guest, Scenario
 
 
@@ -29,7 +30,7 @@ def described_bridges(scenario: Scenario, site: Site) -> list[dict[str, Any]]:
     return switches + [
         {
             "kind": joint.kind,
-            "title": BRIDGES[joint.kind].title,
+            "title": KINDS[joint.kind].title,
             "host": joint.host,
             "uplink": joint.uplink,
             "guests": [port.guest for port in joint.ports],

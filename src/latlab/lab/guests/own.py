@@ -15,6 +15,7 @@ from latlab.lab.guests.qemu import MONITOR, clock_page, machine_options, network
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Argv, Check, Step
+from latlab.model.bridges import KINDS
 from latlab.scenario import Guest, Scenario
 
 BOOT_S = 180
@@ -50,7 +51,7 @@ def start_own(port: Port, plug: Plug, joint: Joint, site: Site, ssh: SshHost) ->
         ready=Check((sys.executable, "-c", BANNER, HERE, str(ssh.port)), "sshd answers", _answers, BOOT_S * 1000),
     )
     yield from connect_steps(ssh, port.wants, site)
-    if joint.kind != "vfio":
+    if not KINDS[joint.kind].hands_over_card:
         yield interface_step(port)
     yield Step(MACHINE, f"set {port.guest}'s clock, to the second", ("sh", "-c", SET_CLOCK, "sh", *ssh.prefix()))
 

@@ -12,6 +12,7 @@ from latlab.lab.images import snapshot_path
 from latlab.lab.loads import plan_loads
 from latlab.lab.places import Places
 from latlab.lab.site import Site
+from latlab.model.bridges import KINDS
 from latlab.scenario import Scenario
 
 
@@ -27,7 +28,7 @@ def _snapshots(scenario: Scenario, site: Site) -> dict[str, Path]:
         for port in joint.ports:
             there = site.on(scenario.machine_of(joint.host))
             # On another machine a guest is booted each time: a snapshot there would outlive the run.
-            if there.is_here and port.wants.is_ours and port.wants.snapshot and joint.kind != "vfio":
+            if there.is_here and port.wants.is_ours and port.wants.snapshot and not KINDS[joint.kind].hands_over_card:
                 image = there.images[port.wants.image_name]
                 plug = BRIDGES[joint.kind].plug(joint, port, there)
                 found[port.guest] = snapshot_path(image, snapshot_key(port, plug, image, there.machine))

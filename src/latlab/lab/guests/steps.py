@@ -15,6 +15,7 @@ from latlab.lab.namespaces import ipv6_off
 from latlab.lab.service import Service
 from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
+from latlab.model.bridges import KINDS
 from latlab.scenario import Scenario
 from latlab.scenario.network import USER_GATEWAY
 
@@ -100,8 +101,8 @@ def _qemu(
 def configure_guest(scenario: Scenario, port: Port, joint: Joint, site: Site) -> Iterator[Step]:
     """The guest's interface has its address and knows its neighbours; IPv6 keeps still."""
     device = port.end.interface
-    translated = joint.kind == "user"
-    if joint.kind == "vfio":
+    translated = KINDS[joint.kind].translates
+    if KINDS[joint.kind].hands_over_card:
         yield Step(port.guest, f"load the driver of {port.guest}'s network card", ("sh", "-c", LOAD_DRIVERS))
     if not site.is_here:
         yield Step(port.guest, f"load the driver of KVM's PTP clock in {port.guest}, if there is KVM", KVM_CLOCK)

@@ -17,6 +17,7 @@ from latlab.lab.machines import machines_lacking
 from latlab.lab.probes.lacking import probes_lacking
 from latlab.lab.site import Site
 from latlab.lab.vlans import vlans_lacking
+from latlab.model.bridges import KINDS
 from latlab.scenario import Route, Scenario
 from latlab.scenario.findings import show_path
 
@@ -62,7 +63,7 @@ def _ways(scenario: Scenario, site: Site) -> Iterator[LabError]:
     ]
     flows += [(f"loads.{name}", scenario.load_route(name), "udp", False) for name in scenario.sent_loads]
     for joint in joints(scenario, site.tag):
-        bridge = BRIDGES[joint.kind]
+        bridge = KINDS[joint.kind]
         guests = {port.end for port in joint.ports}
         for where, route, transport, is_compared in flows:
             ends = {route.talker_end, route.listener_end}
@@ -72,13 +73,13 @@ def _ways(scenario: Scenario, site: Site) -> Iterator[LabError]:
                 yield LabError(
                     f"{bridge.title} carries no Ethernet frames", where=where, remedy="transport: udp, no vlan"
                 )
-            if transport == "dds" and joint.kind == "user":
+            if transport == "dds" and bridge.translates:
                 what = f"{bridge.title} hides the addresses by which the two sides of DDS find each other"
                 yield LabError(what, where=where, remedy="another bridge")
             if joint.end in ends and not bridge.reaches_host:
                 what = f"{bridge.title} joins {joint.host}'s guests to the uplink, not to {joint.host} itself"
                 yield LabError(what, where=where, remedy="another bridge, or a talker beyond the uplink")
-            if joint.kind == "user" and scenario.clock.sync == "exchange" and is_compared:
+            if bridge.translates and scenario.clock.sync == "exchange" and is_compared:
                 what = f"{bridge.title} changes the addresses that an exchange of timestamps is known by"
                 yield LabError(what, where=f"{where}: clock.sync", remedy="clock: {sync: auto}")
             if not bridge.reaches_guests and _both_guests(route):

@@ -31,6 +31,7 @@ from latlab.lab.service import WITH_ITS_LAB, Service
 from latlab.lab.site import Site
 from latlab.lab.step import Check, Step
 from latlab.lab.tuning.threads import ALL, EMULATOR, VCPUS, at_fifo, on_cpus, thread_step
+from latlab.model.bridges import KINDS
 from latlab.scenario import BoardHost as WantedBoard
 from latlab.scenario import Scenario
 
@@ -184,7 +185,7 @@ def _alone(name: str, site: Site) -> Iterator[Step]:
 def _undriven(scenario: Scenario, name: str, site: Site, model: str) -> Iterator[LabError]:
     """Guests that get a card of the board's, and a kernel that drives none but virtual ones."""
     for key, guest in scenario.guests.items():
-        if guest.bridge != "vfio" or not guest.is_ours or scenario.machine_of(key) != name:
+        if not KINDS[guest.bridge].hands_over_card or not guest.is_ours or scenario.machine_of(key) != name:
             continue
         if site.images[guest.image_name].flavour == "cloud":
             what = f"the kernel of {guest.image_name} has no driver for {model}, the board's card that {key} gets"

@@ -24,6 +24,7 @@ from latlab.lab.images.with_guests import nested_path
 from latlab.lab.machine import Machine
 from latlab.lab.site import Site
 from latlab.lab.step import Argv
+from latlab.model.bridges import KINDS
 from latlab.scenario import BoardHost, End, Scenario
 
 VIRTUAL_TIME = (
@@ -151,7 +152,8 @@ def _has_guests(scenario: Scenario, name: str) -> bool:
 
 def _hands_on(scenario: Scenario, name: str) -> bool:
     """Whether a guest on the board gets one of its cards."""
-    return any(guest.bridge == "vfio" and scenario.machine_of(key) == name for key, guest in scenario.guests.items())
+    given = (key for key, guest in scenario.guests.items() if KINDS[guest.bridge].hands_over_card)
+    return any(scenario.machine_of(key) == name for key in given)
 
 
 def _is_virtual(scenario: Scenario, name: str) -> bool:

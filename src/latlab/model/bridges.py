@@ -1,0 +1,107 @@
+"""Which virtual bridges there are, and what each is and can do whatever the machine (docs/bridges.md).
+
+How one is made is in latlab.lab.bridges, a file a kind. Nobody compares a kind's name: what matters of it is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+BridgeName = Literal["user", "tap", "macvtap", "xdp", "ovs", "ovs-afxdp", "vfio"]
+
+
+@dataclass(frozen=True)
+class BridgeKind:
+    """The facts of one kind.
+
+    carried_by: what carries a packet, and between_guest_and_host: what carries it over that border; both in words.
+    takes_uplink: the uplink becomes a port of it. hands_over_card: the uplink's card becomes the guest's own.
+    many_guests: several guests can be on one uplink. keeps_uplink: the uplink stays as it is, and other bridges can be
+    on it, too. leaves_nothing: why nobody else gets a packet that comes in at the uplink; empty: others do.
+    translates: the guest is behind the host's address (NAT). has_vhost: vhost-net can carry the guest's packets, in
+    threads that can be tuned. carries_frames: raw Ethernet frames reach the guest, VLAN tags among them. reaches_host:
+    the guest and the host it runs on reach each other; reaches_guests: guests on it do. counts_packets: it reports how
+    many packets it carried.
+    """
+
+    name: BridgeName
+    title: str
+    carried_by: str
+    between_guest_and_host: str
+    takes_uplink: bool = True
+    hands_over_card: bool = False
+    many_guests: bool = True
+    keeps_uplink: bool = False
+    leaves_nothing: str = ""
+    translates: bool = False
+    has_vhost: bool = True
+    carries_frames: bool = True
+    reaches_host: bool = True
+    reaches_guests: bool = True
+    counts_packets: bool = False
+
+
+USER: Final = BridgeKind(
+    "user",
+    "user NAT",
+    carried_by="QEMU's own network stack",
+    between_guest_and_host="QEMU",
+    takes_uplink=False,
+    keeps_uplink=True,
+    translates=True,
+    has_vhost=False,
+    carries_frames=False,
+    reaches_guests=False,
+)
+TAP: Final = BridgeKind(
+    "tap",
+    "tap + kernel bridge",
+    carried_by="the kernel's bridge",
+    between_guest_and_host="vhost-net, or QEMU",
+)
+MACVTAP: Final = BridgeKind(
+    "macvtap",
+    "macvtap",
+    carried_by="the kernel, by MAC address, on the uplink itself",
+    between_guest_and_host="vhost-net, or QEMU",
+    takes_uplink=False,
+    reaches_host=False,
+)
+XDP: Final = BridgeKind(
+    "xdp",
+    "tap + XDP",
+    carried_by="a BPF program, before the kernel's network stack",
+    between_guest_and_host="vhost-net, or QEMU",
+    counts_packets=True,
+)
+OVS: Final = BridgeKind(
+    "ovs",
+    "Open vSwitch",
+    carried_by="Open vSwitch, in the kernel or in user space",
+    between_guest_and_host="vhost-net, or QEMU",
+)
+OVS_AFXDP: Final = BridgeKind(
+    "ovs-afxdp",
+    "Open vSwitch + AF_XDP",
+    carried_by="Open vSwitch in user space, AF_XDP on the uplink",
+    between_guest_and_host="vhost-user; taps without DPDK",
+    leaves_nothing="an AF_XDP socket has every frame that comes in there, tagged ones too",
+)
+VFIO: Final = BridgeKind(
+    "vfio",
+    "VFIO",
+    carried_by="nothing: the card is the guest's",
+    between_guest_and_host="the card",
+    takes_uplink=False,
+    hands_over_card=True,
+    many_guests=False,
+    leaves_nothing="the card itself becomes the guest's",
+    has_vhost=False,
+    reaches_host=False,
+)
+
+KINDS: Final[Mapping[str, BridgeKind]] = {kind.name: kind for kind in (USER, TAP, MACVTAP, XDP, OVS, OVS_AFXDP, VFIO)}
+"""All of them by name, in the order in which they are listed."""
+assert tuple(KINDS) == get_args(BridgeName)
