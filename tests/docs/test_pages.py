@@ -34,19 +34,20 @@ CODE = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 _ERRORS = {"send_error": pl.Int32, "launch_error": pl.UInt8}
 
+EVERYONE = {"errors", "model"}
 MAY_IMPORT = {
     "errors": set[str](),
     "model": set[str](),
-    "scenario": {"errors", "model"},
-    "host": {"errors"},
-    "lab": {"errors", "scenario", "host", "data"},
-    "data": {"errors"},
-    "measure": {"errors", "lab", "host", "data", "scenario", "imports"},
-    "analysis": {"errors", "model"},
-    "imports": {"errors", "model", "data", "analysis"},
-    "synthetic": {"errors", "data", "analysis"},
-    "result": {"errors", "model", "data"},
-    "report": {"errors", "model", "analysis", "data", "scenario", "result"},
+    "scenario": EVERYONE,
+    "host": EVERYONE,
+    "lab": EVERYONE | {"scenario", "host", "data"},
+    "data": EVERYONE,
+    "measure": EVERYONE | {"lab", "host", "data", "scenario", "imports"},
+    "analysis": EVERYONE,
+    "imports": EVERYONE | {"data", "analysis"},
+    "synthetic": EVERYONE | {"data", "analysis"},
+    "result": EVERYONE | {"data"},
+    "report": EVERYONE | {"analysis", "data", "scenario", "result"},
 }
 """The arrows of how-it-works.md."""
 
