@@ -18,7 +18,8 @@ from latlab.measure.run import run
 from latlab.report.build import write_report
 from latlab.report.markdown import result_markdown
 from latlab.report.result import make_result
-from latlab.report.terminal import default_metrics, print_result
+from latlab.report.sections import default_metrics
+from latlab.report.terminal import print_result
 from latlab.scenario import load_scenario
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]

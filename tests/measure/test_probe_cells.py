@@ -17,7 +17,8 @@ from latlab.lab.agent_binary import find_agent
 from latlab.lab.probes import lacking
 from latlab.report.build import write_report
 from latlab.report.markdown import result_markdown
-from latlab.report.terminal import default_metrics, print_result
+from latlab.report.sections import default_metrics
+from latlab.report.terminal import print_result
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
 

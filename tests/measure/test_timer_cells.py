@@ -28,7 +28,8 @@ from latlab.measure.probe_specs import timer_spec
 from latlab.notebook import load
 from latlab.report.build import write_report
 from latlab.report.markdown import result_markdown
-from latlab.report.terminal import default_metrics, print_result
+from latlab.report.sections import default_metrics
+from latlab.report.terminal import print_result
 from latlab.report.view import view
 from latlab.scenario import parse
 

@@ -10,16 +10,16 @@ from typing import Any
 import polars as pl
 import pytest
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from latlab.data.run_folder import RunFolder
 from latlab.report.anomalies import HEADINGS, TITLE, WINDOW_HEADINGS, anomaly_rows, cut_lines, uncut_text, window_rows
 from latlab.report.build import write_report
+from latlab.report.document import Lines
 from latlab.report.gfm import escaped
 from latlab.report.markdown import result_markdown
 from latlab.report.result import make_result
-from latlab.report.terminal import anomaly_tables, print_result
+from latlab.report.sections import Shown, parts_of
+from latlab.report.terminal import print_result
 
 SLOW_NS = 400_000
 
@@ -94,12 +94,11 @@ def test_what_several_cuts_have_in_common_is_said_once_with_their_times() -> Non
     )
 
 
-def test_the_terminal_has_what_was_cut_below_the_table(slow_at_first: RunFolder) -> None:
+def test_what_was_cut_stands_below_the_table(slow_at_first: RunFolder) -> None:
     result = make_result(slow_at_first)
-    tables = anomaly_tables(result)
-    headings = [str(column.header) for table in tables if isinstance(table, Table) for column in table.columns]
-    assert "stddev" in headings and "cut for" not in headings
-    lines = [table.plain for table in tables if isinstance(table, Text)]
+    lines = [
+        line for part in parts_of("anomalies", Shown(result, [])) if isinstance(part, Lines) for line in part.lines
+    ]
     assert set(cut_lines(result)) <= set(lines)
 
 

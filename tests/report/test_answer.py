@@ -17,14 +17,14 @@ from rich.console import Console
 from latlab.report.answer import answer
 from latlab.report.comparison.cells import comparisons_document
 from latlab.report.document import OneOf
-from latlab.report.on_terminal import print_sections
+from latlab.report.terminal import print_answer
 
 Printed = Callable[..., list[str]]
 
 
 def printed(result: dict[str, Any], width: int = 100) -> list[str]:
     file = io.StringIO()
-    print_sections(answer(result, ["latency"]), Console(file=file, width=width, force_terminal=True, color_system=None))
+    print_answer(result, ["latency"], Console(file=file, width=width, force_terminal=True, color_system=None))
     return [line.rstrip() for line in file.getvalue().splitlines()]
 
 
@@ -43,7 +43,7 @@ def compared(path: Path, medians: dict[str, Sequence[float]], **options: Any) ->
 
 def test_in_a_log_no_sentence_is_broken(matrix: dict[str, Any]) -> None:
     file = io.StringIO()
-    print_sections(answer(matrix, ["latency"]), Console(file=file, width=60))
+    print_answer(matrix, ["latency"], Console(file=file, width=60))
     (line,) = [line for line in file.getvalue().splitlines() if line.startswith("  bridge vfio: unavailable")]
     assert line.endswith("intel_iommu=on or amd_iommu=on)")
 
@@ -132,4 +132,4 @@ def test_the_dominant_stage_of_each_stream_and_load_is_named(matrix: dict[str, A
 def test_a_run_without_loads_has_a_row_a_bridge_and_no_column_that_is_empty(tmp_path: Path) -> None:
     result = compared(tmp_path / "run", {"tap": (812, 813), "xdp": (400, 401)})
     (table,) = [part for one in answer(result, ["latency"]) for part in one.parts if isinstance(part, OneOf)]
-    assert list(table.shapes[-1].headings) == ["bridge", "p50", "p99", "max", "lost"]
+    assert list(table.shapes[-1][0].headings) == ["bridge", "p50", "p99", "max", "lost"]

@@ -140,8 +140,8 @@ def test_a_difference_stands_in_words_with_its_interval(made: Result) -> None:
 
 def test_markdown_has_what_is_shown_of_each_metric(matrix: dict[str, Any]) -> None:
     told = result_markdown(matrix, ["latency"])
-    assert "### Comparison of cells: latency\n" in told
-    assert "### Comparison of cells: latency\\_user\n" in told
+    assert "**Comparison of cells: latency**\n" in told
+    assert "**Comparison of cells: latency\\_user**\n" in told
     for metric in compared_metrics(matrix):
         lines = [line for group in metric.groups for line in group.lines]
         assert lines

@@ -16,7 +16,6 @@ from rich.console import Console
 
 from latlab.analysis.confidence import HEAVY, TOO_SHORT, confidence_document
 from latlab.analysis.statistics import statistics
-from latlab.report import terminal
 from latlab.report.anomalies import window_rows
 from latlab.report.intervals import HEADINGS, LARGE, MEANINGS, NAMES, SHORT, TITLE, Intervals, intervals
 from latlab.report.markdown import result_markdown
@@ -100,19 +99,6 @@ def test_terminal_markdown_and_page_show_them_unasked(matrix: dict[str, Any], ma
     assert page.count("<details open><summary>What chance leaves open") == len(
         {name for cell in matrix["cells"] for block in cell["streams"].values() for name in block["metrics"]}
     )
-
-
-def test_a_terminal_is_not_filled_with_more_rows_than_anybody_reads(
-    matrix: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = intervals(matrix, "latency")
-    assert found
-    monkeypatch.setattr(terminal, "_INTERVAL_ROWS", len(found.rows) - 1)
-    with Console(width=300, record=True, file=StringIO()) as console:
-        print_result(matrix, console, ["latency"])
-    said = console.export_text()
-    assert TITLE not in said
-    assert f"latency: 95 % intervals of {len(found.rows)} rows stand in the report" in said
 
 
 @pytest.mark.parametrize("rows", [1, 24])

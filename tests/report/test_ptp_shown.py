@@ -14,7 +14,8 @@ from rich.console import Console
 from latlab.data.run_folder import RunFolder
 from latlab.report.html import render
 from latlab.report.ptp import HEADINGS, TITLE, PtpRow, ptp_rows
-from latlab.report.terminal import ptp_tables
+from latlab.report.sections import Shown, parts_of
+from latlab.report.terminal import print_parts
 
 PORT: dict[str, Any] = {
     "port": "ecu.eth0",
@@ -56,7 +57,7 @@ def row(result: dict[str, Any], **changes: Any) -> PtpRow:
 
 
 def test_a_result_without_ptp_has_no_table_of_it(result: dict[str, Any]) -> None:
-    assert ptp_tables(result) == [] and list(ptp_rows(result)) == []
+    assert parts_of("ptp", Shown(result, [])) == [] and list(ptp_rows(result)) == []
 
 
 def test_a_slave_that_was_locked_all_the_time_has_nothing_marked(result: dict[str, Any]) -> None:
@@ -129,8 +130,7 @@ def test_the_terminal_and_the_page_have_a_table_of_them(result: dict[str, Any], 
     spell = {"from_ns": 0, "to_ns": None, "why": "no Sync was heard"}
     console = Console(file=io.StringIO(), width=240)
     with console.capture() as captured:
-        for table in ptp_tables(with_port(result, unlocked=[spell])):
-            console.print(table)
+        print_parts(parts_of("ptp", Shown(with_port(result, unlocked=[spell]), [])), console)
     assert captured.get().splitlines()[0].startswith(TITLE.split(",")[0])
     assert "no Sync was heard" in captured.get()
     folder = RunFolder.open(str(new_run()))

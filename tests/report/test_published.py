@@ -14,7 +14,8 @@ from latlab.report.html import render
 from latlab.report.markdown import result_markdown
 from latlab.report.published import headline_tables, published_tables
 from latlab.report.result import make_result
-from latlab.report.terminal import default_metrics, print_result
+from latlab.report.sections import default_metrics
+from latlab.report.terminal import print_result
 from latlab.report.text import exact
 
 NONE: dict[str, Any] = dict.fromkeys(("n", "min", "mean", "max", "stddev", "pk_pk", "p50", "p99"))

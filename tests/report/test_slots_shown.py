@@ -13,8 +13,9 @@ from rich.console import Console
 
 from latlab.data.run_folder import RunFolder
 from latlab.report.html import render
+from latlab.report.sections import Shown, parts_of
 from latlab.report.slots import TITLE, slot_rows
-from latlab.report.terminal import gate_tables
+from latlab.report.terminal import print_parts
 
 GATES = {
     "interface": "sensor.eth0",
@@ -43,7 +44,7 @@ def with_gates(result: dict[str, Any], gates: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_result_without_gates_has_no_table_of_them(result: dict[str, Any]) -> None:
-    assert gate_tables(result) == [] and list(slot_rows(result)) == []
+    assert parts_of("gates", Shown(result, [])) == [] and list(slot_rows(result)) == []
 
 
 def test_missed_slots_are_counted_with_their_packets_and_the_others_latency(result: dict[str, Any]) -> None:
@@ -73,8 +74,7 @@ def test_slots_that_were_all_kept_are_said_to_be(result: dict[str, Any]) -> None
 def test_the_terminal_has_a_table_of_them(result: dict[str, Any]) -> None:
     console = Console(file=io.StringIO(), width=160)
     with console.capture() as captured:
-        for table in gate_tables(with_gates(result, GATES)):
-            console.print(table)
+        print_parts(parts_of("gates", Shown(with_gates(result, GATES), [])), console)
     lines = captured.get().splitlines()
     assert lines[0].startswith(TITLE)
     assert any("22 of 987" in line for line in lines)

@@ -74,7 +74,7 @@ def test_each_cell_and_stream_has_a_table(result: dict[str, Any]) -> None:
     small = one_cell(result)
     assert len(where_tables(small)) == 2
     assert "control: where the time of latency_user went, µs · measured · suspect" in printed(small).replace("\n", " ")
-    assert printed(result).count("where the time of latency_user went") == len(where_tables(result)) > 2
+    assert printed(result).count("where the time of latency_user went, µs ·") == len(where_tables(result)) > 2
 
 
 def test_a_result_without_chains_has_no_table(result: dict[str, Any]) -> None:

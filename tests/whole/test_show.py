@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from latlab_command import FinishedRun
 
-from latlab.report.shown import SECTIONS
+from latlab.report.sections import SECTIONS
 
 
 def test_without_a_section_it_prints_what_the_run_printed(finished: FinishedRun) -> None:
@@ -32,4 +32,4 @@ def test_a_name_that_is_neither_a_run_nor_a_section_is_refused_with_the_sections
     refused = finished.place.latlab("show", finished.folder, "bridges")
     assert (refused.status, refused.out) == (2, "")
     assert refused.err.startswith("latlab: latlab show: neither a run nor a section: bridges (")
-    assert "cells, comparison, stages" in refused.err
+    assert "cells, intervals, variation" in refused.err

@@ -123,11 +123,11 @@ def show(
 ) -> None:
     """Show what a run found, or sections of its report.
 
-    Nothing is analysed again. Sections: cells, comparison, stages, anomalies, trust, intervals, loads, clocks, testbed,
-    gates, ptp, tools; all prints every one.
+    Nothing is analysed again. Sections: cells, intervals, variation, comparison, stages, missing, anomalies, loads,
+    gates, ptp, clocks, testbed, tools, limits, trust; all prints every one.
     """
     from latlab.errors import UsageError
-    from latlab.report.shown import SECTIONS
+    from latlab.report.sections import SECTIONS
 
     _check_metrics(metric)
     wanted = [name for name in names or () if name in SECTIONS or name == _ALL]
@@ -144,8 +144,8 @@ def show(
 @reads_files
 def _show(folder: Any, wanted: Sequence[str], *, as_json: bool, metrics: list[str] | None) -> None:
     from latlab.report.imported import is_imported, shown_metrics
-    from latlab.report.shown import SECTIONS, Shown, print_answer, print_section
-    from latlab.report.terminal import default_metrics
+    from latlab.report.sections import SECTIONS, Shown, default_metrics
+    from latlab.report.terminal import print_answer, print_section
 
     result = folder.result()
     if as_json:
@@ -156,7 +156,7 @@ def _show(folder: Any, wanted: Sequence[str], *, as_json: bool, metrics: list[st
     if not wanted:
         print_answer(result, metrics, console)
     for name in SECTIONS if _ALL in wanted else wanted:
-        print_section(name, Shown(folder, result, metrics), console)
+        print_section(name, Shown(result, metrics, folder), console)
 
 
 def list_(as_json: Json = False, runs: Runs = RUNS) -> None:
@@ -200,8 +200,8 @@ def _report(
     from latlab.report.imported import is_imported, shown_metrics
     from latlab.report.picture_process import picture_process
     from latlab.report.result import exit_code, make_result, unread_limits
-    from latlab.report.shown import SECTIONS, print_answer
-    from latlab.report.terminal import default_metrics, print_result
+    from latlab.report.sections import SECTIONS, default_metrics
+    from latlab.report.terminal import print_answer, print_result
 
     drawn = [one for one in formats or [PictureFormat.PNG] if one != PictureFormat.NONE]
     # Begun now, it has imported what draws when the result is there.

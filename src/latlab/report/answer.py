@@ -81,9 +81,9 @@ def _figures(result: Result, metric: str) -> Iterator[OneOf | Table | Lines]:
         return
     summaries = rows.summaries(result, metric)
     values = list(dict.fromkeys(load_of(summary, row) for summary in summaries for row in summary.rows))
-    shapes = [_table(result, summaries, None)]
+    shapes = [[_table(result, summaries, None)]]
     if 1 < len(values) <= SIDE_BY_SIDE:
-        shapes.insert(0, _table(result, summaries, values))
+        shapes.insert(0, [_table(result, summaries, values)])
     yield OneOf(shapes)
     ends = "; ".join(one for summary in summaries for one in _ends(summary))
     yield Lines(list(dict.fromkeys(filter(None, (ends, *(note for summary in summaries for note in summary.notes))))))
@@ -196,7 +196,7 @@ def _remark(result: Result, repetitions: Sequence[rows.Row]) -> str:
 def _unmeasured(result: Result) -> Iterator[Lines]:
     found = [*unmeasured.unfinished(result), *unmeasured.unavailable(result)]
     if found:
-        yield Lines(_few([one.text for one in found], LINES, "cells"), "Cells without figures")
+        yield Lines(_few([one.text for one in found], LINES, "missing"), "Cells without figures")
 
 
 # Differences
@@ -341,7 +341,7 @@ def _alike(result: Result) -> Iterator[Lines]:
         for one in result.get("repeats") or []
     ]
     if lines:
-        yield Lines(_few(lines, LINES, "cells"), "Repetitions of one seed")
+        yield Lines(_few(lines, LINES, "limits"), "Repetitions of one seed")
 
 
 def _verdict(result: Result) -> Iterator[str]:

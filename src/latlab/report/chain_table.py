@@ -1,11 +1,10 @@
-"""Where the time went, as a table: a row a bar, a column an interval, in µs; for the page and for Markdown."""
+"""Where the time went, as a table: a row a bar, a column an interval, in µs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from latlab.report.chain_view import Bar, ChainView
-from latlab.report.gfm import listed, table
 from latlab.report.text import microseconds
 
 NAMES = 2
@@ -38,14 +37,6 @@ def sentences(view: ChainView) -> list[str]:
 def title(view: ChainView) -> str:
     """What the table is of."""
     return f"{view.stream}: where the time of {view.metric} went, µs"
-
-
-def markdown(view: ChainView) -> Iterator[str]:
-    """The lines of the table in Markdown, and its sentences below it."""
-    columns = headings(view)
-    yield from table(columns, table_rows(view), range(NAMES, len(columns)))
-    yield ""
-    yield from listed((view.note, *sentences(view)))
 
 
 def _packets(bar: Bar) -> str:

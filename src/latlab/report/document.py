@@ -1,4 +1,4 @@
-"""What a report is made of: sections of tables and lines. Each output renders these, and knows no section by name."""
+"""What a report is made of: sections of tables, lines and findings. Each output renders these, and knows no section."""
 
 from __future__ import annotations
 
@@ -18,35 +18,51 @@ class Group:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts. rows: as many texts each as headings. figures: the columns that are numbers, aligned right."""
+    """A table of texts; one without rows is not shown.
+
+    rows: as many texts each as headings. figures: the columns that are numbers, aligned right. notes: what has to be
+    known to read it, above it; remarks: what is to be said of it, below it.
+    """
 
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
     figures: Sequence[int] = ()
     title: str = ""
     groups: Sequence[Group] = ()
+    notes: Sequence[str] = ()
+    remarks: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class OneOf:
-    """The same table in several shapes, the widest first: the first that fits is shown, else the last."""
+    """The same figures in several shapes, the widest first: the first that fits is shown, else the last."""
 
-    shapes: Sequence[Table]
+    shapes: Sequence[Sequence[Table]]
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Sentences, each a line of its own."""
+    """Sentences, each a line of its own; without any the title is not shown either."""
 
     lines: Sequence[str]
     title: str = ""
 
 
-Part: TypeAlias = Table | OneOf | Lines
+@dataclass(frozen=True)
+class Finding:
+    """Something that the verdict rests on. id: of the rule that it breaks. details: (what, text) of each."""
+
+    severity: str
+    text: str
+    id: str
+    details: Sequence[tuple[str, str]]
+
+
+Part: TypeAlias = Table | OneOf | Lines | Finding
 
 
 @dataclass(frozen=True)
 class Section:
-    """One subject. parts: in the order in which they are read; a section without any is not shown."""
+    """One subject. parts: in the order in which they are read."""
 
     parts: Sequence[Part]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: range = range(0)) -> Iterator[str]:
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> Iterator[str]:
     """The lines of a table; nothing without a row. numbers: the columns that are set to the right."""
     lines = [_row(row) for row in rows]
     if lines:
