@@ -14,9 +14,11 @@ from compared_run import write_figures_run
 from matrix_run import REPEATS, TITLES, write_matrix_run
 from rich.console import Console
 
+from latlab.data.run_folder import RunFolder
 from latlab.report.answer import answer
 from latlab.report.comparison.cells import comparisons_document
 from latlab.report.document import OneOf
+from latlab.report.html import render
 from latlab.report.terminal import print_answer
 
 Printed = Callable[..., list[str]]
@@ -29,11 +31,15 @@ def printed(result: dict[str, Any], width: int = 100) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def matrix(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     path = tmp_path_factory.mktemp("matrix") / "run"
     path.mkdir()
-    loaded: dict[str, Any] = json.loads((write_matrix_run(path) / "result.json").read_text())
-    return loaded
+    return RunFolder(write_matrix_run(path))
+
+
+@pytest.fixture
+def matrix(folder: RunFolder) -> dict[str, Any]:
+    return folder.result()
 
 
 def compared(path: Path, medians: dict[str, Sequence[float]], **options: Any) -> dict[str, Any]:
@@ -77,9 +83,8 @@ def test_a_row_has_medians_over_the_repetitions_and_the_largest_of_their_maxima(
 
 
 def test_a_maximum_that_some_packets_may_be_above_is_marked(matrix: dict[str, Any]) -> None:
-    result = json.loads(json.dumps(matrix))
-    result["cells"][0]["streams"]["down"]["metrics"]["latency"]["max_at_least"] = 99_000_000
-    assert "≥99000" in printed(result)[6]
+    matrix["cells"][0]["streams"]["down"]["metrics"]["latency"]["max_at_least"] = 99_000_000
+    assert "≥99000" in printed(matrix)[6]
 
 
 def test_what_differs_is_told_from_what_does_not_with_intervals_and_amounts(tmp_path: Path) -> None:
@@ -133,3 +138,15 @@ def test_a_run_without_loads_has_a_row_a_bridge_and_no_column_that_is_empty(tmp_
     result = compared(tmp_path / "run", {"tap": (812, 813), "xdp": (400, 401)})
     (table,) = [part for one in answer(result, ["latency"]) for part in one.parts if isinstance(part, OneOf)]
     assert list(table.shapes[-1][0].headings) == ["bridge", "p50", "p99", "max", "lost"]
+
+
+def test_the_page_begins_with_the_same_table_and_sentences(folder: RunFolder, matrix: dict[str, Any]) -> None:
+    page = render(folder, {}).before
+    first, _, _ = page.partition('<nav aria-label="Contents">')
+    shown = {one.name: one.parts for one in answer(matrix, ["latency"])}
+    (table, _) = shown["figures"]
+    assert isinstance(table, OneOf)
+    for row in table.shapes[0][0].rows:
+        assert f'<th scope="row">{row[0]}</th><td class="word">{row[1]}</td><td class="figure">{row[2]}</td>' in first
+    assert "down, load-up against idle: tap, macvtap, xdp: no difference shown" in first
+    assert "<summary>1 reason: tuning-in-force</summary>" in first

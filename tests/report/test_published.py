@@ -55,7 +55,7 @@ def test_published_figures_of_what_was_not_measured_stand_below_what_stands_in_f
 def test_a_metric_with_published_figures_is_shown_without_being_asked_for(result: dict[str, Any]) -> None:
     assert default_metrics(result) == ("latency", "latency_user")
     with_them = result | {"published": PUBLISHED}
-    assert default_metrics(with_them) == ("latency", "latency_user", "arrival_offset")
+    assert default_metrics(with_them) == ("arrival_offset", "latency", "latency_user")
     file = io.StringIO()
     print_result(with_them, Console(file=file, width=140), default_metrics(with_them))
     assert f"latency, {MARK}, µs · other" in file.getvalue()

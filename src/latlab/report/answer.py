@@ -44,29 +44,34 @@ Result = Mapping[str, Any]
 
 def answer(result: Result, metrics: Sequence[str]) -> list[Section]:
     """The sections of the first screen. metrics: the first of them that any stream has is what the table is of."""
-    present = rows.metric_names(result, metrics)
-    metric = next((name for name in metrics if name in present), None)
+    metric = metric_of(result, metrics)
+    said = (f"{line}." for line in (*label_reasons(result), *stated(result)))
     return [
-        Section([Lines(list(_title(result, metric)))]),
-        Section(list(_figures(result, metric)) if metric else []),
-        Section(list(_unmeasured(result))),
-        Section(list(_differences(result, metric)) if metric else []),
-        Section(list(_late(result, metric)) if metric else []),
-        Section(list(_limits(result))),
-        Section(list(_alike(result))),
-        Section([Lines(list(_verdict(result)))]),
+        Section("title", [Lines([title(result, metric), *said])]),
+        Section("figures", list(_figures(result, metric)) if metric else []),
+        Section("missing", list(_unmeasured(result))),
+        Section("differences", list(_differences(result, metric)) if metric else []),
+        Section("stages", list(_late(result, metric)) if metric else []),
+        Section("limits", list(_limits(result))),
+        Section("repetitions", list(_alike(result))),
+        Section("verdict", [Lines(list(_verdict(result)))]),
     ]
 
 
-def _title(result: Result, metric: str | None) -> Iterator[str]:
-    """What was measured, how often, and under which label; then what the label means."""
+def metric_of(result: Result, metrics: Sequence[str]) -> str | None:
+    """The first of the metrics that any stream has."""
+    present = rows.metric_names(result, metrics)
+    return next((name for name in metrics if name in present), None)
+
+
+def title(result: Result, metric: str | None) -> str:
+    """What was measured, how often, and under which label."""
     repeats = max((cell["repeat"] for cell in result["cells"]), default=1)
     cells = plural(len({cell["slug"] for cell in result["cells"]}), "cell")
     often = f"{cells} × {plural(repeats, 'repetition')}" if repeats > 1 else cells
     between = dict.fromkeys(one.between for one in rows.summaries(result, metric)) if metric else {}
     formula = f"{metric} = {' or '.join(filter(None, between))}" if any(between) else metric or "no figures"
-    yield " · ".join((result["scenario"], often, label_text(result), f"{formula}, µs"))
-    yield from (f"{line}." for line in (*label_reasons(result), *stated(result)))
+    return " · ".join((result["scenario"], often, label_text(result), f"{formula}, µs"))
 
 
 # The table

@@ -65,4 +65,5 @@ Part: TypeAlias = Table | OneOf | Lines | Finding
 class Section:
     """One subject. parts: in the order in which they are read."""
 
+    name: str
     parts: Sequence[Part]

@@ -38,6 +38,7 @@ from latlab.report import (
     unmeasured,
     variation,
 )
+from latlab.report.answer import answer, metric_of, title
 from latlab.report.chain_page import ChainDrawing, chain_drawing
 from latlab.report.chains import chain_views
 from latlab.report.clock_series import clock_charts
@@ -51,6 +52,7 @@ from latlab.report.places import cell_key, cell_title
 from latlab.report.published import headline, headline_tables, published_tables
 from latlab.report.reasons import EXPLAINED, grouped_reasons
 from latlab.report.repeats import Strips
+from latlab.report.sections import default_metrics
 from latlab.report.sweep import Sweep
 from latlab.report.sweep_page import sweep_drawings
 from latlab.report.tail_page import TailDrawing, tail_drawing
@@ -65,6 +67,8 @@ _USUAL_COUNTS = ("scheduled", "sent", "received", "lost")
 """The columns of the counts' table that stand there whatever was counted; the others only where they are not 0."""
 _DATA = '<script type="application/json" id="data">'
 """The beginning of the data's element: the page has it once, since what comes from a run is escaped."""
+_ANSWERED = ("figures", "differences", "stages")
+"""The sections of the answer that stand at the page's beginning, below the verdict."""
 _VERDICT_MARKS = {"trusted": "✓", "suspect": "!", "untrusted": "✗"}
 
 
@@ -177,7 +181,11 @@ def _summary(result: Mapping[str, Any], strips: Mapping[tuple[str, str], Strips]
     """Verdict, metrics and tables."""
     about = (named,) if (named := headline(result)) else ()
     names = rows.metric_names(result, tuple(dict.fromkeys((*about, *METRIC_ORDER))))
+    metrics = default_metrics(result)
+    answered = {one.name: one.parts for one in answer(result, metrics)}
     return {
+        "answer": [part for name in _ANSWERED for part in answered[name]],
+        "answer_title": title(result, metric_of(result, metrics)),
         "verdict_mark": _VERDICT_MARKS.get(result["verdict"], "?"),
         "reasons": grouped_reasons(result),
         "explained": EXPLAINED,

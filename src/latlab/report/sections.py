@@ -81,13 +81,13 @@ class Shown:
 
 
 def default_metrics(result: Mapping[str, Any]) -> tuple[str, ...]:
-    """The metrics that are shown unless others are asked for: the headline first; those with published figures, too."""
+    """The metrics that are shown unless others are asked for: the headline first, then those with published figures."""
     published = (one["metric"] for one in result.get("published", []))
     blocks = [block for cell in result["cells"] for block in cell["streams"].values()]
     first = ("round_trip",) if any("probe" in block and not timers.waits(block) for block in blocks) else ()
     waited = _WAITED if timers.any_waits(result) else ()
     about = [named] if (named := headline(result)) else []
-    return tuple(dict.fromkeys((*about, *first, *DEFAULT_METRICS, *waited, *published)))
+    return tuple(dict.fromkeys((*about, *published, *first, *DEFAULT_METRICS, *waited)))
 
 
 def parts_of(name: str, shown: Shown) -> list[Part]:
