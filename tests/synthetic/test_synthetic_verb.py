@@ -58,7 +58,7 @@ def test_it_says_what_it_made_and_what_to_do_with_it(latlab: Latlab, tmp_path: P
 def test_its_report_is_of_a_run_that_is_never_trusted(latlab: Latlab, tmp_path: Path) -> None:
     runs = str(tmp_path / "runs")
     assert latlab("synthetic", "try.yaml", "--output", runs)[0] == 0
-    code, out, _ = latlab("report", "--picture", "none", "--runs", runs)
+    code, out, _ = latlab("report", "--picture", "none", "--runs", runs, "--full")
     assert code == 4
     assert "it was made from a description: nobody measured it" in out and "untrusted · synthetic" in out
     (run,) = list_runs(tmp_path / "runs")

@@ -152,9 +152,10 @@ def _show(folder: Any, wanted: Sequence[str], *, as_json: bool, metrics: list[st
         print_json(result)
         return
     console = open_console()
+    every = bool(metrics) or is_imported(result)
     metrics = metrics or list(shown_metrics(result) if is_imported(result) else default_metrics(result))
     if not wanted:
-        print_answer(result, metrics, console)
+        print_answer(result, metrics, console, every=every)
     for name in SECTIONS if _ALL in wanted else wanted:
         print_section(name, Shown(result, metrics, folder), console)
 
@@ -229,7 +230,7 @@ def _report(
         if full:
             print_result(result, console, shown)
         else:
-            print_answer(result, shown, console)
+            print_answer(result, shown, console, every=bool(metrics) or is_imported(result))
         console.print(f"Report: {page.resolve()}", highlight=False, markup=False, soft_wrap=True)
         if not full:
             console.print(f"More:   latlab show {'|'.join(SECTIONS)}", highlight=False, markup=False, soft_wrap=True)

@@ -42,13 +42,16 @@ Cell = Mapping[str, Any]
 Result = Mapping[str, Any]
 
 
-def answer(result: Result, metrics: Sequence[str]) -> list[Section]:
-    """The sections of the first screen. metrics: the first of them that any stream has is what the table is of."""
+def answer(result: Result, metrics: Sequence[str], *, every: bool = False) -> list[Section]:
+    """The sections of the first screen. metrics: the first of them that any stream has is what the table is of; every:
+    all of them have one.
+    """
     metric = metric_of(result, metrics)
     said = (f"{line}." for line in (*label_reasons(result), *stated(result)))
     return [
         Section("title", [Lines([title(result, metric), *said])]),
         Section("figures", list(_figures(result, metric)) if metric else []),
+        Section("further", list(_further(result, metrics)) if every else []),
         Section("missing", list(_unmeasured(result))),
         Section("differences", list(_differences(result, metric)) if metric else []),
         Section("stages", list(_late(result, metric)) if metric else []),
@@ -94,6 +97,13 @@ def _figures(result: Result, metric: str) -> Iterator[OneOf | Table | Lines]:
     yield Lines(list(dict.fromkeys(filter(None, (ends, *(note for summary in summaries for note in summary.notes))))))
     for one in published_tables(result, metric):
         yield Table(one.headings, one.rows, range(1, len(one.headings)), one.title)
+
+
+def _further(result: Result, metrics: Sequence[str]) -> Iterator[OneOf | Table | Lines]:
+    """The tables of the other metrics, each below its formula."""
+    for metric in [name for name in metrics if name in rows.metric_names(result, metrics)][1:]:
+        yield Lines([title(result, metric).rpartition(" · ")[2]])
+        yield from _figures(result, metric)
 
 
 def _ends(summary: rows.Summary) -> list[str]:

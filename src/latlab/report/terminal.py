@@ -21,9 +21,9 @@ _UNWRAPPED: Final = 1_000_000
 _VERDICTS: Final = {"trusted": "bold green", "suspect": "bold yellow", "untrusted": "bold red"}
 
 
-def print_answer(result: Mapping[str, Any], metrics: Sequence[str], console: Console) -> None:
-    """Print what the run found, on one screen."""
-    for section in answer(result, metrics):
+def print_answer(result: Mapping[str, Any], metrics: Sequence[str], console: Console, *, every: bool = False) -> None:
+    """Print what the run found, on one screen. every: with a table for each of the metrics, not for the first only."""
+    for section in answer(result, metrics, every=every):
         print_parts(section.parts, console)
 
 
