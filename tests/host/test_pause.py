@@ -38,4 +38,6 @@ def test_a_machine_in_virtual_time_sleeps_itself_for_all_that_is_on_it() -> None
     board = InTurns()
     asyncio.run(board.pause(0.2))
     asyncio.run(NetnsHost("ecu", "latlab-1-ecu", board).pause(1.5))
-    assert board.ran == [("sleep", "0.2"), ("sleep", "1.5")]
+    asyncio.run(board.pause(5.4e-05))
+    # No exponent: busybox reads none.
+    assert board.ran == [("sleep", "0.200000000"), ("sleep", "1.500000000"), ("sleep", "0.000054000")]

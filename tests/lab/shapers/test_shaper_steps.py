@@ -89,7 +89,7 @@ def test_after_a_schedule_is_set_up_it_is_waited_for() -> None:
         "the gates of sensor.eth0 are in force",
     ]
     last = steps[-1]
-    assert last.do == ("sleep", "0.2")
+    assert last.do == ("sleep", "0.200000000")
     assert last.check
     assert last.check.within_ms == 5_000
     assert (read(last, IN_FORCE), read(last, ASSISTED)) == (last.check.expected, last.check.expected)

@@ -37,7 +37,7 @@ class TaprioKind:
         yield Step(
             host=place.end.host,
             title=f"the gates of {place.end} are in force",
-            do=("sleep", f"{AHEAD_NS / 10**9:g}"),
+            do=("sleep", f"{AHEAD_NS / 10**9:.9f}"),
             check=_in_force(place),
         )
 
