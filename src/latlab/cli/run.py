@@ -23,13 +23,14 @@ from latlab.cli.options import (
     PrintFormat,
     RunName,
     Runs,
-    ScenarioFile,
+    ScenarioName,
     Strict,
     Verbose,
     Where,
     Windows,
 )
 from latlab.cli.output import open_console, print_json, write
+from latlab.cli.ready_made import scenario_path
 from latlab.errors import making_sense_of, reads_files
 
 if TYPE_CHECKING:
@@ -37,19 +38,27 @@ if TYPE_CHECKING:
 
 
 def run(
-    scenario: ScenarioFile,
-    as_json: Json = False,
-    runs: Runs = RUNS,
-    strict: Strict = False,
+    scenario: ScenarioName = None,
+    jobs: Jobs = None,
+    check_repeat: CheckRepeat = False,
+    verbose: Verbose = False,
     metric: Metrics = None,
     picture: Formats = None,
-    verbose: Verbose = False,
-    check_repeat: CheckRepeat = False,
-    jobs: Jobs = None,
+    strict: Strict = False,
+    runs: Runs = RUNS,
+    as_json: Json = False,
 ) -> None:
-    """Run a scenario and report.
+    """Measure every cell of a scenario, and report.
 
-    The test bed is built, measured on and taken down again for each cell.
+    For each cell latlab builds the test bed, measures, and removes the test bed. It needs root.
+
+    Examples:
+        # Every virtual bridge that this machine can make, in a few minutes
+        latlab run demo
+        # A scenario of your own; a suspect measurement fails, too
+        latlab run lab.yaml --strict
+        # In a log: a line for each phase, and no pictures
+        latlab run lab.yaml --verbose --picture none
     """
     import asyncio
 
@@ -58,7 +67,7 @@ def run(
     from latlab.scenario import load_scenario
 
     _check_metrics(metric)
-    loaded = load_scenario(scenario)
+    loaded = load_scenario(scenario_path(scenario, "run", as_json=as_json))
     # With --json the document has standard output to itself.
     with RunConsole(make_console(stderr=as_json), verbose=verbose) as console:
         folder = asyncio.run(measure.run(loaded, runs, console.show, check_repeat=check_repeat, jobs=jobs))
@@ -67,19 +76,29 @@ def run(
 
 def report(
     run: RunName = None,
-    as_json: Json = False,
-    runs: Runs = RUNS,
-    strict: Strict = False,
     metric: Metrics = None,
-    picture: Formats = None,
-    junit: JUnit = None,
-    printed: Format = PrintFormat.TERMINAL,
     where: Where = False,
     window: Windows = None,
+    picture: Formats = None,
+    printed: Format = PrintFormat.TERMINAL,
+    strict: Strict = False,
+    runs: Runs = RUNS,
+    junit: JUnit = None,
+    as_json: Json = False,
 ) -> None:
-    """Analyse and report a run again.
+    """Analyse a run again, and report.
 
-    From its recordings; the report is written anew.
+    The figures come from the run's recordings; nothing is measured. The report is written anew.
+
+    Examples:
+        # The newest run
+        latlab report
+        # One metric, as Markdown for an issue
+        latlab report 20261122-022817-demo-b141 --metric latency --format md
+        # The packets of an interval, beside the whole run
+        latlab report --window 10s..60s
+        # For a CI job
+        latlab report --junit latlab.xml --strict
     """
     from latlab.data.run_folder import RunFolder
     from latlab.errors import UsageError
@@ -110,7 +129,14 @@ def report(
 
 
 def list_(as_json: Json = False, runs: Runs = RUNS) -> None:
-    """List the runs, newest first."""
+    """List the runs, newest first.
+
+    Examples:
+        # Each run with its scenario, exit code and verdict
+        latlab list
+        # Of another folder, for a program
+        latlab list --runs /srv/runs --json
+    """
     from latlab.data.run_folder import list_runs
     from latlab.listing import print_runs
 
