@@ -53,8 +53,8 @@ def _is_sent(given: Given) -> bool:
 QUESTIONS: Final = (
     Question("--sensor", "The machine that sends, as [USER@]HOST:INTERFACE (empty: a namespace of this machine)", ""),
     Question("--ecu", "The VM host, as [USER@]HOST:INTERFACE", "", lambda given: bool(given.get("--sensor"))),
-    Question("--subnet", "The network of the cable", "10.78.0.0/24", lambda given: bool(given.get("--sensor"))),
     Question("--guests", "How many virtual machines", "1"),
+    Question("--subnet", "The network of the cable", "10.78.0.0/24", lambda given: bool(given.get("--sensor"))),
     Question("--image", "Their image", "debian-cloud", _has_guests),
     Question("--bridge", "Bridges to compare: user tap macvtap xdp ovs ovs-afxdp vfio", "tap", _has_guests),
     Question("--direction", "Direction of the streams: down (to the guest), up, or both", "down"),
@@ -266,9 +266,8 @@ def _asked(given: Given, file: Path) -> dict[str, str]:
                     "the answers ended", where=question.option, remedy="answer every question, or give options"
                 )
             answer = " ".join(line.replace(",", " ").split()) or question.default
-            try:
-                _drafted({**known, question.option: answer}, file, of=question.option)
-            except UsageError as error:
+            found = _mistakes(_provisional({**known, question.option: answer}), file)
+            if error := next((one for one in found if one.where == question.option), None):
                 sys.stderr.write(f"  {error}\n")
                 continue
             known[question.option] = answer
@@ -276,29 +275,43 @@ def _asked(given: Given, file: Path) -> dict[str, str]:
     return known
 
 
-def _drafted(given: Given, file: Path, *, of: str | None = None) -> tuple[Draft, str]:
-    """Return the draft, and its text, which is a scenario that loads. of: mistakes of other options are ignored.
+def _provisional(given: Given) -> Given:
+    """Return the answers so far, with another machine where the first of two has been named."""
+    return {"--ecu": "another:eth0", **given} if given.get("--sensor") else given
+
+
+def _drafted(given: Given, file: Path) -> tuple[Draft, str]:
+    """Return the draft, and its text, which is a scenario that loads.
 
     UsageError: an option has a value that cannot be; its `where` names the option.
     """
+    from latlab.scenario.draft import draft_text
+
+    for error in _mistakes(given, file):
+        raise error
+    draft = _draft(given, file)
+    return draft, draft_text(draft)
+
+
+def _mistakes(given: Given, file: Path) -> list[UsageError]:
+    """Return what is wrong with values of options, each with its option as `where`."""
     from latlab.scenario import ScenarioErrors, load_text
     from latlab.scenario.draft import draft_text
 
     try:
-        draft = _draft(given, file)
-        text = draft_text(draft)
-        load_text(text, file)
+        load_text(draft_text(_draft(given, file)), file)
     except ScenarioErrors as errors:
-        found = [(_option(problem.path), problem) for problem in errors.problems]
-        option, problem = next((one for one in found if of in (None, one[0])), (None, None))
-        if problem is None:
-            return draft, text
-        remedy = f"expected {problem.expected}" if problem.expected else ""
-        raise UsageError(problem.what, where=str(option), remedy=remedy) from errors
+        return [
+            UsageError(
+                problem.what,
+                where=_option(problem.path),
+                remedy=f"expected {problem.expected}" if problem.expected else "",
+            )
+            for problem in errors.problems
+        ]
     except UsageError as error:
-        if of in (None, error.where):
-            raise
-    return draft, text
+        return [error]
+    return []
 
 
 def _option(path: str) -> str:

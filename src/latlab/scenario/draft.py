@@ -5,11 +5,12 @@ The text is no more than a beginning, so what is seldom changed stands in it as 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
+
+import yaml
 
 LOADS: Final = ("flood", "iperf3", "stress-ng", "busy")
 """The kinds of load that a draft can have."""
@@ -82,7 +83,7 @@ def _hosts(draft: Draft) -> Iterator[str]:
         if place is None:
             yield f"  {name}: {{kind: netns}}"
         elif place.destination:
-            yield f"  {name}: {{kind: ssh, ssh: {{destination: {json.dumps(place.destination)}}}}}"
+            yield f"  {name}: {{kind: ssh, ssh: {{destination: {_scalar(place.destination)}}}}}"
         else:
             yield f"  {name}: {{kind: local}}"
 
@@ -213,4 +214,6 @@ def _accept(draft: Draft) -> Iterator[str]:
 
 def _scalar(text: str) -> str:
     """Return the text as one YAML value, which cannot become anything else of the file."""
-    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+    if _PLAIN.fullmatch(text):
+        return text
+    return yaml.safe_dump(text, default_style='"', width=float("inf")).rstrip("\n")
