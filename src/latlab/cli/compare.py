@@ -1,7 +1,6 @@
 """The verb that holds runs, or cells of runs, against each other."""
 
-from __future__ import annotations
-
+# Without annotations as text: the command line library would evaluate each of them at every start.
 from typing import Annotated, Final
 
 import typer

@@ -3,7 +3,7 @@
 A shell starts `latlab` for each word that it completes, so what suggests words imports little, and only then.
 """
 
-from __future__ import annotations
+# Without annotations as text: the command line library would evaluate each of them at every start.
 
 from enum import StrEnum
 from pathlib import Path

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from inspect import cleandoc
 from itertools import takewhile
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
@@ -25,24 +24,21 @@ TERM_MAX: Final = 28
 _EXAMPLES: Final = "Examples:\n"
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """An argument, an option or a verb, as `--runs FOLDER`, and what it is, in a sentence."""
 
     term: str
     text: str
 
 
-@dataclass(frozen=True)
-class Example:
+class Example(NamedTuple):
     """Command lines, and what they are for."""
 
     what_for: str
     commands: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(NamedTuple):
     """All that the help of one verb says. usage: what follows the name. groups: (heading, entries), in order."""
 
     name: str

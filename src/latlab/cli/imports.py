@@ -1,7 +1,6 @@
 """The verb that reads what other programs measured."""
 
-from __future__ import annotations
-
+# Without annotations as text: the command line library would evaluate each of them at every start.
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final

@@ -1,13 +1,11 @@
 """The verb that writes a scenario to begin with, from options or from answers to questions."""
 
-from __future__ import annotations
-
+# Without annotations as text: the command line library would evaluate each of them at every start.
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, NoReturn
 
 import typer
 
@@ -30,8 +28,7 @@ THIS_MACHINE: Final = "local"
 FILE: Final = Path("scenario.yaml")
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(NamedTuple):
     """What is asked for an option. default: of the option, too. when: whether it is asked, by what is known by then."""
 
     option: str
@@ -85,7 +82,7 @@ _OPTION_OF: Final = (
 
 
 def init(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Write the scenario to this file.")] = FILE,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; scenario.yaml if not given.")] = FILE,
     sensor: Annotated[
         str | None,
         typer.Option(
@@ -192,17 +189,15 @@ def init(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", rich_help_panel=FILES, help="Overwrite FILE if it exists.")] = False,
-    ask: Annotated[
-        bool, typer.Option("--ask", help="Ask for what no option says; so it does on a terminal without options.")
-    ] = False,
+    ask: Annotated[bool, typer.Option("--ask", help="Ask for what no option says, also without a terminal.")] = False,
     as_json: Json = False,
 ) -> None:
     """Write a scenario of your own, with comments.
 
-    Without options it asks on a terminal. The scenario is checked before it is written.
+    On a terminal, without options, it asks questions. The scenario is checked before it is written.
 
     Examples:
-        # Answer questions
+        # Answer questions, each with a default
         latlab init lab.yaml
         # On this machine: a guest behind two bridges, idle and beside a load
         latlab init lab.yaml --bridge tap --bridge macvtap --load flood
@@ -238,7 +233,7 @@ def init(
         write("\n".join([f"Written: {file}", "Next:", *(f"  {command}" for command in commands)]) + "\n")
 
 
-def next_commands(draft: Draft, file: Path) -> list[str]:
+def next_commands(draft: "Draft", file: Path) -> list[str]:
     """Return what to enter now, in this order."""
     import shlex
 
@@ -280,7 +275,7 @@ def _provisional(given: Given) -> Given:
     return {"--ecu": "another:eth0", **given} if given.get("--sensor") else given
 
 
-def _drafted(given: Given, file: Path) -> tuple[Draft, str]:
+def _drafted(given: Given, file: Path) -> "tuple[Draft, str]":
     """Return the draft, and its text, which is a scenario that loads.
 
     UsageError: an option has a value that cannot be; its `where` names the option.
@@ -319,7 +314,7 @@ def _option(path: str) -> str:
     return next((option for pattern, option in _OPTION_OF if re.match(pattern, path)), path)
 
 
-def _draft(given: Given, file: Path) -> Draft:
+def _draft(given: Given, file: Path) -> "Draft":
     """Return what the options ask for, the others at their defaults. UsageError: as of `_drafted`."""
     from latlab.scenario.draft import DIRECTIONS, LOADS, Draft
 
@@ -363,7 +358,7 @@ def _draft(given: Given, file: Path) -> Draft:
     )
 
 
-def _place(text: str, option: str) -> Place | None:
+def _place(text: str, option: str) -> "Place | None":
     """Return the machine and the interface that the text names; None: it is empty. UsageError: it names none."""
     from latlab.scenario.draft import Place
 

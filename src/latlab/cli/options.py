@@ -36,7 +36,7 @@ ScenarioName = Annotated[
     str | None,
     typer.Argument(
         metavar="SCENARIO",
-        help="A scenario file, or the name of a ready-made scenario; the names are listed if not given.",
+        help="A scenario file, or the name of a ready-made scenario; without it, the names are listed.",
         autocompletion=complete_scenario,
     ),
 ]
@@ -56,7 +56,7 @@ Format = Annotated[
     ),
 ]
 Runs = Annotated[
-    Path, typer.Option("--runs", metavar="FOLDER", rich_help_panel=FILES, help="Keep run folders in this folder.")
+    Path, typer.Option("--runs", metavar="FOLDER", rich_help_panel=FILES, help="The folder that runs are kept in.")
 ]
 Strict = Annotated[
     bool,

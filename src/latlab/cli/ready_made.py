@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 import typer
 
@@ -27,8 +26,7 @@ _NEEDS: Final = re.compile(r"^# +(latlab image build\b.*?)(?: {2,}.*)?$", re.MUL
 _TAKES: Final = re.compile(r"^# +latlab run \S+ {2,}(.+?)(?:;.*)?$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class ReadyMade:
+class ReadyMade(NamedTuple):
     """One of them, as the head of its file has it. takes: how long. needs: commands that make its images."""
 
     name: str
@@ -81,7 +79,7 @@ def _refuse(verb: str, *, as_json: bool) -> NoReturn:
     if not as_json:
         print_ready_made(found)
         raise error
-    listed = [asdict(one) | {"path": str(one.path)} for one in found]
+    listed = [one._asdict() | {"path": str(one.path)} for one in found]
     print_json({"error": error.as_dict(), "ready_made": listed, "exit_status": EXIT_USAGE})
     raise typer.Exit(EXIT_USAGE)
 

@@ -30,7 +30,6 @@ from latlab.cli.options import (
     Windows,
 )
 from latlab.cli.output import open_console, print_json, write
-from latlab.cli.ready_made import scenario_path
 from latlab.errors import making_sense_of, reads_files
 
 if TYPE_CHECKING:
@@ -62,6 +61,7 @@ def run(
     """
     import asyncio
 
+    from latlab.cli.ready_made import scenario_path
     from latlab.console import RunConsole, make_console
     from latlab.measure import run as measure
     from latlab.scenario import load_scenario

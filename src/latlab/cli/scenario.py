@@ -9,7 +9,6 @@ import typer
 
 from latlab.cli.options import FILES, Json, ScenarioName
 from latlab.cli.output import open_console, print_json, write
-from latlab.cli.ready_made import scenario_path
 
 
 def validate(scenario: ScenarioName = None, as_json: Json = False) -> None:
@@ -23,6 +22,7 @@ def validate(scenario: ScenarioName = None, as_json: Json = False) -> None:
         # What this machine is missing for a ready-made one
         latlab validate tsn-bridges
     """
+    from latlab.cli.ready_made import scenario_path
     from latlab.scenario import cells, load_scenario
 
     loaded = load_scenario(scenario_path(scenario, "validate", as_json=as_json))
@@ -78,6 +78,7 @@ def plan(scenario: ScenarioName = None, as_json: Json = False) -> None:
         # What the demo would change on this machine
         latlab plan demo | less
     """
+    from latlab.cli.ready_made import scenario_path
     from latlab.measure import run as measure
     from latlab.scenario import load_scenario
 
@@ -112,6 +113,7 @@ def gates(
         # With a picture
         latlab gates lab.yaml --picture gates.svg
     """
+    from latlab.cli.ready_made import scenario_path
     from latlab.gates_listing import print_gates
     from latlab.report.gates import as_document, promised_groups
     from latlab.scenario import load_scenario

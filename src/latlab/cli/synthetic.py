@@ -24,15 +24,15 @@ def synthetic(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", metavar="FOLDER", rich_help_panel=FILES, help="Write the run folder into this folder."
+            "--output", metavar="FOLDER", rich_help_panel=FILES, help="The folder that the run is written to."
         ),
     ] = RUNS,
     as_json: Json = False,
 ) -> None:
     """Make a run of known truth, to test the analysis.
 
-    The run has the noise, stalls and clock errors that FILE describes. `latlab report` reads it like any other run. Its
-    label is synthetic, and it is never trusted.
+    The run has the noise, stalls and clock errors that FILE describes; nothing is measured. `latlab report` reads it
+    like any other run. Its label is synthetic, and it is never trusted.
 
     Examples:
         # Make a run, and see what the analysis finds in it
