@@ -4,6 +4,7 @@
 # make bench   measure against the peers, side by side
 # make experiments   repeat the five published experiments in virtual time, and write docs/experiments
 # make lint    what the code has to satisfy besides its tests
+# make man     manual pages of the command line, in build/man
 #
 # All are safe to repeat, and fast the second time.
 
@@ -23,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export CARGO_BUILD_TARGET = $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 AGENT = agent/target/$(CARGO_BUILD_TARGET)/release/latlab-agent
 
-.PHONY: build demo image test bench experiments lint require-% agent python
+.PHONY: build demo image test bench experiments lint man require-% agent python
 
 build: require-build python agent
 
@@ -50,7 +51,7 @@ agent: python
 	cmp --silent $(AGENT) $(VENV)/bin/latlab-agent || install $(AGENT) $(VENV)/bin/latlab-agent
 
 demo: require-demo build image
-	@$(SUDO) $(VENV)/bin/latlab run scenarios/demo.yaml
+	@$(SUDO) $(VENV)/bin/latlab run demo
 
 image: build
 	@$(SUDO) $(VENV)/bin/latlab image build --quiet
@@ -68,6 +69,9 @@ lint: require-build python
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
+
+man: python
+	@$(VENV)/bin/python tools/man.py build/man
 
 # The five published experiments in virtual time; ONLY=NAME: one of them. What images they need is built.
 experiments: require-demo build

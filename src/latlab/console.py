@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -44,8 +44,15 @@ def make_console(*, stderr: bool = False) -> Console:
 
     Without a terminal there is no width to keep to: tables in a log must not be folded at 80 columns.
     """
-    console = PatientConsole(stderr=stderr)
-    return console if console.is_terminal else PatientConsole(stderr=stderr, width=PLAIN_COLUMNS)
+    # rich itself, where NO_COLOR is set, leaves bold and dim in.
+    colours: Literal["auto"] | None = None if text_only() else "auto"
+    console = PatientConsole(stderr=stderr, color_system=colours)
+    return console if console.is_terminal else PatientConsole(stderr=stderr, color_system=colours, width=PLAIN_COLUMNS)
+
+
+def text_only() -> bool:
+    """Return whether no escape code may be printed: NO_COLOR is set (no-color.org), or the terminal knows none."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in ("dumb", "unknown")
 
 
 @contextmanager
@@ -92,6 +99,7 @@ class RunConsole:
     def __init__(self, console: Console, *, verbose: bool = False) -> None:
         self._console = console
         self._verbose = verbose
+        self._live = console.is_terminal and not text_only()
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -99,7 +107,7 @@ class RunConsole:
             TimeRemainingColumn(),
             console=console,
             transient=True,
-            disable=not console.is_terminal,
+            disable=not self._live,
         )
         self._runs = 0
         self._cells: dict[int, _ShownCell] = {}
@@ -155,7 +163,7 @@ class RunConsole:
         """A log gets a line; on a terminal it stands in the cell's own until the next phase."""
         counts = f"; {said}" if (said := cell.counts()) else ""
         text = f"{cell.title}: {cell.phase}: {event.what}, {event.seconds:.0f} s so far{counts}"
-        if self._console.is_terminal:
+        if self._live:
             self._progress.update(cell.task, description=text)
         else:
             self._line(text)

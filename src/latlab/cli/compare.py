@@ -1,64 +1,106 @@
 """The verb that holds runs, or cells of runs, against each other."""
 
-from __future__ import annotations
-
-from typing import Annotated
+# Without annotations as text: the command line library would evaluate each of them at every start.
+from typing import Annotated, Final
 
 import typer
 
+from latlab.cli.completion import complete_metric, complete_run
 from latlab.cli.options import RUNS, Json, JUnit, Runs, Strict
 from latlab.cli.output import open_console, print_json, write
 from latlab.errors import UsageError, making_sense_of
 
-MetricsCompared = Annotated[
-    list[str] | None,
-    typer.Option("--metric", metavar="NAME", help="Compare this metric (several times); latency if not given."),
-]
+FIGURES: Final = "What is compared"
+BASELINE: Final = "Regression"
 
 
 def compare(
     sides: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="A B…", help="RUN or RUN:CELL, each held against the first; with --baseline the new one."
+            metavar="RUN",
+            help="A run, or a cell of it as RUN:CELL; each is compared with the first.",
+            autocompletion=complete_run,
+        ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by", metavar="KEY", rich_help_panel=FIGURES, help="Compare the cells of one run by this matrix key."
+        ),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric",
+            metavar="NAME",
+            rich_help_panel=FIGURES,
+            help="Compare this metric (repeatable); latency if not given.",
+            autocompletion=complete_metric,
+        ),
+    ] = None,
+    statistic: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--statistic",
+            metavar="NAME",
+            rich_help_panel=FIGURES,
+            help="Compare this statistic (repeatable); p50, p99.9, max and stddev if not given.",
+        ),
+    ] = None,
+    stream: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--stream",
+            metavar="NAME",
+            rich_help_panel=FIGURES,
+            help="Compare this stream (repeatable); all streams if not given.",
         ),
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option("--baseline", metavar="RUN", help="Exit with 1 if the new run is worse than this one.")
-    ] = None,
-    by: Annotated[
-        str | None, typer.Option("--by", metavar="KEY", help="Compare the cells of one run by this key of its matrix.")
+        str | None,
+        typer.Option(
+            "--baseline",
+            metavar="RUN",
+            rich_help_panel=BASELINE,
+            help="Compare RUN with this run, and exit with 1 if it is worse.",
+            autocompletion=complete_run,
+        ),
     ] = None,
     threshold: Annotated[
         list[str] | None,
         typer.Option(
             "--threshold",
             metavar="PATH=LIMIT",
-            help="How much worse it may be: control.latency.max=5us, =10%; what the repetitions cannot tell apart by "
-            "so little is said to be too coarse, and skipped in JUnit XML.",
+            rich_help_panel=BASELINE,
+            help="How much worse it may be, such as control.latency.max=5us or control.latency.p99=10% (repeatable).",
         ),
     ] = None,
     need_power: Annotated[
         bool,
-        typer.Option("--need-power", help="Exit with 4 if a comparison is too coarse for its threshold; JUnit: fails."),
+        typer.Option(
+            "--need-power",
+            rich_help_panel=BASELINE,
+            help="Exit with 4 if the repetitions are too few to see a change of --threshold.",
+        ),
     ] = False,
-    metric: MetricsCompared = None,
-    statistic: Annotated[
-        list[str] | None,
-        typer.Option("--statistic", metavar="NAME", help="Compare this one (several times); p50 p99.9 max stddev."),
-    ] = None,
-    stream: Annotated[
-        list[str] | None, typer.Option("--stream", metavar="NAME", help="Compare this stream only (several times).")
-    ] = None,
-    as_json: Json = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request or a page.")] = False,
+    strict: Strict = False,
     junit: JUnit = None,
     runs: Runs = RUNS,
-    strict: Strict = False,
+    as_json: Json = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown instead of text.")] = False,
 ) -> None:
-    """Tell whether runs, or cells of runs, differ.
+    """Compare runs, or cells of runs.
 
-    By their repetitions: how far apart they are, with a 95 % interval, or that no difference is shown.
+    It compares their repetitions, and prints each difference with its 95 % interval, or that no difference is shown.
+
+    Examples:
+        # Two runs
+        latlab compare 20261121-190211-demo-77c0 20261122-022817-demo-b141
+        # The bridges of one run
+        latlab compare 20261122-022817-demo-b141 --by guests.vm1.bridge
+        # In CI: is the new run worse than the baseline by more than 10 %?
+        latlab compare new --baseline old --threshold control.latency.p99=10%
     """
     from latlab.report.comparison import document as comparing
     from latlab.report.comparison.markdown import comparison_markdown

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from latlab.cli.completion import complete_id
 from latlab.cli.options import Json
 from latlab.cli.output import open_console, print_json
 
@@ -14,13 +15,25 @@ from latlab.cli.output import open_console, print_json
 def explain(
     ids: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ID", help="As a verdict has it in parentheses (several: one after the other)."),
+        typer.Argument(
+            metavar="ID",
+            help="An id, as a verdict has it in parentheses; without it all ids are listed.",
+            autocompletion=complete_id,
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print what the id of a rule, class or metric means.
+    """Explain the id of a rule, a metric or an anomaly class.
 
-    Of a stage, a place or a timestamp, too; without an id all are listed.
+    It explains stages, places and timestamps, too.
+
+    Examples:
+        # All ids
+        latlab explain
+        # A rule that a verdict names, and what to do about it
+        latlab explain preempt-rt
+        # A metric and an anomaly class
+        latlab explain latency stall
     """
     from latlab.explain import explained, print_ids, print_topics, topics
 

@@ -1,41 +1,71 @@
 """Verbs about images for guests and boards."""
 
-from __future__ import annotations
-
-from typing import Annotated
+# Without annotations as text: the command line library would evaluate each of them at every start.
+from typing import Annotated, Final
 
 import typer
 
+from latlab.cli.completion import complete_image
 from latlab.cli.options import Json
 from latlab.cli.output import open_console, print_json
 
 ImageName = Annotated[
     str | None,
-    typer.Argument(metavar="NAME", help="The image's name; debian-cloud if not given, with --board debian-rt-board."),
+    typer.Argument(
+        metavar="NAME",
+        help="The image's name; debian-cloud if not given, with --board debian-rt-board.",
+        autocompletion=complete_image,
+    ),
 ]
+CONTENT: Final = "Content"
+BUILD: Final = "Build"
 
 
 def image_build(
     name: ImageName = None,
     flavour: Annotated[
         str | None,
-        typer.Option("--flavour", metavar="NAME", help="Debian's kernel, for a name of your own: cloud, standard, rt."),
+        typer.Option(
+            "--flavour",
+            metavar="FLAVOUR",
+            rich_help_panel=CONTENT,
+            help="Debian's kernel for an image with a name of your own: cloud, standard or rt.",
+        ),
     ] = None,
     package: Annotated[
         list[str] | None,
-        typer.Option("--package", metavar="NAME", help="Take in this Debian package (may be given several times)."),
+        typer.Option(
+            "--package", metavar="NAME", rich_help_panel=CONTENT, help="Add this Debian package (repeatable)."
+        ),
     ] = None,
     board: Annotated[
-        bool, typer.Option("--board", help="For a board: a machine in which a whole test bed is made, guests and all.")
+        bool,
+        typer.Option(
+            "--board",
+            rich_help_panel=CONTENT,
+            help="Build for an emulated board, which has a whole test bed in it, guests included.",
+        ),
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Build it even if nothing has changed.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless it is built.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", rich_help_panel=BUILD, help="Build it even if nothing has changed.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", rich_help_panel=BUILD, help="Print nothing if it is up to date.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Build an image of Debian packages, for a guest or a board.
 
-    debian-cloud, debian-standard, debian-rt, debian-rt-dds, debian-rt-board, or one of a name of your own. Nothing is
-    installed on this machine.
+    latlab knows how to build debian-cloud, debian-standard, debian-rt, debian-rt-dds and debian-rt-board. An image of
+    another name has the kernel that --flavour names. Nothing is installed on this machine.
+
+    Examples:
+        # The guest of the demo
+        latlab image build
+        # A guest with PREEMPT_RT and stress-ng
+        latlab image build debian-rt --package stress-ng
+        # An emulated board
+        latlab image build --board
     """
     from latlab.image_listing import print_images
     from latlab.lab.agent_binary import find_agent
@@ -58,7 +88,12 @@ def image_build(
 
 
 def image_list(as_json: Json = False) -> None:
-    """List the images that were built."""
+    """List the images that were built.
+
+    Examples:
+        # Each image with its kernel and size, and whether it is up to date
+        latlab image list
+    """
     from latlab.image_listing import print_images
     from latlab.lab.agent_binary import find_agent
     from latlab.lab.images import list_images
@@ -70,10 +105,24 @@ def image_list(as_json: Json = False) -> None:
         print_images(found, agent, open_console())
 
 
-def image_clean(name: Annotated[str | None, typer.Argument(metavar="NAME")] = None, as_json: Json = False) -> None:
-    """Remove images, with their snapshots.
+def image_clean(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="The image to remove; all images, and the fetched packages, if not given.",
+            autocompletion=complete_image,
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Remove images and their snapshots.
 
-    That one, or all, and with all the packages that were fetched.
+    Examples:
+        # One image
+        latlab image clean debian-rt
+        # All images, and the packages that were fetched for them
+        latlab image clean
     """
     from latlab.lab.images import clean_images
 

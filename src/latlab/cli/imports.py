@@ -1,15 +1,17 @@
 """The verb that reads what other programs measured."""
 
-from __future__ import annotations
-
+# Without annotations as text: the command line library would evaluate each of them at every start.
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from latlab.cli.options import RUNS, Json, Runs
+from latlab.cli.completion import complete_format
+from latlab.cli.options import FILES, RUNS, Json, Runs
 from latlab.cli.output import open_console, print_json
+
+INPUT: Final = "Input"
 
 
 class TimeUnit(StrEnum):
@@ -22,36 +24,69 @@ class TimeUnit(StrEnum):
 def import_(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="FILE…", help="The files of one format; of captures the two of a pair."),
+        typer.Argument(metavar="FILE", help="Files of one format; of captures, the two of a pair."),
     ] = None,
     as_format: Annotated[
-        str | None, typer.Option("--as", metavar="FORMAT", help="Their format, if it is not to be recognised.")
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="FORMAT",
+            rich_help_panel=INPUT,
+            help="The format of the files; it is recognised if not given.",
+            autocompletion=complete_format,
+        ),
     ] = None,
-    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="The run's name; else the file's.")] = None,
-    list_formats: Annotated[bool, typer.Option("--list", help="List the formats; nothing is imported.")] = False,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name", metavar="NAME", rich_help_panel=FILES, help="Name the run so; after the file if not given."
+        ),
+    ] = None,
+    list_formats: Annotated[
+        bool, typer.Option("--list", rich_help_panel=INPUT, help="List the formats, and import nothing.")
+    ] = False,
     columns: Annotated[
         str | None,
-        typer.Option("--columns", metavar="LETTERS", help="isochron-csv: its columns, as in --printf-args: qSwtTRa."),
+        typer.Option(
+            "--columns",
+            metavar="LETTERS",
+            rich_help_panel=INPUT,
+            help="The columns of isochron-csv, as in its --printf-args, such as qSwtTRa.",
+        ),
     ] = None,
     unit: Annotated[
         TimeUnit | None,
-        typer.Option("--unit", help="cyclictest: the unit of its text, which names none; us if not given."),
+        typer.Option(
+            "--unit",
+            metavar="UNIT",
+            rich_help_panel=INPUT,
+            help="The unit of cyclictest's text, us or ns; us if not given.",
+        ),
     ] = None,
     clock_bound: Annotated[
         str | None,
         typer.Option(
             "--clock-bound",
             metavar="DURATION",
-            help="By how much the clocks of the timestamps may differ at most, as 1us; 0 for one clock.",
+            rich_help_panel=INPUT,
+            help="How far the clocks of the timestamps differ at most, such as 1us; 0 for one clock.",
         ),
     ] = None,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Read what another program measured.
+    """Import what another program measured.
 
-    Into a run folder that `report` and `list` read like any other. isochron, cyclictest, rtla, sockperf, ddsperf,
-    RTC-Testbench, sample-app-taprio, captures: see --list.
+    The files become a run folder that `latlab report` reads like any other run. It reads files of isochron, cyclictest,
+    rtla, sockperf, netperf, ddsperf, RTC-Testbench and sample-app-taprio, and pairs of captures.
+
+    Examples:
+        # The formats, and how many files each takes
+        latlab import --list
+        # A log of isochron
+        latlab import isochron.dat
+        # Two captures of the same packets, by clocks that differ by 1 us at most
+        latlab import sent.pcap received.pcap --clock-bound 1us
     """
     from latlab.import_listing import formats_document, outcome_document, print_formats, print_outcome
     from latlab.imports.base import Given

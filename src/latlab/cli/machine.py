@@ -12,9 +12,13 @@ from latlab.errors import EXIT_LAB, EXIT_OK
 
 
 def doctor(as_json: Json = False) -> None:
-    """Tell what this machine can measure.
+    """Show what this machine can measure, and what is missing.
 
-    With how to get what is missing.
+    For each missing prerequisite it says how to get it. It exits with 3 if runs would fail.
+
+    Examples:
+        # Before the first run; some checks need root
+        sudo latlab doctor
     """
     import asyncio
 
@@ -30,9 +34,13 @@ def doctor(as_json: Json = False) -> None:
 
 
 def clean(as_json: Json = False) -> None:
-    """Undo what runs cut short have left.
+    """Undo what interrupted runs left on this machine.
 
-    On this machine; run folders are not touched.
+    It removes namespaces, links and processes, and restores settings. Run folders are kept.
+
+    Examples:
+        # After a crash; the next run does the same before it starts
+        sudo latlab clean
     """
     import asyncio
 

@@ -1,12 +1,14 @@
-"""Arguments and options that verbs share."""
+"""Arguments and options that verbs share, and the groups that the help lists them in."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
+
+from latlab.cli.completion import complete_metric, complete_run, complete_scenario
 
 
 class PictureFormat(StrEnum):
@@ -25,24 +27,50 @@ class PrintFormat(StrEnum):
     MD = "md"
 
 
-ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="The scenario file (YAML).")]
+MEASUREMENT: Final = "Measurement"
+FIGURES: Final = "Figures"
+VERDICT: Final = "Verdict"
+FILES: Final = "Files"
+
+ScenarioName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="SCENARIO",
+        help="A scenario file, or the name of a ready-made scenario; without it, the names are listed.",
+        autocompletion=complete_scenario,
+    ),
+]
 RunName = Annotated[
     str | None,
-    typer.Argument(metavar="RUN", help="A run folder, or its name in --runs; the newest one if not given."),
+    typer.Argument(
+        metavar="RUN",
+        help="A run folder, or its name in --runs; the newest run if not given.",
+        autocompletion=complete_run,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Format = Annotated[
     PrintFormat,
-    typer.Option("--format", help="Print tables for a terminal, or Markdown (md) for an issue, a mail or a wiki."),
+    typer.Option(
+        "--format", metavar="FORMAT", rich_help_panel=FIGURES, help="Print for a terminal, or as Markdown (md)."
+    ),
 ]
-Runs = Annotated[Path, typer.Option("--runs", metavar="FOLDER", help="Where run folders are kept.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Exit with 4 if the measurement is suspect, too.")]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Tell each cell's phases, a line each.")]
+Runs = Annotated[
+    Path, typer.Option("--runs", metavar="FOLDER", rich_help_panel=FILES, help="The folder that runs are kept in.")
+]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", rich_help_panel=VERDICT, help="Exit with 4 also if the measurement is suspect."),
+]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", rich_help_panel=MEASUREMENT, help="Print a line for each phase of a cell.")
+]
 CheckRepeat = Annotated[
     bool,
     typer.Option(
         "--check-repeat",
-        help="Measure each cell twice, in virtual time with one seed, and report how far its packets differ.",
+        rich_help_panel=MEASUREMENT,
+        help="Measure each cell twice with one seed, and report packets that differ (virtual time only).",
     ),
 ]
 Jobs = Annotated[
@@ -51,29 +79,43 @@ Jobs = Annotated[
         "--jobs",
         metavar="N",
         min=1,
+        rich_help_panel=MEASUREMENT,
         help="Measure N cells in virtual time at once; as many as CPUs and memory allow if not given.",
     ),
 ]
 Metrics = Annotated[
     list[str] | None,
-    typer.Option("--metric", metavar="NAME", help="Show this metric's table (may be given several times)."),
+    typer.Option(
+        "--metric",
+        metavar="NAME",
+        rich_help_panel=FIGURES,
+        help="Print the table of this metric (repeatable).",
+        autocompletion=complete_metric,
+    ),
 ]
-Full = Annotated[bool, typer.Option("--full", help="Print every table, not only the answer.")]
+Full = Annotated[
+    bool,
+    typer.Option("--full", rich_help_panel=FIGURES, help="Print every table, not only the answer."),
+]
 Windows = Annotated[
     list[str] | None,
     typer.Option(
         "--window",
         metavar="FROM..TO",
-        help="Show what was launched then, as 10s..60s after the start, beside the whole run (may be given several "
-        "times); a reason may follow: '10s..60s idle'.",
+        rich_help_panel=FIGURES,
+        help="Show also the packets launched in this interval, such as '10s..60s' or '10s..60s fan off' (repeatable).",
     ),
 ]
-JUnit = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML, too.")]
+JUnit = Annotated[
+    Path | None, typer.Option("--junit", metavar="FILE", rich_help_panel=FILES, help="Write JUnit XML to this file.")
+]
 Formats = Annotated[
     list[PictureFormat] | None,
     typer.Option(
         "--picture",
-        help="Draw every metric as png, svg or pdf (may be given several times), or none; without it the first as png.",
+        metavar="FORMAT",
+        rich_help_panel=FIGURES,
+        help="Draw every metric as png, svg or pdf, or none (repeatable); the first metric as png if not given.",
     ),
 ]
 RUNS = Path("runs")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from latlab.cli.completion import complete_shown
 from latlab.cli.options import (
     RUNS,
     CheckRepeat,
@@ -25,7 +26,7 @@ from latlab.cli.options import (
     PrintFormat,
     RunName,
     Runs,
-    ScenarioFile,
+    ScenarioName,
     Strict,
     Verbose,
     Windows,
@@ -42,29 +43,38 @@ _ALL: Final = "all"
 
 
 def run(
-    scenario: ScenarioFile,
-    as_json: Json = False,
-    runs: Runs = RUNS,
-    strict: Strict = False,
-    metric: Metrics = None,
-    picture: Formats = None,
-    verbose: Verbose = False,
-    check_repeat: CheckRepeat = False,
+    scenario: ScenarioName = None,
     jobs: Jobs = None,
+    check_repeat: CheckRepeat = False,
+    verbose: Verbose = False,
+    metric: Metrics = None,
     full: Full = False,
+    picture: Formats = None,
+    strict: Strict = False,
+    runs: Runs = RUNS,
+    as_json: Json = False,
 ) -> None:
-    """Run a scenario and report.
+    """Measure every cell of a scenario, and report.
 
-    The test bed is built, measured on and taken down again for each cell.
+    For each cell latlab builds the test bed, measures, and removes the test bed. It needs root.
+
+    Examples:
+        # Every virtual bridge that this machine can make, in a few minutes
+        latlab run demo
+        # A scenario of your own; a suspect measurement fails, too
+        latlab run lab.yaml --strict
+        # In a log: a line for each phase, and no pictures
+        latlab run lab.yaml --verbose --picture none
     """
     import asyncio
 
+    from latlab.cli.ready_made import scenario_path
     from latlab.console import RunConsole, make_console
     from latlab.measure import run as measure
     from latlab.scenario import load_scenario
 
     _check_metrics(metric)
-    loaded = load_scenario(scenario)
+    loaded = load_scenario(scenario_path(scenario, "run", as_json=as_json))
     # With --json the document has standard output to itself.
     with RunConsole(make_console(stderr=as_json), verbose=verbose) as console:
         folder = asyncio.run(measure.run(loaded, runs, console.show, check_repeat=check_repeat, jobs=jobs))
@@ -73,19 +83,29 @@ def run(
 
 def report(
     run: RunName = None,
-    as_json: Json = False,
-    runs: Runs = RUNS,
-    strict: Strict = False,
     metric: Metrics = None,
-    picture: Formats = None,
-    junit: JUnit = None,
-    printed: Format = PrintFormat.TERMINAL,
     full: Full = False,
     window: Windows = None,
+    picture: Formats = None,
+    printed: Format = PrintFormat.TERMINAL,
+    strict: Strict = False,
+    runs: Runs = RUNS,
+    junit: JUnit = None,
+    as_json: Json = False,
 ) -> None:
-    """Analyse and report a run again.
+    """Analyse a run again, and report.
 
-    From its recordings; the report is written anew.
+    The figures come from the run's recordings; nothing is measured. The report is written anew.
+
+    Examples:
+        # The newest run
+        latlab report
+        # One metric, as Markdown for an issue
+        latlab report 20261122-022817-demo-b141 --metric latency --format md
+        # The packets of an interval, beside the whole run
+        latlab report --window 10s..60s
+        # For a CI job
+        latlab report --junit latlab.xml --strict
     """
     from latlab.report.windows import chosen_later
 
@@ -114,17 +134,27 @@ def show(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[RUN] [SECTION...]", help="A run folder or its name, the newest if not given; then sections."
+            metavar="NAME",
+            help="A run, the newest if not given, then sections of its report.",
+            autocompletion=complete_shown,
         ),
     ] = None,
-    as_json: Json = False,
-    runs: Runs = RUNS,
     metric: Metrics = None,
+    runs: Runs = RUNS,
+    as_json: Json = False,
 ) -> None:
-    """Show what a run found, or sections of its report.
+    """Print what a run found, or sections of its report.
 
-    Nothing is analysed again. Sections: cells, intervals, variation, comparison, stages, missing, anomalies, loads,
-    gates, ptp, clocks, testbed, tools, limits, trust; all prints every one.
+    Nothing is analysed again. The sections are cells, intervals, variation, comparison, stages, missing, anomalies,
+    loads, gates, ptp, clocks, testbed, tools, limits and trust; all prints every one.
+
+    Examples:
+        # What the newest run found
+        latlab show
+        # Where the time went in each of its cells
+        latlab show stages
+        # Why its verdict is what it is, and what bounds the clocks
+        latlab show trust clocks
     """
     from latlab.errors import UsageError
     from latlab.report.sections import SECTIONS
@@ -161,7 +191,14 @@ def _show(folder: Any, wanted: Sequence[str], *, as_json: bool, metrics: list[st
 
 
 def list_(as_json: Json = False, runs: Runs = RUNS) -> None:
-    """List the runs, newest first."""
+    """List the runs, newest first.
+
+    Examples:
+        # Each run with its scenario, exit code and verdict
+        latlab list
+        # Of another folder, for a program
+        latlab list --runs /srv/runs --json
+    """
     from latlab.data.run_folder import list_runs
     from latlab.listing import print_runs
 

@@ -7,18 +7,25 @@ from typing import Annotated, Any
 
 import typer
 
-from latlab.cli.options import Json, ScenarioFile
+from latlab.cli.options import FILES, Json, ScenarioName
 from latlab.cli.output import open_console, print_json, write
 
 
-def validate(scenario: ScenarioFile, as_json: Json = False) -> None:
+def validate(scenario: ScenarioName = None, as_json: Json = False) -> None:
     """Check a scenario; nothing is run.
 
-    Every mistake is told at once, with its line, and whether this machine can run it.
+    It reports every mistake at once, with its line, and whether this machine can run the scenario.
+
+    Examples:
+        # A scenario of your own
+        latlab validate lab.yaml
+        # What this machine is missing for a ready-made one
+        latlab validate tsn-bridges
     """
+    from latlab.cli.ready_made import scenario_path
     from latlab.scenario import cells, load_scenario
 
-    loaded = load_scenario(scenario)
+    loaded = load_scenario(scenario_path(scenario, "validate", as_json=as_json))
     # Only now: what is imported for the tables restarts a read that Ctrl-C is to end (polars, by SA_RESTART).
     from latlab.analysis.words import counted
     from latlab.console import runs_of_cells
@@ -45,7 +52,7 @@ def validate(scenario: ScenarioFile, as_json: Json = False) -> None:
     measured = {"stream": len(loaded.scenario.streams), "probe": len(loaded.scenario.probes)}
     how_many = ", ".join(counted(count, what) for what, count in measured.items() if count)
     open_console().print(
-        f"{scenario}: {'right in itself' if lacking else 'fine'}. "
+        f"{loaded.path}: {'right in itself' if lacking else 'fine'}. "
         f"{runs_of_cells(len(found) * loaded.scenario.repeat, len(found))}, {how_many}:",
         highlight=False,
         markup=False,
@@ -62,15 +69,20 @@ def validate(scenario: ScenarioFile, as_json: Json = False) -> None:
         open_console().print(said, highlight=False, markup=False, soft_wrap=True)
 
 
-def plan(scenario: ScenarioFile, as_json: Json = False) -> None:
-    """Print every command a run would give.
+def plan(scenario: ScenarioName = None, as_json: Json = False) -> None:
+    """Print every command that a run would execute.
 
-    Host by host, ready to paste; nothing is run.
+    The commands are listed host by host, ready to paste; nothing is run.
+
+    Examples:
+        # What the demo would change on this machine
+        latlab plan demo | less
     """
+    from latlab.cli.ready_made import scenario_path
     from latlab.measure import run as measure
     from latlab.scenario import load_scenario
 
-    text = measure.plan(load_scenario(scenario))
+    text = measure.plan(load_scenario(scenario_path(scenario, "plan", as_json=as_json)))
     if as_json:
         print_json({"plan": text.splitlines()})
     else:
@@ -78,23 +90,35 @@ def plan(scenario: ScenarioFile, as_json: Json = False) -> None:
 
 
 def gates(
-    scenario: ScenarioFile,
+    scenario: ScenarioName = None,
     as_json: Json = False,
     picture: Annotated[
         Path | None,
-        typer.Option("--picture", metavar="FILE", help="Draw the schedules, too: a .png, .svg or .pdf file."),
+        typer.Option(
+            "--picture",
+            metavar="FILE",
+            rich_help_panel=FILES,
+            help="Draw the schedules to this .png, .svg or .pdf file.",
+        ),
     ] = None,
 ) -> None:
-    """Show gate schedules, and what they promise.
+    """Show gate schedules, and the latency bound of each stream.
 
-    Of each stream when its packets depart, how long they wait, and what keeps the schedule from doing what it seems
-    to; nothing is run.
+    For each stream it prints when packets depart and how long they wait, and it warns where a schedule does not do
+    what it seems to do. Nothing is run.
+
+    Examples:
+        # The schedule of a ready-made scenario
+        latlab gates tsn-bridges
+        # With a picture
+        latlab gates lab.yaml --picture gates.svg
     """
+    from latlab.cli.ready_made import scenario_path
     from latlab.gates_listing import print_gates
     from latlab.report.gates import as_document, promised_groups
     from latlab.scenario import load_scenario
 
-    loaded = load_scenario(scenario)
+    loaded = load_scenario(scenario_path(scenario, "gates", as_json=as_json))
     found = promised_groups(loaded.combinations)
     if picture is not None:
         from latlab.report.gates_picture import write_gates_picture

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from latlab.cli.options import RUNS, Json
+from latlab.cli.options import FILES, RUNS, Json
 from latlab.cli.output import print_json, write
 
 if TYPE_CHECKING:
@@ -19,15 +19,25 @@ if TYPE_CHECKING:
 def synthetic(
     description: Annotated[
         Path,
-        typer.Argument(metavar="DESCRIPTION", help="What to make (YAML): docs/anomalies.md says how it is written."),
+        typer.Argument(metavar="FILE", help="What to make, in YAML; docs/anomalies.md has its keys."),
     ],
-    output: Annotated[Path, typer.Option("--output", metavar="FOLDER", help="Where run folders are kept.")] = RUNS,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", metavar="FOLDER", rich_help_panel=FILES, help="The folder that the run is written to."
+        ),
+    ] = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Make a run of known truth; nothing is measured.
+    """Make a run of known truth, to test the analysis.
 
-    Noise, stalls, clocks that swing: to see what the analysis finds of them. `report` reads it like any other; its
-    label is synthetic, and it is never trusted.
+    The run has the noise, stalls and clock errors that FILE describes; nothing is measured. `latlab report` reads it
+    like any other run. Its label is synthetic, and it is never trusted.
+
+    Examples:
+        # Make a run, and see what the analysis finds in it
+        latlab synthetic try.yaml
+        latlab report
     """
     from latlab.synthetic_file import read_description
 

@@ -6,7 +6,7 @@ from latlab.scenario.guests import BRIDGES, Guest, Ssh
 from latlab.scenario.hosts import BoardHost, Host, LocalHost, NetnsHost, SshHost
 from latlab.scenario.limits import Limit
 from latlab.scenario.links import Link
-from latlab.scenario.load import Loaded, cells, load_scenario
+from latlab.scenario.load import Loaded, cells, load_scenario, load_text
 from latlab.scenario.loads import Busy, Flood, Iperf3, Load, LoadBetween, LoadOn, Netperf, StressNg
 from latlab.scenario.matrix import Cell, Run, runs
 from latlab.scenario.models import Clock, Scenario
@@ -96,6 +96,7 @@ __all__ = [
     "format_rate",
     "format_size",
     "load_scenario",
+    "load_text",
     "parse",
     "parse_duration",
     "parse_rate",

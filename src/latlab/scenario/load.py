@@ -47,7 +47,11 @@ class Loaded:
 
 def load_scenario(path: Path) -> Loaded:
     """The scenario in the file. Errors: ScenarioErrors, all that is wrong in it and in any of its cells."""
-    text = read_text(path)
+    return load_text(read_text(path), path)
+
+
+def load_text(text: str, path: Path) -> Loaded:
+    """Return the scenario in a text that stands in this file, or is to. Errors: as of `load_scenario`."""
     document = read_yaml(text)
     findings = list(document.findings)
     raw = document.data

@@ -65,7 +65,7 @@ class _Asked:
 def compare(
     texts: Sequence[str], root: Path, wanted: Wanted, *, baseline: str | None = None, by: str | None = None
 ) -> dict[str, Any]:
-    """The comparison document of what a command line names: A B…, RUN by a key, or a baseline and NEW.
+    """The comparison document of what a command line names: RUN..., RUN by a key, or a baseline and NEW.
 
     root: where runs are looked for by name. UsageError: too few or too many are named; and as below.
     """
@@ -89,7 +89,7 @@ def compare(
         keys = ", ".join(key for side in sides for key in dimension_keys(side.result))
         raise UsageError(
             "there is nothing to compare it with",
-            where=" ".join(texts) or "A B…",
+            where=" ".join(texts) or "RUN...",
             remedy=f"name another RUN or RUN:CELL{f', or compare its cells: --by KEY, one of {keys}' if keys else ''}",
         )
     return compare_sides(sides, wanted)

@@ -34,7 +34,9 @@ def open_sides(texts: Sequence[str], root: Path, names: Sequence[str] = LETTERS)
     root: where runs are looked for by name. names: what the sides are to be called.
     """
     if len(texts) > len(names):
-        raise UsageError(f"{len(texts)} runs or cells", where="A B…", remedy=f"compare {len(names)} at most at a time")
+        raise UsageError(
+            f"{len(texts)} runs or cells", where="RUN...", remedy=f"compare {len(names)} at most at a time"
+        )
     sides = [_open(text, root, name) for text, name in zip(texts, names, strict=False)]
     if len({side.slug is None for side in sides}) > 1:
         raise UsageError(
