@@ -110,7 +110,7 @@ def _rules() -> Iterator[Topic]:
                 "judged by": f"what was found {', '.join(rule.when)} the streams",
                 "looks at": rule.looks_at,
                 "broken when": rule.broken_when,
-                _LATE_ONLY: "counts only on a machine that held up late packets" if on_late else "",
+                _LATE_ONLY: "counts only on a machine that delayed late packets" if on_late else "",
                 "finding": rule.finding,
                 "remedy": rule.remedy,
             },

@@ -20,7 +20,7 @@ BAR_COLUMNS = 80
 _LABEL_MAX = 20
 _FULL, _PART, _CLOSED, _LAUNCH = "█", "▒", "·", "▲"
 ASSUMED = (
-    "Departures, after launch, are promised to packets alone in their class's queue on a free port.\n"
+    "Departures, after launch, are guaranteed to packets alone in their class's queue on a free port.\n"
     "Others may add to each one: blocking, a frame on the wire already; same class and\n"
     "other classes, a frame of each other stream there."
 )

@@ -178,7 +178,7 @@ def test_a_run_in_which_dependence_has_no_end_has_no_intervals_and_says_over_how
     for name in ("mean", "p50", "p90", "p99", "p99_9"):
         assert (found[name]["low"], found[name]["needs_n"]) == (None, None)
         told = re.fullmatch(
-            rf"{TOO_SHORT}([\d,]+) of them or more, and it has only (\d+) such stretches", found[name]["why"]
+            rf"{TOO_SHORT}([\d,]+) of them or more, and it has only (\d+) such intervals", found[name]["why"]
         )
         assert told is not None
         reach, count = int(told[1].replace(",", "")), int(told[2])

@@ -119,8 +119,8 @@ CASES: dict[str, tuple[Port, str]] = {
     ),
     "launch_times_are_in_windows": (
         port(flows=(replace(CONTROL, handover=CHECKED),), beneath={0: LaunchQueue(0)}),
-        "stream control: all of its launch times are outside the windows of class 0: taprio drops such packets without "
-        "a word, as launches at the very start of an entry are",
+        "stream control: all of its launch times are outside the windows of class 0: taprio drops such packets "
+        "silently, as launches at the very start of an entry are",
     ),
     "launch_times_are_waited_for": (
         port(flows=(replace(CONTROL, handover=CHECKED, offset_ns=50_000),)),

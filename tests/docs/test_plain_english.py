@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,6 +77,33 @@ def found(path: Path) -> Iterator[str]:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_prose_has_the_terms_of_the_field(path: Path) -> None:
     assert list(found(path)) == []
+
+
+RECORDED = {"shared page", "igb (mended)", "`lateness`, `wakeup`, `gates`: `promised`"}
+"""Words of files that older runs and images have."""
+
+
+def printed(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, text) of every string of several words that is no docstring: what may be printed."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Constant) or id(node) in alone:
+            continue
+        if isinstance(node.value, str) and " " in node.value and node.value not in RECORDED:
+            yield node.lineno, node.value
+
+
+def test_what_is_printed_has_the_terms_of_the_field() -> None:
+    source = ROOT / "src/latlab"
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line}: {match[0]!r}: write {instead}"
+        for path in sorted(source.rglob("*.py"))
+        for line, text in printed(path)
+        for pattern, instead in INSTEAD.items()
+        if (match := re.search(pattern, text, re.IGNORECASE))
+    ]
+    assert wrong == []
 
 
 def test_code_and_output_are_not_scanned() -> None:

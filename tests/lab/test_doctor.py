@@ -153,7 +153,7 @@ def test_images_of_guests_and_of_boards_are_told_apart() -> None:
     guests, boards = image_findings([cloud, board], machine)
     assert (guests.name, guests.ok, guests.found) == ("guest images", True, "debian-cloud (6.12-rt); for guests")
     assert (boards.name, boards.ok) == ("board images", True)
-    assert boards.found == "mine (6.12-rt, lacks act_gate); for hosts of kind board"
+    assert boards.found == "mine (6.12-rt, without act_gate); for hosts of kind board"
     guests, boards = image_findings([], machine)
     assert (guests.found, guests.remedy) == ("none", "`latlab image build debian-cloud`, for guests")
     assert (boards.found, boards.remedy) == ("none", "`latlab image build debian-rt-board`, for hosts of kind board")

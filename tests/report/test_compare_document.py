@@ -133,7 +133,7 @@ def test_a_metric_of_other_timestamps_is_refused(run: Runs, tmp_path: Path) -> N
         (("a", "missing"), {}, "not a run folder"),
         (("a",), {"by": "loads"}, "the matrix has no key 'loads'"),
         (("a", "other"), {"by": "bridge"}, "the cells of one whole run are compared by a key"),
-        (("a", "other"), {"baseline": "a"}, "one run is held against a baseline"),
+        (("a", "other"), {"baseline": "a"}, "one run is compared with a baseline"),
         (("a",), {"wanted": wanted(thresholds=["control.latency.max=5us"])}, "a threshold needs a baseline"),
         (("a",), {"by": "bridge", "wanted": wanted(streams=["video"])}, "there is no stream 'video'"),
     ],

@@ -119,7 +119,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         f"{P}.period: none of its instants is after the warm-up, 8s",
     ),
     ({P: TIMER | {"period": "1us"}, "duration": "5000s"}, f"{P}.period: 5000000000 instants; expected 4294967295"),
-    ({P: CYCLICTEST | {"period": "1500ns"}}, f"{P}.period: cyclictest is told its period in whole microseconds"),
+    ({P: CYCLICTEST | {"period": "1500ns"}}, f"{P}.period: cyclictest takes its period in whole microseconds"),
     (
         {P: CYCLICTEST, "duration": "1500ms", "warmup": "501ms"},
         f"{P}: cyclictest measures for whole seconds, and 999ms are left after the warm-up",

@@ -125,7 +125,7 @@ CAUSES: Final[tuple[Rule, ...]] = (
         "any differs afterwards",
         card.links_stayed_up,
         "look for who took it down in the kernel's log, or at the cable: packets are lost meanwhile, interrupts may "
-        "be on other CPUs afterwards, and gates of a software taprio stand still from then on",
+        "be on other CPUs afterwards, and gates of a software taprio stop from then on",
     ),
     Rule(
         "card-timestamps",
@@ -212,6 +212,6 @@ CAUSES: Final[tuple[Rule, ...]] = (
         "facts: `complaints`",
         "any more of them afterwards",
         machine.kernels_did_not_complain,
-        "`dmesg` on this host has the lines: what they name was held up, or held others up",
+        "`dmesg` on this host has the lines: what they name was delayed, or delayed others",
     ),
 )

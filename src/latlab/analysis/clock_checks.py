@@ -22,7 +22,7 @@ _OF_A_GUEST: Final = (
     "or have it compared over the network: clock: {sync: exchange}"
 )
 _FOR_A_TIME: Final = (
-    "what compares the clocks was lost or held up for a time: fewer loads on its link and on its agents' CPUs"
+    "what compares the clocks was lost or delayed for a time: fewer loads on its link and on its agents' CPUs"
 )
 _MILLION: Final = 10**6
 

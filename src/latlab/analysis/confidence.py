@@ -324,7 +324,7 @@ def _too_few(needs: int) -> Interval:
 
 def _too_short(found: TooShort) -> str:
     """What is known: over how many values they depend on each other at least. Whether they drift is not."""
-    stretches = f"{found.count} such stretches" if found.count > 1 else "one such stretch"
+    stretches = f"{found.count} such intervals" if found.count > 1 else "one such interval"
     return f"{TOO_SHORT}{found.reach:,} of them or more, and it has only {stretches}"
 
 

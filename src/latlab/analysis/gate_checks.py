@@ -60,7 +60,7 @@ def packets_fit_a_window(port: Port, promises: Promises) -> Iterator[Warned]:
 
 
 def launch_times_are_in_windows(port: Port, promises: Promises) -> Iterator[Warned]:
-    """Streams with launch times outside their windows: taprio drops such packets without a word."""
+    """Streams with launch times outside their windows: taprio drops such packets silently."""
     for flow in port.flows:
         one = promises[flow.name]
         if not one.dropped:
@@ -71,7 +71,7 @@ def launch_times_are_in_windows(port: Port, promises: Promises) -> Iterator[Warn
         yield Warned(
             _stream(flow),
             f"{share} of its launch times are outside the windows of class {flow.traffic_class}: taprio drops such "
-            f"packets without a word{edge}",
+            f"packets silently{edge}",
             "launches after an entry's start, whose packets end before it does",
             "another offset" if one.phases == 1 else "an offset and a period that is a multiple of the cycle",
         )

@@ -47,7 +47,8 @@ STOPS: Final = {
     ),
     "host_run": "that thread began to run",
     "asked": (
-        "into a guest: somebody on its VM host, as vhost, asked for the interrupt (`kvm_msi_set_irq`, `kvm_set_irq`)"
+        "into a guest: a thread of its VM host, such as vhost, asked for the interrupt (`kvm_msi_set_irq`, "
+        "`kvm_set_irq`)"
     ),
     "accepted": "the vCPU's APIC took it (`kvm_apic_accept_irq`)",
     "injected": "KVM injected it, the guest being left (`kvm_inj_virq`)",

@@ -166,7 +166,7 @@ IMPORTED_METRICS: Final[tuple[Metric, ...]] = (
         crosses_hosts=True,
     ),
     Metric("user_return", "Return to the application", "return to user space − planned expiry", (), "handed over"),
-    Metric("noise", "Noise of the operating system", "taken at a stretch from a thread that only runs", (), "sent"),
+    Metric("noise", "Noise of the operating system", "taken without a break from a thread that only runs", (), "sent"),
 )
 """What other programs measure and we do not, in imported cells only. Those without pairs are never of single packets.
 """

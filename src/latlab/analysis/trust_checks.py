@@ -406,7 +406,7 @@ def timestamps_match_their_packets(evidence: Evidence) -> Iterator[Broken]:
     """Recordings with rows of no packet, or with timestamps on no known clock."""
     for name, found in evidence.findings.items():
         if found.stray:
-            yield Broken(name, "every row of one packet, once", plural(found.stray, "stray row"))
+            yield Broken(name, "every row of one packet, once", plural(found.stray, "unmatched row"))
         if found.unconverted:
             unusable = plural(found.unconverted, "unusable timestamp")
             yield Broken(name, "clocks recorded beside the timestamps", unusable)

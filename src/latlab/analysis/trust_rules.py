@@ -20,7 +20,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "cell.json",
         "its status is failed or interrupted, or the run never came to it",
         check.cell_ran_to_its_end,
-        "mend what it says, and run again; what was measured until then is in the tables",
+        "fix what it says, and run again; what was measured until then is in the tables",
     ),
     Rule(
         "agents-ended",
@@ -230,7 +230,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "packets queued for longer than a period before they left",
         DURING,
         "`lateness`, `wakeup`, `gates`: `promised`",
-        "median of `lateness` above p90 of `wakeup`, a period, and the longest wait that the gate schedule promises, "
+        "median of `lateness` above p90 of `wakeup`, a period, and the longest wait within the gate schedule's bound, "
         "together: a queue that does not drain",
         queue.queues_drain,
         "latency is the queue's length, not the path's: see what waits there (`tc -s qdisc show dev IF`: backlog). A "
@@ -273,7 +273,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "timestamps are missing",
         DURING,
         "`missing` of each metric; `unstamped` of each stream",
-        "above 0.1 % of its packets (`missing_share`); or every packet lacks one that the kernel can give",
+        "above 0.1 % of its packets (`missing_share`); or every packet is without one that the kernel can give",
         check.timestamps_are_there,
         "lower the rate, or give the talker's helper threads CPU time: they read the timestamps",
     ),
@@ -282,7 +282,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "packets without a timestamp are the late ones",
         DURING,
         "`unstamped` of each stream",
-        "more of the packets that lack a timestamp are among the latest than chance explains (p < 0.001), by the next "
+        "more of the packets without a timestamp are among the latest than chance explains (p < 0.001), by the next "
         "timestamp that they have",
         check.unstamped_are_like_the_others,
         "the largest values and high percentiles of metrics by that timestamp leave out the late packets: go by those "
@@ -299,7 +299,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "launch-dropped",
-        "packets with launch times were dropped without a word",
+        "packets with launch times were dropped silently",
         DURING,
         "`launch_silent`",
         "above 0",
@@ -338,12 +338,12 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "timer-interrupts",
-        "the kernel did not tell of a timer's interrupts",
+        "the kernel did not report a timer's interrupts",
         DURING,
         "`trace_problem`, `trace_lost` of timers' agents",
-        "the kernel was asked to tell of them, and did not of all",
+        "the kernel was asked to report them, and did not report all",
         timer.timer_interrupts_were_told,
-        "how late the thread ran is known all the same, the interrupt's part of it is not: mend what is said there, "
+        "how late the thread ran is known all the same, the interrupt's part of it is not: fix what is said there, "
         "or ask for the whole only, `trace: false`",
     ),
     Rule(
@@ -363,7 +363,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "`socket_drops`",
         "above 0",
         check.socket_kept_every_packet,
-        "packets were lost at the listener, not on the way: raise its priority or its receive buffer",
+        "packets were lost at the listener, not on the path: raise its priority or its receive buffer",
     ),
     Rule(
         "packets-refused",
@@ -404,7 +404,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "facts: `preempt_rt`",
         "a kernel is not PREEMPT_RT",
         check.kernel_is_preempt_rt,
-        "install a PREEMPT_RT kernel (Debian: linux-image-rt-amd64): others promise no upper bound",
+        "install a PREEMPT_RT kernel (Debian: linux-image-rt-amd64): others guarantee no upper bound",
     ),
     Rule(
         "cpus-isolated",

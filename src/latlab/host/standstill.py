@@ -66,9 +66,7 @@ async def never_ends(pid_file: Path, watched: Callable[[], int]) -> Lost:
         before = seen
         if now - since > STILL_S:
             if busy <= SHARE * samples and seen.cpu_s - first.cpu_s <= SHARE * (now - since):
-                return Lost(
-                    f"its time has stood still for {STILL_S:g} s: it executes nothing, and nothing will wake it"
-                )
+                return Lost(f"its clock has not moved for {STILL_S:g} s: it executes nothing, and nothing will wake it")
             first, samples, busy, since = seen, 0, 0, now
 
 

@@ -290,7 +290,7 @@ class Turns:
         """Nothing; the machine's monitor answers, and it stands still. OSError: it does not answer."""
         await client.connect(str(self._directory / MONITOR))
         if (status := await _status(client)) != HALTED:
-            raise _LostError(Lost(f"it was to stand still between two turns, and QEMU says it is {status}"))
+            raise _LostError(Lost(f"it was to be stopped between two turns, and QEMU says it is {status}"))
         # Those of turns that have ended before are not told again.
         self._turns = self._ended = 0
 

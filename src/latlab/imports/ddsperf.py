@@ -27,8 +27,8 @@ from latlab.imports.base import (
 )
 
 LATENCY: Final = (
-    "half a round trip, (answer − question) / 2 of one participant's clock, as ddsperf prints it: whether both ways "
-    "take as long nobody knows"
+    "half a round trip, (answer − question) / 2 of one participant's clock, as ddsperf prints it: whether both "
+    "directions take as long is not known"
 )
 ROUND_TRIP: Final = (
     "round trip, from just before the write call until the answer is taken, by one clock: ddsperf prints half of it, "

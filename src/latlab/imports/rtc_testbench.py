@@ -208,7 +208,7 @@ def _lost_problem(path: Path, name: str, found: _Class) -> list[Problem]:
             "frames-returned",
             "frames were lost",
             "suspect",
-            "no more frames on their way at the end than a round trip takes",
+            "no more frames in flight at the end than a round trip takes",
             f"{most} were not back: at least {least} of them are lost",
             "find out where frames are dropped: ethtool -S, tc -s qdisc",
             f"{path.name}, {name}",

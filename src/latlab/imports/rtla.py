@@ -50,7 +50,7 @@ _CONTEXTS: Final[Mapping[str, tuple[str, tuple[str, str]]]] = {
     "IRQ": ("interrupt", ("expiry", "interrupt")),
     "Thr": ("wakeup", ("expiry", "wake")),
     "Usr": ("user_return", ("expiry", "user space")),
-    "CPU": ("noise", ("", "time taken at a stretch")),
+    "CPU": ("noise", ("", "time taken without a break")),
 }
 """{column: (metric, the two moments)}. All of timerlat's count from when the timer was to expire, and do not add up.
 """
@@ -58,7 +58,7 @@ _CONTEXTS: Final[Mapping[str, tuple[str, tuple[str, str]]]] = {
 _LATENCY: Final = {
     "timerlat": "no packets: from the instant a timer was to expire until its interrupt (IRQ), the thread it wakes "
     "(Thr) and the return to user space (Usr); each counts from the expiry, so the later ones hold the earlier",
-    "osnoise": "no packets: how long at a stretch something else had the CPU of a thread that only runs",
+    "osnoise": "no packets: how long without a break something else had the CPU of a thread that only runs",
 }
 
 
@@ -139,7 +139,7 @@ def _of_histogram(path: Path, lines: list[str], tool: str, columns: list[tuple[s
     largest = max((int(_nth(summed.get("max"), place) or 0) for place in range(len(columns))), default=0)
     width, notes = _width(table[:, 0].tolist(), largest, unit_ns)
     if tool == "osnoise":
-        notes += ("stretches shorter than its threshold (-T, 5 µs if not given) are in no figure",)
+        notes += ("intervals shorter than its threshold (-T, 5 µs if not given) are in no figure",)
     problems = _missed(path, lines)
     if "over" not in summed or ("count" in summed) != ("max" in summed):  # with --no-summary it ends with "over"
         problems.append(cut_short(path.name, f"{len(whole)} bins, without the totals that follow them"))
@@ -256,9 +256,9 @@ def _of_no_noise(path: Path, lines: list[str]) -> Imported:
         n=0,
         talker=_ALL_CPUS,
         listener=_ALL_CPUS,
-        described="all CPUs · no stretch of noise above the threshold",
+        described="all CPUs · no interval of noise above the threshold",
     )
-    notes = ("no stretch of noise was longer than the threshold (-T, 5 µs if not given): rtla names no CPU then",)
+    notes = ("no interval of noise was longer than the threshold (-T, 5 µs if not given): rtla names no CPU then",)
     return Imported(
         "rtla osnoise",
         "version not in the file",
@@ -294,7 +294,7 @@ def _of_top(path: Path, lines: list[str]) -> Imported:
         )
         for cpu, row in sorted(rows.items())
     )
-    notes = ("of single stretches of noise only the longest of each CPU is printed (Max Single)",)
+    notes = ("of single intervals of noise only the longest of each CPU is printed (Max Single)",)
     return Imported(
         "rtla osnoise",
         "version not in the file",

@@ -79,7 +79,7 @@ async def _timestamps(host: Host) -> Tried:
     return (
         name,
         both,
-        "on sending and receiving" if both else "not both ways",
+        "on sending and receiving" if both else "not in both directions",
         "" if both else "a newer kernel",
     )
 

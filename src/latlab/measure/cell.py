@@ -219,7 +219,7 @@ class _Cell:
                 await self._start()
             with self._bed.awaited("talkers and tools come to their end"):
                 await self._watch()
-            with self._bed.awaited("packets on their way arrive"):
+            with self._bed.awaited("packets in flight arrive"):
                 await self._settle()
         except LabError as error:
             failure = await self._bed.cause_of(error)

@@ -123,9 +123,9 @@ def nobody_answered(agents: Sequence[Agent]) -> LabError | None:
         (host,) = {agent.host.name for agent in agents if agent.probe == probe and agent.verb == "pong"} or {"?"}
         if came:
             what = f"{came} of {done['sent']} questions came to {host}, and none of its answers came back"
-            remedy = "see what drops packets on the way back: a firewall, a route, reverse path filtering, a bridge"
+            remedy = "see what drops packets on the path back: a firewall, a route, reverse path filtering, a bridge"
         else:
             what = f"none of {done['sent']} questions came to {host}"
-            remedy = "see what drops packets on the way there: a firewall, a port that is not let in, a bridge"
+            remedy = "see what drops packets on the path there: a firewall, a port that is not let in, a bridge"
         return LabError(f"no answer came: {what}", where=f"probes.{probe}", remedy=remedy)
     return None

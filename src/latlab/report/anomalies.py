@@ -36,7 +36,7 @@ _NO_SCHEDULE: Final = "nothing says when its packets were due"
 _CLOSED_LOOP: Final = "a closed loop: each answer starts the next question, and what delays one delays all that follow"
 _TIMER: Final = "instants of a timer are no packets: their lateness stands in the tables of timers"
 _NOT_KEPT: Final = "the single values were not kept"
-_NOT_JUDGED: Final = "no packet after the warm-up has the timestamps that are held against the schedule"
+_NOT_JUDGED: Final = "no packet after the warm-up has the timestamps that are compared with the schedule"
 _CUTS_TOLD: Final = 4
 _METRICS: Final = ("latency", "latency_user")
 

@@ -47,7 +47,7 @@ STATISTICS: tuple[tuple[str, str], ...] = (
     ),
     (
         "min, avg, max",
-        "smallest value, arithmetic mean, largest value; with ≥ where packets that lack a timestamp may be above it: "
+        "smallest value, arithmetic mean, largest value; with ≥ where packets without a timestamp may be above it: "
         "the timestamps that they have say how far at least",
     ),
     ("stddev", "standard deviation of the population"),

@@ -10,7 +10,7 @@ from latlab.report import rows
 from latlab.report.gates import short
 from latlab.report.places import cell_title
 
-TITLE = "Gates: what the schedule promised, and when packets left, after their launch"
+TITLE = "Gates: what the schedule guarantees, and when packets left, after their launch"
 HEADINGS = ("cell", "repeat", "stream", "class", "promised", "left", "missed their slot", "latency without those")
 
 

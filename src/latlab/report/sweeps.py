@@ -301,7 +301,7 @@ def _notes(panels: Sequence[Panel], left_out: int, drawn: Sequence[str]) -> Iter
     if any(name not in point.reaches for point in points for name in drawn):
         yield "what n does not support in every repetition, or a tool does not tell, is not drawn"
     if any(reach.line_ns is None for point in points for reach in point.reaches.values()):
-        yield "a bar without a line is of figures of each stretch of time, from the least to the greatest"
+        yield "a bar without a line is of figures of each interval of time, from the least to the greatest"
     if rooms := tuple(dict.fromkeys(room for panel in panels for room in panel.rooms)):
         yield _of_rooms(rooms)
     if len({point.label for point in points}) > 1:

@@ -202,7 +202,7 @@ def one_host_tool_has_a_second(sketch: Sketch, path: Path, probe: ProbeBase) -> 
         return
     yield from _has_a_second(sketch, path, probe)
     if probe.period % 1_000:
-        what = f"{probe.kind} is told its period in whole microseconds"
+        what = f"{probe.kind} takes its period in whole microseconds"
         yield Finding((*path, "period"), what, "a period such as 1ms or 250us")
 
 

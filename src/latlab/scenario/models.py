@@ -125,7 +125,7 @@ class Scenario(Part):
     windows: Listed[Window] = Field(
         default=(),
         max_length=WINDOWS_MAX,
-        description="stretches of each cell whose figures stand beside those of the whole run",
+        description="intervals of each cell whose figures stand beside those of the whole run",
     )
     headline: Annotated[str, AfterValidator(known_metric)] | None = Field(
         default=None,

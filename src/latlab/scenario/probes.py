@@ -251,7 +251,7 @@ class TimerProbe(OnOne):
         default=30_000, description="expiries that are later are counted"
     )
     window: Annotated[Duration, within(DURATION, 1_000_000)] = Field(
-        default=10 * SECOND_NS, description="figures are told live for each stretch of this length"
+        default=10 * SECOND_NS, description="figures are printed live for each interval of this length"
     )
     trace: Annotated[
         bool | Literal["auto", "threads"],

@@ -88,7 +88,7 @@ class Trust(Part):
         default=100_000, description="the largest bound of the clocks' offset, of the median latency"
     )
     missing_share: Fraction = Field(
-        default=1_000, description="the most packets without a timestamp that they ought to have"
+        default=1_000, description="the most packets without a timestamp that they should have"
     )
     steal_share: Fraction = Field(
         default=10_000, description="the most CPU time stolen from a machine, of the time of the cell"

@@ -1,4 +1,4 @@
-"""Windows that somebody has chosen beforehand: stretches of each cell whose figures stand beside the whole run's."""
+"""Windows that somebody has chosen beforehand: intervals of each cell whose figures stand beside the whole run's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WHY_MAX = 200
 
 def _why(text: object) -> object:
     if not isinstance(text, str) or not text.strip() or not text.isprintable():
-        raise wrong(f"{shown(text)} is no reason", "why this stretch, in a sentence: the report shows it")
+        raise wrong(f"{shown(text)} is no reason", "why this interval, in a sentence: the report shows it")
     if len(text) > WHY_MAX:
         raise wrong(f"a reason of {len(text)} characters", f"{WHY_MAX} or fewer")
     return text
@@ -39,7 +39,7 @@ class Window(Part):
 
     from_: Duration = Field(alias="from", description="when it begins, after the start of the streams")
     to: Duration = Field(description="when it ends, after the start of the streams; at most the duration")
-    why: Why = Field(description="why this stretch, in a sentence")
+    why: Why = Field(description="why this interval, in a sentence")
     streams: Annotated[Listed[Reference], AfterValidator(_each_once)] = Field(
         default=(), description="the streams it is of; all if not given"
     )

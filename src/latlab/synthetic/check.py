@@ -93,7 +93,7 @@ def _ingredient(one: Ingredient, description: Description) -> Iterator[tuple[str
         if not 0 <= one.share <= 1:
             yield f"a share of {one.share}", "give 0 to 1"
     if isinstance(one, Periodic) and bool(one.every_ns) == bool(one.every_packets):
-        yield "an interval in both ways, or in none", "give every_ns or every_packets"
+        yield "an interval in both directions, or in none", "give every_ns or every_packets"
     every = one.every_ns or description.period_ns if isinstance(one, Periodic) else None
     if isinstance(one, PeriodicStalls):
         every = one.every_ns

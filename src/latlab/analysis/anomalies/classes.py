@@ -43,14 +43,14 @@ _MOVED: Final = (
         "more noise at the same level",
     ),
     Search(
-        "medians of half stretches (50 ms, 16 packets at least) off from those within 2 s by `level_spread` of the "
+        "medians of half intervals (50 ms, 16 packets at least) off from those within 2 s by `level_spread` of the "
         "packets' spread and `shift_scatter` times their scatter, where the level before and after is the same and "
         "still. The first and the last packet are those between which most lie beyond half of the way, of a shift "
         "that comes slowly beyond two spreads. It is one if chance makes less than the share `chance` of such a row "
         "in the run, were each packet late by itself",
-        "the top of a slower movement; packets that have several ways, of which many in a row take another; what is "
-        "held; shorter than half a stretch, where packets are late by themselves; less than a stretch from either "
-        "end; streams of less than 4 s",
+        "the top of a slower movement; packets that have several paths, of which many in a row take another; what is "
+        "queued; shorter than half an interval, where packets are late by themselves; less than an interval from "
+        "either end; streams of less than 4 s",
     ),
 )
 
@@ -72,10 +72,10 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
     AnomalyClass(
         "throttled",
         "Throttled",
-        "real-time threads were held back for a part of every period",
+        "real-time threads were stopped for a part of every period",
         "as of a `stall`; `gap_ns`, `every_ns`, `times`, `kernel_says_so`, `own_thread` (talker's or listener's "
-        "application), `settings` of the hosts that may have held the packets: `host`, `setting` as it was read, and "
-        "what its kernel's `log` says",
+        "application), `settings` of the hosts that may have delayed the packets: `host`, `setting` as it was read, "
+        "and what its kernel's `log` says",
         (
             Search(
                 "stalls of `rt_period_us` − `rt_runtime_us` (a period of the stream less to `throttled_tolerance` "
@@ -89,7 +89,7 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
     AnomalyClass(
         "stall",
         "Stall",
-        "packets were held and came all at once: latency fell as fast as launch times rose",
+        "packets were queued and came all at once: latency fell as fast as launch times rose",
         "`length_ns` (the most that one was held: the stall began less than a period before), `held`, `where`, "
         "`share` of the lateness there (of the parts that took longer than usual), `within_ns` (arrived within), "
         "`slope` of latency over launch time (−1: at one instant), `limit_ns`, `every_ns` if it comes regularly, "

@@ -143,7 +143,7 @@ def _ptp_text(verdict: str, offset: Mapping[str, Any] | None) -> str:
         return ""
     said = {
         "agrees": "; PTP's record agrees",
-        "differs": "; PTP's record tells of another movement",
+        "differs": "; PTP's record shows another movement",
         "shows nothing": "; PTP's record shows nothing of it",
     }[verdict]
     where = f" at {offset['of']}" if offset["of"] else ""

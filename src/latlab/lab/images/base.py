@@ -151,7 +151,7 @@ def make_base(ingredients: Ingredients, cache: Path, scratch: Path, say: Say) ->
     modules = Modules(root)
     names, lacking = chosen_modules(modules, recipe)
     for name, feature in lacking.items():
-        say(f"kernel {modules.release} has no module {name}, so the image lacks this: {feature}")
+        say(f"kernel {modules.release} has no module {name}, so the image is without this: {feature}")
     own: list[Module] = []
     if recipe.nested:
         try:
@@ -159,14 +159,14 @@ def make_base(ingredients: Ingredients, cache: Path, scratch: Path, say: Say) ->
         except LabError as error:
             lacking |= dict.fromkeys(own_modules.NAMES, NESTED_KVM)
             ours = " and ".join(own_modules.NAMES)
-            say(f"modules {ours} are not made ({error.what}), so the image lacks this: {NESTED_KVM}")
+            say(f"modules {ours} are not made ({error.what}), so the image is without this: {NESTED_KVM}")
     if mended_igb.MODULE in recipe.features and mended_igb.MODULE not in lacking:
         try:
             own.append(_mended_igb(modules, ingredients, cache, scratch))
         except LabError as error:
             lacking[mended_igb.NAME] = mended_igb.FEATURE
             igb = mended_igb.MODULE
-            say(f"module {igb} is the kernel's own ({error.what}), so the image lacks this: {mended_igb.FEATURE}")
+            say(f"module {igb} is the kernel's own ({error.what}), so the image is without this: {mended_igb.FEATURE}")
     tree = Tree(folders[one.name] for one in ingredients.unpacked if one not in ingredients.headers)
     programs = _programs(ingredients, folders, tree)
     entries = programs | _modules(modules, names, own, recipe, tree, scratch) | _settings()

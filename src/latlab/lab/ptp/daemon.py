@@ -21,7 +21,7 @@ FOLLOWS = "follows"
 TX_TIMEOUT_MS = "50"
 """How long a transmit timestamp is waited for: ptp4l's own 1 ms is short for software and for emulated cards."""
 
-STAMPS = "hardware timestamps both ways, by a PTP clock"
+STAMPS = "hardware timestamps in both directions, by a PTP clock"
 SOFTWARE_REMEDY = "say `timestamps: software` in clock.ptp, or take a card that has them"
 
 OF_CARDS = ("ptp4l", "phc2sys", "ts2phc", "timemaster", "statime", "statime-linux")

@@ -72,7 +72,7 @@ def compare(
     if baseline is not None:
         if len(texts) != 1 or by is not None:
             raise UsageError(
-                "one run is held against a baseline", where="--baseline", remedy="latlab compare --baseline RUN NEW"
+                "one run is compared with a baseline", where="--baseline", remedy="latlab compare --baseline RUN NEW"
             )
         old, new = open_sides((baseline, *texts), root, ("baseline", "new"))
         return compare_baseline(old, new, wanted)
