@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -85,7 +86,11 @@ RECORDED = {"shared page", "igb (mended)", "`lateness`, `wakeup`, `gates`: `prom
 
 def printed(path: Path) -> Iterator[tuple[int, str]]:
     """(line, text) of every string of several words that is no docstring: what may be printed."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    gc.disable()  # a collection within ast.parse may fail it: CPython issue 106905
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    finally:
+        gc.enable()
     alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if not isinstance(node, ast.Constant) or id(node) in alone:

@@ -143,7 +143,7 @@ def endless(tmp_path: Path) -> Iterator[OwnMachine]:
 @pytest.mark.parametrize(
     ("still_s", "turn_s", "hang_cpu_s", "program", "why"),
     [
-        (2.0, 60.0, 60.0, ("sleep", "60"), "stood still"),
+        (2.0, 60.0, 60.0, ("sleep", "60"), "has not moved"),
         (60.0, 2.0, 60.0, ("yes",), "its own clock has not moved for 2 s"),
         (60.0, 60.0, 1.0, ("yes",), "its own clock has not moved while QEMU executed it for 1 s"),
     ],

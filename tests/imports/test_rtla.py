@@ -88,7 +88,7 @@ def test_a_run_without_noise_has_none(importing: Importing) -> None:
     found = importing("rtla-osnoise-no-noise.txt")
     assert found.figures("all-CPUs", "noise")["n"] == 0
     assert found.result["verdict"] == "suspect"
-    assert any("no stretch of noise" in note for note in found.notes)
+    assert any("no interval of noise" in note for note in found.notes)
 
 
 def test_a_histogram_without_summary_is_whole(importing: Importing) -> None:
