@@ -118,14 +118,13 @@ fuzz:
 		cargo +nightly fuzz run $$target -- -max_total_time=$(SECONDS_EACH)
 	done
 
-lock: python
-	@python3 -m venv $(VENV)-lock
-	$(VENV)-lock/bin/pip install --quiet --disable-pip-version-check pip-tools
-	compile="$(VENV)-lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras --no-annotate --no-header
-		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host"
+lock: $(VENV)-docs/.installed
+	@plain="--strip-extras --no-annotate --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host"
+	compile="$(VENV)-docs/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe $$plain"
 	$$compile --extra dev --all-build-deps --output-file requirements.lock pyproject.toml
-	$(VENV)/bin/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["docs"], sep="\n")' |
+	python3 -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["docs"], sep="\n")' |
 		$$compile --output-file docs/requirements.lock -
+	sed --in-place '/^#\|^$$/d' requirements.lock docs/requirements.lock
 
 release: build docs
 	@$(VENV)/bin/python tools/release.py
