@@ -115,7 +115,8 @@ fuzz:
 	@$(call needs,cargo-fuzz,cargo install --locked cargo-fuzz; it uses a nightly toolchain of rustup)
 	cd agent
 	for target in $(or $(ONLY),$$(cargo +nightly fuzz list)); do
-		cargo +nightly fuzz run $$target -- -max_total_time=$(SECONDS_EACH)
+		mkdir -p fuzz/corpus/$$target fuzz/seeds/$$target
+		cargo +nightly fuzz run $$target fuzz/corpus/$$target fuzz/seeds/$$target -- -max_total_time=$(SECONDS_EACH)
 	done
 
 lock: $(VENV)-docs/.installed
