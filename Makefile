@@ -1,12 +1,20 @@
-# make demo    install what is missing, measure every virtual bridge this machine can make, print where the report is
-# make test    pass the tests
-# make build   .venv/bin/latlab and .venv/bin/latlab-agent, ready to use
-# make bench   measure against the peers, side by side
-# make experiments   repeat the five published experiments in virtual time, and write docs/experiments
-# make lint    what the code has to satisfy besides its tests
-# make man     manual pages of the command line, in build/man
+# latlab: what can be made. All of it is safe to repeat, and fast the second time.
 #
-# All are safe to repeat, and fast the second time.
+# make help         print these lines
+# make build        .venv/bin/latlab and .venv/bin/latlab-agent, ready to use (also: make)
+# make demo         install what is missing, measure every virtual bridge this machine can make, print where the report is
+# make format       write code and tests in the form that lint expects
+# make lint         form, lints and types; fuzz targets compile
+# make check        lint, and the tests that need no root, no guest and no browser; before each commit
+# make test         all tests; PYTEST='-m guest' or PYTEST=tests/lab: some of them (tests/README.md)
+# make man          manual pages of the command line, in build/man
+# make docs         the documentation as a site in docs/_build/html; every link between pages is checked
+# make bench        measure against the peers, side by side
+# make experiments  repeat the five published experiments in virtual time, and write docs/experiments; ONLY=NAME: one of them
+# make deny         check licences, sources and known vulnerabilities of the agent's crates, with cargo-deny
+# make fuzz         fuzz what the agent reads from others, with cargo-fuzz; ONLY=NAME: one target; SECONDS_EACH=60
+# make lock         write requirements.lock and docs/requirements.lock anew, with the newest versions that pyproject.toml allows
+# make release      wheel, source archive and agent in dist/, after checking that versions, dates and changelog agree
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -17,6 +25,9 @@ VENV := .venv
 BENCHES := latency_sockperf round_trip_sockperf round_trip_netperf latency_ddsperf wakeup_cyclictest highest_rate packet_table xdp_bridge lab_overhead board_times gate_effects trace_overhead
 # Tests run side by side, a file at a time; how many lanes there are, and who has which CPU: tests/lanes.py.
 LANES := --numprocesses auto --dist loadfile --no-loadscope-reorder
+SECONDS_EACH := 60
+# A program that is not a part of the project, and how to get it.
+needs = command -v $(1) >/dev/null || { echo "$(1) is missing: $(2)" >&2; exit 3; }
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 # Naming the target keeps the static-linking flags from the build's own tools (agent/.cargo/config.toml).
 # What is imported a few hundred times is compiled once.
@@ -24,18 +35,20 @@ unexport PYTHONDONTWRITEBYTECODE
 export CARGO_BUILD_TARGET = $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 AGENT = agent/target/$(CARGO_BUILD_TARGET)/release/latlab-agent
 
-.PHONY: build demo image test bench experiments lint man require-% agent python
+.PHONY: build help demo image format lint check test docs man bench experiments deny fuzz lock release require-% agent python
 
 build: require-build python agent
+
+help:
+	@sed -n 's/^# \(make [a-z]\)/\1/p' Makefile
 
 require-%:
 	@tools/require $*
 
 python: $(VENV)/.installed
 
-# requirements.lock has what latlab, its tests and its build need, with the hashes of all files of each version. Renew it by
-# pip-compile --extra dev --all-build-deps --generate-hashes --allow-unsafe --strip-extras --no-annotate --no-header
-# --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements.lock pyproject.toml
+# requirements.lock has what latlab, its tests and its build need, docs/requirements.lock what the site needs, with the hashes of
+# all files of each version.
 $(VENV)/.installed: requirements.lock pyproject.toml | require-build
 	@python3 -m venv $(VENV)
 	pip="$(VENV)/bin/pip install --quiet --disable-pip-version-check"
@@ -64,15 +77,63 @@ test: require-test build image
 bench: require-bench build image
 	@for one in $(BENCHES); do echo "== $$one"; $(SUDO) $(VENV)/bin/python benches/$$one.py; done
 
-lint: require-build python
-	@(cd agent && cargo fmt --check && cargo clippy --locked --quiet --all-targets -- --deny warnings)
-	$(VENV)/bin/ruff check
+format: require-lint python
+	@$(VENV)/bin/ruff check --fix-only --quiet
+	$(VENV)/bin/ruff format
+	for crates in agent agent/fuzz; do (cd $$crates; cargo fmt); done
+
+# Build scripts and macros are those of the release build: nothing is compiled a second time.
+lint: require-lint python
+	@$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
+	export CARGO_TARGET_DIR=$(CURDIR)/agent/target
+	for crates in agent agent/fuzz; do
+		cd $(CURDIR)/$$crates
+		cargo fmt --check
+		cargo clippy --locked --quiet --release --all-targets -- --deny warnings
+	done
 
 man: python
 	@$(VENV)/bin/python tools/man.py build/man
 
-# The five published experiments in virtual time; ONLY=NAME: one of them. What images they need is built.
+check: lint build
+	@$(VENV)/bin/pytest $(LANES) -m fast $(PYTEST)
+
+# A virtual environment of its own: nothing of it is needed to use latlab.
+docs: $(VENV)-docs/.installed
+	@$(VENV)-docs/bin/sphinx-build --fail-on-warning --keep-going --quiet -c docs . docs/_build/html
+	echo "docs/_build/html/index.html"
+
+$(VENV)-docs/.installed: docs/requirements.lock
+	@python3 -m venv $(VENV)-docs
+	$(VENV)-docs/bin/pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --requirement $<
+	touch $@
+
+deny:
+	@$(call needs,cargo-deny,cargo install --locked cargo-deny)
+	cd agent
+	cargo deny --locked check
+
+fuzz:
+	@$(call needs,cargo-fuzz,cargo install --locked cargo-fuzz; it uses a nightly toolchain of rustup)
+	cd agent
+	for target in $(or $(ONLY),$$(cargo +nightly fuzz list)); do
+		mkdir -p fuzz/corpus/$$target fuzz/seeds/$$target
+		cargo +nightly fuzz run $$target fuzz/corpus/$$target fuzz/seeds/$$target -- -max_total_time=$(SECONDS_EACH)
+	done
+
+lock: $(VENV)-docs/.installed
+	@plain="--strip-extras --no-annotate --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host"
+	compile="$(VENV)-docs/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe $$plain"
+	$$compile --extra dev --all-build-deps --output-file requirements.lock pyproject.toml
+	python3 -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["docs"], sep="\n")' |
+		$$compile --output-file docs/requirements.lock -
+	sed --in-place '/^#\|^$$/d' requirements.lock docs/requirements.lock
+
+release: build docs
+	@$(VENV)/bin/python tools/release.py
+
+# What images they need is built.
 experiments: require-demo build
 	@$(SUDO) $(VENV)/bin/python tools/experiments.py $(addprefix --only ,$(ONLY))

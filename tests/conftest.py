@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from lanes import LANE, LANES, Lane, Sharing, own_cpu
+from marks import alone_last, mark
 
 from latlab.data.run_folder import RunFolder
 from latlab.errors import LabError
@@ -34,6 +35,13 @@ def pytest_configure(config: pytest.Config) -> None:
     if LANE:
         own_cpu()
         config.pluginmanager.register(Lane())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test before any is chosen by its marks, and order them."""
+    mark(items)
+    alone_last(items)
 
 
 @pytest.fixture(scope="session")

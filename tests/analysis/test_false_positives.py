@@ -18,6 +18,8 @@ from repetitions import configuration
 from latlab.analysis.comparison.compare import compared
 from latlab.analysis.comparison.effect import ALPHA, Effect, paired, unpaired
 
+pytestmark = pytest.mark.slow
+
 Draw = Callable[[np.random.Generator, tuple[int, int]], NDArray[np.float64]]
 Method = Callable[[list[float], list[float]], Effect]
 

@@ -12,9 +12,9 @@ SPIN = ("timeout", "300", "sh", "-c", "while :; do :; done")
 
 @contextmanager
 def busy_machine() -> Iterator[None]:
-    """While the context lasts, twice as many processes as there are CPUs want to run all the time."""
+    """While the context lasts, twice as many processes as this one has CPUs want to run there all the time."""
     with ExitStack() as stack:
-        for _ in range(2 * (os.cpu_count() or 1)):
+        for _ in range(2 * len(os.sched_getaffinity(0))):
             hog = stack.enter_context(subprocess.Popen(SPIN))
             stack.callback(hog.terminate)
         yield

@@ -47,6 +47,7 @@ def test_a_machine_that_has_all_is_fine() -> None:
     assert problems() == []
 
 
+@pytest.mark.real
 def test_this_machine_can_run_a_small_scenario() -> None:
     assert problems(read_machine()) == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -197,6 +198,7 @@ def load_documents(slug: str) -> list[dict[str, Any]]:
     ]
 
 
+NAME = "20261121-205152-first-3f9a"
 MATRIX = (
     ("loads=none", 1, "ok"),
     ("loads=flood1", 1, "ok"),
@@ -255,12 +257,22 @@ def write_cell(run: RunFolder, order: int, slug: str, repeat: int, status: str) 
     return with_reasons(with_test_bed(summarise_cell(document, packets), document), [ISOLATION])
 
 
-@pytest.fixture
-def new_run(tmp_path: Path) -> Callable[..., Path]:
-    """A function that writes a run folder of its own and returns it."""
+@pytest.fixture(scope="session")
+def pristine_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder that nobody writes to."""
+    folder = tmp_path_factory.mktemp("pristine") / NAME
+    folder.mkdir()
+    return write_run(folder)
 
-    def make(name: str = "20261121-205152-first-3f9a", **options: Any) -> Path:
+
+@pytest.fixture
+def new_run(tmp_path: Path, pristine_run: Path) -> Callable[..., Path]:
+    """A function that makes a run folder of its own, of another name or with options of `write_run`, and returns it."""
+
+    def make(name: str = NAME, **options: Any) -> Path:
         folder = tmp_path / name
+        if name == NAME and not options:
+            return Path(shutil.copytree(pristine_run, folder))
         folder.mkdir()
         return write_run(folder, **options)
 
@@ -268,11 +280,9 @@ def new_run(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture(scope="session")
-def shared_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run folder for tests that only read it."""
-    folder = tmp_path_factory.mktemp("runs") / "20261121-205152-first-3f9a"
-    folder.mkdir()
-    return write_run(folder)
+def shared_run(tmp_path_factory: pytest.TempPathFactory, pristine_run: Path) -> Path:
+    """A run folder for tests that only read it; its report is written to it."""
+    return Path(shutil.copytree(pristine_run, tmp_path_factory.mktemp("runs") / NAME))
 
 
 @pytest.fixture

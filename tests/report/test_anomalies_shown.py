@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from copy import deepcopy
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,12 @@ from latlab.report.terminal import print_result
 SLOW_NS = 400_000
 
 
-@pytest.fixture
-def slow_at_first(new_run: Callable[..., Path]) -> RunFolder:
-    """A run in whose first cell all that is launched in the first twentieth after the warm-up comes 400 µs later."""
-    folder = RunFolder(new_run())
+@pytest.fixture(scope="module")
+def analysed(tmp_path_factory: pytest.TempPathFactory, pristine_run: Path) -> dict[str, Any]:
+    """What is found of a run in whose first cell all that is launched in the first twentieth after the warm-up comes
+    400 µs later.
+    """
+    folder = RunFolder(shutil.copytree(pristine_run, tmp_path_factory.mktemp("slow") / pristine_run.name))
     make_result(folder)
     cell = next(one for one in folder.cells() if one.cell()["status"] == "ok")
     packets = pl.read_parquet(cell.packets_path)
@@ -38,7 +41,13 @@ def slow_at_first(new_run: Callable[..., Path]) -> RunFolder:
     metadata = pl.read_parquet_metadata(cell.packets_path)
     kept = {key: value for key, value in metadata.items() if key.startswith("latlab.")}
     packets.with_columns(stamps).write_parquet(cell.packets_path, metadata=kept)
-    return folder
+    return make_result(folder)
+
+
+@pytest.fixture
+def slow_at_first(analysed: dict[str, Any]) -> dict[str, Any]:
+    """The same, to change."""
+    return deepcopy(analysed)
 
 
 def test_a_stall_is_a_class_of_its_own_with_its_length_in_words(result: dict[str, Any]) -> None:
@@ -53,8 +62,8 @@ def test_a_stall_is_a_class_of_its_own_with_its_length_in_words(result: dict[str
     assert all(line.startswith("at ") for line in told)
 
 
-def test_what_is_cut_stands_with_its_reason_and_both_sides_whole(slow_at_first: RunFolder) -> None:
-    result = make_result(slow_at_first)
+def test_what_is_cut_stands_with_its_reason_and_both_sides_whole(slow_at_first: dict[str, Any]) -> None:
+    result = slow_at_first
     found = [dict(zip(WINDOW_HEADINGS, row.texts, strict=True)) for row in window_rows(result)]
     blocks = [block for cell in result["cells"] for block in cell["streams"].values() if block["windows"]["cuts"]]
     assert len(found) == 2 * len(blocks) > 0
@@ -94,16 +103,16 @@ def test_what_several_cuts_have_in_common_is_said_once_with_their_times() -> Non
     )
 
 
-def test_what_was_cut_stands_below_the_table(slow_at_first: RunFolder) -> None:
-    result = make_result(slow_at_first)
+def test_what_was_cut_stands_below_the_table(slow_at_first: dict[str, Any]) -> None:
+    result = slow_at_first
     lines = [
         line for part in parts_of("anomalies", Shown(result, [])) if isinstance(part, Lines) for line in part.lines
     ]
     assert set(cut_lines(result)) <= set(lines)
 
 
-def test_both_sides_have_their_own_intervals(slow_at_first: RunFolder) -> None:
-    result = make_result(slow_at_first)
+def test_both_sides_have_their_own_intervals(slow_at_first: dict[str, Any]) -> None:
+    result = slow_at_first
     block = next(one for cell in result["cells"] for one in cell["streams"].values() if one["windows"]["cuts"])
     clean = block["windows"]["metrics"]["latency"]["clean"]
     found = clean["confidence"]["p50"]
@@ -113,12 +122,11 @@ def test_both_sides_have_their_own_intervals(slow_at_first: RunFolder) -> None:
     assert "(" not in kept["max"] + whole["max"]  # of a maximum there is no interval
 
 
-def test_of_how_many_streams_nothing_is_cut_is_said(slow_at_first: RunFolder, result: dict[str, Any]) -> None:
+def test_of_how_many_streams_nothing_is_cut_is_said(slow_at_first: dict[str, Any], result: dict[str, Any]) -> None:
     assert uncut_text(result).startswith("Nothing is cut from any stream: ")
-    cut = make_result(slow_at_first)
-    streams = [block["windows"] for cell in cut["cells"] for block in cell["streams"].values()]
+    streams = [block["windows"] for cell in slow_at_first["cells"] for block in cell["streams"].values()]
     uncut = sum(not one["cuts"] for one in streams)
-    assert uncut_text(cut).startswith(f"Nothing is cut from {uncut} of {len(streams)} streams: ")
+    assert uncut_text(slow_at_first).startswith(f"Nothing is cut from {uncut} of {len(streams)} streams: ")
 
 
 def test_terminal_markdown_and_page_tell_the_same(result: dict[str, Any], reported_run: Path) -> None:
@@ -132,9 +140,9 @@ def test_terminal_markdown_and_page_tell_the_same(result: dict[str, Any], report
         assert worst in " ".join(text.split()) and escaped(worst) in markdown and worst in page
 
 
-def test_times_count_from_the_streams_own_start_as_those_of_its_series_do(slow_at_first: RunFolder) -> None:
+def test_times_count_from_the_streams_own_start_as_those_of_its_series_do(slow_at_first: dict[str, Any]) -> None:
     apart_ns = 1_086_000_000
-    result = make_result(slow_at_first)
+    result = slow_at_first
     before = [row.episodes for row in anomaly_rows(result) if row.episodes and row.texts[2] == "control"]
     for cell in result["cells"]:
         assert {block["start_tai_ns"] for block in cell["streams"].values()} <= {cell["start_tai_ns"]}

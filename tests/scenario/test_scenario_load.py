@@ -287,6 +287,7 @@ def _loads_or_says_why(path: Path) -> None:
         assert cells(loaded)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "more", [{}, GUESTS, MACHINES, SHAPERS, PROBES], ids=["hosts", "guests", "machines", "shapers", "probes"]
 )
@@ -307,6 +308,7 @@ def test_mutated_values_load_or_are_scenario_errors(
     _loads_or_says_why(path)
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=300)
 def test_mutated_text_loads_or_is_scenario_errors(

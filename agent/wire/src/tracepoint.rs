@@ -97,7 +97,7 @@ impl Page {
     /// How many records were lost before those of this page: None: none; 0: some, and the kernel does not say how many.
     pub fn lost(self, page: &[u8]) -> Option<u64> {
         let commit = self.commit.bits(page)?;
-        let behind = Field { offset: self.data + (commit & COMMITTED) as usize, ..self.commit };
+        let behind = Field { offset: self.data.saturating_add((commit & COMMITTED) as usize), ..self.commit };
         match (commit & MISSED != 0, commit & MISSED_STORED != 0) {
             (false, _) => None,
             (true, false) => Some(0),

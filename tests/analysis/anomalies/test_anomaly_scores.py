@@ -9,6 +9,8 @@ from latlab.analysis.anomalies import CODE, NAMES, find_anomalies
 from latlab.synthetic import CLASS_OF, generate, random_description, random_mix
 from latlab.synthetic.score import Count, Score, score
 
+pytestmark = pytest.mark.slow
+
 CASES = 25
 PACKETS = 20_000
 ENOUGH = 0.95

@@ -23,6 +23,8 @@ from latlab.synthetic.description import (
     Step,
 )
 
+pytestmark = pytest.mark.slow
+
 NOISES = {
     "gaussian": Noise(15_000),
     "lognormal": Noise(15_000, "lognormal"),

@@ -115,6 +115,7 @@ def test_emulator_threads_are_all_but_vcpus_and_vhost(site: Site, qemu: int) -> 
     assert others == {"CPU 0", "CPU 1", "CPU 10", "vhost"}
 
 
+@pytest.mark.real
 def test_each_kind_has_its_own_priority(site: Site, qemu: int) -> None:
     small = guest(vcpus={"fifo": 1}, emulator={"fifo": 2}, vhost={"fifo": 3})
     assert applied(thread_steps("ecu", small, site)).findings == {}
