@@ -67,8 +67,8 @@ def test_a_rule_is_printed_with_what_it_looks_at_and_what_to_do() -> None:
     for rule in RULES:
         texts = (rule.id, rule.name, rule.severity, *rule.when, rule.looks_at, rule.broken_when, rule.finding)
         assert [text for text in (*texts, rule.remedy) if text not in printed] == []
-    assert "only on a machine that held up late packets" in said("cpu-frequency")
-    assert "only on a machine that held up late packets" not in said("preempt-rt")
+    assert "only on a machine that delayed late packets" in said("cpu-frequency")
+    assert "only on a machine that delayed late packets" not in said("preempt-rt")
 
 
 def test_a_class_is_printed_with_how_it_is_found_and_the_thresholds_of_that() -> None:
