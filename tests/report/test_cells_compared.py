@@ -71,6 +71,7 @@ def test_a_p_value_as_printed_is_on_its_side_of_the_line(p: float | None, told: 
     assert probability(p) == told
 
 
+@pytest.mark.slow
 def test_each_cell_is_held_against_the_first_that_shares_the_rest(matrix: dict[str, Any]) -> None:
     found = matrix["comparisons"]
     assert [one["metric"] for one in found] == ["latency", "latency_user"]

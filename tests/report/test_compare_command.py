@@ -146,6 +146,7 @@ def test_markdown_is_one_table_with_a_row_a_comparison(latlab: Latlab) -> None:
     assert "B is 60.0 µs slower than A at the median \\[" in rows[-1]
 
 
+@pytest.mark.slow
 def test_a_result_is_written_as_junit(latlab: Latlab, matrix_run: Path, tmp_path: Path) -> None:
     copy, junit = tmp_path / matrix_run.name, tmp_path / "junit.xml"
     shutil.copytree(matrix_run, copy)

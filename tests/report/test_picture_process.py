@@ -24,6 +24,7 @@ def drawn(run: Path, beside: PictureProcess | None) -> dict[str, bytes]:
     return pictures(run)
 
 
+@pytest.mark.slow
 def test_the_pictures_are_the_same_with_it_without_it_and_when_it_is_killed(new_run: Callable[..., Path]) -> None:
     run = new_run()
     alone = drawn(run, None)
