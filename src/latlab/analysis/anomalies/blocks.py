@@ -21,6 +21,7 @@ QUARTER_OF_GAUSSIAN: Final = 0.3186
 """The 25th percentile of |x|, x standard normal."""
 
 _PIECE: Final = 1 << 20
+_TRANSFORMED: Final = 1 << 16
 
 
 def block_quantiles(values: Numbers, size: int, shares: Sequence[float], *, left_out: Bools | None = None) -> Float64:
@@ -140,6 +141,21 @@ def scatter_about_line(values: Float64, lag: int = 1) -> float:
     """
     second = values[2 * lag :] - 2 * values[lag:-lag] + values[: -2 * lag]
     return float(np.quantile(np.abs(second), 0.25)) / QUARTER_OF_GAUSSIAN / 6**0.5 if len(second) else 0.0
+
+
+def lagged_products(values: Float64, lags: int) -> Float64:
+    """Σ values[i] · values[i + lag] for each lag from 0 to `lags`, float64 [lags + 1].
+
+    By Fourier transforms of pieces: one of the whole would take as much memory as everything else together.
+    """
+    piece = max(_TRANSFORMED - lags, lags)
+    padded = 1 << (piece + lags - 1).bit_length()
+    found = np.zeros(lags + 1)
+    for first in range(0, len(values), piece):
+        ahead = np.fft.rfft(values[first : first + piece + lags], padded)
+        here = np.fft.rfft(values[first : first + piece], padded)
+        found += np.fft.irfft(ahead * np.conj(here), padded)[: lags + 1]
+    return found
 
 
 def shorth(values: Float64) -> float:

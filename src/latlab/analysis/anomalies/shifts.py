@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from latlab.analysis.anomalies.blocks import (
     block_quantiles,
     filled,
+    lagged_products,
     running_median,
     runs,
     scatter_about_line,
@@ -285,8 +286,7 @@ def _dependence(values: Float64, off: NDArray[np.bool_], size: int) -> float:
     values = values - np.nanmedian(values)
     most = 4 * float(np.nanmedian(np.abs(values)))
     values = np.nan_to_num(np.clip(values, -most, most))
-    spectrum = np.abs(np.fft.rfft(values - values.mean(), 2 * len(values))) ** 2
-    correlation = np.fft.irfft(spectrum)[: LAGS_MOST + 1]
+    correlation = lagged_products(values - values.mean(), LAGS_MOST)
     if correlation[0] <= 0:
         return 1.0
     correlation /= correlation[0]
