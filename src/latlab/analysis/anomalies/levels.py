@@ -97,7 +97,7 @@ def _near_the_ends(seen: Seen, course: Course, one_way: Float64, spans: list[tup
 
 def _is_told(seen: Seen, one: Found) -> bool:
     """Whether half of it is in a shift that was found already."""
-    shifts = [other for other in seen.found if "kind" in other.evidence]
+    shifts = [other for other in seen.found if isinstance(other, Found) and "kind" in other.evidence]
     both = sum(max(0, min(one.last, other.last) + 1 - max(one.first, other.first)) for other in shifts)
     return 2 * both > one.last + 1 - one.first
 

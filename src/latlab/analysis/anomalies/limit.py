@@ -83,7 +83,14 @@ class Usual:
     def limit_ns(
         self, aside: Bools | None, slow_start: int, thresholds: Thresholds, false_alarms: float, beyond: float = 1.0
     ) -> NDArray[np.float32]:
-        """From where on no noise makes a packet late, at each packet, float32 [n].
+        """From where on no noise makes a packet late, at each packet, float32 [n]: see `limits_ns`."""
+        limits = self.limits_ns(aside, slow_start, thresholds, false_alarms, beyond)
+        return spread_over(limits, self.size, len(self.late_ns))
+
+    def limits_ns(
+        self, aside: Bools | None, slow_start: int, thresholds: Thresholds, false_alarms: float, beyond: float = 1.0
+    ) -> NDArray[np.float32]:
+        """From where on no noise makes a packet late, in each stretch, float32 [stretches].
 
         aside: further packets that say nothing of noise, bool [n]; so do the first slow_start. beyond: times as far as
         the tail goes. A gap is no farther off than it is.
@@ -95,7 +102,8 @@ class Usual:
         far = beyond * tail_limit(self._scaled(left_out, slow_start), thresholds, n, false_alarms)
         if self.apart is not None:
             far = min(far, self._gap(slow_start, far))
-        return spread_over(np.maximum(self.spreads * far, thresholds.least_ns), self.size, n)
+        found: NDArray[np.float32] = np.maximum(self.spreads * far, thresholds.least_ns).astype(np.float32)
+        return found
 
     def _scaled(self, left_out: Bools | None, slow_start: int) -> Float64:
         """How late a sample of the packets is, in spreads."""
