@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from latlab.analysis.anomalies import anomalies_document
 from latlab.analysis.anomalies.blocks import first_beyond, first_largest, members, ranges, reached
 from latlab.analysis.anomalies.held import held_in, of_overlapping
+from latlab.analysis.anomalies.limit import Ordered
 from latlab.analysis.anomalies.signals import Signals
 from latlab.analysis.anomalies.thresholds import THRESHOLDS
 from latlab.synthetic.description import PeriodicStalls, Spikes
@@ -59,6 +60,27 @@ def test_the_largest_of_each_part_is_the_first_of_equal_ones(parts: list[list[in
     assert first_largest(values, starts).tolist() == [
         int(start) + part.index(max(part)) for start, part in zip(starts, parts, strict=True)
     ]
+
+
+@given(
+    st.lists(st.sampled_from([-1.5, 0.0, 0.1, 0.3, 2.0, 7.0]) | st.floats(-9, 9), min_size=3, max_size=40),
+    st.integers(0, 40),
+    st.integers(0, 5),
+    st.floats(0, 1),
+)
+def test_quantiles_without_a_few_values_are_those_of_the_rest(
+    values: list[float], begin: int, size: int, share: float
+) -> None:
+    every = np.array(values)
+    rest = np.delete(every, slice(begin, begin + size))
+    if len(rest):
+        ordered = Ordered.without(np.sort(every), every[begin : begin + size])
+        most = float(rest[len(rest) // 2])
+        shares = [share, 0.0, 0.5, 1.0]
+        assert len(ordered) == len(rest)
+        assert ordered.quantiles(shares).tolist() == np.quantile(rest, shares).tolist()
+        assert ordered.up_to(most).quantiles(shares).tolist() == np.quantile(rest[rest <= most], shares).tolist()
+        assert Ordered.of(rest).quantiles(shares).tolist() == np.quantile(rest, shares).tolist()
 
 
 def test_ranges_follow_one_another() -> None:
