@@ -110,24 +110,61 @@ def _cell(packets: int) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _uniform(sequence: Array) -> Array:
-    """A number in (0, 1], the same for the same packet."""
-    mixed = (sequence.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
+def _uniform(sequence: Array, salt: int = 0) -> Array:
+    """A number in (0, 1], the same for the same packet; another one for another salt."""
+    odd = np.uint64(0x9E3779B97F4A7C15)
+    mixed = ((sequence.astype(np.uint64) + np.uint64(salt << 40)) * odd) >> np.uint64(40)
     return (mixed + 1) / float(1 << 24)
+
+
+def _of_share(delays: Callable[[Array], Array]) -> Delays:
+    """Delays by a number in (0, 1] that each packet has by itself."""
+    return lambda sequence: delays(_uniform(sequence))
+
+
+def _autocorrelated(sequence: Array) -> Array:
+    """Exponential delays that packets share with their neighbours: a part each with 4, 16, … 4096 of them."""
+    shares = [np.log(_uniform(sequence >> 2 * scale, scale)) for scale in range(7)]
+    return 1_500 - 100 * np.sum(shares, axis=0)  # type: ignore[no-any-return]
+
+
+def _wandering(sequence: Array) -> Array:
+    """A level that goes up and down within a tenth of a second to minutes, and a little noise."""
+    slowly = np.sum([300 * np.sin(sequence / 4.3**scale) for scale in range(6, 11)], axis=0)
+    return 4_000 + slowly - 100 * np.log(_uniform(sequence))  # type: ignore[no-any-return]
+
+
+def _backlog(sequence: Array) -> Array:
+    """A stall of 20 ms each second, and a queue behind it that empties slowly: each packet waits 8 µs less."""
+    phase = sequence % (1_000_000_000 // PERIOD_NS)
+    waits = np.maximum(20_000_000 - 8_000.0 * phase, 0)
+    return 1_500 + waits - 100 * np.log(_uniform(sequence))  # type: ignore[no-any-return]
 
 
 Delays = Callable[[Array], Array]
 DELAYS: dict[str, Delays] = {
-    "exponential": lambda share: 1_500 - 500 * np.log(share),
-    "lognormal": lambda share: 1_500 * np.exp(0.5 * np.sqrt(-2 * np.log(share))),
-    "tail": lambda share: 1_500 + 2 / (1e-5 + share),
-    "constant": lambda share: np.full(len(share), 1_500.0),
-    "two": lambda share: 1_500 + 10_000.0 * (share < 0.1),
-    "rare": lambda share: 1_500 + 10_000.0 * (share < 1e-3),
-    "lattice": lambda share: 1_000 * np.round(1.5 - 0.5 * np.log(share)),
-    "bimodal": lambda share: 1_500 + 4_000.0 * (share < 0.4) - 100 * np.log(share),
+    "exponential": _of_share(lambda share: 1_500 - 500 * np.log(share)),
+    "lognormal": _of_share(lambda share: 1_500 * np.exp(0.5 * np.sqrt(-2 * np.log(share)))),
+    "tail": _of_share(lambda share: 1_500 + 2 / (1e-5 + share)),
+    "pareto": _of_share(lambda share: 1_500 * np.minimum(share**-0.8, 1e4)),
+    "constant": _of_share(lambda share: np.full(len(share), 1_500.0)),
+    "two": _of_share(lambda share: 1_500 + 10_000.0 * (share < 0.1)),
+    "rare": _of_share(lambda share: 1_500 + 10_000.0 * (share < 1e-3)),
+    "few": _of_share(lambda share: 1_500 + 2_000 * np.floor(4 * share * 0.999)),
+    "lattice": _of_share(lambda share: 1_000 * np.round(1.5 - 0.5 * np.log(share))),
+    "bimodal": _of_share(lambda share: 1_500 + 4_000.0 * (share < 0.4) - 100 * np.log(share)),
+    "alternating": lambda sequence: 1_500 + 2_000.0 * (sequence % 2),
+    "regular": lambda sequence: 1_500 + 2_000.0 * (sequence % 10 == 0) - 20 * np.log(_uniform(sequence)),
+    "pairs": lambda sequence: 1_500 + 7_000.0 * (sequence % 5 == 0) - 20 * np.log(_uniform(sequence)),
+    "gusts": lambda sequence: 1_500 + 2_000.0 * (_uniform(sequence // 30) < 0.1) - 100 * np.log(_uniform(sequence, 1)),
+    "levels": lambda sequence: (
+        1_500 + 2_000.0 * (_uniform(sequence // 9_000) < 0.2) - 100 * np.log(_uniform(sequence, 1))
+    ),
+    "autocorrelated": _autocorrelated,
+    "wandering": _wandering,
+    "backlog": _backlog,
 }
-"""ns of a stage, by a number in (0, 1] of each packet."""
+"""ns of a stage, by the sequence number of each packet."""
 
 
 class Table:
@@ -139,7 +176,7 @@ class Table:
 
     def at(self, name: str, sequence: Array, stage: int) -> Array:
         """When a stage ended, ns TAI, in the order of the rows."""
-        late = self._delays(_uniform(sequence)).astype(np.int64)
+        late = self._delays(sequence).astype(np.int64)
         found: Array = np.maximum.accumulate(np.maximum(_launch(sequence) + stage * late, self._last.get(name, 0)))
         self._last[name] = int(found[-1])
         return found

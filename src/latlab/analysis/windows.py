@@ -87,7 +87,7 @@ def clean_windows(rows: pl.DataFrame, anomalies: Anomalies, chosen: Sequence[Spa
             _texts(episodes),
             launches_within(launch, begin, end),
         )
-        for begin, end, episodes in _joined([one for one in anomalies.episodes if is_cut(one)], whole)
+        for begin, end, episodes in _joined(_cut(anomalies), whole)
     ]
     return Windows(_kept(launch, whole, [(cut.from_tai_ns, cut.to_tai_ns) for cut in cuts]), tuple(cuts), False)
 
@@ -98,6 +98,10 @@ def is_cut(episode: Episode) -> bool:
     A thread of ours that is throttled is our measurement's doing; a guest's or vhost's is what is measured.
     """
     return BY_NAME[episode.class_].cut and bool(episode.evidence.get("own_thread", True))
+
+
+def _cut(anomalies: Anomalies) -> list[Episode]:
+    return [one for one in anomalies.episodes.of(name for name, class_ in BY_NAME.items() if class_.cut) if is_cut(one)]
 
 
 def launched(rows: pl.DataFrame) -> NDArray[np.int64]:
@@ -174,8 +178,8 @@ def _by_hand(launch: NDArray[np.int64], whole: Span, anomalies: Anomalies, chose
     ]
     passed = [
         (one.class_, one.text)
-        for one in anomalies.episodes
-        if is_cut(one) and any(one.from_tai_ns < end and one.to_tai_ns > begin for begin, end in spans)
+        for one in _cut(anomalies)
+        if any(one.from_tai_ns < end and one.to_tai_ns > begin for begin, end in spans)
     ]
     kept = tuple(Kept(begin, end, launches_within(launch, begin, end)) for begin, end in spans)
     return Windows(kept, tuple(cuts), True, tuple(passed))

@@ -7,8 +7,9 @@ import pytest
 from made import PERIOD_NS, SECOND, episodes, found, stream
 
 from latlab.analysis.anomalies import Anomalies, find_anomalies
-from latlab.analysis.anomalies.bursts import find_bursts, members, together
-from latlab.analysis.anomalies.held import slope_of
+from latlab.analysis.anomalies.blocks import members
+from latlab.analysis.anomalies.bursts import find_bursts, together
+from latlab.analysis.anomalies.held import slopes_of
 from latlab.analysis.anomalies.thresholds import THRESHOLDS
 from latlab.synthetic import Synthetic, generate, random_description
 from latlab.synthetic.description import Gates, LateWakes, PeriodicStalls, Spikes, Stall
@@ -103,9 +104,9 @@ def test_bursts_are_told_by_the_order_of_arrivals_alone() -> None:
 
 
 def test_latency_falls_by_a_period_a_packet_where_all_arrived_at_once() -> None:
-    launch = np.arange(5, dtype=np.int64) * PERIOD_NS
-    assert slope_of(launch, np.full(5, 9 * PERIOD_NS)) == pytest.approx(-1)
-    assert slope_of(launch, launch + 1_000) == pytest.approx(0)
+    launch = np.arange(8, dtype=np.int64) * PERIOD_NS
+    end = np.concatenate((np.full(5, 9 * PERIOD_NS), launch[5:] + 1_000))
+    assert slopes_of(launch, end, np.array([0, 5])) == pytest.approx([-1, 0])
 
 
 def test_the_worst_late_sender_is_the_one_with_the_largest_figure_told() -> None:

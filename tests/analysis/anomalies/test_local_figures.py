@@ -11,6 +11,7 @@ from latlab.analysis.anomalies.blocks import (
     block_quantiles,
     block_spreads,
     filled,
+    lagged_products,
     robust_scale,
     running_median,
     runs,
@@ -81,6 +82,13 @@ def test_scales_are_those_of_gaussians() -> None:
 
 def test_the_shorth_is_where_most_values_are() -> None:
     assert shorth(np.array([0.0, 0.1, 0.2, 0.1, 50.0, 60.0, 70.0])) == pytest.approx(0.1, abs=0.06)
+
+
+@pytest.mark.parametrize(("n", "lags"), [(1, 3), (50, 7), (200_003, 500)])
+def test_lagged_products_are_those_of_the_whole_series(n: int, lags: int) -> None:
+    values = np.random.default_rng(1).normal(0, 1, n)
+    whole = [float(values[: n - lag] @ values[lag:]) if lag < n else 0.0 for lag in range(lags + 1)]
+    assert lagged_products(values, lags) == pytest.approx(whole, abs=1e-6)
 
 
 def test_a_jump_is_found_to_the_packet_and_a_slope_is_none() -> None:

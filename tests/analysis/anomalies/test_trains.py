@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from latlab.analysis.anomalies import find_anomalies
 from latlab.analysis.anomalies.limit import tail_limit
 from latlab.analysis.anomalies.thresholds import THRESHOLDS
-from latlab.analysis.anomalies.trains import Spans, find_trains, told, with_trains
+from latlab.analysis.anomalies.trains import NO_TRAINS, Spans, find_trains, told, with_trains
 from latlab.synthetic.description import Noise, Stall
 
 Float64 = NDArray[np.float64]
@@ -34,12 +34,16 @@ def noise_ns(name: str, seed: int) -> Float64:
     return np.asarray((values - np.median(values)) * SPREAD_NS)
 
 
-def trains(late: Float64, spread_ns: float = SPREAD_NS) -> Spans:
+def pairs(spans: Spans) -> tuple[tuple[int, int], ...]:
+    return tuple(zip(*(one.tolist() for one in spans), strict=True))
+
+
+def trains(late: Float64, spread_ns: float = SPREAD_NS) -> tuple[tuple[int, int], ...]:
     """Those of packets a millisecond apart; who was overtaken is left out, as in a stream."""
     launch = np.arange(len(late), dtype=np.int64) * PERIOD_NS
     end = launch + late.astype(np.int64)
     kept = end >= np.maximum.accumulate(end)
-    return find_trains(late[kept], end[kept], launch[kept], spread_ns, THRESHOLDS)
+    return pairs(find_trains(late[kept], end[kept], launch[kept], spread_ns, THRESHOLDS))
 
 
 def quiet(*late_ns: float, at: int = 5_000) -> Float64:
@@ -61,7 +65,7 @@ def test_a_train_is_found_far_beneath_the_limit_of_single_packets() -> None:
         launch = np.arange(len(late), dtype=np.int64) * PERIOD_NS
         end = launch + late.astype(np.int64)
         kept = np.flatnonzero(end >= np.maximum.accumulate(end))
-        spans = find_trains(late[kept], end[kept], launch[kept], SPREAD_NS, THRESHOLDS)
+        spans = pairs(find_trains(late[kept], end[kept], launch[kept], SPREAD_NS, THRESHOLDS))
         first = int(np.searchsorted(kept, 7_000))
         assert (first, first + 3) in spans
 
@@ -108,9 +112,11 @@ def test_as_many_are_told_as_chance_makes_only_a_share_of() -> None:
 
 def test_trains_are_left_out_with_what_was_held() -> None:
     held = np.array([True, False, False, False])
-    assert with_trains(None, (), 4) is None
-    assert with_trains(held, ((2, 4),), 4) is not held
-    assert np.flatnonzero(with_trains(held, ((2, 4),), 4)).tolist() == [0, 2, 3]
+    assert with_trains(None, NO_TRAINS, 4) is None
+    one = np.array([2]), np.array([4])
+    assert with_trains(held, one, 4) is not held
+    assert np.flatnonzero(with_trains(held, one, 4)).tolist() == [0, 2, 3]
+    assert np.flatnonzero(with_trains(None, one, 4)).tolist() == [2, 3]
     assert held.tolist() == [True, False, False, False]
 
 

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
@@ -21,6 +22,8 @@ QUARTER_OF_GAUSSIAN: Final = 0.3186
 """The 25th percentile of |x|, x standard normal."""
 
 _PIECE: Final = 1 << 20
+_NEAR: Final = 8
+_TRANSFORMED: Final = 1 << 16
 
 
 def block_quantiles(values: Numbers, size: int, shares: Sequence[float], *, left_out: Bools | None = None) -> Float64:
@@ -121,7 +124,7 @@ def through_middles(levels: Float64, size: int, n: int) -> Float64:
     return curve
 
 
-def spread_over(levels: Float64, size: int, n: int) -> NDArray[np.float32]:
+def spread_over(levels: Float64 | NDArray[np.float32], size: int, n: int) -> NDArray[np.float32]:
     """Each stretch's figure for each of its values, float32 [n]."""
     return np.repeat(levels.astype(np.float32), size)[:n]
 
@@ -142,6 +145,21 @@ def scatter_about_line(values: Float64, lag: int = 1) -> float:
     return float(np.quantile(np.abs(second), 0.25)) / QUARTER_OF_GAUSSIAN / 6**0.5 if len(second) else 0.0
 
 
+def lagged_products(values: Float64, lags: int) -> Float64:
+    """Σ values[i] · values[i + lag] for each lag from 0 to `lags`, float64 [lags + 1].
+
+    By Fourier transforms of pieces: one of the whole would take as much memory as everything else together.
+    """
+    piece = max(_TRANSFORMED - lags, lags)
+    padded = 1 << (piece + lags - 1).bit_length()
+    found = np.zeros(lags + 1)
+    for first in range(0, len(values), piece):
+        ahead = np.fft.rfft(values[first : first + piece + lags], padded)
+        here = np.fft.rfft(values[first : first + piece], padded)
+        found += np.fft.irfft(ahead * np.conj(here), padded)[: lags + 1]
+    return found
+
+
 def shorth(values: Float64) -> float:
     """The median of the shortest interval that has half of the values: where most of them are."""
     ordered = np.sort(values)
@@ -154,3 +172,96 @@ def runs(flags: Bools) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Where stretches of True begin and where they end (excluded), ascending."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False]))))
     return edges[::2], edges[1::2]
+
+
+def members(spans: tuple[Int64, Int64], n: int) -> Bools:
+    """Which of n packets are in one of these spans, bool [n]."""
+    begins, stops = spans
+    edges = np.zeros(n + 1, np.int8)
+    edges[begins] += 1
+    # One may end where the next begins.
+    edges[stops] -= 1
+    found: Bools = np.cumsum(edges[:n], dtype=np.int8) > 0
+    return found
+
+
+def ranges(begins: Int64, ends: Int64) -> tuple[Int64, Int64]:
+    """All numbers from each of `begins` to the end beside it (excluded), one range after the other; and where, among
+    these, each range begins."""
+    sizes = ends - begins
+    starts = np.cumsum(sizes) - sizes
+    return np.arange(int(sizes.sum())) - np.repeat(starts - begins, sizes), starts
+
+
+def first_largest(values: Float64, starts: Int64) -> Int64:
+    """Where the largest value of each part is, the first of equal ones; parts begin at `starts`, none is empty."""
+    if not len(starts):
+        return starts
+    largest = np.maximum.reduceat(values, starts)
+    equal = np.flatnonzero(values == np.repeat(largest, np.diff(starts, append=len(values))))
+    found: Int64 = equal[np.searchsorted(equal, starts)]
+    return found
+
+
+def first_beyond(values: Float64, froms: Int64, tos: Int64, most: Float64) -> Int64:
+    """Of each range [from, to) of `values` where the first one larger than its `most` is; `to` where there is none.
+
+    Most are near: a few are tried one by one. The others climb a tree of the largest of 2, 4, 8 … and down again, so
+    that no number of long ranges that overlap takes more than a few steps each.
+    """
+    at, left = froms.copy(), np.arange(len(froms))
+    for _ in range(_NEAR):
+        left = left[at[left] < tos[left]]
+        left = left[values[at[left]] <= most[left]]
+        at[left] += 1
+    left = left[at[left] < tos[left]]
+    if len(left):
+        at[left] = _first_above(values, at[left], most[left])
+    return np.minimum(at, tos)
+
+
+def reached(froms: Int64, following: Int64) -> Int64:
+    """All numbers below n that are reached from some of them by steps from each to the one that follows it, ascending.
+
+    following int64 [n]: larger than the number itself; n: none follows. In as many rounds as the longest way has
+    doublings.
+    """
+    n = len(following)
+    there = np.zeros(n + 1, np.bool_)
+    there[froms] = True
+    jump = np.append(following, n)
+    while True:
+        before = np.flatnonzero(there[:n])
+        there[jump[before]] = True
+        if np.count_nonzero(there[:n]) == len(before):
+            return before
+        jump = jump[jump]
+
+
+def _first_above(values: Float64, froms: Int64, most: Float64) -> Int64:
+    """Of each of `froms` where the first value from there on is that is larger than its `most`; n where there is none.
+
+    Up a tree of the largest of 2, 4, 8 … values, and down again to the first of those that are in the largest.
+    """
+    tree = [values]
+    while len(tree[-1]) > 1:
+        level = tree[-1] if len(tree[-1]) % 2 == 0 else np.append(tree[-1], -np.inf)
+        tree.append(np.maximum(level[::2], level[1::2]))
+    place, height = froms.copy(), np.full(len(froms), -1)
+    left = np.arange(len(froms))
+    for number, level in enumerate(tree):
+        left = left[place[left] < len(level)]
+        # What a place in the middle of two begins is seen only here; another is seen with its neighbour further up.
+        tried = left if len(level) == 1 else left[place[left] % 2 == 1]
+        above = level[place[tried]] > most[tried]
+        height[tried[above]] = number
+        place[tried[~above]] += 1
+        left = left[height[left] < 0]
+        place[left] //= 2
+    found = np.flatnonzero(height >= 0)
+    place[height < 0] = len(values)
+    for number in range(len(tree) - 1, 0, -1):
+        here = found[height[found] >= number]
+        place[here] *= 2
+        place[here] += tree[number - 1][place[here]] <= most[here]
+    return place

@@ -66,17 +66,6 @@ def together(
     return begins[waited], lasts[waited] + 1
 
 
-def members(spans: tuple[Places, Places], n: int) -> Bools:
-    """Which of n packets are in one of these spans, bool [n]."""
-    begins, stops = spans
-    edges = np.zeros(n + 1, np.int8)
-    edges[begins] += 1
-    # One may end where the next begins.
-    edges[stops] -= 1
-    found: Bools = np.cumsum(edges[:n], dtype=np.int8) > 0
-    return found
-
-
 def find_bursts(spans: tuple[Places, Places], end: Int64, thresholds: Thresholds) -> Bursts | None:
     """What bursts there are, where more than `held_most` of the packets are in one; else None.
 

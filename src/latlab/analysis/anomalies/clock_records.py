@@ -79,6 +79,8 @@ def records_of(signals: Signals, at_ns: Int64, off_ns: Float64, tolerance_ns: fl
 
 def _steps(signals: Signals, at_ns: Int64, off_ns: Float64) -> list[ClockStep]:
     """The steps of a clock, as large as the movement, that it begins or ends with."""
+    if not signals.context.steps:
+        return []
     size = float(np.median(np.abs(off_ns)))
     edges = [_edge(signals, int(at)) for at in (at_ns[0], at_ns[-1])]
     return [

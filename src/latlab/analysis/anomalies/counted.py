@@ -8,15 +8,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from latlab.analysis.anomalies.blocks import runs
-from latlab.analysis.anomalies.found import Found, Seen, consecutive, packets
+from latlab.analysis.anomalies.blocks import ranges, runs
+from latlab.analysis.anomalies.found import Found, Seen, Several, Told, packets, run_starts
 from latlab.analysis.counts import lost
 from latlab.analysis.words import duration
 
 Int64 = NDArray[np.int64]
 
 
-def find_loss_bursts(seen: Seen) -> Iterator[Found]:
+def find_loss_bursts(seen: Seen) -> Iterator[Several]:
     """Packets that the kernel took and that never arrived, several in a row.
 
     So many that single losses, each for itself, would hardly ever make a row like it in this stream.
@@ -29,19 +29,26 @@ def find_loss_bursts(seen: Seen) -> Iterator[Found]:
     lengths = ends - begins
     sent = int(rows["send_error"].eq(0).sum())
     least = _least_burst(len(begins), sent, signals.thresholds.burst, signals.thresholds.chance)
-    for begin, end in zip(begins[lengths >= least].tolist(), ends[lengths >= least].tolist(), strict=True):
-        count = end - begin
-        lasted = count * signals.context.period_ns
+    bursts = np.flatnonzero(lengths >= least)
+    if not len(bursts):
+        return
+
+    height, period_ns = rows.height, signals.context.period_ns
+
+    def tell(one: int) -> Told:
+        begin, end = int(begins[bursts[one]]), int(ends[bursts[one]])
+        lasted = (end - begin) * period_ns
         evidence = {
-            "lost": count,
+            "lost": end - begin,
             "length_ns": lasted,
-            "single_losses": int((lengths < least).sum()),
+            "single_losses": len(begins) - len(bursts),
             "least": least,
-            "until_the_end": bool(end == rows.height),
+            "until_the_end": end == height,
         }
-        ending = ", the last of the stream" if end == rows.height else ""
-        text = f"loss burst of {duration(lasted)}: {packets(count)} in a row never arrived{ending}"
-        yield Found("loss_burst", begin, end - 1, np.arange(begin, end), float(count), evidence, text)
+        ending = ", the last of the stream" if end == height else ""
+        return evidence, f"loss burst of {duration(lasted)}: {packets(end - begin)} in a row never arrived{ending}"
+
+    yield Several("loss_burst", *ranges(begins[bursts], ends[bursts]), lengths[bursts].astype(np.float64), tell)
 
 
 def _least_burst(rows_of_losses: int, sent: int, least: int, chance: float) -> int:
@@ -54,7 +61,7 @@ def _least_burst(rows_of_losses: int, sent: int, least: int, chance: float) -> i
     return least
 
 
-def find_reordered(seen: Seen) -> Iterator[Found]:
+def find_reordered(seen: Seen) -> Iterator[Several]:
     """Packets that arrived after one with a larger sequence number (RFC 4737 §3.3)."""
     rows = seen.signals.rows
     arrived = (
@@ -74,11 +81,17 @@ def find_reordered(seen: Seen) -> Iterator[Found]:
     behind, extent = behind[order], extent[order]
     counted = behind >= seen.signals.warmup
     behind, extent = behind[counted], extent[counted]
-    for whose in consecutive(behind):
-        most = int(extent[np.searchsorted(behind, whose)].max())
-        evidence = {"extent": most, "packets": len(whose)}
-        text = f"{packets(len(whose))} overtaken by up to {packets(most)}"
-        yield Found("reorder", int(whose[0]), int(whose[-1]), whose, float(most), evidence, text)
+    starts = run_starts(behind)
+    if not len(starts):
+        return
+    most = np.maximum.reduceat(extent, starts)
+
+    def tell(one: int) -> Told:
+        extent, count = int(most[one]), int(found.sizes[one])
+        return {"extent": extent, "packets": count}, f"{packets(count)} overtaken by up to {packets(extent)}"
+
+    found = Several("reorder", behind, starts, most.astype(np.float64), tell)
+    yield found
 
 
 def find_duplicates(seen: Seen) -> Iterator[Found]:

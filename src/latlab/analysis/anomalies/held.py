@@ -9,61 +9,124 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab.analysis.anomalies.blocks import runs
+from latlab.analysis.anomalies.blocks import first_beyond, ranges, reached, runs
+from latlab.analysis.anomalies.classes import NONE
 from latlab.analysis.anomalies.comb import find_combs
-from latlab.analysis.anomalies.found import Found, Hold, Seen, packets
+from latlab.analysis.anomalies.context import Context
+from latlab.analysis.anomalies.found import Found, Holds, Seen, Several, Told, packets
 from latlab.analysis.anomalies.host_records import HostRecord
 from latlab.analysis.anomalies.signals import Signals
 from latlab.analysis.anomalies.stages import APPLICATION, PLACES, TALKER
-from latlab.analysis.anomalies.trains import Spans
 from latlab.analysis.words import duration
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
 
 FIRST: Final = 8
+_PIECE: Final = 1 << 20
+"""Packets that are looked up at a time."""
 MOSTLY: Final = 0.6
 """Of the stalls of its length meanwhile, throttling is at least this part: of those that come several times a second
 some are a second apart as well."""
 
 
-def find_holds(signals: Signals) -> list[Hold]:
+def find_holds(signals: Signals) -> Holds:
     """Every hold of at least two packets, in order of time.
 
     A hold begins with a late packet; those behind it arrived with it, much closer together than they were launched, so
     that each is less late than the one before by the time between their launches. It ends where one came in its own
     time, or was hardly late. A train is a hold by its shape, whatever the limit.
     """
-    late = signals.late_ns
-    begins, ends = runs(late > signals.limit_ns * np.float32(signals.thresholds.weak))
-    several = np.flatnonzero(ends - begins >= 2)
-    at = np.searchsorted(signals.late, begins[several])
-    strong = at < len(signals.late)
-    strong[strong] = signals.late[at[strong]] < ends[several][strong]
-    spans: list[tuple[int, int]] = []
-    for begin, end in zip(begins[several][strong].tolist(), ends[several][strong].tolist(), strict=True):
-        # Where lateness rises again, another hold may begin.
-        rises = np.flatnonzero(np.diff(late[begin:end]) > signals.limit_ns[begin : end - 1]) + begin + 1
-        for first, last in pairwise([begin, *rises.tolist(), end]):
-            spans += _held_in(signals, first, last)
+    begins, ends = of_overlapping(*held_in(signals, *_stretches(signals)), *signals.trains)
+    found = _holds(signals, begins, ends)
     least = _usual_at_first(signals)
-    return [
-        hold
-        for hold in _holds(signals, _with_trains(spans, signals.trains))
-        if (hold.begin >= signals.slow_start or hold.length_ns > least)
-        and _slope(signals, hold) <= -signals.thresholds.crowd
-    ]
+    taken = ((found.begin >= signals.slow_start) | (found.length_ns > least)) & (
+        found.slope <= -signals.thresholds.crowd
+    )
+    return found.taken(taken)
 
 
-def _with_trains(spans: list[tuple[int, int]], trains: Spans) -> list[tuple[int, int]]:
+def _stretches(signals: Signals) -> tuple[Int64, Int64]:
+    """Where packets that are all somewhat late, each hardly later than the one before, begin and end (excluded): of
+    two at least, with a late one among those that lateness rises or falls to."""
+    late, limit = signals.late_ns, signals.limit_ns
+    begins, ends = runs(late > limit * np.float32(signals.thresholds.weak))
+    several = ends - begins >= 2
+    begins, ends = begins[several], ends[several]
+    at = np.searchsorted(signals.late, begins)
+    strong = at < len(signals.late)
+    strong[strong] = signals.late[at[strong]] < ends[strong]
+    begins, ends = begins[strong], ends[strong]
+    place, starts = ranges(begins, ends)
+    # Where lateness rises again, another hold may begin.
+    new = np.zeros(len(place), np.bool_)
+    new[1:] = late[place[1:]] - late[place[:-1]] > limit[place[:-1]]
+    new[starts] = True
+    starts = np.flatnonzero(new)
+    begins = place[starts]
+    ends = begins + np.diff(starts, append=len(place))
+    whole = ends - begins >= 2
+    return begins[whole], ends[whole]
+
+
+def held_in(signals: Signals, begins: Int64, ends: Int64) -> tuple[Int64, Int64]:
+    """The holds in such stretches, where they begin and end (excluded), ascending.
+
+    In each the latest packet is looked for, and who came with it; then the same behind these.
+    """
+    place, starts = ranges(begins, ends)
+    stops = np.repeat(starts + (ends - begins), ends - begins)
+    late, limit = signals.late_ns[place], signals.limit_ns[place]
+    latest = _latest_from_here(late, starts)
+    firsts = np.flatnonzero((latest == np.arange(len(place))) & (late > limit))
+    held = np.zeros(len(place), np.int64)
+    arrived, due = signals.end_ns[place], signals.launch_ns[place]
+    # Who came this much later than the first of them, beyond a share of the time that lies between, came by itself.
+    own = (arrived - arrived[:1]) - signals.thresholds.crowd * (due - due[:1])
+    held[firsts] = first_beyond(own, firsts, stops[firsts], own[firsts] + 2 * signals.spread_ns) - firsts
+    behind = latest + held[latest]
+    behind[(held[latest] == 0) | (behind + 2 > stops)] = len(place)
+    first = latest[reached(starts, behind)]
+    size = held[first]
+    # Of two packets the second one may be somewhat late by itself: it has to be plainly so.
+    second = np.minimum(first + 1, len(place) - 1)
+    first = first[(size > 2) | ((size == 2) & (late[second] > limit[second]))]
+    return place[first], place[first] + held[first]
+
+
+def _latest_from_here(late: Float64, starts: Int64) -> Int64:
+    """Of each packet, where the latest of those from it on is, the first of equal ones; stretches begin at `starts`."""
+    n = len(late)
+    order = n - 1 - np.argsort(late[::-1], kind="stable")
+    rank = np.empty(n, np.int64)
+    rank[order] = np.arange(n)
+    # Nothing of a stretch reaches into the one before: that one's numbers are all larger.
+    before = np.repeat(np.arange(len(starts))[::-1] * n, np.diff(starts, append=n))
+    largest = np.maximum.accumulate((rank + before)[::-1])[::-1] - before
+    found: Int64 = order[largest]
+    return found
+
+
+def of_overlapping(begins: Int64, ends: Int64, train_begins: Int64, train_ends: Int64) -> tuple[Int64, Int64]:
     """The holds by the limit, and the trains, ascending: of two that overlap the one with more packets."""
-    taken: list[tuple[int, int]] = []
-    for span in sorted((*spans, *trains)):
-        if not taken or span[0] >= taken[-1][1]:
-            taken.append(span)
-        elif span[1] - span[0] > taken[-1][1] - taken[-1][0]:
-            taken[-1] = span
-    return taken
+    if not len(train_begins):
+        return begins, ends
+    spans = np.unique(np.column_stack((np.append(begins, train_begins), np.append(ends, train_ends))), axis=0)
+    begins, ends = spans[:, 0], spans[:, 1]
+    reach = np.maximum.accumulate(ends)
+    overlaps = np.concatenate(([False], begins[1:] < reach[:-1]))
+    taken = np.ones(len(begins), np.bool_)
+    for first, last in zip(*runs(np.append(overlaps[1:], False) | overlaps), strict=True):
+        taken[first:last] = False
+        kept = -1
+        for number in range(first, last):
+            if kept < 0 or begins[number] >= ends[kept]:
+                kept = number
+                taken[kept] = True
+            elif ends[number] - begins[number] > ends[kept] - begins[kept]:
+                taken[kept], taken[number] = False, True
+                kept = number
+    return begins[taken], ends[taken]
 
 
 def _usual_at_first(signals: Signals) -> float:
@@ -79,56 +142,43 @@ def _usual_at_first(signals: Signals) -> float:
     return 2 * min(float(np.median(late[:FIRST])), float(np.max(free[:FIRST])))
 
 
-def _held_in(signals: Signals, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """The holds in a stretch of packets that are all somewhat late, each hardly later than the one before."""
-    while end - begin >= 2:
-        first = begin + int(np.argmax(signals.late_ns[begin:end]))
-        if signals.late_ns[first] <= signals.limit_ns[first]:
-            return
-        behind = signals.end_ns[first:end] - signals.end_ns[first]
-        meant = signals.launch_ns[first:end] - signals.launch_ns[first]
-        apart = behind > signals.thresholds.crowd * meant + 2 * signals.spread_ns
-        held = int(np.argmax(apart)) if apart.any() else end - first
-        # Of two packets the second one may be somewhat late by itself: it has to be plainly so.
-        if held > 2 or (held == 2 and signals.late_ns[first + 1] > signals.limit_ns[first + 1]):
-            yield first, first + held
-        begin = first + max(held, 1)
+def _holds(signals: Signals, begins: Int64, ends: Int64) -> Holds:
+    """What is known of the packets of each hold."""
+    if not len(begins):
+        return Holds.none()
+    edges = np.searchsorted(np.cumsum(ends - begins), np.arange(0, int((ends - begins).sum()) + _PIECE, _PIECE))
+    pieces = [_piece(signals, begins[a:b], ends[a:b]) for a, b in pairwise(np.unique(edges).tolist()) if a < b]
+    return Holds.joined(pieces)
 
 
-def _holds(signals: Signals, spans: list[tuple[int, int]]) -> list[Hold]:
-    """What is known of the packets of each span: those of all are looked up at once."""
-    if not spans:
-        return []
-    begins, ends = np.array(spans, np.int64).T
-    firsts = np.cumsum(ends - begins) - (ends - begins)
-    places = np.arange((ends - begins).sum()) - np.repeat(firsts - begins, ends - begins)
+def _piece(signals: Signals, begins: Int64, ends: Int64) -> Holds:
+    """The same, of so many that all their packets are looked up at once."""
+    places, firsts = ranges(begins, ends)
     excess = signals.stages.by_place(signals.excess_ns(places))
-    names = list(excess)
-    sums = np.array([np.add.reduceat(excess[name], firsts) for name in names])
+    sums = np.array([np.add.reduceat(one, firsts) for one in excess.values()])
     late, end = signals.late_ns[places], signals.end_ns[places]
     # Parts in which they made up for some of it take nothing from what the others were late by.
     whole = np.maximum(sums, 0).sum(axis=0)
-    longest, last = np.maximum.reduceat(late, firsts), np.maximum.reduceat(end, firsts)
     most = sums.argmax(axis=0)
-    return [
-        Hold(
-            begin=begin,
-            end=stop,
-            length_ns=float(longest[n]),
-            released_ns=int(end[firsts[n]]),
-            within_ns=int(last[n] - end[firsts[n]]),
-            where=names[most[n]],
-            share=float(sums[most[n], n] / whole[n]) if whole[n] > 0 else 0.0,
-        )
-        for n, (begin, stop) in enumerate(spans)
-    ]
+    longest = sums[most, np.arange(len(begins))]
+    return Holds(
+        begin=begins,
+        end=ends,
+        length_ns=np.maximum.reduceat(late, firsts),
+        released_ns=end[firsts],
+        within_ns=np.maximum.reduceat(end, firsts) - end[firsts],
+        places=tuple(excess),
+        where=most,
+        share=np.divide(longest, whole, out=np.zeros(len(begins)), where=whole > 0),
+        slope=slopes_of(signals.launch_ns[places], end, firsts),
+    )
 
 
 def find_throttled(seen: Seen) -> Iterator[Found]:
     """Holds of the length that throttling has, at its intervals, where a kernel may have throttled."""
     context = seen.signals.context
     rules: dict[tuple[int, int], set[str]] = {}
-    for where in {hold.where for hold in seen.holds}:
+    for where in (seen.holds.places[number] for number in np.unique(seen.holds.where).tolist()):
         for rule in context.throttles_at(where):
             rules.setdefault((rule.gap_ns, rule.every_ns), set()).add(where)
     for (gap_ns, every_ns), places in sorted(rules.items()):
@@ -137,17 +187,16 @@ def find_throttled(seen: Seen) -> Iterator[Found]:
 
 def _throttled(seen: Seen, gap_ns: int, every_ns: int, places: Collection[str]) -> Iterator[Found]:
     """Those at these places that one rule explains: gap_ns of each every_ns."""
-    context, thresholds = seen.signals.context, seen.signals.thresholds
+    context, thresholds, holds = seen.signals.context, seen.signals.thresholds, seen.holds
     tolerance = thresholds.throttled_tolerance
-    alike = [
-        hold
-        for hold in seen.holds
-        if hold.where in places
-        and gap_ns * (1 - tolerance) - context.period_ns <= hold.length_ns <= gap_ns * (1 + tolerance)
-    ]
+    alike = np.flatnonzero(
+        np.isin(holds.where, [number for number, where in enumerate(holds.places) if where in places])
+        & (gap_ns * (1 - tolerance) - context.period_ns <= holds.length_ns)
+        & (holds.length_ns <= gap_ns * (1 + tolerance))
+    )
     said = any(context.throttled_at(where) for where in places)
     for comb in find_combs(
-        np.array([hold.released_ns for hold in alike], np.int64),
+        holds.released_ns[alike],
         context.period_ns,
         thresholds,
         repeats=2 if said else thresholds.throttled_repeats,
@@ -156,23 +205,26 @@ def _throttled(seen: Seen, gap_ns: int, every_ns: int, places: Collection[str]) 
         among = comb.members[-1] - comb.members[0] + 1
         if not said and len(comb.members) < MOSTLY * among:
             continue
-        for number in comb.members:
-            hold = alike[number]
-            hosts = [one for one in context.hosts_at(hold.where) if _has(one, gap_ns, every_ns)]
-            evidence = _evidence(seen, hold) | {
+        for number in alike[comb.members].tolist():
+            where = holds.place(number)
+            hosts = [one for one in context.hosts_at(where) if _has(one, gap_ns, every_ns)]
+            evidence = _evidence(holds, number, float(seen.signals.limit_ns[holds.begin[number]])) | {
                 "gap_ns": gap_ns,
                 "every_ns": every_ns,
                 "times": len(comb.members),
-                "kernel_says_so": context.throttled_at(hold.where),
-                "own_thread": hold.where in (TALKER, APPLICATION),
+                "kernel_says_so": context.throttled_at(where),
+                "own_thread": where in (TALKER, APPLICATION),
                 "settings": [_setting(one, gap_ns, every_ns) for one in hosts],
             }
+            length_ns = float(holds.length_ns[number])
             text = (
-                f"throttled for {duration(hold.length_ns)}: {packets(hold.packets)} held in {PLACES[hold.where]}, "
+                f"throttled for {duration(length_ns)}: {packets(evidence['held'])} held in {PLACES[where]}, "
                 f"as every {duration(every_ns)}, {len(comb.members)} times"
             )
             told = [f"{one['host']} has {one['setting']}, and {one['log']}" for one in evidence["settings"]]
-            yield _found(seen, "throttled", hold, evidence, "; ".join((text, *told)))
+            rows = seen.signals.row[holds.begin[number] : holds.end[number]]
+            text = "; ".join((text, *told))
+            yield Found("throttled", int(rows[0]), int(rows[-1]), rows, length_ns, evidence, text)
 
 
 def _has(host: HostRecord, gap_ns: int, every_ns: int) -> bool:
@@ -185,58 +237,71 @@ def _setting(host: HostRecord, gap_ns: int, every_ns: int) -> dict[str, str]:
     return {"host": host.host, "setting": rule.setting, "log": host.log}
 
 
-def find_stalls(seen: Seen) -> Iterator[Found]:
+def find_stalls(seen: Seen) -> Iterator[Several]:
     """Every hold that was no throttling."""
-    for hold in seen.holds:
-        rows = seen.signals.row[hold.begin : hold.end]
-        if seen.class_of[rows].any():
-            continue
-        text = (
-            f"stall of {duration(hold.length_ns)}: {packets(hold.packets)} held in {PLACES[hold.where]}, "
-            f"all arrived within {duration(hold.within_ns)}"
-        )
-        stolen = _stolen(seen, hold)
-        # Less than the stall lasted cannot have been its reason.
-        told = [
-            f"{duration(ns)} of CPU time were stolen from {host} in all of the cell"
-            for host, ns in stolen.items()
-            if ns >= hold.length_ns
-        ]
-        evidence = _evidence(seen, hold) | ({"stolen_ns": stolen} if stolen else {})
-        yield _found(seen, "stall", hold, evidence, "; ".join((text, *told)))
+    holds = seen.holds
+    if not len(holds):
+        return
+    places, starts = ranges(holds.begin, holds.end)
+    free = np.flatnonzero(np.maximum.reduceat(seen.class_of[seen.signals.row[places]], starts) == NONE)
+    if not len(free):
+        return
+    places, starts = ranges(holds.begin[free], holds.end[free])
+    context, limit_ns = seen.signals.context, seen.signals.limit_ns[holds.begin]
+
+    def tell(one: int) -> Told:
+        number = int(free[one])
+        return _stall(holds, number, float(limit_ns[number]), context)
+
+    rows, length_ns, where = seen.signals.row[places], holds.length_ns[free], holds.where[free]
+    yield Several("stall", rows, starts, length_ns, tell, holds.places, where)
 
 
-def _stolen(seen: Seen, hold: Hold) -> dict[str, int]:
-    """{host: CPU time that was stolen from it in the whole cell, ns}, of those that may have held the packets."""
-    return {one.host: one.stolen_ns for one in seen.signals.context.hosts_at(hold.where) if one.stolen_ns}
+def _stall(holds: Holds, number: int, limit_ns: float, context: Context) -> Told:
+    """What is said of a hold that is a stall."""
+    evidence = _evidence(holds, number, limit_ns)
+    length_ns = float(holds.length_ns[number])
+    text = (
+        f"stall of {duration(length_ns)}: {packets(evidence['held'])} held in {PLACES[evidence['where']]}, "
+        f"all arrived within {duration(evidence['within_ns'])}"
+    )
+    stolen = _stolen(context, evidence["where"])
+    # Less than the stall lasted cannot have been its reason.
+    told = [
+        f"{duration(ns)} of CPU time were stolen from {host} in all of the cell"
+        for host, ns in stolen.items()
+        if ns >= length_ns
+    ]
+    return evidence | ({"stolen_ns": stolen} if stolen else {}), "; ".join((text, *told))
 
 
-def _evidence(seen: Seen, hold: Hold) -> dict[str, Any]:
-    signals = seen.signals
+def _stolen(context: Context, where: str) -> dict[str, int]:
+    """{host: CPU time that was stolen from it in the whole cell, ns}, of those that may have held packets there."""
+    return {one.host: one.stolen_ns for one in context.hosts_at(where) if one.stolen_ns}
+
+
+def _evidence(holds: Holds, number: int, limit_ns: float) -> dict[str, Any]:
     return {
-        "length_ns": round(hold.length_ns),
-        "held": hold.packets,
-        "where": hold.where,
-        "share": round(hold.share, 3),
-        "within_ns": hold.within_ns,
-        "slope": round(_slope(signals, hold), 3),
-        "limit_ns": round(float(signals.limit_ns[hold.begin])),
+        "length_ns": round(float(holds.length_ns[number])),
+        "held": int(holds.end[number] - holds.begin[number]),
+        "where": holds.place(number),
+        "share": round(float(holds.share[number]), 3),
+        "within_ns": int(holds.within_ns[number]),
+        "slope": round(float(holds.slope[number]), 3),
+        "limit_ns": round(limit_ns),
     }
 
 
-def _slope(signals: Signals, hold: Hold) -> float:
-    """How latency went with launch time, ns per ns, by least squares: −1 where all arrived at one instant."""
-    return slope_of(signals.launch_ns[hold.begin : hold.end], signals.end_ns[hold.begin : hold.end])
+def slopes_of(launch_ns: Int64, end_ns: Int64, starts: Int64) -> Float64:
+    """How packets' latencies go with their launches, ns per ns, by least squares, float64 [k].
 
-
-def slope_of(launch_ns: Int64, end_ns: Int64) -> float:
-    """Of packets' latencies over their launches, ns per ns, by least squares. int64 ns [2 or more]."""
-    launch = (launch_ns - launch_ns[0]).astype(np.float64)
+    int64 ns, of all parts one after the other; starts [k]: where each part, of two packets or more, begins.
+    """
+    sizes = np.diff(starts, append=len(launch_ns))
+    launch = (launch_ns - np.repeat(launch_ns[starts], sizes)).astype(np.float64)
     latency = (end_ns - launch_ns).astype(np.float64)
-    launch -= launch.mean()
-    return float((launch * (latency - latency.mean())).sum() / (launch**2).sum())
-
-
-def _found(seen: Seen, name: str, hold: Hold, evidence: dict[str, Any], text: str) -> Found:
-    rows = seen.signals.row[hold.begin : hold.end]
-    return Found(name, int(rows[0]), int(rows[-1]), rows, hold.length_ns, evidence, text)
+    launch -= np.repeat(np.add.reduceat(launch, starts) / sizes, sizes)
+    latency -= np.repeat(np.add.reduceat(latency, starts) / sizes, sizes)
+    latency *= launch
+    found: Float64 = np.add.reduceat(latency, starts) / np.add.reduceat(np.square(launch, out=launch), starts)
+    return found

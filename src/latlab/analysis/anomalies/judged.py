@@ -10,8 +10,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from latlab.analysis.anomalies.blocks import spread_over
 from latlab.analysis.anomalies.bursts import Bursts
 from latlab.analysis.anomalies.limit import MIXED
+from latlab.analysis.anomalies.parts import Part
 from latlab.analysis.anomalies.signals import Signals
 from latlab.analysis.anomalies.stages import TALKER
 from latlab.analysis.anomalies.thresholds import Thresholds
@@ -101,13 +103,20 @@ def late_limits(signals: Signals) -> LateLimits | None:
         above_ns=_span(signals.limit_ns),
         from_ns=_span(signals.level_ns + signals.limit_ns),
         sender_share=share,
-        sender_ns=_span(np.minimum(share * signals.limit_ns, sender.limit_ns)) if sender else None,
+        sender_ns=_span(_senders(signals, sender)) if sender else None,
         spread_ns=round(signals.spread_ns),
         exponential_ns=round(exponential_limit_ns(signals.spread_ns, len(signals.row), signals.thresholds)),
         largest_ns=round(float((signals.level_ns + signals.late_ns).max())),
         parted=_parted(signals),
         bursts=signals.bursts,
     )
+
+
+def _senders(signals: Signals, sender: Part) -> NDArray[np.float32]:
+    """More than how much late packets have lost at their talker, at each judged packet, float32 [n]."""
+    own = spread_over(sender.limits, sender.size, len(signals.row))
+    found: NDArray[np.float32] = np.minimum(signals.thresholds.sender * signals.limit_ns, own)
+    return found
 
 
 def _parted(signals: Signals) -> Parted | None:

@@ -59,15 +59,19 @@ def find_levels(seen: Seen) -> Iterator[Found]:
     # Where the level is what it usually is, so is that of the fastest packets.
     fast = course.fast - float(np.median(course.fast[calm] if calm.any() else course.fast))
     fast = running_median(fast, course.per // 2)
+    smooth = running_median(off, 1), running_median(off, course.per // 2)
     spans = list(_episodes(seen, course.coarse - base, tolerance))
+    shifts = _shifts(seen)
     for begin, end in spans:
-        one = _told(seen, course, _shaped(seen, course, off, begin, end, tolerance), one_way, fast)
-        if not _is_told(seen, one):
+        one = _told(seen, course, _shaped(course, off, smooth, begin, end, tolerance), one_way, fast)
+        if not _is_told(shifts, one):
             yield one
-    yield from _near_the_ends(seen, course, one_way, spans)
+    yield from _near_the_ends(seen, course, one_way, spans, shifts)
 
 
-def _near_the_ends(seen: Seen, course: Course, one_way: Float64, spans: list[tuple[int, int]]) -> Iterator[Found]:
+def _near_the_ends(
+    seen: Seen, course: Course, one_way: Float64, spans: list[tuple[int, int]], shifts: Int64
+) -> Iterator[Found]:
     """Steps that readings of a clock show, too near to an end of the stream to leave a level that lasts."""
     signals = seen.signals
     n, size, second = len(signals.row), course.size, course.per * course.size
@@ -91,15 +95,20 @@ def _near_the_ends(seen: Seen, course: Course, one_way: Float64, spans: list[tup
         flat = np.full(stretches[1] - stretches[0], off)
         moved = Moved(*stretches, flat, "step")
         one = told(seen, course, moved, (begin, end), one_way, np.full(len(course.fine), off))
-        if "steps" in one.evidence and not _is_told(seen, one):
+        if "steps" in one.evidence and not _is_told(shifts, one):
             yield one
 
 
-def _is_told(seen: Seen, one: Found) -> bool:
-    """Whether half of it is in a shift that was found already."""
-    shifts = [other for other in seen.found if "kind" in other.evidence]
-    both = sum(max(0, min(one.last, other.last) + 1 - max(one.first, other.first)) for other in shifts)
-    return 2 * both > one.last + 1 - one.first
+def _shifts(seen: Seen) -> Int64:
+    """The first and the last row of each shift that was found, int64 [k, 2]."""
+    found = [one for one in seen.found if isinstance(one, Found) and "kind" in one.evidence]
+    return np.array([(one.first, one.last) for one in found], np.int64).reshape(-1, 2)
+
+
+def _is_told(shifts: Int64, one: Found) -> bool:
+    """Whether half of it is in shifts that were found already."""
+    both = np.minimum(one.last, shifts[:, 1]) + 1 - np.maximum(one.first, shifts[:, 0])
+    return 2 * int(np.maximum(both, 0).sum()) > one.last + 1 - one.first
 
 
 def _drift(course: Course, tolerance: float, share: float) -> Float64 | None:
@@ -134,24 +143,29 @@ def _episodes(seen: Seen, off: Float64, tolerance: float) -> Iterator[tuple[int,
     yield from (span for span in spans if span[1] - span[0] >= least)
 
 
-def _shaped(seen: Seen, course: Course, off: Float64, begin: int, end: int, tolerance: float) -> Moved:
-    """The stretches of an episode, and whether it is a step or a swing."""
+def _shaped(
+    course: Course, off: Float64, smooth: tuple[Float64, Float64], begin: int, end: int, tolerance: float
+) -> Moved:
+    """The stretches of an episode, and whether it is a step or a swing.
+
+    smooth: what is off, without the noise of single stretches, and without that of a second.
+    """
     first, last = course.stretch(begin), min(course.stretch(end), len(off))
     if end * course.per + course.per > len(off):
         last = len(off)
-    smooth = running_median(off, 1)
+    near, wide = smooth
     edge = EDGE * tolerance
     sign_first = np.sign(np.median(off[first : first + course.per]))
     sign_last = np.sign(np.median(off[last - course.per : last]))
-    while first > 0 and smooth[first - 1] * sign_first > edge:
+    while first > 0 and near[first - 1] * sign_first > edge:
         first -= 1
-    while first < last - 1 and smooth[first] * sign_first <= edge:
+    while first < last - 1 and near[first] * sign_first <= edge:
         first += 1
-    while last < len(off) and smooth[last] * sign_last > edge:
+    while last < len(off) and near[last] * sign_last > edge:
         last += 1
-    while last > first + 1 and smooth[last - 1] * sign_last <= edge:
+    while last > first + 1 and near[last - 1] * sign_last <= edge:
         last -= 1
-    inside = running_median(off, course.per // 2)[first:last]
+    inside = wide[first:last]
     whole = [course.coarse[point] for point in range(begin + 1, end - 1)] or inside.tolist()
     plateau = abs(float(np.median(inside)))
     flat = float(np.quantile(whole, 0.9) - np.quantile(whole, 0.1))

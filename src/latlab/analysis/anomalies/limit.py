@@ -83,7 +83,14 @@ class Usual:
     def limit_ns(
         self, aside: Bools | None, slow_start: int, thresholds: Thresholds, false_alarms: float, beyond: float = 1.0
     ) -> NDArray[np.float32]:
-        """From where on no noise makes a packet late, at each packet, float32 [n].
+        """From where on no noise makes a packet late, at each packet, float32 [n]: see `limits_ns`."""
+        limits = self.limits_ns(aside, slow_start, thresholds, false_alarms, beyond)
+        return spread_over(limits, self.size, len(self.late_ns))
+
+    def limits_ns(
+        self, aside: Bools | None, slow_start: int, thresholds: Thresholds, false_alarms: float, beyond: float = 1.0
+    ) -> NDArray[np.float32]:
+        """From where on no noise makes a packet late, in each stretch, float32 [stretches].
 
         aside: further packets that say nothing of noise, bool [n]; so do the first slow_start. beyond: times as far as
         the tail goes. A gap is no farther off than it is.
@@ -95,7 +102,8 @@ class Usual:
         far = beyond * tail_limit(self._scaled(left_out, slow_start), thresholds, n, false_alarms)
         if self.apart is not None:
             far = min(far, self._gap(slow_start, far))
-        return spread_over(np.maximum(self.spreads * far, thresholds.least_ns), self.size, n)
+        found: NDArray[np.float32] = np.maximum(self.spreads * far, thresholds.least_ns).astype(np.float32)
+        return found
 
     def _scaled(self, left_out: Bools | None, slow_start: int) -> Float64:
         """How late a sample of the packets is, in spreads."""
@@ -190,7 +198,60 @@ def local_spreads(late: Float64, size: int, held: Bools | None, step_ns: int) ->
     return np.maximum(spreads, max(SPREAD_LEAST_NS, step_ns / 2))
 
 
-def tail_limit(values: Float64, thresholds: Thresholds, n: int, false_alarms: float | None = None) -> float:
+@dataclass(frozen=True)
+class Ordered:
+    """Values in ascending order without some of them, for what is asked of many samples that differ by a few.
+
+    values float64 [n]; left_out float64 [m], ascending: some of them.
+    """
+
+    values: Float64
+    left_out: Float64
+
+    @classmethod
+    def of(cls, values: Float64) -> Ordered:
+        """All values of a sample, in any order."""
+        return cls(np.sort(values), np.empty(0))
+
+    @classmethod
+    def without(cls, values: Float64, left_out: Float64) -> Ordered:
+        """Ascending values without some of them, in any order."""
+        return cls(values, np.sort(left_out))
+
+    def __len__(self) -> int:
+        return len(self.values) - len(self.left_out)
+
+    def up_to(self, most: float) -> Ordered:
+        """Those that are not larger."""
+        sizes = (int(np.searchsorted(one, most, side="right")) for one in (self.values, self.left_out))
+        return Ordered(*(one[:size] for one, size in zip((self.values, self.left_out), sizes, strict=True)))
+
+    def quantiles(self, shares: Sequence[float]) -> Float64:
+        """Their quantiles, float64 [shares], as those of numpy.quantile (Hyndman & Fan, 1996, type 7)."""
+        place = np.array(shares) * (len(self) - 1)
+        before = np.floor(place).astype(np.int64)
+        weight = place - before
+        low, high = self._ranked(before), self._ranked(np.minimum(before + 1, len(self) - 1))
+        between = high - low
+        # As numpy does, from the nearer of the two.
+        found: Float64 = np.where(weight < 0.5, low + between * weight, high - between * (1 - weight))
+        return found
+
+    def _ranked(self, rank: Int64) -> Float64:
+        """The values of these ranks, from 0."""
+        found: Float64
+        if not len(self.left_out):
+            found = self.values[rank]
+            return found
+        # Of equal values any may be the ones that are left out: the first.
+        new = np.append(True, self.left_out[1:] != self.left_out[:-1])
+        number = np.arange(len(new))
+        place = np.searchsorted(self.values, self.left_out) + number - np.maximum.accumulate(np.where(new, number, 0))
+        found = self.values[rank + np.searchsorted(place - number, rank, side="right")]
+        return found
+
+
+def tail_limit(values: Float64 | Ordered, thresholds: Thresholds, n: int, false_alarms: float | None = None) -> float:
     """How far out at most `false_alarms` of n packets are by noise alone; values: what lies about 0, in spreads.
 
     false_alarms: by default that of the thresholds.
@@ -198,21 +259,22 @@ def tail_limit(values: Float64, thresholds: Thresholds, n: int, false_alarms: fl
     Values that one in ten thousand would not reach, by a nearer part of the tail, are left aside first: if there are
     more of them, they are what is looked for.
     """
-    far = _fall(values, TAIL[:-1], AT_FIRST, AT_FIRST_SAFETY, thresholds.tail_spreads)
-    kept, share = values[values <= far], (false_alarms or thresholds.false_alarms) / n
+    every = values if isinstance(values, Ordered) else Ordered.of(values)
+    far = _fall(every, TAIL[:-1], AT_FIRST, AT_FIRST_SAFETY, thresholds.tail_spreads)
+    kept, share = every.up_to(far), (false_alarms or thresholds.false_alarms) / n
     # Where one packet in a hundred is something else, the part next to it tells how noise goes on.
     return min(
         _fall(kept, tail, share, thresholds.tail_safety, thresholds.tail_spreads) for tail in (TAIL[:-1], TAIL[1:])
     )
 
 
-def _fall(values: Float64, tail: Sequence[float], share: float, safety: float, least: float) -> float:
+def _fall(values: Ordered, tail: Sequence[float], share: float, safety: float, least: float) -> float:
     """Where the tail comes down to a share, as it falls over the shares of `tail`, each half a decade after the other.
 
     Half a decade further out it is wider by the same factor each time: 1 for an exponential tail, less for a gaussian
     one, 10^(1/2α) for Pareto's with the index α. safety: times as far as that; least: at least so much further.
     """
-    q = np.quantile(values, [1 - one for one in tail])
+    q = values.quantiles([1 - one for one in tail])
     *_, near, width, wider = np.diff(q)
     steps = max(0.0, 2 * log10(tail[-1] / share))
     # Of packets that have several ways, a rare one makes one step wide: that is no tail.

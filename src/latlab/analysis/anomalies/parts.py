@@ -5,11 +5,13 @@ A stage's own noise is often far narrower than that of the whole path: what the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Container
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from latlab.analysis.anomalies.blocks import spread_over
 from latlab.analysis.anomalies.limit import Usual, either
 from latlab.analysis.anomalies.stages import TALKER, Stages
 from latlab.analysis.anomalies.thresholds import Thresholds
@@ -22,59 +24,94 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Part:
-    """One place by itself.
+    """One place by itself, of some judged packets [m], which are late in all or at one place.
 
-    late_ns float64 [n]: how much longer than usual each judged packet was there. limit_ns float32 [n]: from where on
-    that is no noise of the place's. late bool [n]: which were longer there, and did not make up for it later.
+    places int64 [m]: which they are, ascending. late_ns float64 [m]: how much longer than usual each was there. late
+    bool [m]: which were longer there than its noise makes them, and did not make up for it later. limits float32
+    [stretches]: from where on that is no noise of the place's, in each stretch of `size` packets.
     """
 
+    places: Int64
     late_ns: Float64
-    limit_ns: NDArray[np.float32]
     late: Bools
+    limits: NDArray[np.float32]
+    size: int
+
+    @property
+    def limit_ns(self) -> NDArray[np.float32]:
+        """From where on that is no noise of the place's, at each of these packets, float32 [m]."""
+        return self.limits[self.places // self.size]
+
+    def at(self, places: Int64) -> Part:
+        """The same, of some of these packets."""
+        which = np.searchsorted(self.places, places)
+        return replace(self, places=places, late_ns=self.late_ns[which], late=self.late[which])
 
 
 def find_parts(
-    stages: Stages, row: Int64, size: int, held: Bools | None, slow_start: int, thresholds: Thresholds
-) -> dict[str, Part]:
-    """{place: each judged packet's lateness there}, of the places that timestamps tell of; none of a single one.
+    stages: Stages,
+    row: Int64,
+    size: int,
+    held: Bools | None,
+    slow_start: int,
+    thresholds: Thresholds,
+    *,
+    late: Bools,
+    elsewhere: Container[str] = (),
+) -> tuple[Int64, dict[str, Part]]:
+    """The packets that are late in all or at one place, ascending; and {place: their lateness there}, of the places
+    that timestamps tell of, none of a single one.
 
-    row: the judged rows [n]; size: packets in a stretch; held: those that say nothing of noise, bool [n]. All places
-    together have as many false alarms as the whole path has. The talker's late wake-ups come in trains: they are left
-    out of its limit, which is that of a single one.
+    row: the judged rows [n]; size: packets in a stretch; held: those that say nothing of noise, bool [n]; late: those
+    that are late in all, bool [n]. All places together have as many false alarms as the whole path has. The talker's
+    late wake-ups come in trains: they are left out of its limit, which is that of a single one. elsewhere: places at
+    which nobody is late, as it is judged otherwise.
     """
     taken = stages.taken_ns(row)
     if len(taken) < 2 or not len(row):
-        return {}
+        return np.flatnonzero(late), {}
     false_alarms = thresholds.false_alarms / len(taken)
-    found: dict[str, Usual] = {}
+    late_ns: dict[str, Float64] = {}
     limits: dict[str, NDArray[np.float32]] = {}
-    for place, durations in taken.items():
-        aside = None
+    for place in list(taken):
+        aside = handed = None
         if place == TALKER:
             launch = stages.rows["launch_tai_ns"].to_numpy()[row]
-            handed = launch + durations.astype(np.int64)
-        usual = found[place] = Usual.of(durations, size, held, thresholds, false_alarms)
-        if place == TALKER:
+            handed = launch + taken[place].astype(np.int64)
+        # What a packet took is given away, and becomes how late it was.
+        usual = Usual.of(taken.pop(place), size, held, thresholds, false_alarms)
+        if handed is not None:
             trains = find_trains(usual.late_ns, handed, launch, usual.spread_ns, thresholds)
             aside = with_trains(None, trains, len(row))
-        limits[place] = usual.limit_ns(
+        late_ns[place] = usual.late_ns
+        limits[place] = usual.limits_ns(
             either(held, aside), slow_start, thresholds, false_alarms, thresholds.part_beyond
         )
-    late = {place: usual.late_ns for place, usual in found.items()}
-    return {
-        place: Part(late[place], limits[place], _lasting(late, place, limits[place], thresholds)) for place in found
+    own = {
+        place: np.empty(0, np.int64)
+        if place in elsewhere
+        else _lasting(late_ns, place, limits[place], size, thresholds)
+        for place in late_ns
+    }
+    every = late.copy()
+    for which in own.values():
+        every[which] = True
+    places = np.flatnonzero(every)
+    return places, {
+        place: Part(places, late_ns[place][places], np.isin(places, own[place]), limits[place], size)
+        for place in late_ns
     }
 
 
-def _lasting(late: dict[str, Float64], place: str, limit_ns: NDArray[np.float32], thresholds: Thresholds) -> Bools:
-    """Which packets were later than the limit at a place, and made up for less than half of it further on, bool [n]."""
-    found = late[place] > limit_ns
-    which = np.flatnonzero(found)
+def _lasting(
+    late: dict[str, Float64], place: str, limits: NDArray[np.float32], size: int, thresholds: Thresholds
+) -> Int64:
+    """Who was later than the limit at a place, and made up for less than half of it further on, ascending."""
+    which = np.flatnonzero(late[place] > spread_over(limits, size, len(late[place])))
     places = list(late)
     so_far = late[place][which]
     least = so_far.copy()
     for after in places[places.index(place) + 1 :]:
         so_far = so_far + late[after][which]
         least = np.minimum(least, so_far)
-    found[which] = least >= thresholds.sender * late[place][which]
-    return found
+    return which[least >= thresholds.sender * late[place][which]]

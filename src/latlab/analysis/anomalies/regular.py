@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from typing import Final
 
 import numpy as np
 
 from latlab.analysis.anomalies.comb import Comb, find_combs
-from latlab.analysis.anomalies.found import Found, Int64, Seen, consecutive
+from latlab.analysis.anomalies.found import Float64, Found, Int64, Seen, Several, run_starts
 from latlab.analysis.anomalies.singles import late_where
-from latlab.analysis.anomalies.stages import PLACES, QDISC, TALKER
+from latlab.analysis.anomalies.stages import PLACES
 from latlab.analysis.words import duration
 
 OTHERS: Final = {
@@ -23,17 +23,25 @@ OTHERS: Final = {
 """Classes whose episodes stay what they are, and learn that they come regularly; how one and several are called."""
 
 
-@dataclass(frozen=True)
-class Event:
-    """Something late. at_ns: when its first packet arrived, TAI. row: that packet's. late_ns: how late it was.
+SINGLE: Final = -1
 
-    episode: its place in what was found; None for a late packet that nobody has claimed.
+
+@dataclass(frozen=True)
+class Events:
+    """What was late at one place, by time, all int64 [n] or float64 [n].
+
+    at_ns: when its first packet arrived, TAI. row: that packet's. late_ns: how late it was. found, number: which of
+    what was found it is an episode of, and which one there; SINGLE, of a late packet that nobody has claimed.
     """
 
-    at_ns: int
-    row: int
-    late_ns: float
-    episode: int | None
+    at_ns: Int64
+    row: Int64
+    late_ns: Float64
+    found: Int64
+    number: Int64
+
+    def __getitem__(self, which: Int64) -> Events:
+        return Events(*(getattr(self, one.name)[which] for one in fields(self)))
 
 
 def find_periodic(seen: Seen) -> Iterator[Found]:
@@ -43,61 +51,73 @@ def find_periodic(seen: Seen) -> Iterator[Found]:
     the interval in their evidence: something that comes every minute may hold two packets once, and one the next time.
     """
     for where, events in _events(seen).items():
-        at = np.array([event.at_ns for event in events], np.int64)
-        for comb in find_combs(at, seen.signals.context.period_ns, seen.signals.thresholds):
-            yield _told(seen, where, [events[member] for member in comb.members], comb)
+        for comb in find_combs(events.at_ns, seen.signals.context.period_ns, seen.signals.thresholds):
+            yield _told(seen, where, events[comb.members], comb)
 
 
-def _events(seen: Seen) -> dict[str, list[Event]]:
+def _events(seen: Seen) -> dict[str, Events]:
     """{place: events in order of time}."""
     signals = seen.signals
-    found: dict[str, list[Event]] = {}
-    place_of = {int(signals.row[hold.begin]): hold.begin for hold in seen.holds}
-    for number, one in enumerate(seen.found):
-        if one.name in OTHERS:
-            where = {"late_sender": TALKER, "missed_slot": QDISC}.get(one.name) or str(one.evidence["where"])
-            place = place_of.get(one.first, int(np.searchsorted(signals.row, one.first)))
-            if place < len(signals.row):
-                late = float(one.evidence.get("late_ns", one.severity))
-                event = Event(int(signals.end_ns[place]), one.first, late, number)
-                found.setdefault(where, []).append(event)
-    first = np.array([run[0] for run in consecutive(seen.late)], np.int64)
+    found: dict[str, list[Events]] = {}
+    for order, one in enumerate(seen.found):
+        if isinstance(one, Several) and one.name in OTHERS:
+            # A packet that missed its slot may be none that is judged, and then the next one is its instant.
+            place = np.searchsorted(signals.row, one.firsts)
+            there = np.flatnonzero(place < len(signals.row))
+            late = one.severity if one.late_ns is None else one.late_ns
+            events = Events(
+                signals.end_ns[place[there]], one.firsts[there], late[there], np.full(len(there), order), there
+            )
+            _sort_out(found, one.places, one.where[there], events)
+    late_ones = seen.late
+    first = late_ones[run_starts(late_ones)]
     if len(first):
         names, most, by, _ = late_where(signals, first)
-        for number, place in enumerate(first.tolist()):
-            event = Event(int(signals.end_ns[place]), int(signals.row[place]), float(by[number]), None)
-            found.setdefault(names[most[number]], []).append(event)
-    return {where: sorted(events, key=lambda event: event.at_ns) for where, events in found.items()}
+        single = np.full(len(first), SINGLE)
+        events = Events(signals.end_ns[first], signals.row[first], by, single, single)
+        _sort_out(found, names, most, events)
+    return {where: _by_time(parts) for where, parts in found.items()}
 
 
-def _told(seen: Seen, where: str, events: list[Event], comb: Comb) -> Found:
+def _sort_out(found: dict[str, list[Events]], names: Sequence[str], where: Int64, events: Events) -> None:
+    """Add events to those of their places; a place that is new is put in the order in which they come."""
+    places, first = np.unique(where, return_index=True)
+    for place in places[np.argsort(first)].tolist():
+        found.setdefault(names[place], []).append(events[np.flatnonzero(where == place)])
+
+
+def _by_time(parts: list[Events]) -> Events:
+    every = Events(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(Events)))
+    return every[np.argsort(every.at_ns, kind="stable")]
+
+
+def _told(seen: Seen, where: str, events: Events, comb: Comb) -> Found:
     every = round(comb.every_ns)
     kinds: Counter[str] = Counter()
-    for event in events:
-        if event.episode is None:
-            kinds["single"] += 1
-            continue
-        one = seen.found[event.episode]
-        kinds[one.name] += 1
-        seen.found[event.episode] = replace(one, evidence={**one.evidence, "every_ns": every})
-    rows = np.array([event.row for event in events], np.int64)
-    own = np.array([event.row for event in events if event.episode is None], np.int64)
-    late = float(np.median([event.late_ns for event in events]))
-    in_packets = _whole_packets(rows, every / seen.signals.context.period_ns)
+    for order in events.found[np.sort(np.unique(events.found, return_index=True)[1])].tolist():
+        of_these = events.found == order
+        one = None if order == SINGLE else seen.found[order]
+        kinds["single" if one is None else one.name] += int(np.count_nonzero(of_these))
+        if isinstance(one, Several):
+            one.every_ns[events.number[of_these]] = every
+    own = events.row[events.found == SINGLE]
+    late = float(np.median(events.late_ns))
+    in_packets = _whole_packets(events.row, every / seen.signals.context.period_ns)
     evidence = {
         "every_ns": every,
         "every_packets": in_packets,
-        "times": len(events),
+        "times": len(events.row),
         "off_ns": round(comb.off_ns),
         "late_p50_ns": round(late),
-        "late_max_ns": round(max(event.late_ns for event in events)),
+        "late_max_ns": round(float(events.late_ns.max())),
         "where": where,
         "of": dict(kinds),
     }
     interval = f"{duration(every)}{f' ({in_packets} packets)' if in_packets else ''}"
     size = f"{'of' if kinds['stall'] else 'by'} {duration(late)} as a rule"
-    text = f"every {interval} {_what(kinds)} in {PLACES[where]}, {size}: {len(events)} times"
-    return Found("periodic", int(rows[0]), int(rows[-1]), own, float(len(events)), evidence, text)
+    text = f"every {interval} {_what(kinds)} in {PLACES[where]}, {size}: {len(events.row)} times"
+    first, last = int(events.row[0]), int(events.row[-1])
+    return Found("periodic", first, last, own, float(len(events.row)), evidence, text)
 
 
 def _whole_packets(rows: Int64, every: float) -> int | None:

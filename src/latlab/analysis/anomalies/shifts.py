@@ -6,10 +6,12 @@ course of the level begins at `level_length_ns`. Between the two are shifts.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import exp, inf, log
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from latlab.analysis.anomalies.blocks import (
     block_quantiles,
     filled,
+    lagged_products,
     running_median,
     runs,
     scatter_about_line,
@@ -25,7 +28,7 @@ from latlab.analysis.anomalies.classes import NONE
 from latlab.analysis.anomalies.course import Course, one_way_ns
 from latlab.analysis.anomalies.found import Found, Seen
 from latlab.analysis.anomalies.levels import Moved, told
-from latlab.analysis.anomalies.limit import lattice_ns, tail_limit
+from latlab.analysis.anomalies.limit import Ordered, lattice_ns, tail_limit
 from latlab.analysis.anomalies.thresholds import Thresholds
 
 Int64 = NDArray[np.int64]
@@ -80,6 +83,16 @@ class Look:
     reach: int
     side: int
     dependent: float
+
+    @cached_property
+    def above_sorted(self) -> Float64:
+        """What is known of `above_ns`, ascending."""
+        return np.sort(self.above_ns[~np.isnan(self.above_ns)])
+
+    @cached_property
+    def off_sorted(self) -> dict[int, Float64]:
+        """{side: off_ns to that side of the usual level (1: later, −1: earlier), in their scatter, ascending}."""
+        return {side: np.sort(side * self.off_ns / self.scatter_ns) for side in (1, -1)}
 
 
 def find_shifts(seen: Seen) -> Iterator[Found]:
@@ -170,36 +183,38 @@ def _told(seen: Seen, look: Look, begin: int, end: int) -> Iterator[Found]:
     course, thresholds, off = look.course, seen.signals.thresholds, look.off_ns[begin:end]
     peak = float(off[np.argmax(np.abs(off))])
     beside = _beside(look, begin, end)
-    above = look.above_ns - np.nanmedian(look.above_ns[beside])
+    usual = float(np.nanmedian(look.above_ns[beside]))
     foot = max(look.tolerance_ns, FOOT * course.spread_ns)
-    first, last, sudden = _places(above, peak, foot, course.size, begin, end)
+    first, last, sudden = _places(look.above_ns, usual, peak, foot, course.size, begin, end)
     is_at_end = begin == 0 or end == len(look.off_ns)
     if last - first < course.size // 2 or (is_at_end and not sudden):
         return
     first, last = first if begin else 0, last if end < len(look.off_ns) else len(look.above_ns)
-    late = look.latency_ns - np.median(look.latency_ns[beside])
-    rows = _free(seen, late - max(peak, 0.0), first, last)
+    latency = float(np.median(look.latency_ns[beside]))
+    rows = _free(seen, look.latency_ns[first:last] - latency - max(peak, 0.0), first, last)
     if len(rows) < max(course.size // 2, (last - first) // 2):
         return
     if (
         abs(peak) <= OTHERS_REACH * _others_reach(look, begin, end, peak, thresholds)
-        and _by_chance(above * np.sign(peak) > MIDDLE * abs(peak), first, last, look.dependent) > thresholds.chance
+        and _by_chance(look, usual, peak, first, last) > thresholds.chance
     ):
         return
     # The usual latency's line is bent by the shift on either side of it.
     for low, high in ((first - BENT * course.size, first), (last, last + BENT * course.size)):
         bent = slice(max(0, low), high)
-        seen.usual[bent] |= late[bent] <= seen.signals.limit_ns[bent]
+        seen.usual[bent] |= look.latency_ns[bent] - latency <= seen.signals.limit_ns[bent]
     moved = Moved(begin, end, off, "step" if sudden else "swing")
     yield told(seen, course, moved, (first, last), look.one_way_ns, look.fast_ns, rows)
 
 
 def _others_reach(look: Look, begin: int, end: int, peak: float, thresholds: Thresholds) -> float:
     """How far the levels of all other stretches may be off on that side by chance, ns: as far as their tail goes."""
-    others = np.delete(look.off_ns, slice(max(0, begin - 1), end + 1)) * np.sign(peak)
+    side = 1 if peak > 0 else -1
+    own = side * look.off_ns[max(0, begin - 1) : end + 1] / look.scatter_ns
+    others = Ordered.without(look.off_sorted[side], own)
     if len(others) < OTHERS_LEAST:
         return inf
-    return look.scatter_ns * tail_limit(others / look.scatter_ns, thresholds, len(look.off_ns))
+    return look.scatter_ns * tail_limit(others, thresholds, len(look.off_ns))
 
 
 def _beside(look: Look, begin: int, end: int) -> Int64:
@@ -250,13 +265,15 @@ def _between_equals(look: Look, begin: int, end: int) -> bool:
     return abs(float(np.median(after) - np.median(before))) <= max(BACK * peak, noise)
 
 
-def _places(above_usual: Float64, peak: float, foot: float, size: int, begin: int, end: int) -> tuple[int, int, bool]:
+def _places(
+    above_ns: Float64, usual: float, peak: float, foot: float, size: int, begin: int, end: int
+) -> tuple[int, int, bool]:
     """The judged packets from which and to which (excluded) it goes, and whether it comes and goes at once.
 
     Where it does, the packets beyond the middle of the way lie as far apart as those beyond its foot.
     """
     first = max(0, (begin - 2) * size)
-    near = above_usual[first : (end + 2) * size] * np.sign(peak)
+    near = (above_ns[first : (end + 2) * size] - usual) * np.sign(peak)
     begin, end = _densest(near, MIDDLE * abs(peak))
     foot_begin, foot_end = _densest(near, min(foot, MIDDLE * abs(peak)))
     sudden = (foot_end - foot_begin) - (end - begin) <= max(size // 2, (end - begin) // 10)
@@ -285,8 +302,7 @@ def _dependence(values: Float64, off: NDArray[np.bool_], size: int) -> float:
     values = values - np.nanmedian(values)
     most = 4 * float(np.nanmedian(np.abs(values)))
     values = np.nan_to_num(np.clip(values, -most, most))
-    spectrum = np.abs(np.fft.rfft(values - values.mean(), 2 * len(values))) ** 2
-    correlation = np.fft.irfft(spectrum)[: LAGS_MOST + 1]
+    correlation = lagged_products(values - values.mean(), LAGS_MOST)
     if correlation[0] <= 0:
         return 1.0
     correlation /= correlation[0]
@@ -294,25 +310,34 @@ def _dependence(values: Float64, off: NDArray[np.bool_], size: int) -> float:
     return 1 + 2 * float(correlation[1 : low[0] if len(low) else None].sum())
 
 
-def _by_chance(beyond: NDArray[np.bool_], first: int, last: int, dependent: float) -> float:
+def _by_chance(look: Look, usual: float, peak: float, first: int, last: int) -> float:
     """How many stretches like this one the stream would have at most, were packets beyond so often by chance.
 
-    dependent: so many packets in a row are as one.
+    usual: what is above the level as a rule beside it.
 
     Of packets that have several ways, many in a row take another one now and then. Chernoff's bound, of so many that
     are beyond among so many packets, from any packet on.
     """
-    share = float(beyond.mean())
-    inside = float(beyond[first:last].mean())
+    n, known, side = len(look.above_ns), look.above_sorted, np.sign(peak)
+
+    def is_beyond(above: Any) -> Any:
+        return (above - usual) * side > MIDDLE * abs(peak)
+
+    beyond = bisect_left(range(len(known)), True, key=lambda at: bool(is_beyond(known[at]) == (side > 0)))
+    share = (len(known) - beyond if side > 0 else beyond) / n
+    inside = float(np.mean(is_beyond(look.above_ns[first:last])))
     if inside <= share:
         return inf
     divergence = inside * log(inside / share) + ((1 - inside) * log((1 - inside) / (1 - share)) if inside < 1 else 0.0)
-    return len(beyond) / dependent * exp(-(last - first) / dependent * divergence)
+    return n / look.dependent * exp(-(last - first) / look.dependent * divergence)
 
 
 def _free(seen: Seen, above_shift: Float64, first: int, last: int) -> Int64:
-    """The rows of these packets that have no class yet, but for those that are late within the shift."""
+    """The rows of these packets that have no class yet, but for those that are late within the shift.
+
+    above_shift: how much longer than the shifted level each of them took, float64 ns [last − first].
+    """
     signals = seen.signals
-    rows, late = signals.row[first:last], above_shift[first:last] > signals.limit_ns[first:last]
+    rows, late = signals.row[first:last], above_shift > signals.limit_ns[first:last]
     free: Int64 = rows[(seen.class_of[rows] == NONE) & ~late]
     return free

@@ -5,21 +5,22 @@ Latency is from the launch to the last timestamp that the stream's packets have.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from latlab.analysis.anomalies.bursts import Bursts, find_bursts, members, together
+from latlab.analysis.anomalies.blocks import members
+from latlab.analysis.anomalies.bursts import Bursts, find_bursts, together
 from latlab.analysis.anomalies.context import Context
 from latlab.analysis.anomalies.limit import Usual, either
 from latlab.analysis.anomalies.parts import Part, find_parts
 from latlab.analysis.anomalies.slow_start import find_slow_start
 from latlab.analysis.anomalies.stages import QDISC, Stages
 from latlab.analysis.anomalies.thresholds import Thresholds
-from latlab.analysis.anomalies.trains import Spans, find_trains, with_trains
+from latlab.analysis.anomalies.trains import NO_TRAINS, Spans, find_trains, with_trains
 from latlab.analysis.anomalies.usual import crowded
 from latlab.analysis.counts import reordered_sequences
 
@@ -60,13 +61,10 @@ class Signals:
     slow_start: int
     usual_ns: float
 
-    @cached_property
+    @property
     def late(self) -> Int64:
         """The places (in `row`) of the packets that were later than noise is, in all or at one place, ascending."""
-        late = self.late_ns > self.limit_ns
-        for part in self.parts.values():
-            late |= part.late
-        return np.flatnonzero(late)
+        return self._late[0]
 
     @cached_property
     def stages(self) -> Stages:
@@ -74,14 +72,25 @@ class Signals:
         aside = either(self.held, self.apart)
         return Stages.of(self.rows, self.row if aside is None else self.row[~aside])
 
-    @cached_property
+    @property
     def parts(self) -> dict[str, Part]:
-        """{place: how late packets were there by itself}; empty where timestamps tell of one place only."""
-        parts = find_parts(self.stages, self.row, self.size, self.held, self.slow_start, self.thresholds)
-        if QDISC in parts and (self.context.port is not None or self.context.cycle_ns is not None):
-            # What waits for a gate is judged by its slots.
-            parts[QDISC] = replace(parts[QDISC], late=np.zeros(len(self.row), np.bool_))
-        return parts
+        """{place: how late the late packets were there by itself}; empty where timestamps tell of one place only."""
+        return self._late[1]
+
+    @cached_property
+    def _late(self) -> tuple[Int64, dict[str, Part]]:
+        # What waits for a gate is judged by its slots.
+        gated = self.context.port is not None or self.context.cycle_ns is not None
+        return find_parts(
+            self.stages,
+            self.row,
+            self.size,
+            self.held,
+            self.slow_start,
+            self.thresholds,
+            late=self.late_ns > self.limit_ns,
+            elsewhere=(QDISC,) if gated else (),
+        )
 
     def excess_ns(self, places: Int64, level_ns: float | None = None) -> dict[str, Float64]:
         """{timestamp: how much longer than usual these packets took up to it}; see `Stages.excess_ns`.
@@ -123,7 +132,7 @@ def make_signals(rows: pl.DataFrame, context: Context, thresholds: Thresholds) -
     late, level, spread = usual.late_ns, usual.level_ns, usual.spread_ns
     ordinary = either(held, usual.apart)
     slow_start, usual_latency = _slow_start(late, level, launch, ordinary, spread, context.period_ns, thresholds)
-    trains = () if as_ever else find_trains(late, end, launch, spread, thresholds)
+    trains = NO_TRAINS if as_ever else find_trains(late, end, launch, spread, thresholds)
     aside = with_trains(held, trains, len(row))
     limits = usual.limit_ns(aside, slow_start, thresholds, thresholds.false_alarms)
     return Signals(

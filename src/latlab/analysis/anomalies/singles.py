@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab.analysis.anomalies.found import Found, Seen, consecutive, packets
+from latlab.analysis.anomalies.blocks import first_largest
+from latlab.analysis.anomalies.found import Seen, Several, Told, packets, run_starts
 from latlab.analysis.anomalies.signals import Signals
 from latlab.analysis.anomalies.stages import DRIVER, PATH, PLACES, QDISC, SOCKET, TALKER
 from latlab.analysis.gates import slots_late
@@ -19,7 +21,7 @@ Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
 
 
-def find_missed_slots(seen: Seen) -> Iterator[Found]:
+def find_missed_slots(seen: Seen) -> Iterator[Several]:
     """Packets that left in a later window than their own; where only the cycle is known, whole cycles late."""
     context = seen.signals.context
     if context.port is not None and context.flow is not None:
@@ -28,7 +30,7 @@ def find_missed_slots(seen: Seen) -> Iterator[Found]:
         yield from _whole_cycles(seen, context.cycle_ns)
 
 
-def _missed_windows(seen: Seen) -> Iterator[Found]:
+def _missed_windows(seen: Seen) -> Iterator[Several]:
     context, rows = seen.signals.context, seen.signals.rows
     assert context.port is not None and context.flow is not None
     slots, missed = slots_of(rows, context.port, context.flow)
@@ -37,7 +39,7 @@ def _missed_windows(seen: Seen) -> Iterator[Found]:
     which = np.flatnonzero(missed.to_numpy())
     which = which[seen.class_of[which] == 0]
     flow, port = context.flow, context.port
-    chosen = rows[which]
+    chosen = rows.select(*dict.fromkeys((f"{slots.from_}_tai_ns", "launch_tai_ns", "submit_tai_ns")))[which]
     departure = chosen[f"{slots.from_}_tai_ns"].to_numpy()
     launch = chosen["launch_tai_ns"].to_numpy()
     guard = promise(port.schedule, port.mode, port.speed_bps, flow).guard_ns
@@ -45,20 +47,30 @@ def _missed_windows(seen: Seen) -> Iterator[Found]:
         departure, launch + flow.handover.ready_ns, port.schedule, flow.traffic_class, guard, flow.handover.early_ns
     )
     submitted = chosen["submit_tai_ns"].fill_null(0).to_numpy() - launch
-    for whose in consecutive(which):
-        here = np.searchsorted(which, whose)
-        windows, waited = int(late[here].max()), int((departure - launch)[here].max())
+    starts = run_starts(which)
+    if not len(starts):
+        return
+    windows, waited, after = (np.maximum.reduceat(one, starts) for one in (late, departure - launch, submitted))
+
+    def tell(one: int) -> Told:
         evidence = {
-            "windows_late": windows,
-            "waited_ns": waited,
-            "submitted_after_ns": int(submitted[here].max()),
+            "windows_late": int(windows[one]),
+            "waited_ns": int(waited[one]),
+            "submitted_after_ns": int(after[one]),
             "from": slots.from_,
         }
-        text = _missed_text(len(whose), windows, waited, "window")
-        yield Found("missed_slot", int(whose[0]), int(whose[-1]), whose, float(waited), evidence, text)
+        return evidence, _missed_text(int(found.sizes[one]), int(windows[one]), int(waited[one]), "window")
+
+    found = _missed(which, starts, waited, tell)
+    yield found
 
 
-def _whole_cycles(seen: Seen, cycle_ns: int) -> Iterator[Found]:
+def _missed(which: Int64, starts: Int64, waited_ns: NDArray[Any], tell: Callable[[int], Told]) -> Several:
+    nowhere_else = np.zeros(len(starts), np.int64)
+    return Several("missed_slot", which, starts, waited_ns.astype(np.float64), tell, (QDISC,), nowhere_else)
+
+
+def _whole_cycles(seen: Seen, cycle_ns: int) -> Iterator[Several]:
     """Late packets that waited before they left for as long as one or more cycles, as well as noise lets one see."""
     signals = seen.signals
     late = seen.late
@@ -71,13 +83,19 @@ def _whole_cycles(seen: Seen, cycle_ns: int) -> Iterator[Found]:
     cycles = np.rint(before / cycle_ns)
     tolerance = min(signals.thresholds.slot_tolerance * cycle_ns, max(6 * signals.spread_ns, 0.02 * cycle_ns))
     taken = (cycles >= 1) & (np.abs(before - cycles * cycle_ns) <= tolerance)
-    which, cycles, before = signals.row[late[taken]], cycles[taken], before[taken]
-    for whose in consecutive(which):
-        here = np.searchsorted(which, whose)
-        most = int(cycles[here].max())
-        evidence = {"cycles_late": most, "waited_ns": round(float(before[here].max())), "cycle_ns": cycle_ns}
-        text = _missed_text(len(whose), most, float(before[here].max()), "cycle")
-        yield Found("missed_slot", int(whose[0]), int(whose[-1]), whose, float(before[here].max()), evidence, text)
+    which = signals.row[late[taken]]
+    starts = run_starts(which)
+    if not len(starts):
+        return
+    most, waited = (np.maximum.reduceat(one[taken], starts) for one in (cycles, before))
+
+    def tell(one: int) -> Told:
+        cycles_late, waited_ns = int(most[one]), float(waited[one])
+        evidence = {"cycles_late": cycles_late, "waited_ns": round(waited_ns), "cycle_ns": cycle_ns}
+        return evidence, _missed_text(int(found.sizes[one]), cycles_late, waited_ns, "cycle")
+
+    found = _missed(which, starts, waited, tell)
+    yield found
 
 
 def _missed_text(count: int, windows: int, waited_ns: float, word: str) -> str:
@@ -86,7 +104,7 @@ def _missed_text(count: int, windows: int, waited_ns: float, word: str) -> str:
     return f"{packets(count)} missed {whose} and left {up_to}{late} later, after {up_to}{duration(waited_ns)}"
 
 
-def find_late_senders(seen: Seen) -> Iterator[Found]:
+def find_late_senders(seen: Seen) -> Iterator[Several]:
     """Packets that were late, most of it before they were submitted; or later there than the talker's noise makes
     them."""
     signals, share = seen.signals, seen.signals.thresholds.sender
@@ -97,29 +115,46 @@ def find_late_senders(seen: Seen) -> Iterator[Found]:
     at_talker = signals.stages.by_place(by_stamp).get(TALKER)
     if at_talker is None:
         return
-    limit, mostly = signals.limit_ns[late].astype(np.float64), at_talker >= share * signals.late_ns[late]
-    taken = mostly & (at_talker > share * limit) & (signals.late_ns[late] > limit)
+    late_ns, limit = signals.late_ns[late], signals.limit_ns[late].astype(np.float64)
+    mostly = at_talker >= share * late_ns
+    taken = mostly & (at_talker > share * limit) & (late_ns > limit)
     if TALKER in signals.parts:
-        talker = signals.parts[TALKER]
-        elsewhere = [part.late[late] for place, part in signals.parts.items() if place != TALKER]
-        taken &= ~np.any(elsewhere, axis=0)
-        own = talker.late[late]
-        taken |= own & (at_talker >= share * signals.late_ns[late])
-        limit = np.where(own, np.minimum(limit, talker.limit_ns[late]), limit)
-    which = signals.row[late]
-    for whose in consecutive(which[taken]):
-        here = np.searchsorted(which, whose)
-        wake = float(by_stamp["wake"][here].max()) if "wake" in by_stamp else 0.0
-        submit = float(by_stamp["submit"][here].max()) if "submit" in by_stamp else 0.0
+        parts = {place: part.at(late) for place, part in signals.parts.items()}
+        taken &= ~np.any([part.late for place, part in parts.items() if place != TALKER], axis=0)
+        own = parts[TALKER].late
+        taken |= own & mostly
+        limit = np.where(own, np.minimum(limit, parts[TALKER].limit_ns), limit)
+    which = signals.row[late[taken]]
+    starts = run_starts(which)
+    if not len(starts):
+        return
+    nothing = np.zeros(len(which))
+    woke, submitted, lateness, beyond = (
+        np.maximum.reduceat(one, starts)
+        for one in (
+            by_stamp["wake"][taken] if "wake" in by_stamp else nothing,
+            by_stamp["submit"][taken] if "submit" in by_stamp else nothing,
+            late_ns[taken],
+            limit[taken],
+        )
+    )
+
+    def tell(one: int) -> Told:
+        wake, submit = float(woke[one]), float(submitted[one])
         evidence = {
-            "late_ns": round(float(signals.late_ns[late[here]].max())),
+            "late_ns": round(float(lateness[one])),
             "wake_ns": round(wake),
             "submit_ns": round(submit),
-            "limit_ns": round(float(limit[here].max())),
+            "limit_ns": round(float(beyond[one])),
         }
         what = "woke" if wake >= submit else "submitted"
-        text = f"the talker {what} {duration(max(wake, submit))} later than usual for {packets(len(whose))}"
-        yield Found("late_sender", int(whose[0]), int(whose[-1]), whose, max(wake, submit), evidence, text)
+        count = int(found.sizes[one])
+        return evidence, f"the talker {what} {duration(max(wake, submit))} later than usual for {packets(count)}"
+
+    nowhere_else = np.zeros(len(starts), np.int64)
+    severity = np.maximum(woke, submitted)
+    found = Several("late_sender", which, starts, severity, tell, (TALKER,), nowhere_else, np.rint(lateness))
+    yield found
 
 
 def late_where(signals: Signals, late: Int64) -> tuple[list[str], Int64, Float64, Float64]:
@@ -134,10 +169,9 @@ def late_where(signals: Signals, late: Int64) -> tuple[list[str], Int64, Float64
     most = table.argmax(axis=0)
     by, limit = signals.late_ns[late].copy(), signals.limit_ns[late].astype(np.float64)
     if signals.parts:
-        own = np.array(
-            [np.where(signals.parts[name].late[late], signals.parts[name].late_ns[late], 0) for name in names]
-        )
-        limits = np.array([signals.parts[name].limit_ns[late] for name in names])
+        parts = [signals.parts[name].at(late) for name in names]
+        own = np.array([np.where(part.late, part.late_ns, 0) for part in parts])
+        limits = np.array([part.limit_ns for part in parts])
         found = own.max(axis=0) > 0
         most = np.where(found, own.argmax(axis=0), most)
         here = np.arange(len(late))
@@ -147,23 +181,26 @@ def late_where(signals: Signals, late: Int64) -> tuple[list[str], Int64, Float64
     return names, most, by, limit
 
 
-def find_unexplained(seen: Seen) -> Iterator[Found]:
+def find_unexplained(seen: Seen) -> Iterator[Several]:
     """Late packets that are left. Where on the way they were is told; why is not known."""
     signals = seen.signals
     late = seen.late
     if not len(late):
         return
     names, places, by, limit = late_where(signals, late)
-    rows = signals.row[late]
-    ends = [*(np.flatnonzero(np.diff(late) > 1) + 1).tolist(), len(late)]
-    for begin, end in zip([0, *ends], ends, strict=False):
-        worst = begin + int(np.argmax(by[begin:end])) if end - begin > 1 else begin
-        where, most, noise = names[int(places[worst])], float(by[worst]), float(limit[worst])
-        which = rows[begin:end]
-        evidence = {"late_ns": round(most), "where": where, "limit_ns": round(noise)}
-        up_to = "" if end - begin == 1 else "up to "
+    starts = run_starts(late)
+    worst = first_largest(by, starts)
+    where, most, noise = places[worst], by[worst], limit[worst]
+
+    def tell(one: int) -> Told:
+        place, late_ns, limit_ns = names[int(where[one])], float(most[one]), float(noise[one])
+        evidence = {"late_ns": round(late_ns), "where": place, "limit_ns": round(limit_ns)}
+        count = int(found.sizes[one])
         text = (
-            f"{packets(end - begin)} {up_to}{duration(most)} later than usual, in {PLACES[where]}: noise makes them "
-            f"{duration(noise)} late at most"
+            f"{packets(count)} {'' if count == 1 else 'up to '}{duration(late_ns)} later than usual, in "
+            f"{PLACES[place]}: noise makes them {duration(limit_ns)} late at most"
         )
-        yield Found("unexplained", int(which[0]), int(which[-1]), which, most, evidence, text)
+        return evidence, text
+
+    found = Several("unexplained", signals.row[late], starts, most, tell, tuple(names), where)
+    yield found

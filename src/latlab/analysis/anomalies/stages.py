@@ -80,7 +80,7 @@ class Stages:
         nobody. The excesses of a packet add up to what it took beyond the level. A timestamp that is missing leaves
         its stretch's excess to the next one.
         """
-        chosen = self.rows[which]
+        chosen = self.rows.select(f"{name}_tai_ns" for name in self.stamps)[which]
         others = sum(self.usual_ns) - self.usual_ns[self.path]
         found: dict[str, Float64] = {}
         before = chosen["launch_tai_ns"].to_numpy()

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from latlab.analysis.anomalies.blocks import (
     block_quantiles,
     filled,
+    members,
     running_quantile,
     runs,
     scatter_about_line,
@@ -56,10 +57,8 @@ def crowded(
     beside[1:] |= close
     held = late & beside
     begins, ends = runs(held)
-    held[:] = bursts
-    for begin, stop in zip(begins.tolist(), ends.tolist(), strict=True):
-        # The last ones were held for less than a period: too little to show by themselves.
-        held[begin : stop + 2] = True
+    # The last ones were held for less than a period: too little to show by themselves.
+    held = bursts | members((begins, np.minimum(ends + 2, len(held))), len(held))
     return held if 0 < np.count_nonzero(held) <= thresholds.bursts_most * len(latency) else None
 
 
