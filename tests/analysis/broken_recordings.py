@@ -234,7 +234,7 @@ BROKEN: list[Case] = [
         "suspect",
         replace(GOOD, findings={"talker-sensor.stamps": Seen(stray=4)}),
         "talker-sensor.stamps",
-        "4 stray",
+        "4 unmatched rows",
     ),
     (
         "timestamps match their packets",

@@ -24,7 +24,9 @@ from latlab.report import chain_table
 from latlab.report.chain_page import chain_drawing
 from latlab.report.chain_pictures import chain_figure, write_chain_picture
 from latlab.report.chain_view import Bar, ChainView, chain_view
+from latlab.report.markdown import part_lines
 from latlab.report.palette import WAY_COLOURS
+from latlab.report.sections import chain_part
 
 REPORT = Path(latlab.report.__file__).parent
 COUNT = 4000
@@ -231,7 +233,7 @@ def test_labels_and_note_say_that_bars_are_means_and_of_which_packets(software: 
         "mean ≥ p99.9: of all from p99.9 on; worst: one alone"
     )
     assert chain_drawing(software).note == software.note
-    assert f"- {software.note}" in list(chain_table.markdown(software))
+    assert f"- {software.note}" in list(part_lines(chain_part(software)))
     figure = chain_figure(software, "caption")
     (drawn,) = [text for text in figure.texts if text.get_text() == software.note]
     assert drawn.get_window_extent().x1 < figure.bbox.x1
@@ -291,7 +293,7 @@ def test_a_metric_of_one_interval_has_nothing_to_choose_between() -> None:
 
 
 def test_markdown_shows_the_table_s_texts(hardware: ChainView) -> None:
-    markdown = "\n".join(chain_table.markdown(hardware))
+    markdown = "\n".join(part_lines(chain_part(hardware)))
     for row in chain_table.table_rows(hardware):
         for text in row[1:]:
             assert f"| {text} |" in markdown

@@ -176,9 +176,7 @@ def test_what_is_not_there_is_one_line_and_2(place: Place, arguments: tuple[str,
     assert len(ended.err.splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    "arguments", [("measure",), ("run",), ("run", "--fast", "x.yaml"), ("report", "--picture", "gif")]
-)
+@pytest.mark.parametrize("arguments", [("measure",), ("run", "--fast", "x.yaml"), ("report", "--picture", "gif")])
 def test_a_command_line_that_is_wrong_is_2(place: Place, arguments: tuple[str, ...]) -> None:
     ended = place.latlab(*arguments)
     assert ended.status == 2

@@ -15,10 +15,11 @@ def result_markdown(result: Mapping[str, Any], metrics: Sequence[str]) -> str:
     shown = Shown(result, metrics)
     head = f"## {escaped(result['scenario'])}: {result['verdict']}"
     parts = (part for name in SECTIONS for part in parts_of(name, shown))
-    return "\n\n".join((head, *("\n".join(_lines(part)) for part in parts))) + "\n"
+    return "\n\n".join((head, *("\n".join(part_lines(part)) for part in parts))) + "\n"
 
 
-def _lines(part: Part) -> Iterator[str]:
+def part_lines(part: Part) -> Iterator[str]:
+    """The lines of a part."""
     match part:
         case OneOf():
             for one in part.shapes[0]:

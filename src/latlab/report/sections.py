@@ -30,6 +30,7 @@ from latlab.report import (
     variation,
     where,
 )
+from latlab.report.chain_view import ChainView
 from latlab.report.chains import chain_views
 from latlab.report.comparison.page import TITLE as COMPARISON
 from latlab.report.comparison.page import compared_metrics
@@ -215,14 +216,18 @@ def _comparison(shown: Shown) -> Iterator[Part]:
 def _stages(shown: Shown) -> Iterator[Part]:
     for one in where.where_tables(shown.result):
         yield Table(where.HEADINGS, one.rows, range(1, len(where.HEADINGS)), one.title, remarks=[one.note])
-    for view in chain_views(shown.result).values():
-        headings = chain_table.headings(view)
-        numbers = range(chain_table.NAMES, len(headings))
-        remarks = [view.note, *chain_table.sentences(view)]
-        yield Table(headings, list(chain_table.table_rows(view)), numbers, chain_table.title(view), remarks=remarks)
+    yield from (chain_part(view) for view in chain_views(shown.result).values())
     yield from _timers(shown)
     for table in traces.trace_tables(shown.result):
         yield Table(table.headings, table.rows, table.figures, f"{table.title} · {shown.label}")
+
+
+def chain_part(view: ChainView) -> Table:
+    """The stages of a stream's typical and worst packets, a row each."""
+    headings = chain_table.headings(view)
+    numbers = range(chain_table.NAMES, len(headings))
+    remarks = [view.note, *chain_table.sentences(view)]
+    return Table(headings, list(chain_table.table_rows(view)), numbers, chain_table.title(view), remarks=remarks)
 
 
 def _timers(shown: Shown) -> Iterator[Part]:

@@ -87,3 +87,8 @@ def test_files_with_tests_that_run_alone_come_last_and_those_tests_last_of_their
     alone_last(items)  # type: ignore[arg-type]
     order = [(item.path.name, *item.marks) for item in items]
     assert order == [("b.py",), ("d.py",), ("a.py",), ("a.py", "alone"), ("c.py", "alone")]
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    names = [path.name for path in TESTS.rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names)), "pytest imports tests by the name of their file alone"
