@@ -59,8 +59,12 @@ def _best(at: Int64, period_ns: int, thresholds: Thresholds, repeats: int, every
     found: Comb | None = None
     for every in [every_ns] if every_ns else _intervals(at, period_ns, thresholds):
         tolerance = min(max(thresholds.comb_tolerance * every, 1.5 * period_ns), 0.2 * every)
+        needed = max(repeats, len(found.members) + 1 if found else 0)
+        # So many that far apart are all there can be.
+        if (at[-1] - at[0]) / (every - tolerance) + 2 < needed:
+            continue
         members = _chain(at, every, tolerance)
-        if len(members) < repeats or (found is not None and len(members) <= len(found.members)):
+        if len(members) < needed:
             continue
         teeth = np.rint(_tooth(at, members, every)).astype(np.int64)
         slope, start = np.polyfit(teeth, at[members] - at[members[0]], 1)
