@@ -263,6 +263,20 @@ def reached(froms: Int64, following: Int64) -> Int64:
         jump = jump[jump]
 
 
+def chain_lengths(following: Int64) -> Int64:
+    """How many numbers there are from each one on, by steps to the one that follows, itself counted, int64 [n].
+
+    following: as of `reached`.
+    """
+    n = len(following)
+    length = np.append(np.ones(n, np.int64), 0)
+    jump = np.append(following, n)
+    while (jump[:n] < n).any():
+        length[:n] += length[jump[:n]]
+        jump = jump[jump]
+    return length[:n]
+
+
 def _first_above(values: Float64, froms: Int64, most: Float64) -> Int64:
     """Of each of `froms` where the first value from there on is that is larger than its `most`; n where there is none.
 
