@@ -210,16 +210,15 @@ def windows_document(rows: pl.DataFrame, windows: Windows, period_ns: int) -> di
         if whole is None:
             continue
         more: dict[str, Any] = {}
+        found = kept = statistics(whole.value_ns, whole.sequence)
         if windows.cuts:
             # Taken from the whole, so that both are of the same timestamps, and offsets from the same first packet.
             inside = np.isin(whole.sequence, clean["sequence"].to_numpy(), assume_unique=True)
             kept = statistics(whole.value_ns[inside], whole.sequence[inside])
             if metric.name in EXPLAINED and kept.n:
                 more = {"confidence": confidence_document(whole.value_ns[inside], kept)}
-        else:
-            kept = statistics(whole.value_ns, whole.sequence)
         metrics[metric.name] = {
-            "whole": asdict(statistics(whole.value_ns, whole.sequence)),
+            "whole": asdict(found),
             "clean": {**asdict(kept), **more},
         }
     counted = len(launched(rows))

@@ -223,7 +223,8 @@ def every_mark(marks: Marks, classes: pl.LazyFrame | None, offset_ns: int, perio
     classes: the stream's rows of classes.parquet, which has those that the result does not tell of; None: there is no
     such file.
     """
-    found = {one.number: one for one in marks.told}
+    told = {name: [one for one in marks.told if one.class_ == name] for name in GLYPHS}
+    kept = [one for of_class in told.values() for one in of_class]
     if classes is not None:
         spans = (
             classes.filter(pl.col("episode").is_not_null())
@@ -233,21 +234,23 @@ def every_mark(marks: Marks, classes: pl.LazyFrame | None, offset_ns: int, perio
                 pl.col("sequence").min().alias("first"),
                 pl.col("sequence").max().alias("last"),
             )
-            .sort("first")
+            .filter(~pl.col("episode").is_in([one.number for one in marks.told]))
+            .sort("first", "episode")
             .collect()
         )
-        for number, name, first, last in spans.iter_rows():
-            if name in GLYPHS and number not in found:
-                begin = offset_ns + first * period_ns
-                found[number] = Mark(name, number, begin, offset_ns + (last + 1) * period_ns)
-    kept = [one for name in GLYPHS for one in _few([mark for mark in found.values() if mark.class_ == name])]
+        # A stream may have millions of them: of each class only those that are marked are looked at one by one.
+        for name, of_class in spans.partition_by("class", as_dict=True).items():
+            others = _evenly(of_class, MARKED_MOST - len(told.get(name[0], ())))
+            kept += [
+                Mark(name[0], number, offset_ns + first * period_ns, offset_ns + (last + 1) * period_ns)
+                for number, first, last in others.select("episode", "first", "last").iter_rows()
+                if name[0] in GLYPHS
+            ]
     return sorted(kept, key=lambda one: (one.from_ns, one.number))
 
 
-def _few(marks: list[Mark]) -> list[Mark]:
-    """MARKED_MOST of them at most: those that are told, and of the others as many as there is room for, evenly."""
-    told, others = [one for one in marks if one.text], [one for one in marks if not one.text]
-    room = max(0, MARKED_MOST - len(told))
-    if len(others) > room:
-        others = [others[at] for at in np.linspace(0, len(others) - 1, room).astype(int)] if room else []
-    return told + others
+def _evenly(spans: pl.DataFrame, most: int) -> pl.DataFrame:
+    """So many of them at most, evenly."""
+    if spans.height <= most:
+        return spans
+    return spans[np.linspace(0, spans.height - 1, most).astype(int)] if most > 0 else spans.clear()

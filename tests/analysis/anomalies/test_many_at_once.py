@@ -13,7 +13,7 @@ from made import PERIOD_NS, SECOND, found, stream
 from numpy.typing import NDArray
 
 from latlab.analysis.anomalies import anomalies_document
-from latlab.analysis.anomalies.blocks import first_beyond, first_largest, members, ranges, reached
+from latlab.analysis.anomalies.blocks import chain_lengths, first_beyond, first_largest, members, ranges, reached
 from latlab.analysis.anomalies.held import held_in, of_overlapping
 from latlab.analysis.anomalies.limit import Ordered
 from latlab.analysis.anomalies.signals import Signals
@@ -51,6 +51,10 @@ def test_all_that_is_reached_step_by_step_is_reached(steps: list[int], froms: se
             there.add(at)
             at = int(following[at])
     assert reached(np.array(starts, np.int64), following).tolist() == sorted(there)
+    length = [1] * n
+    for at in reversed(range(n)):
+        length[at] += length[int(following[at])] if following[at] < n else 0
+    assert chain_lengths(following).tolist() == length
 
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=5), max_size=20))

@@ -21,6 +21,8 @@ OF_GAUSSIAN: Final = 1.4336
 QUARTER_OF_GAUSSIAN: Final = 0.3186
 """The 25th percentile of |x|, x standard normal."""
 
+GOLDEN: Final = 0.6180339887498949
+"""Its multiples, modulo 1, lie evenly and never repeat."""
 _PIECE: Final = 1 << 20
 _NEAR: Final = 8
 _TRANSFORMED: Final = 1 << 16
@@ -129,6 +131,25 @@ def spread_over(levels: Float64 | NDArray[np.float32], size: int, n: int) -> NDA
     return np.repeat(levels.astype(np.float32), size)[:n]
 
 
+def in_spreads(late: Float64, spreads: Float64, size: int, step_ns: int) -> Float64:
+    """How late packets are in the spreads of their stretches, float64 [n].
+
+    Timestamps on a coarse lattice tie; between its points they are spread evenly.
+    """
+    found = np.empty(len(late))
+    per, stretches = max(1, _PIECE // size), spreads.astype(np.float32)
+    for number in range(0, len(stretches), per):
+        here = slice(number * size, min((number + per) * size, len(late)))
+        between = np.arange(here.start, here.stop) * GOLDEN
+        between %= 1
+        between -= 0.5
+        between *= step_ns
+        between += late[here]
+        wide = np.repeat(stretches[number : number + per], size)[: len(between)]
+        np.divide(between, wide, out=found[here])
+    return found
+
+
 def robust_scale(values: Float64) -> float:
     """1.4826 × the median distance from the median: the standard deviation, were they gaussian. 0 of nothing."""
     if len(values) == 0:
@@ -162,7 +183,11 @@ def lagged_products(values: Float64, lags: int) -> Float64:
 
 def shorth(values: Float64) -> float:
     """The median of the shortest interval that has half of the values: where most of them are."""
-    ordered = np.sort(values)
+    return shorth_of(np.sort(values))
+
+
+def shorth_of(ordered: Float64) -> float:
+    """The same of ascending values."""
     half = len(ordered) // 2
     first = int(np.argmin(ordered[half:] - ordered[: len(ordered) - half]))
     return float(np.median(ordered[first : first + half + 1]))
@@ -236,6 +261,20 @@ def reached(froms: Int64, following: Int64) -> Int64:
         if np.count_nonzero(there[:n]) == len(before):
             return before
         jump = jump[jump]
+
+
+def chain_lengths(following: Int64) -> Int64:
+    """How many numbers there are from each one on, by steps to the one that follows, itself counted, int64 [n].
+
+    following: as of `reached`.
+    """
+    n = len(following)
+    length = np.append(np.ones(n, np.int64), 0)
+    jump = np.append(following, n)
+    while (jump[:n] < n).any():
+        length[:n] += length[jump[:n]]
+        jump = jump[jump]
+    return length[:n]
 
 
 def _first_above(values: Float64, froms: Int64, most: Float64) -> Int64:

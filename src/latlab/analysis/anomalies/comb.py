@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from latlab.analysis.anomalies.blocks import chain_lengths, reached
 from latlab.analysis.anomalies.thresholds import Thresholds
 
 Int64 = NDArray[np.int64]
@@ -50,7 +51,7 @@ def find_combs(
         if best is None:
             return
         yield Comb(left[best.members], best.every_ns, best.off_ns)
-        left = np.setdiff1d(left, left[best.members])
+        left = np.delete(left, best.members)
 
 
 def _best(at: Int64, period_ns: int, thresholds: Thresholds, repeats: int, every_ns: int | None) -> Comb | None:
@@ -59,8 +60,12 @@ def _best(at: Int64, period_ns: int, thresholds: Thresholds, repeats: int, every
     found: Comb | None = None
     for every in [every_ns] if every_ns else _intervals(at, period_ns, thresholds):
         tolerance = min(max(thresholds.comb_tolerance * every, 1.5 * period_ns), 0.2 * every)
-        members = _chain(at, every, tolerance)
-        if len(members) < repeats or (found is not None and len(members) <= len(found.members)):
+        needed = max(repeats, len(found.members) + 1 if found else 0)
+        # So many that far apart are all there can be.
+        if (at[-1] - at[0]) / (every - tolerance) + 2 < needed:
+            continue
+        members = _chain(at, every, tolerance, needed)
+        if members is None:
             continue
         teeth = np.rint(_tooth(at, members, every)).astype(np.int64)
         slope, start = np.polyfit(teeth, at[members] - at[members[0]], 1)
@@ -89,24 +94,23 @@ def _intervals(at: Int64, period_ns: int, thresholds: Thresholds) -> list[float]
     return found
 
 
-def _chain(at: Int64, every: float, tolerance: float) -> Int64:
-    """The longest chain of events each of which comes a whole number of intervals after the one before, nearly."""
-    following = np.full(len(at), -1)
+def _chain(at: Int64, every: float, tolerance: float, needed: int) -> Int64 | None:
+    """The longest chain of events each of which comes a whole number of intervals after the one before, nearly.
+
+    Of equally long ones the first; None where it has fewer than `needed`.
+    """
+    n = len(at)
+    following = np.full(n, n)
     for step in range(GAP_MOST + 1, 0, -1):
         due = at + step * every
-        after = np.minimum(np.searchsorted(at, due), len(at) - 1)
+        after = np.minimum(np.searchsorted(at, due), n - 1)
         before = np.maximum(after - 1, 0)
         near = np.where(np.abs(at[before] - due) < np.abs(at[after] - due), before, after)
-        found = (np.abs(at[near] - due) <= tolerance) & (near > np.arange(len(at)))
+        found = (np.abs(at[near] - due) <= tolerance) & (near > np.arange(n))
         following[found] = near[found]
-    length, follows = [1] * len(at), following.tolist()
-    for number in range(len(at) - 1, -1, -1):
-        if follows[number] >= 0:
-            length[number] += length[follows[number]]
-    chain = [int(np.argmax(length))]
-    while follows[chain[-1]] >= 0:
-        chain.append(follows[chain[-1]])
-    return np.array(chain, np.int64)
+    length = chain_lengths(following)
+    first = int(np.argmax(length))
+    return reached(np.array([first]), following) if length[first] >= needed else None
 
 
 def _tooth(at: Int64, members: Int64, every: float) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab.analysis.anomalies.blocks import shorth
+from latlab.analysis.anomalies.blocks import shorth_of
 from latlab.analysis.anomalies.thresholds import Thresholds
 from latlab.analysis.clusters import extremal_index
 
@@ -53,10 +53,11 @@ class Gap:
     reach: float
 
 
-def find_gap(values: Float64, place: Int64, thresholds: Thresholds, chance: float) -> Gap | None:
+def find_gap(values: Float64, place: Int64 | None, thresholds: Thresholds, chance: float) -> Gap | None:
     """The gap that noise is least likely to make, with at most `gap_share` of the packets beyond it; None without one.
 
-    values: how late packets were, in spreads [n]; place: their places in the stream, ascending [n]; chance: how many
+    values: how late packets were, in spreads [n]; place: their places in the stream, ascending [n], None if they are
+    all of it; chance: how many
     gaps a stream of noise may have. Two things are no chance: next to no packets where a density that only falls has
     at least as many as in the next stretch as wide; and, far out, too many beyond it for a tail that falls like
     Pareto's with the index α, which leaves r^(−α) of its packets beyond r times as far (Hill 1975 tells α from the
@@ -66,13 +67,17 @@ def find_gap(values: Float64, place: Int64, thresholds: Thresholds, chance: floa
     n = len(values)
     if n < PACKETS_LEAST:
         return None
-    x = np.sort(values)[::-1]
-    above = x - shorth(values)
-    most = min(int(thresholds.gap_share * n), int(np.count_nonzero(above > 1)) - 1)
+    ordered = np.sort(values)
+    x, middle = ordered[::-1], shorth_of(ordered)
+    most = int(thresholds.gap_share * n)
+    most = min(most, int(np.count_nonzero(x[: most + 2] - middle > 1)) - 1)
     if most < 1:
         return None
-    logs = np.log(np.maximum(above, 1.0))
+    # Nothing further in is looked at.
+    head = x[: most + int(BETWEEN[-1] * most) + TAIL_PACKETS[1] + 1]
+    logs = np.log(np.maximum(head - middle, 1.0))
     summed = np.concatenate(([0.0], np.cumsum(logs)))
+    outer = None
     allowed = 2 * log(len(BETWEEN)) + log(np.pi**2 / 6 / chance)
     best: tuple[float, Gap] | None = None
     # Of many packets beyond a few more or less make no other gap, as some may lie in it.
@@ -93,9 +98,13 @@ def find_gap(values: Float64, place: Int64, thresholds: Thresholds, chance: floa
             gap = _gap(x, int(beyond[one]), int(edge[one]), thresholds)
             if gap is None:
                 continue
-            late = place[values > gap.far]
+            if outer is None:
+                outer = np.flatnonzero(values > head[-1])
+            late = outer[values[outer] > gap.far]
+            last = n - 1 if place is None else int(place[-1])
+            late = late if place is None else place[late]
             # The last is followed by the first again: otherwise packets in a row would seem to be alone.
-            apart = np.diff(late, append=late[0] + place[-1] + 1)
+            apart = np.diff(late, append=late[0] + last + 1)
             clusters = max(1.0, extremal_index(apart) * len(late))
             if surprise[one] * clusters / len(late) > 2 * log(clusters) + allowed:
                 best = float(score[one]), gap

@@ -111,8 +111,11 @@ def of_overlapping(begins: Int64, ends: Int64, train_begins: Int64, train_ends: 
     """The holds by the limit, and the trains, ascending: of two that overlap the one with more packets."""
     if not len(train_begins):
         return begins, ends
-    spans = np.unique(np.column_stack((np.append(begins, train_begins), np.append(ends, train_ends))), axis=0)
-    begins, ends = spans[:, 0], spans[:, 1]
+    begins, ends = np.append(begins, train_begins), np.append(ends, train_ends)
+    order = np.lexsort((ends, begins))
+    begins, ends = begins[order], ends[order]
+    new = np.append(True, (begins[1:] != begins[:-1]) | (ends[1:] != ends[:-1]))
+    begins, ends = begins[new], ends[new]
     reach = np.maximum.accumulate(ends)
     overlaps = np.concatenate(([False], begins[1:] < reach[:-1]))
     taken = np.ones(len(begins), np.bool_)

@@ -10,7 +10,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab.analysis.anomalies.blocks import block_quantiles, block_spreads, filled, running_median, spread_over
+from latlab.analysis.anomalies.blocks import (
+    GOLDEN,
+    block_quantiles,
+    block_spreads,
+    filled,
+    in_spreads,
+    running_median,
+    spread_over,
+)
 from latlab.analysis.anomalies.gap import REACH, find_gap
 from latlab.analysis.anomalies.thresholds import Thresholds
 from latlab.analysis.anomalies.usual import usual_ns
@@ -36,8 +44,6 @@ LOWER_OF_GAUSSIAN: Final = 1.2816
 RARE, NEAREST = 0.01, 0.2
 MIXED: Final = 0.001
 """Of the packets beyond a gap so many may lie in it, or below."""
-GOLDEN: Final = 0.6180339887498949
-"""Its multiples, modulo 1, lie evenly and never repeat."""
 
 
 def lattice_ns(latency: Int64 | Float64) -> int:
@@ -153,24 +159,24 @@ def _apart(
     """The packets beyond the gap that is nearest to the bulk, bool [n]; None without a gap."""
     if not len(late):
         return None
-    # Timestamps on a coarse lattice tie; between its points they are spread evenly.
-    between = (np.arange(len(late)) * GOLDEN % 1 - 0.5) * step_ns
-    scaled = (late + between) / spread_over(spreads, size, len(late))
-    free = np.arange(len(late)) if held is None else np.flatnonzero(~held)
+    scaled = in_spreads(late, spreads, size, step_ns)
+    # None: all of them.
+    free = None if held is None else np.flatnonzero(~held)
     apart: Bools | None = None
     for _ in range(GAPS_MOST):
-        gap = find_gap(scaled[free], free, thresholds, chance)
+        values, lateness = (scaled, late) if free is None else (scaled[free], late[free])
+        gap = find_gap(values, free, thresholds, chance)
         if gap is None:
             break
-        beyond = scaled[free] > gap.far
+        beyond = values > gap.far
         apart = np.zeros(len(late), np.bool_) if apart is None else apart
-        if not _is_far(late[free], beyond, thresholds):
+        if not _is_far(lateness, beyond, thresholds):
             break
         # With more of them nobody can say which of the two groups is the usual one.
         if np.count_nonzero(apart) + np.count_nonzero(beyond) > thresholds.gap_share * len(late):
             break
-        apart[free[beyond]] = True
-        free = free[~beyond]
+        outer, free = (np.flatnonzero(one) if free is None else free[one] for one in (beyond, ~beyond))
+        apart[outer] = True
     return apart if apart is not None and apart.any() else None
 
 

@@ -74,14 +74,13 @@ def find_parts(
     late_ns: dict[str, Float64] = {}
     limits: dict[str, NDArray[np.float32]] = {}
     for place in list(taken):
-        aside = handed = None
-        if place == TALKER:
-            launch = stages.rows["launch_tai_ns"].to_numpy()[row]
-            handed = launch + taken[place].astype(np.int64)
+        aside = None
+        after_ns = taken[place].astype(np.int64) if place == TALKER else None
         # What a packet took is given away, and becomes how late it was.
         usual = Usual.of(taken.pop(place), size, held, thresholds, false_alarms)
-        if handed is not None:
-            trains = find_trains(usual.late_ns, handed, launch, usual.spread_ns, thresholds)
+        if after_ns is not None:
+            launch = stages.rows["launch_tai_ns"].to_numpy()[row]
+            trains = find_trains(usual.late_ns, launch + after_ns, launch, usual.spread_ns, thresholds)
             aside = with_trains(None, trains, len(row))
         late_ns[place] = usual.late_ns
         limits[place] = usual.limits_ns(

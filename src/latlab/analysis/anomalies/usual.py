@@ -76,24 +76,30 @@ def usual_ns(latency: Float64, size: int, held: Bools | None) -> Float64:
     chosen = int(np.argmin(scatter))
     levels = quantiles[chosen] + np.median(quantiles[0] - quantiles[chosen])
     level = through_middles(levels, size, n)
-    free = np.arange(n) if held is None else np.flatnonzero(~held)
-    for at in _jumps(latency, free, levels, scatter[chosen], size):
-        _break_off(level, latency, free, at, size)
+    candidates = _candidates(levels, scatter[chosen])
+    known = latency
+    if len(candidates) or held is not None:
+        free = np.arange(n) if held is None else np.flatnonzero(~held)
+        for at in _jumps(latency, free, levels, candidates, size):
+            _break_off(level, latency, free, at, size)
+        known = latency[free]
     # A line that is drawn on beyond the packets it goes through leads nowhere: usual is what some packets took.
-    known = latency[free]
     return np.clip(level, known.min(), known.max(), out=level)
 
 
-def _jumps(latency: Float64, free: Int64, levels: Float64, scatter: float, size: int) -> list[int]:
+def _candidates(levels: Float64, scatter: float) -> Int64:
+    """The stretches at which two stretches' levels are apart, from those beyond, the widest first."""
+    beyond = np.abs(levels[2:] - levels[:-2]) if len(levels) >= 4 else np.empty(0)
+    found = np.flatnonzero(beyond > JUMP * scatter + JUMP_LEAST_NS)
+    return found[np.argsort(-beyond[found], kind="stable")][:JUMPS_MOST] + 1
+
+
+def _jumps(latency: Float64, free: Int64, levels: Float64, candidates: Int64, size: int) -> list[int]:
     """The packets before which the level jumps: two stretches' levels apart, and at once between them."""
-    if len(levels) < 4:
-        return []
-    beyond = np.abs(levels[2:] - levels[:-2])
-    candidates = np.flatnonzero(beyond > JUMP * scatter + JUMP_LEAST_NS) + 1
     taken: list[int] = []
-    for block in candidates[np.argsort(-beyond[candidates - 1], kind="stable")][:JUMPS_MOST].tolist():
+    for block in candidates.tolist():
         begin, end = np.searchsorted(free, ((block - 1) * size, (block + 2) * size))
-        change = change_point(latency[free[begin:end]], float(beyond[block - 1]))
+        change = change_point(latency[free[begin:end]], float(abs(levels[block + 1] - levels[block - 1])))
         if change is None:
             continue
         at = int(free[begin + change])
