@@ -106,6 +106,20 @@ def test_where_nothing_bounds_the_clocks_lateness_is_told_beyond_what_is_usual_a
     assert late_text(block).endswith("the latest packet took 9 µs more than usual")
 
 
+def test_where_neighbours_are_alike_it_is_said_from_when_on_one_is_late_beside_them(clean: RunFolder) -> None:
+    result = clean.result()
+    limits = only_block(result)["late_limits"]
+    assert limits["beside_ns"] is None
+    (row,) = late_rows(result)
+    assert dict(zip(HEADINGS, row, strict=True))["or later than its neighbours by"] == ""
+    limits |= {"beside_ns": {"least": 9_000, "middle": 9_500, "greatest": 10_000}}
+    (row,) = late_rows(result)
+    assert dict(zip(HEADINGS, row, strict=True))["or later than its neighbours by"] == "9.0 … 10.0"
+    assert "), or 9.5 µs later than the packets before and after it" in late_text(only_block(result))
+    limits |= {"out_of_reach": True}
+    assert "from launch to rx_user, unless 9.5 µs later than their neighbours: " in late_text(only_block(result))
+
+
 def test_limits_are_in_order_and_no_packet_of_a_clean_run_is_beyond_the_greatest(clean: RunFolder) -> None:
     block = only_block(clean.result())
     limits = block["late_limits"]

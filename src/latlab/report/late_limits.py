@@ -13,15 +13,17 @@ from latlab.report.text import microseconds
 TITLE: Final = "Lateness thresholds of each stream, least … greatest over the run, µs"
 HEADINGS: Final = (
     *("cell", "repeat", "stream", "packets judged", "latency up to", "usual", "late beyond usual by", "late from"),
-    *("late sender: before submit more than", "wake-up suspect beyond", "in bursts"),
+    *("or later than its neighbours by", "late sender: before submit more than", "wake-up suspect beyond", "in bursts"),
 )
-NUMBERS: Final = range(5, 10)
+NUMBERS: Final = range(5, 11)
 """The columns of figures."""
 UNKNOWN: Final = "what is usual is not known: nothing bounds the clocks"
 NOTE: Final = (
     "Usual is the median of the packets around; what is beyond it by more than noise makes it is late, and only then "
-    "looked into. A late packet is a late sender where {share} of its lateness, and more than the limit here, came "
-    "about before it was submitted. The last column is a rule of the verdict's: no wake-up later than a period."
+    "looked into. Where packets differ little from the next ones, one that is that much later than those before and "
+    "after it is late, too. A late packet is a late sender where {share} of its lateness, and more than the limit "
+    "here, came about before it was submitted. The last column is a rule of the verdict's: no wake-up later than a "
+    "period."
 )
 
 
@@ -41,6 +43,8 @@ def late_text(block: Mapping[str, Any]) -> str:
         heavy = f"; with an exponential tail, not this heavy one, at {duration(usual + limits['exponential_ns'])}"
     beyond = "" if known else "beyond the packets around "
     late = f"lateness threshold {duration(begins['middle'])} {beyond}{way} (median{moves}; {level}{heavy})"
+    if beside := limits.get("beside_ns"):
+        late += f", or {duration(beside['middle'])} later than the packets before and after it"
     return "; ".join(filter(None, (late, parted_text(limits), reach_text(block), bursts_text(limits))))
 
 
@@ -59,9 +63,11 @@ def reach_text(block: Mapping[str, Any]) -> str:
     usual_ns = 0 if level_known(block) else limits["usual_ns"]["middle"]
     more = f"{duration(limits['largest_ns'] - usual_ns)}{' more than usual' if usual_ns else ''}"
     least = f"{duration(limits['from_ns']['middle'] - usual_ns)}{' beyond usual' if usual_ns else ''}"
+    beside = limits.get("beside_ns")
+    unless = f", unless {duration(beside['middle'])} later than their neighbours" if beside else ""
     why = "the tail is heavy up to there" if limits["heavy"] else "noise may go that far"
     return (
-        f"single late packets cannot be told here below {least} from launch to {limits['until']}: {why}, and "
+        f"single late packets cannot be told here below {least} from launch to {limits['until']}{unless}: {why}, and "
         f"the latest packet took {more}"
     )
 
@@ -99,8 +105,8 @@ def late_rows(result: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
             if limits := block.get("late_limits"):
                 whose = (cell_title(cell), str(cell["repeat"]), stream)
                 unknown = () if level_known(block) else ("usual_ns", "from_ns")
-                keys = ("usual_ns", "above_ns", "from_ns", "sender_ns")
-                spans = ("not known" if key in unknown else _span(limits[key]) for key in keys)
+                keys = ("usual_ns", "above_ns", "from_ns", "beside_ns", "sender_ns")
+                spans = ("not known" if key in unknown else _span(limits.get(key)) for key in keys)
                 yield (
                     *whose,
                     str(limits["packets"]),

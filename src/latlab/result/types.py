@@ -439,6 +439,7 @@ class LateLimits(Part):
     largest_ns: int
     parted: Gap | None = None
     bursts: Bursts | None
+    beside_ns: Range | None = None
     heavy: bool
     out_of_reach: bool
 

@@ -210,6 +210,13 @@ def members(spans: tuple[Int64, Int64], n: int) -> Bools:
     return found
 
 
+def run_starts(numbers: Int64) -> Int64:
+    """Where, among ascending numbers, each run of those that follow one another begins; none of none."""
+    if not len(numbers):
+        return np.empty(0, np.int64)
+    return np.concatenate(([0], np.flatnonzero(np.diff(numbers) > 1) + 1))
+
+
 def ranges(begins: Int64, ends: Int64) -> tuple[Int64, Int64]:
     """All numbers from each of `begins` to the end beside it (excluded), one range after the other; and where, among
     these, each range begins."""

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from latlab.analysis.anomalies.blocks import ranges, runs
-from latlab.analysis.anomalies.found import Found, Seen, Several, Told, packets, run_starts
+from latlab.analysis.anomalies.blocks import ranges, run_starts, runs
+from latlab.analysis.anomalies.found import Found, Seen, Several, Told, packets
 from latlab.analysis.counts import lost
 from latlab.analysis.words import duration
 

@@ -180,13 +180,6 @@ class Seen:
         return free
 
 
-def run_starts(numbers: Int64) -> Int64:
-    """Where, among ascending numbers, each run of those that follow one another begins; none of none."""
-    if not len(numbers):
-        return np.empty(0, np.int64)
-    return np.concatenate(([0], np.flatnonzero(np.diff(numbers) > 1) + 1))
-
-
 def packets(count: int) -> str:
     """ "1 packet", "6 packets"."""
     return "1 packet" if count == 1 else f"{count} packets"

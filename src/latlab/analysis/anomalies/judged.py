@@ -56,8 +56,9 @@ class LateLimits:
     late packet is the talker's if it lost that share of its lateness, and more than this, before it was submitted, be
     it by the way's limit or by the talker's own (`senders`); None without `wake` and `submit`. spread_ns: how wide
     packets lie. exponential_ns: by how much more than usual a packet would be late if noise of that spread had an
-    exponential tail. largest_ns: the longest latency of a packet that was judged. parted: of the
-    packets beyond a gap, if there is one. bursts: of packets that came in bursts, where many did.
+    exponential tail. largest_ns: the longest latency of a packet that was judged. parted: of the packets beyond a gap,
+    if there is one. bursts: of packets that came in bursts, where many did. beside_ns: a packet that is by so much
+    later than those before and after it is late, too; None where neighbours are not alike.
     """
 
     packets: int
@@ -73,6 +74,7 @@ class LateLimits:
     largest_ns: int
     parted: Parted | None = None
     bursts: Bursts | None = None
+    beside_ns: Span | None = None
 
     @property
     def heavy(self) -> bool:
@@ -94,7 +96,7 @@ def late_limits(signals: Signals) -> LateLimits | None:
     """Those of one stream; None where no packet of it was judged."""
     if not len(signals.row):
         return None
-    share, sender = signals.thresholds.sender, signals.parts.get(TALKER)
+    share, sender, beside = signals.thresholds.sender, signals.parts.get(TALKER), signals.beside
     return LateLimits(
         packets=len(signals.row),
         period_ns=signals.context.period_ns,
@@ -109,6 +111,7 @@ def late_limits(signals: Signals) -> LateLimits | None:
         largest_ns=round(float((signals.level_ns + signals.late_ns).max())),
         parted=_parted(signals),
         bursts=signals.bursts,
+        beside_ns=_span(spread_over(beside.limits, beside.size, len(signals.row))) if beside else None,
     )
 
 

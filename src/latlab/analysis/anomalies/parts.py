@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.anomalies.blocks import spread_over
 from latlab.analysis.anomalies.limit import Usual, either
+from latlab.analysis.anomalies.neighbours import beside_neighbours
 from latlab.analysis.anomalies.stages import TALKER, Stages
 from latlab.analysis.anomalies.thresholds import Thresholds
 from latlab.analysis.anomalies.trains import find_trains, with_trains
@@ -73,6 +74,7 @@ def find_parts(
     false_alarms = thresholds.false_alarms / len(taken)
     late_ns: dict[str, Float64] = {}
     limits: dict[str, NDArray[np.float32]] = {}
+    over: dict[str, Int64] = {}
     for place in list(taken):
         aside = None
         after_ns = taken[place].astype(np.int64) if place == TALKER else None
@@ -86,10 +88,12 @@ def find_parts(
         limits[place] = usual.limits_ns(
             either(held, aside), slow_start, thresholds, false_alarms, thresholds.part_beyond
         )
+        over[place] = np.flatnonzero(usual.late_ns > spread_over(limits[place], size, len(row)))
+        if len(over[place]):
+            beside = beside_neighbours(usual, either(held, aside), slow_start, thresholds, false_alarms)
+            over[place] = over[place] if beside is None else beside.without_excursions(over[place])
     own = {
-        place: np.empty(0, np.int64)
-        if place in elsewhere
-        else _lasting(late_ns, place, limits[place], size, thresholds)
+        place: np.empty(0, np.int64) if place in elsewhere else _lasting(late_ns, place, over[place], thresholds)
         for place in late_ns
     }
     every = late.copy()
@@ -102,11 +106,8 @@ def find_parts(
     }
 
 
-def _lasting(
-    late: dict[str, Float64], place: str, limits: NDArray[np.float32], size: int, thresholds: Thresholds
-) -> Int64:
-    """Who was later than the limit at a place, and made up for less than half of it further on, ascending."""
-    which = np.flatnonzero(late[place] > spread_over(limits, size, len(late[place])))
+def _lasting(late: dict[str, Float64], place: str, which: Int64, thresholds: Thresholds) -> Int64:
+    """Which of some packets that were late at a place made up for less than half of it further on, ascending."""
     places = list(late)
     so_far = late[place][which]
     least = so_far.copy()

@@ -9,8 +9,9 @@ from typing import Final
 
 import numpy as np
 
+from latlab.analysis.anomalies.blocks import run_starts
 from latlab.analysis.anomalies.comb import Comb, find_combs
-from latlab.analysis.anomalies.found import Float64, Found, Int64, Seen, Several, run_starts
+from latlab.analysis.anomalies.found import Float64, Found, Int64, Seen, Several
 from latlab.analysis.anomalies.singles import late_where
 from latlab.analysis.anomalies.stages import PLACES
 from latlab.analysis.words import duration

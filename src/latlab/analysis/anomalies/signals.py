@@ -16,6 +16,7 @@ from latlab.analysis.anomalies.blocks import members
 from latlab.analysis.anomalies.bursts import Bursts, find_bursts, together
 from latlab.analysis.anomalies.context import Context
 from latlab.analysis.anomalies.limit import Usual, either
+from latlab.analysis.anomalies.neighbours import Beside, beside_neighbours
 from latlab.analysis.anomalies.parts import Part, find_parts
 from latlab.analysis.anomalies.slow_start import find_slow_start
 from latlab.analysis.anomalies.stages import QDISC, Stages
@@ -37,7 +38,8 @@ class Signals:
     [n]: launch and last timestamp, TAI. level_ns float64 [n]: the usual latency there; late_ns float64 [n]: how much
     longer than that; limit_ns float32 [n]: as far as noise goes. spread_ns: how wide packets lie. size: packets in a
     stretch. trains: packets that arrived at once (`find_trains`); held: those, and others that look
-    held, bool [n], None if none do. apart: those beyond a gap, likewise. bursts: in how many
+    held, bool [n], None if none do. apart: those beyond a gap, likewise. beside: how packets stand beside their
+    neighbours, None where these are not alike. bursts: in how many
     bursts packets came, where many did. slow_start: so many at the beginning look slower than the rest, in which
     usual_ns is the median latency.
     """
@@ -57,6 +59,7 @@ class Signals:
     trains: Spans
     held: Bools | None
     apart: Bools | None
+    beside: Beside | None
     bursts: Bursts | None
     slow_start: int
     usual_ns: float
@@ -65,6 +68,23 @@ class Signals:
     def late(self) -> Int64:
         """The places (in `row`) of the packets that were later than noise is, in all or at one place, ascending."""
         return self._late[0]
+
+    @cached_property
+    def _alone(self) -> Int64:
+        """The places of the packets that stand out of their neighbours, ascending."""
+        if self.beside is None:
+            return np.empty(0, np.int64)
+        late = self.beside.late
+        return late if self.held is None else late[~self.held[late]]
+
+    def limits_ns(self, places: Int64) -> Float64:
+        """From where on these packets are late, as far as noise goes: of some that is what their neighbours are beyond
+        which they are late, float64 [m]."""
+        limit = self.limit_ns[places].astype(np.float64)
+        if self.beside is not None:
+            alone = np.isin(places, self._alone)
+            limit[alone] = np.minimum(limit[alone], self.beside.limit_ns(places[alone]))
+        return limit
 
     @cached_property
     def stages(self) -> Stages:
@@ -80,6 +100,11 @@ class Signals:
     @cached_property
     def _late(self) -> tuple[Int64, dict[str, Part]]:
         # What waits for a gate is judged by its slots.
+        late = self.late_ns > self.limit_ns
+        if self.beside is not None:
+            which = self.beside.without_excursions(np.flatnonzero(late))
+            late = np.zeros(len(self.row), np.bool_)
+            late[which] = late[self._alone] = True
         gated = self.context.port is not None or self.context.cycle_ns is not None
         return find_parts(
             self.stages,
@@ -88,7 +113,7 @@ class Signals:
             self.held,
             self.slow_start,
             self.thresholds,
-            late=self.late_ns > self.limit_ns,
+            late=late,
             elsewhere=(QDISC,) if gated else (),
         )
 
@@ -135,6 +160,7 @@ def make_signals(rows: pl.DataFrame, context: Context, thresholds: Thresholds) -
     trains = NO_TRAINS if as_ever else find_trains(late, end, launch, spread, thresholds)
     aside = with_trains(held, trains, len(row))
     limits = usual.limit_ns(aside, slow_start, thresholds, thresholds.false_alarms)
+    beside = beside_neighbours(usual, aside, slow_start, thresholds, thresholds.false_alarms)
     return Signals(
         rows,
         context,
@@ -151,6 +177,7 @@ def make_signals(rows: pl.DataFrame, context: Context, thresholds: Thresholds) -
         trains,
         aside,
         usual.apart,
+        beside,
         bursts,
         slow_start,
         usual_latency,

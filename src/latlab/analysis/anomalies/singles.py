@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab.analysis.anomalies.blocks import first_largest
-from latlab.analysis.anomalies.found import Seen, Several, Told, packets, run_starts
+from latlab.analysis.anomalies.blocks import first_largest, run_starts
+from latlab.analysis.anomalies.found import Seen, Several, Told, packets
 from latlab.analysis.anomalies.signals import Signals
 from latlab.analysis.anomalies.stages import DRIVER, PATH, PLACES, QDISC, SOCKET, TALKER
 from latlab.analysis.gates import slots_late
@@ -115,7 +115,7 @@ def find_late_senders(seen: Seen) -> Iterator[Several]:
     at_talker = signals.stages.by_place(by_stamp).get(TALKER)
     if at_talker is None:
         return
-    late_ns, limit = signals.late_ns[late], signals.limit_ns[late].astype(np.float64)
+    late_ns, limit = signals.late_ns[late], signals.limits_ns(late)
     mostly = at_talker >= share * late_ns
     taken = mostly & (at_talker > share * limit) & (late_ns > limit)
     if TALKER in signals.parts:
@@ -167,7 +167,7 @@ def late_where(signals: Signals, late: Int64) -> tuple[list[str], Int64, Float64
     names = list(excess)
     table = np.array([excess[name] for name in names])
     most = table.argmax(axis=0)
-    by, limit = signals.late_ns[late].copy(), signals.limit_ns[late].astype(np.float64)
+    by, limit = signals.late_ns[late].copy(), signals.limits_ns(late)
     if signals.parts:
         parts = [signals.parts[name].at(late) for name in names]
         own = np.array([np.where(part.late, part.late_ns, 0) for part in parts])
