@@ -71,8 +71,8 @@ def test_receiving_in_a_virtual_machine_takes_longer_than_sending_and_load_from_
     for leaves, arrives in (("as-sensor.up", "as-ecu.up"), ("as-ecu.down", "as-sensor.down")):
         out, into = (both[leg]["metrics"]["latency_user"]["p50"] for leg in (leaves, arrives))
         assert out < into
-    # A load from who sends fills the line ahead of the packet; one the other way takes CPU time only. A round trip beside
-    # load has the line to itself but for that.
+    # A load from who sends fills the line ahead of the packet; one the other way takes CPU time only.
+    # A round trip beside load has the line to itself but for that.
     matrix = bridge | {"probes": ["as-ecu"], "loads": ["load-up", "load-down"]}
     loaded = short("two-way-board", matrix, duration="500ms")
 
