@@ -253,7 +253,7 @@ def judged(
         below, above = one.difference - half, one.difference + half
         outside |= above <= low or below >= high
         if not (below > low and above < high):
-            wide.append(f"{label} (clocks: {100 * (one.clocks or 0) / half:.0f} %)" if half else label)
+            wide.append(f"{label} (clocks: {100 * (one.clocks or 0) / half:.0f} %)" if one.clocks else label)
     missing = [f"{label}: not measured" for label, one in effects if one is None]
     agrees: Agrees = "no" if outside else "yes" if within and not wide else "not shown"
     return Finding("; ".join(words + missing), agrees, ", ".join([*wide, *missing]))

@@ -114,9 +114,10 @@ INTERRUPTS = Experiment(
                 Table(
                     "Ours: min / mean ± / max / stddev, µs. Native beside system calls is the native set-up that the "
                     "review asks for: one process makes blocking calls, another waits for its timer. Native beside "
-                    "another guest is the nearest to Dom0. A guest's least is below native's: KVM lets a guest's timer "
-                    "fire ahead of its due time and waits for the rest (`lapic_timer_advance_ns`, "
-                    "arch/x86/kvm/lapic.c).",
+                    "another guest is the nearest to Dom0. Two things can make a guest's least smaller than "
+                    "native's. A handler that runs for another timer takes one along that has just become due. And KVM "
+                    "lets a guest's timer fire ahead of its due time, then waits for the rest "
+                    "(`lapic_timer_advance_ns`, arch/x86/kvm/lapic.c).",
                     "µs",
                     ("ours", "min / mean ± / max / stddev", "above 30 µs"),
                     [

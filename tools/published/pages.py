@@ -122,7 +122,7 @@ def section(part: Part, figures: Figures, pictures: Sequence[str] = ()) -> Itera
         yield ""
     for picture in part.pictures:
         if picture.name in pictures:
-            yield from (f"![{picture.shows}](pictures/{picture.name}.png)", "")
+            yield from (f"{picture.shows}:", "", f"![{picture.shows}](pictures/{picture.name}.png)", "")
     found = [(claim, claim.check(figures)) for claim in part.claims]
     yield from ("### Claims", "")
     judged = [(claim.says, claim.test, one.measured, f"**{one.agrees}**") for claim, one in found]

@@ -189,9 +189,21 @@ ROUND_TRIPS = Experiment(
                 ),
             ],
             [
-                Picture("as-sensor.up-latency_user-together.png", "two-way-from-vm", "Question of the VM: out of it"),
-                Picture("as-ecu.up-latency_user-together.png", "two-way-into-vm", "Question to the VM: into it"),
-                Picture("as-ecu.down-latency_user-together.png", "two-way-answer", "Answer of the VM: out of it"),
+                Picture(
+                    "as-sensor.up-latency_user-together.png",
+                    "two-way-from-vm",
+                    "Question of the VM, out of it (load-up leaves the VM)",
+                ),
+                Picture(
+                    "as-ecu.up-latency_user-together.png",
+                    "two-way-into-vm",
+                    "Question to the VM, into it (load-down enters the VM)",
+                ),
+                Picture(
+                    "as-ecu.down-latency_user-together.png",
+                    "two-way-answer",
+                    "Answer of the VM, out of it (load-up leaves the VM)",
+                ),
             ],
             "The report's author gives his figures of VFIO just for reference. Here both ends are namespaces of one "
             "emulated board, and a token bucket of 100 Mbit/s at each end stands for the line. The load is three "
@@ -245,9 +257,9 @@ ROUND_TRIPS = Experiment(
                     "average, pinned / not: at least 0.9",
                     times(
                         [
-                            (f"{leg} {load}", _kernels("rt", False, leg, load), _kernels("rt", True, leg, load))
+                            (f"{leg} {name}", _kernels("rt", False, leg, load), _kernels("rt", True, leg, load))
                             for leg in ("up", "down")
-                            for load in ("none", "load-down")
+                            for name, load in (("idle", "none"), ("loaded", "load-down"))
                         ],
                         0.9,
                     ),

@@ -18,7 +18,7 @@ KERNEL: Final = {
     "ovs": "tap + Open vSwitch",
 }
 AFXDP: Final = {"ovs-afxdp": "Open vSwitch + AF_XDP"}
-ALL: Final = {"vfio": "VFIO", **KERNEL, **AFXDP, "user": "user NAT (the article has none)"}
+ALL: Final = {**KERNEL, **AFXDP, "vfio": "VFIO", "user": "user NAT (the article has none)"}
 LOADS: Final = ("none", "load-same", "load-opposite")
 _NAMED: Final = {"none": " idle", "load-same": " loaded"}
 CYCLE_NS: Final = 503_000
@@ -377,11 +377,11 @@ TSN = Experiment(
             ],
             [
                 Picture(
-                    "control-latency-together.png", "tsn-latency", "Latency of each bridge and load, all repetitions"
+                    "control-latency-repeats.png",
+                    "tsn-latency",
+                    "Each repetition: the middle 90 % of its packets, median and maximum",
                 ),
-                Picture(
-                    "control-latency-ccdf.png", "tsn-tail", "Share of packets above a latency, each bridge and load"
-                ),
+                Picture("control-latency-ccdf.png", "tsn-tail", "Share of packets above a latency, each repetition"),
             ],
             "Sensor and VM host are two namespaces of one emulated board. Its gates are software: its cards have no "
             "Qbv. ptp4l has the profile `default`, not the automotive one. A cell is 1 s of virtual time, not 900 s. "
