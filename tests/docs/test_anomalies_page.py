@@ -12,7 +12,7 @@ from latlab.analysis.anomalies import CLASSES, THRESHOLDS
 from latlab.analysis.anomalies.stages import PLACES
 from latlab.synthetic.description import Ingredient
 
-PAGE = (Path(__file__).parents[2] / "docs" / "anomalies.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "explanation" / "anomalies.md").read_text(encoding="utf-8")
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.startswith("| ")]
 LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 

@@ -24,7 +24,7 @@ def documented(kind: BridgeKind) -> str:
 
 
 def test_the_table_in_the_docs_is_made_of_the_facts() -> None:
-    page = (ROOT / "docs/bridges.md").read_text()
+    page = (ROOT / "docs/reference/bridges.md").read_text()
     assert "\n".join(map(documented, KINDS.values())) in page
 
 
