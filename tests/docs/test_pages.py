@@ -17,7 +17,6 @@ import yaml
 from latlab.analysis.counts import stream_counts
 from latlab.analysis.metrics import METRICS, PROBE_METRICS
 from latlab.analysis.statistics import NAMES, PERCENTILES, smallest_n
-from latlab.analysis.trust_rules import RULES
 from latlab.host.tools import PACKAGES
 from latlab.lab import MAKERS
 from latlab.scenario import load_scenario, scenario_schema
@@ -125,16 +124,6 @@ def test_every_statistic_and_count_stands_in_the_formulas() -> None:
 def test_the_smallest_samples_in_the_formulas_are_the_ones_in_force() -> None:
     row = next(row for row in table_rows("formulas") if row[0] == "smallest n")
     assert [int(cell.replace(",", "").strip("| ")) for cell in row[1:]] == [smallest_n(p) for p in PERCENTILES.values()]
-
-
-def test_the_trust_rules_stand_in_their_order_as_the_code_has_them() -> None:
-    rows = [[LINK.sub(r"\1", cell) for cell in row] for row in table_rows("rules")]
-    first = rows.index(["id", "rule", "severity", "when", "looks at", "broken when"]) + 1
-    assert rows[first : first + len(RULES)] == [
-        [f"`{rule.id}`", rule.name, rule.severity, ", ".join(rule.when), rule.looks_at, rule.broken_when]
-        for rule in RULES
-    ]
-    assert not {row[2] for row in rows[first + len(RULES) :] if len(row) > 2} & {"suspect", "untrusted"}
 
 
 def test_the_steps_of_a_cell_stand_in_the_order_in_which_they_are_made() -> None:
