@@ -47,7 +47,8 @@ def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
 
 def contents(pages: list[str], caption: str = "") -> str:
     """A list of contents that the page does not show and the margin does."""
-    return "\n".join(["", "```{toctree}", ":hidden:", f":caption: {caption}", "", *dict.fromkeys(pages), "```", ""])
+    options = [":hidden:", *([f":caption: {caption}"] if caption else [])]
+    return "\n".join(["", "```{toctree}", *options, "", *dict.fromkeys(pages), "```", ""])
 
 
 def name_first_page(app: Sphinx, error: Exception | None) -> None:
