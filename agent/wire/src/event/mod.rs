@@ -10,10 +10,11 @@ pub use done::{
     TalkTotals,
 };
 pub use ready::{EventAbsent, EventFound, Ready, RealtimeFound, TimerFound};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A line on standard output.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub enum Event {
     /// Set up; nothing sent yet.
@@ -137,7 +138,7 @@ pub enum Event {
 }
 
 /// Packets of one stream so far.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct StreamProgress {
     /// Its number.
     pub stream: u16,
@@ -146,7 +147,7 @@ pub struct StreamProgress {
 }
 
 /// Why the agent cannot go on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Failure {
     /// What was tried and what came back.
     pub what: String,
