@@ -36,6 +36,9 @@ pub enum Clock {
         count: u64,
         /// Recordings are written to this path and `.exchanges.arrow`.
         recording: String,
+        /// Say in `progress` what the latest exchanges prove.
+        #[serde(default)]
+        live: bool,
         /// How the thread runs.
         realtime: Realtime,
     },
@@ -70,6 +73,9 @@ pub enum Clock {
         count: u64,
         /// Recordings are written to this path and `.exchanges.arrow`.
         recording: String,
+        /// Say in `progress` what the latest exchanges prove.
+        #[serde(default)]
+        live: bool,
         /// How the thread runs.
         realtime: Realtime,
     },
@@ -88,6 +94,9 @@ pub enum Clock {
         count: u64,
         /// Recordings are written to this path and `.exchanges.arrow`.
         recording: String,
+        /// Say in `progress` what the latest exchanges prove.
+        #[serde(default)]
+        live: bool,
         /// How the thread runs.
         realtime: Realtime,
     },
