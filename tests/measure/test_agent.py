@@ -188,7 +188,7 @@ def test_nonsense_between_events_is_passed_over(binary: str) -> None:
 def test_progress_is_heard_by_stream(binary: str) -> None:
     heard: list[Event] = []
     conversation(binary, ["ready", "progress", "shapeless", "progress", "wait", "done"], stop, heard.append)
-    assert heard == [Packets("sensor", "talk", {1: 30, 2: 4})] * 2
+    assert heard == [Packets("sensor", "talk", {1: 30, 2: 4}, tai_ns=1)] * 2
 
 
 def test_a_program_that_is_not_there_is_an_error_that_names_it() -> None:
