@@ -63,7 +63,8 @@ $(VENV)/.installed: requirements.lock pyproject.toml | require-build
 
 agent: python
 	@cd agent
-	cargo build --locked --quiet --release
+	# CycloneDDS would take our commit for its own.
+	GIT_CEILING_DIRECTORIES=$(CURDIR) cargo build --locked --quiet --release
 	cd ..
 	# A running agent keeps its file; the new one takes the name.
 	cmp --silent $(AGENT) $(VENV)/bin/latlab-agent || install $(AGENT) $(VENV)/bin/latlab-agent
