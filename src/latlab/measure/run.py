@@ -163,7 +163,9 @@ def at_once(found: Sequence[Cell], jobs: int | None) -> int:
     return max(1, min(len(os.sched_getaffinity(0)), fitting))
 
 
-async def _run_all(order: Sequence[Run], folder: RunFolder, listener: Listener, jobs: int, *, live: bool = False) -> None:
+async def _run_all(
+    order: Sequence[Run], folder: RunFolder, listener: Listener, jobs: int, *, live: bool = False
+) -> None:
     """Run every cell, `jobs` at once, in this order."""
     left = iter(enumerate(order, start=1))
     repeats = max(one.repeat for one in order)
