@@ -15,6 +15,7 @@ mod init;
 mod inside;
 mod launch_clock;
 mod listen;
+mod live;
 mod outbox;
 mod ping;
 mod pong;

@@ -39,6 +39,9 @@ pub enum Clock {
         count: u64,
         /// Recordings are written to this path and `.exchanges.arrow`.
         recording: String,
+        /// Say in `progress` what the latest exchanges prove.
+        #[serde(default)]
+        live: bool,
         /// How the thread runs.
         realtime: Realtime,
     },
@@ -75,6 +78,9 @@ pub enum Clock {
         count: u64,
         /// Recordings are written to this path and `.exchanges.arrow`.
         recording: String,
+        /// Say in `progress` what the latest exchanges prove.
+        #[serde(default)]
+        live: bool,
         /// How the thread runs.
         realtime: Realtime,
     },
@@ -94,6 +100,9 @@ pub enum Clock {
         count: u64,
         /// Recordings are written to this path and `.exchanges.arrow`.
         recording: String,
+        /// Say in `progress` what the latest exchanges prove.
+        #[serde(default)]
+        live: bool,
         /// How the thread runs.
         realtime: Realtime,
     },

@@ -112,6 +112,9 @@ pub struct Dds {
     /// Of ping: how long the other side is looked for, ns.
     #[serde(default = "ten_seconds")]
     pub discovery_ns: i64,
+    /// Say in `progress` how long round trips take (ping), and what the hypervisor takes.
+    #[serde(default)]
+    pub live: bool,
 }
 
 fn ten_seconds() -> i64 {

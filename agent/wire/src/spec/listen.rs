@@ -76,6 +76,9 @@ pub struct Listen {
     /// Records the ring to the writer holds.
     #[serde(default = "default_ring_records")]
     pub ring_records: usize,
+    /// Say in `progress` what comes in, how late, and what the hypervisor takes.
+    #[serde(default)]
+    pub live: bool,
     /// What to expect.
     pub streams: Vec<ListenStream>,
 }

@@ -107,6 +107,9 @@ pub struct PingSide {
     pub size: usize,
     /// SO_PRIORITY.
     pub priority: u32,
+    /// Say in `progress` how long round trips take (ping), and what the hypervisor takes.
+    #[serde(default)]
+    pub live: bool,
 }
 
 impl PingSide {

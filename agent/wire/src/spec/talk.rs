@@ -222,6 +222,9 @@ pub struct Talk {
     pub stamp_timeout_ns: i64,
     /// Which transmit timestamps.
     pub stamps: Stamps,
+    /// Say in `progress` what the hypervisor takes.
+    #[serde(default)]
+    pub live: bool,
     /// What to send.
     pub streams: Vec<TalkStream>,
 }

@@ -99,6 +99,9 @@ pub struct Timer {
     /// Whether the kernel is to tell of the interrupts.
     #[serde(default)]
     pub trace: Trace,
+    /// Say in `progress` how late it comes to instants, and what the hypervisor takes.
+    #[serde(default)]
+    pub live: bool,
 }
 
 fn ten_seconds() -> i64 {
