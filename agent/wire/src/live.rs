@@ -2,6 +2,7 @@
 //!
 //! All of it is kept in memory of a fixed size, taken once: whoever adds to it allocates nothing.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Values that percentiles are of. Of more in a second, as many are kept by chance, each with the same probability.
@@ -10,7 +11,7 @@ const KEPT: usize = 16_384;
 const AWAITED: usize = 16_384;
 
 /// What is said of one stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Seen {
     /// Packets that have not come, of those up to the last in the stream that has.
     pub missing: u64,
@@ -19,7 +20,7 @@ pub struct Seen {
 }
 
 /// How late packets were, ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Latencies {
     /// How many they are.
     pub n: u64,

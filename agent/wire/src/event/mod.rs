@@ -146,7 +146,7 @@ pub enum Event {
 }
 
 /// What progress says of the agent's machine and clocks where the spec asks for it (`live`), as far as it is known.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub struct Live {
     /// How long the hypervisor has run something else while CPUs of this machine were ready to run, all of them together, ns since boot.
     #[serde(skip_serializing_if = "Option::is_none")]
