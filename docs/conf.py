@@ -36,6 +36,7 @@ suppress_warnings = ["misc.highlighting_failure"]
 def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
     """Let a README's pages be its contents; the first one has those of docs/README.md, group by group."""
     if page == README:
+        app.env.note_dependency(str(ROOT / "docs/README.md"))
         groups = ["", *(ROOT / "docs/README.md").read_text(encoding="utf-8").split("\n## ")[1:]]
         for group in groups:
             pages = [f"docs/{name}" for name in PAGE.findall(group)] or ["docs/README"]
