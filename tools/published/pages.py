@@ -51,7 +51,7 @@ board, without any hardware.
 
 ## What these figures can show
 
-In [virtual time](../machines.md#virtual-time) the board's clock counts the instructions that its CPUs
+In [virtual time](../reference/machines.md#virtual-time) the board's clock counts the instructions that its CPUs
 execute. Figures compare configurations, and say nothing about the speed of any hardware.
 
 **The clock counts the instructions of all CPUs.** Two busy CPUs each run at half speed. So load, or
