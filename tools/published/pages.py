@@ -47,7 +47,7 @@ board, without any hardware.
 - `make experiments ONLY=launch-time` runs one experiment, by the name of its page or of its scenario.
 - On real boards use the scenarios without `-board` in their name. In
   [`tsn-bridges`](../../scenarios/tsn-bridges.yaml) and [`txtime`](../../scenarios/txtime.yaml) replace the
-  hosts, as their first lines say. [Machines](../machines.md) says what boards need.
+  hosts, as their first lines say. [Machines](../reference/machines.md) says what boards need.
 
 ## What these figures can show
 
@@ -113,9 +113,10 @@ def section(part: Part, figures: Figures, pictures: Sequence[str] = ()) -> Itera
     yield from (f"## {part.title}", "", "```", f"make experiments ONLY={part.scenario}", "```", "")
     scenario = f"[`{part.scenario}`](../../scenarios/{part.scenario}.yaml)"
     yield from (f"It builds what is missing, runs the scenario {scenario} and writes this section.", "")
+    yield from (f"Published figures are the author's; ours are `{_label(figures)}`.", "")
     published = _published(part.scenario)
     for table in part.tables:
-        yield from (f"{table.note} Published figures are the author's; ours are `{_label(figures)}`.", "")
+        yield from (table.note, "")
         yield from _markdown(
             table.headings, [[shown(one, table, figures, published) for one in row] for row in table.rows]
         )

@@ -208,10 +208,10 @@ TSN = Experiment(
                         "µs",
                         "published: idle",
                         "ours: idle, whole run",
-                        "without missed slots",
+                        "idle, without missed slots",
                         "published: 3 netperf",
                         "ours: loaded, whole run",
-                        "without missed slots ",
+                        "loaded, without missed slots",
                     ),
                     [
                         (name, idle, *_both(text)[:2], loaded, *_both(text)[2:])
@@ -255,7 +255,7 @@ TSN = Experiment(
             ],
             [
                 Claim(
-                    "VFIO outperforms all the other bridge types",
+                    '"VFIO outperforms all the other bridge types"',
                     "the average without missed slots is above VFIO's: kernel bridges, idle and loaded",
                     differ(_pairs("vfio", KERNEL, "none", "load-same"), at_least_us=0),
                     MICROSECONDS,
