@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import exp, log
 from typing import Final
 
-from latlab.analysis.comparison.effect import paired
+from latlab.analysis.comparison.effect import Effect, paired
 from published.claims import NOT_MEASURED, Check, Claim, Figures, Finding, Of, differ, judged, ratio_text, times
 from published.experiment import MICROSECONDS, Experiment, Ours, Part, Picture, Table
 
@@ -15,10 +15,7 @@ _SIZES: Final = ("64B", "1200B", "2kB", "8kB", "32kB")
 _BYTES: Final = {"64B": 64, "1200B": 1_200, "2kB": 2_000, "8kB": 8_000, "32kB": 32_000}
 
 
-_FRAMES: Final = (
-    "Likely because in virtual time each byte costs instructions at every copy, a nanosecond each, and the emulated "
-    "card has no line rate: one frame more costs little beside its bytes."
-)
+_FRAMES: Final = "The emulated card has no line rate: one frame more costs little beside its bytes."
 _ONE_CLOCK: Final = "The clock counts the instructions of all CPUs: what other CPUs do adds to every round trip."
 
 
@@ -40,15 +37,19 @@ def _steeper(figure: str) -> Check:
         def per_byte(a: str, b: str) -> list[float]:
             return [(at[b][n] - at[a][n]) / 2 / (_BYTES[b] - _BYTES[a]) for n in common]
 
-        below, beyond = per_byte("64B", "1200B"), per_byte("2kB", "32kB")
-        if not common or min(*below, *beyond) <= 0:
+        if not common:
             return NOT_MEASURED
-        effect = paired([log(one) for one in below], [log(one) for one in beyond])
-        result = judged([("beyond / below", effect)], log(1.2), float("inf"), ratio_text)
-        sides = f"{exp(effect.a):.1f} ns/B below, {exp(effect.b):.1f} beyond"
+        below, beyond = per_byte("64B", "1200B"), per_byte("2kB", "32kB")
+        effect = paired([1.2 * one for one in below], beyond)
+        result = judged([("beyond − 1.2 × below", effect)], 0, float("inf"), _per_byte)
+        sides = f"{effect.a / 1.2:.1f} ns/B below, {effect.b:.1f} beyond"
         return replace(result, measured=f"{sides}; {result.measured}")
 
     return check
+
+
+def _per_byte(one: Effect, half: float | None) -> str:
+    return f"{one.difference:+.1f}" + ("" if half is None else f" ± {half:.1f}") + " ns/B"
 
 
 def _onto_the_median(figures: Figures) -> Finding:
@@ -130,13 +131,13 @@ DDS = Experiment(
                 ),
                 Claim(
                     '"the increase gets more pronounced when payload gets bigger than MTU" (of figure 1\'s maximum)',
-                    "maximum, hosts: ns a byte, 2 to 32 kB / 64 to 1200 B: at least 1.2",
+                    "maximum, hosts: ns a byte from 2 to 32 kB: over 1.2 × those from 64 to 1200 B",
                     _steeper("max"),
                     _FRAMES,
                 ),
                 Claim(
                     "(the same of the median)",
-                    "median, hosts: ns a byte, 2 to 32 kB / 64 to 1200 B: at least 1.2",
+                    "median, hosts: ns a byte from 2 to 32 kB: over 1.2 × those from 64 to 1200 B",
                     _steeper("p50"),
                     _FRAMES,
                 ),
@@ -161,9 +162,9 @@ DDS = Experiment(
             ],
             [
                 Picture(
-                    "hosts-round_trip-by-size.png",
+                    "guests-round_trip-by-size.png",
                     "dds",
-                    "Whole round trips over the payload, twice the table's latency, log-log, before and after tuning",
+                    "Whole round trips, twice the table's latency, over the payload, log-log. Dashed: after tuning",
                 )
             ],
             "Host to host is two namespaces of one board, not two machines; guests have two vCPUs, not three. The "

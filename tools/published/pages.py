@@ -259,10 +259,11 @@ def copy_pictures(part: Part, run: Run, folder: Path) -> list[str]:
                 drawn.convert("RGB").quantize(_COLOURS).save(copy, optimize=True)
             if copy.stat().st_size > MOST_BYTES:
                 print(f"{copy.name}: {copy.stat().st_size / 1000:.0f} kB, more than {MOST_BYTES // 1000} kB")
+        else:
+            draws = f"`latlab report RUN --metric {part.metric}` draws it"
+            print(f"{part.scenario}: no picture {picture.file}, an older {copy.name} stays if there is one; {draws}")
         if copy.exists():
             copied.append(picture.name)
-        else:
-            print(f"{part.scenario}: no picture {picture.file}; `latlab report RUN --metric {part.metric}` draws it")
     return copied
 
 
