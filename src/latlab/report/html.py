@@ -36,9 +36,9 @@ _DATA = '<script type="application/json" id="data">'
 _ANSWERED = ("figures", "differences", "stages")
 """The sections of the answer that stand at the page's beginning, below the verdict."""
 _VERDICT_MARKS = {"trusted": "✓", "suspect": "!", "untrusted": "✗"}
-_LONG = 30
+_LONG = 40
 """A text of more characters may be broken anywhere."""
-_NUMBER = 14
+_NUMBER = 10
 """A figure of more characters is made of several."""
 _WIDE = 50
 """A table of more characters in a row does not fit a narrow screen."""
@@ -131,8 +131,9 @@ class Shape:
 
     @cached_property
     def names(self) -> int:
-        """How many leading columns name the row: those before the first figure, at least one."""
-        first = min(self.table.figures, default=1)
+        """How many leading columns name the row: those before the first figure or drawing, at least one."""
+        drawn = [column for column, text in enumerate(self.table.rows[0]) if isinstance(text, Pictured)]
+        first = min([*drawn, *self.table.figures], default=1)
         return first if first <= len(self.table.headings) // 2 else 1
 
     @cached_property

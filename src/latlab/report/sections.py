@@ -376,7 +376,7 @@ def _testbed(shown: Shown) -> Iterator[Part]:
         ("What could not be done on this machine: cells ran without it", NOT_DONE, not_done),
         ("What was another at a cell's end than it was set to", NOT_KEPT, testbed.not_kept(shown.result, by_key)),
     ):
-        yield Table(headings, [("; ".join(one.cells), *one.values) for one in found], (), title)
+        yield Table(headings, found, (), title)
 
 
 def _tools(shown: Shown) -> Iterator[Part]:
