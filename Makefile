@@ -8,6 +8,7 @@
 # make check        lint, and the tests that need no root, no guest and no browser; before each commit
 # make test         all tests; PYTEST='-m guest' or PYTEST=tests/lab: some of them (tests/README.md)
 # make man          manual pages of the command line, in build/man
+# make reference    write the tables of docs/ that the code declares: trust rules, anomaly classes, bridges, stops
 # make docs         the documentation as a site in docs/_build/html; every link between pages is checked
 # make bench        measure against the peers, side by side
 # make experiments  repeat the five published experiments in virtual time, and write docs/experiments; ONLY=NAME: one of them
@@ -22,7 +23,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 
 VENV := .venv
-BENCHES := latency_sockperf round_trip_sockperf round_trip_netperf latency_ddsperf wakeup_cyclictest highest_rate packet_table xdp_bridge lab_overhead board_times gate_effects trace_overhead
+BENCHES := latency_sockperf round_trip_sockperf round_trip_netperf latency_ddsperf wakeup_cyclictest highest_rate packet_table xdp_bridge lab_overhead board_times gate_effects trace_overhead live_overhead
 # Tests run side by side, a file at a time; how many lanes there are, and who has which CPU: tests/lanes.py.
 LANES := --numprocesses auto --dist loadfile --no-loadscope-reorder
 SECONDS_EACH := 60
@@ -40,7 +41,7 @@ export CARGO_TARGET_$(shell echo $(CARGO_BUILD_TARGET) | tr a-z- A-Z_)_RUSTFLAGS
 export CFLAGS += -ffile-prefix-map=$(CURDIR)/agent=agent
 AGENT = agent/target/$(CARGO_BUILD_TARGET)/release/latlab-agent
 
-.PHONY: build help demo image format lint check test docs man bench experiments deny fuzz lock release require-% agent python
+.PHONY: build help demo image format lint check test reference docs man bench experiments deny fuzz lock release require-% agent python
 
 build: require-build python agent
 
@@ -63,7 +64,8 @@ $(VENV)/.installed: requirements.lock pyproject.toml | require-build
 
 agent: python
 	@cd agent
-	cargo build --locked --quiet --release
+	# CycloneDDS would take our commit for its own.
+	GIT_CEILING_DIRECTORIES=$(CURDIR) cargo build --locked --quiet --release
 	cd ..
 	# A running agent keeps its file; the new one takes the name.
 	cmp --silent $(AGENT) $(VENV)/bin/latlab-agent || install $(AGENT) $(VENV)/bin/latlab-agent
@@ -104,6 +106,9 @@ man: python
 
 check: lint build
 	@$(VENV)/bin/pytest $(LANES) -m fast $(PYTEST)
+
+reference: python
+	@$(VENV)/bin/python tools/reference.py
 
 # A virtual environment of its own: nothing of it is needed to use latlab.
 docs: $(VENV)-docs/.installed

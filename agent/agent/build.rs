@@ -15,7 +15,8 @@ fn main() {
     let compiled = Command::new(&clang)
         .args(["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])
         // Version 3 of the instruction set is understood from Linux 5.1 on.
-        .args(["-target", "bpf", "-mcpu=v3", "-idirafter", &headers, "-c", SOURCE, "-o"])
+        // The object names no folder of the machine that compiled it: the agent is the same wherever it is built.
+        .args(["-target", "bpf", "-mcpu=v3", "-fdebug-compilation-dir=.", "-idirafter", &headers, "-c", SOURCE, "-o"])
         .arg(&object)
         .output();
     match compiled {

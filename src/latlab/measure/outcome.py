@@ -29,6 +29,8 @@ class Outcome:
     run: Run
     order: int
     run_id: str = field(default_factory=lambda: secrets.token_hex(8))
+    live: bool = False
+    """Whether it is shown live: its agents say more while they measure."""
     status: str = "running"
     reason: dict[str, str] | None = None
     label: str | None = LABEL
@@ -51,7 +53,7 @@ class Outcome:
         self.perturbation = None if self.run.seed is None else Perturbation.of(self.run.seed)
 
     def as_dict(self) -> dict[str, Any]:
-        """The cell.json of docs/formats.md."""
+        """The cell.json of docs/reference/run-folder.md."""
         cell, scenario = self.run.cell, self.run.cell.scenario
         return {
             "format": CELL_FORMAT,

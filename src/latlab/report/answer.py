@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
 
@@ -84,7 +84,7 @@ def _figures(result: Result, metric: str) -> Iterator[OneOf | Table | Lines]:
     """A table of the scenario's headline with what its authors published, else one of every stream and cell."""
     headline = list(headline_tables(result, metric))
     if headline:
-        yield from headline
+        yield from (one.filled() for one in headline)
         return
     summaries = rows.summaries(result, metric)
     values = list(dict.fromkeys(load_of(summary, row) for summary in summaries for row in summary.rows))
@@ -94,7 +94,7 @@ def _figures(result: Result, metric: str) -> Iterator[OneOf | Table | Lines]:
     yield OneOf(shapes)
     ends = "; ".join(one for summary in summaries for one in _ends(summary))
     yield Lines(list(dict.fromkeys(filter(None, (ends, *(note for summary in summaries for note in summary.notes))))))
-    yield from published_tables(result, metric)
+    yield from (one.filled() for one in published_tables(result, metric))
 
 
 def _further(result: Result, metrics: Sequence[str]) -> Iterator[OneOf | Table | Lines]:
@@ -148,14 +148,7 @@ def _table(result: Result, summaries: Sequence[rows.Summary], values: Sequence[s
     columns = [heading for _ in beside_each for _, heading in FIGURES]
     above = [Group(load(value), first + each * number, each) for number, value in enumerate(values or ())]
     headings_shown = (*shown, *columns, "lost", *(["±"] if clocks else []), "")
-    return _without_blanks(Table(headings_shown, found, range(first, len(headings_shown) - 1), "", above))
-
-
-def _without_blanks(table: Table) -> Table:
-    """Without the last column where that is empty in every row."""
-    if any(row[-1] for row in table.rows):
-        return table
-    return replace(table, headings=table.headings[:-1], rows=[row[:-1] for row in table.rows])
+    return Table(headings_shown, found, range(first, len(headings_shown) - 1), "", above).filled()
 
 
 def _statistics(repetitions: Sequence[rows.Row]) -> list[_Figure]:

@@ -6,7 +6,7 @@ A text may carry more than its words, as `Toned` and `Linked` do; an output that
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Self, TypeAlias
 
 Tone: TypeAlias = Literal["bad", "good", "strong", "changed", "code"]
@@ -91,6 +91,22 @@ class Table:
     groups: Sequence[Group] = ()
     notes: Sequence[str] = ()
     remarks: Sequence[str] = ()
+
+    def filled(self) -> Table:
+        """The table without the columns that are empty in every row."""
+        kept = [number for number in range(len(self.headings)) if any(row[number] for row in self.rows)]
+        place = {number: there for there, number in enumerate(kept)}
+        groups = []
+        for group in self.groups:
+            of = [place[number] for number in range(group.first, group.first + group.columns) if number in place]
+            groups += [Group(group.title, of[0], len(of))] if of else []
+        return replace(
+            self,
+            headings=[self.headings[number] for number in kept],
+            rows=[[row[number] for number in kept] for row in self.rows],
+            figures=[place[number] for number in self.figures if number in place],
+            groups=groups,
+        )
 
 
 @dataclass(frozen=True)

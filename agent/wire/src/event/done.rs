@@ -3,10 +3,11 @@
 use crate::dds;
 use crate::envelope::Bound;
 use crate::lateness::Figures;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Totals of a verb.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(untagged)]
 pub enum Done {
     /// Of `talk`.
@@ -141,7 +142,7 @@ pub enum Done {
 }
 
 /// One talked stream's totals.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub struct TalkTotals {
     /// Its number.
     pub stream: u16,
@@ -172,7 +173,7 @@ pub struct TalkTotals {
 }
 
 /// One listened stream's totals.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub struct ListenTotals {
     /// Its number.
     pub stream: u16,
@@ -189,7 +190,7 @@ pub struct ListenTotals {
 }
 
 /// What a listener refused, by kind.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub struct Refused {
     /// Not a probe.
     pub foreign: u64,
@@ -202,7 +203,7 @@ pub struct Refused {
 }
 
 /// Of `done`, what was taken in: answers at ping, questions at pong.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub struct Taken {
     /// Valid packets, or samples of DDS, each sequence once.
     pub received: u64,
@@ -220,7 +221,7 @@ pub struct Taken {
 }
 
 /// What ping and pong count alike: of the leg that comes in, and of the timestamps of the one that goes out.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub struct RoundTotals {
     /// Of the leg that comes in.
     #[serde(flatten)]
@@ -244,7 +245,7 @@ pub struct RoundTotals {
 }
 
 /// Totals of a flood.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub struct FloodTotals {
     /// Sent, or taken in.
     pub packets: u64,
@@ -261,7 +262,7 @@ pub struct FloodTotals {
 }
 
 /// Totals of a busy.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct BusyTotals {
     /// What was done: `exits` or `calls`.
     pub what: &'static str,
@@ -276,7 +277,7 @@ pub struct BusyTotals {
 }
 
 /// A port of a bridge, as it was set up.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct BridgePort {
     /// Its name.
     pub interface: String,
@@ -287,7 +288,7 @@ pub struct BridgePort {
 }
 
 /// What became of the frames that came in at a port of a bridge.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct PortTotals {
     /// Its name.
     pub interface: String,
@@ -300,7 +301,7 @@ pub struct PortTotals {
 }
 
 /// What became of a CPU's events.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct CpuEvents {
     /// The CPU.
     pub cpu: usize,
