@@ -26,6 +26,7 @@ mod round;
 mod sending;
 mod session;
 mod shared_memory;
+mod stages;
 mod tables;
 mod tai;
 mod talk;

@@ -9,7 +9,7 @@ pub use done::{
     BridgePort, BusyTotals, CpuEvents, Done, FloodTotals, ListenTotals, PortTotals, Refused, RoundTotals, Taken,
     TalkTotals,
 };
-pub use ready::{EventAbsent, EventFound, Ready, RealtimeFound, TimerFound};
+pub use ready::{EventAbsent, EventFound, Ready, RealtimeFound, StampsFound, TimerFound};
 use serde::Serialize;
 
 /// A line on standard output.
@@ -181,6 +181,7 @@ mod tests {
             refused: Refused { foreign: 3, ..Refused::default() },
             socket_drops: 0,
             empty_wakeups: 0,
+            stages: None,
             ring_full: 0,
             recorded: 0,
         }));
