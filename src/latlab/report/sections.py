@@ -47,6 +47,8 @@ WORST_LINES: Final = 8
 """How many lines about slowest packets one metric may have: with more, each stream has one."""
 CLOCKS: Final = ("cell", "repeat", "from", "to", "known from", "lower", "upper")
 BRIDGES: Final = ("cells", "bridge", "host", "uplink", "guests", "how it is made")
+STAMPS: Final = ("cells", "agent", "by eBPF", "by the socket", "to know")
+STAMPS_COMPARED: Final = ("cells", "agent", "timestamp", "packets", "least ns", "median ns", "largest ns")
 GUESTS: Final = ("cells", "guest", "host", "image", "kernel", "runs by", "vCPUs", "memory", "started from")
 TOOLS: Final = ("cell", "repeat", "what", "tool", "command")
 UNAVAILABLE: Final = ("cells", "what is missing", "where", "how to get it")
@@ -300,6 +302,10 @@ def _testbed(shown: Shown) -> Iterator[Part]:
         ("Guests", GUESTS, testbed.guests(shown.result)),
     ):
         yield Table(headings, [("; ".join(one.cells), *one.values) for one in parts], (), title)
+    taken = [("; ".join(one.cells), *one.values) for one in testbed.stamps_taken(shown.result)]
+    yield Table(STAMPS, taken, (), "Kernel timestamps: who took them")
+    compared = [("; ".join(one.cells), *one.values) for one in testbed.stamps_compared(shown.result)]
+    yield Table(STAMPS_COMPARED, compared, (3, 4, 5, 6), "Kernel timestamps: eBPF's less the socket's")
 
 
 def _tools(shown: Shown) -> Iterator[Part]:
