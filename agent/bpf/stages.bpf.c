@@ -256,6 +256,13 @@ int BPF_PROG(stage_rx_soft, struct sk_buff *skb)
 	return arrived(skb);
 }
 
+/* The same where an interface without a NAPI puts packets into the kernel's backlog. */
+SEC("tp_btf/netif_rx")
+int BPF_PROG(stage_rx_queued, struct sk_buff *skb)
+{
+	return arrived(skb);
+}
+
 /* The same before packets are merged; of a packet's two stamps the first counts. */
 SEC("tp_btf/napi_gro_receive_entry")
 int BPF_PROG(stage_rx_gro, const struct sk_buff *skb)

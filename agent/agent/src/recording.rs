@@ -179,7 +179,7 @@ impl Writer {
             // Asked before draining: what was pushed before the request is then drained below.
             let last = self.finish.load(Ordering::Acquire);
             // What is fed fills rings that are emptied right after, so that a ring bounds no more than one round of it.
-            while self.feeds.iter_mut().fold(false, |more, feed| feed.bring(last) || more) {
+            while self.feeds.iter_mut().filter_map(|feed| feed.bring(last).then_some(())).count() > 0 {
                 self.drain(false);
             }
             self.drain(last);

@@ -4,6 +4,9 @@ use super::program::Entry;
 use std::path::{Path, PathBuf};
 use sys::ethtool::Ethtool;
 
+const VETH: &str = "veth";
+/// With it a veth has a NAPI, which hands packets on without a backlog.
+const NAPI_OF_VETH: &str = "rx-gro";
 /// Kinds of interfaces that stand on another one, which may be in another network namespace.
 const UPPER: [&str; 3] = ["DEVTYPE=vlan", "DEVTYPE=macvlan", "DEVTYPE=ipvlan"];
 /// Features by which the kernel merges datagrams that no socket asked it to merge.
@@ -34,6 +37,16 @@ pub fn merge_datagrams(interface: &str) -> bool {
         features.iter().any(|(feature, on)| *on && MERGING.contains(&feature.as_str()))
     };
     lowest(interface, 0).iter().any(merges)
+}
+
+/// Whether all that comes in here goes into the kernel's backlog, as it does at a veth that has no NAPI of its own
+/// (`veth_xmit`, drivers/net/veth.c).
+pub fn fills_backlog(interface: &str) -> bool {
+    let Ok(ethtool) = Ethtool::open() else { return false };
+    let is_veth = ethtool.driver(interface).is_ok_and(|driver| driver.name == VETH);
+    let polls =
+        || ethtool.features(interface).map_or(true, |all| all.iter().any(|(name, on)| *on && name == NAPI_OF_VETH));
+    is_veth && !polls()
 }
 
 /// Its largest packet; None: unknown.

@@ -84,7 +84,8 @@ impl Stages {
         }
         let mut programs = None;
         if !wanted.is_empty() {
-            let (attached, refused) = Programs::attach(&wanted, run_id, records.saturating_mul(wanted.len()));
+            let backlog = back.iter().all(|(interface, _)| interfaces::fills_backlog(interface));
+            let (attached, refused) = Programs::attach(&wanted, backlog, run_id, records.saturating_mul(wanted.len()));
             missing.extend(refused);
             programs = attached;
         }

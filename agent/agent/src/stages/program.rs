@@ -21,8 +21,10 @@ const LARGEST_RING: usize = 1 << 30;
 /// Interfaces of any network namespace.
 const ANY: u32 = 0;
 
-/// The program and the tracepoint of a stage.
-const fn at(stage: Stage) -> (&'static str, &'static str) {
+/// A program and its tracepoint.
+type Place = (&'static str, &'static str);
+
+const fn at(stage: Stage) -> Place {
     match stage {
         Stage::TxSched => ("stage_tx_sched", "net_dev_queue"),
         Stage::TxSoft => ("stage_tx_soft", "net_dev_start_xmit"),
@@ -30,8 +32,10 @@ const fn at(stage: Stage) -> (&'static str, &'static str) {
     }
 }
 
+/// Where an interface puts packets into the kernel's backlog, which come to `netif_receive_skb` only after that.
+const INTO_BACKLOG: Place = ("stage_rx_queued", "netif_rx");
 /// Where packets are before some of them are merged.
-const BEFORE_MERGING: (&str, &str) = ("stage_rx_gro", "napi_gro_receive_entry");
+const BEFORE_MERGING: Place = ("stage_rx_gro", "napi_gro_receive_entry");
 
 /// Why a stage has no program, in a few words.
 pub type Refused = Vec<(Stage, String)>;
@@ -53,15 +57,17 @@ pub struct Programs {
 
 impl Programs {
     /// Programs at as many of `stages` as the kernel takes, none of which looks at any packet yet, and why it refuses the
-    /// others. `records`: how many the ring holds.
-    pub fn attach(stages: &[Stage], run_id: u64, records: usize) -> (Option<Self>, Refused) {
-        let by_tai = Self::attach_by(true, stages, run_id, records);
+    /// others. `backlog`: all that comes in goes into the kernel's backlog. `records`: how many the ring holds.
+    pub fn attach(stages: &[Stage], backlog: bool, run_id: u64, records: usize) -> (Option<Self>, Refused) {
+        let at = |stage| if stage == Stage::RxSoft && backlog { INTO_BACKLOG } else { at(stage) };
+        let wanted: Vec<_> = stages.iter().map(|stage| (*stage, at(*stage))).collect();
+        let by_tai = Self::attach_by(true, &wanted, run_id, records);
         // Before 6.1 the kernel has no bpf_ktime_get_tai_ns, and refuses whatever calls it.
         let mut best = match by_tai {
             Ok((programs, refused)) if refused.is_empty() => return (Some(programs), refused),
             other => other,
         };
-        if let Ok((programs, refused)) = Self::attach_by(false, stages, run_id, records) {
+        if let Ok((programs, refused)) = Self::attach_by(false, &wanted, run_id, records) {
             let is_better = best.as_ref().map_or(true, |(by_tai, _)| by_tai.stages.len() < programs.stages.len());
             if is_better {
                 best = Ok((programs, refused));
@@ -73,7 +79,7 @@ impl Programs {
         }
     }
 
-    fn attach_by(tai: bool, stages: &[Stage], run_id: u64, records: usize) -> Result<(Self, Refused), String> {
+    fn attach_by(tai: bool, wanted: &[(Stage, Place)], run_id: u64, records: usize) -> Result<(Self, Refused), String> {
         if !Path::new(KERNEL_TYPES).exists() {
             return Err("this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)".into());
         }
@@ -89,8 +95,8 @@ impl Programs {
             .map_err(|error| why(&error))?;
         let mut refused = Refused::new();
         let mut attached = Vec::new();
-        for stage in stages {
-            match start(&mut object, at(*stage), &kernel) {
+        for (stage, place) in wanted {
+            match start(&mut object, *place, &kernel) {
                 Ok(()) => attached.push(*stage),
                 Err(why) => refused.push((*stage, why)),
             }
