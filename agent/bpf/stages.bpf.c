@@ -31,6 +31,27 @@ struct record {
 	__u16 kind;
 };
 
+/*
+ * The first sockets that send and interfaces that packets come in at: an array's only entry is read without a call, and
+ * most packets are nobody's of ours. What there is no place for is in the maps below. As in agent/src/stages/program.rs.
+ */
+#define FEW 4
+
+struct few {
+	__u64 cookies[FEW];
+	__u64 bound_to[FEW]; /* the number of the interface */
+	__u64 entries[FEW]; /* the number of an interface; above it the network namespace, or 0 for any */
+	__u64 more_senders; /* some are in `senders` */
+	__u64 more_arrivals; /* some are in `arrivals` */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct few);
+} few SEC(".maps");
+
 /* Sockets that send, by cookie: the number of the interface they are bound to. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -195,26 +216,56 @@ static __always_inline void stamp(const struct probe *probe, enum kind kind)
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 
-/* The number of the interface to which the packet's sender is bound; NULL: its sender is nobody of ours. */
-static __always_inline const __u32 *sender_of(const struct sk_buff *skb)
+/* The number of the interface to which the packet's sender is bound; 0: its sender is nobody of ours. */
+static __always_inline __u32 sender_of(const struct sk_buff *skb)
 {
+	const struct few *known = bpf_map_lookup_elem(&few, &only);
 	const struct sock *sk = skb->sk;
+	const __u32 *bound_to;
 	__u64 cookie;
 
-	if (!sk)
-		return NULL;
+	if (!sk || !known)
+		return 0;
 	cookie = sk->__sk_common.skc_cookie.counter;
-	return cookie ? bpf_map_lookup_elem(&senders, &cookie) : NULL;
+	if (!cookie)
+		return 0;
+#pragma unroll
+	for (int n = 0; n < FEW; n++)
+		if (known->cookies[n] == cookie)
+			return known->bound_to[n];
+	if (!known->more_senders)
+		return 0;
+	bound_to = bpf_map_lookup_elem(&senders, &cookie);
+	return bound_to ? *bound_to : 0;
+}
+
+/* Whether packets that come in at this interface are looked at. Those of other namespaces may have the same number. */
+static __always_inline bool expects_at(const struct net_device *dev)
+{
+	const struct few *known = bpf_map_lookup_elem(&few, &only);
+	__u32 ifindex = dev->ifindex;
+	const __u32 *netns;
+
+	if (!known)
+		return false;
+#pragma unroll
+	for (int n = 0; n < FEW; n++)
+		if ((__u32)known->entries[n] == ifindex)
+			return !(known->entries[n] >> 32) || known->entries[n] >> 32 == dev->nd_net.net->ns.inum;
+	if (!known->more_arrivals)
+		return false;
+	netns = bpf_map_lookup_elem(&arrivals, &ifindex);
+	return netns && (!*netns || *netns == dev->nd_net.net->ns.inum);
 }
 
 /* Entered the qdisc layer: that of the sender's own interface, whatever is below it. */
 SEC("tp_btf/net_dev_queue")
 int BPF_PROG(stage_tx_sched, struct sk_buff *skb)
 {
-	const __u32 *ifindex = sender_of(skb);
+	__u32 ifindex = sender_of(skb);
 	struct probe probe;
 
-	if (ifindex && (__u32)skb->dev->ifindex == *ifindex && find_leaving(skb, &probe))
+	if (ifindex && (__u32)skb->dev->ifindex == ifindex && find_leaving(skb, &probe))
 		stamp(&probe, TX_SCHED);
 	return 0;
 }
@@ -236,15 +287,9 @@ int BPF_PROG(stage_tx_soft, const struct sk_buff *skb, const struct net_device *
 
 static __always_inline int arrived(const struct sk_buff *skb)
 {
-	const struct net_device *dev = skb->dev;
-	__u32 ifindex = dev->ifindex;
-	const __u32 *netns = bpf_map_lookup_elem(&arrivals, &ifindex);
 	struct probe probe;
 
-	/* Interfaces of other namespaces may have the same number. */
-	if (!netns || (*netns && *netns != dev->nd_net.net->ns.inum))
-		return 0;
-	if (find_arriving(skb, &probe))
+	if (expects_at(skb->dev) && find_arriving(skb, &probe))
 		stamp(&probe, RX_SOFT);
 	return 0;
 }

@@ -1,6 +1,6 @@
 //! The BPF programs at the kernel's tracepoints: loaded, attached, told whose packets to look at.
 
-use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
+use aya::maps::{Array, HashMap, MapData, PerCpuArray, RingBuf};
 use aya::programs::BtfTracePoint;
 use aya::{Btf, Ebpf, EbpfLoader};
 use std::error::Error;
@@ -47,6 +47,8 @@ pub struct Programs {
     /// Records are stamped by CLOCK_TAI, else by CLOCK_MONOTONIC.
     pub tai: bool,
     netns: u32,
+    few: Array<MapData, [u64; FEW_WORDS]>,
+    known: Known,
     senders: HashMap<MapData, u64, u32>,
     arrivals: HashMap<MapData, u32, u32>,
     records: RingBuf<MapData>,
@@ -105,6 +107,8 @@ impl Programs {
             stages: attached,
             tai,
             netns,
+            few: map(&mut object, "few")?,
+            known: Known::default(),
             senders: map(&mut object, "senders")?,
             arrivals: map(&mut object, "arrivals")?,
             records: map(&mut object, "records")?,
@@ -120,7 +124,16 @@ impl Programs {
     /// # Errors
     /// The kernel refuses.
     pub fn add_sender(&mut self, cookie: u64, ifindex: u32) -> Result<(), String> {
-        self.senders.insert(cookie, ifindex, 0).map_err(|error| why(&error))
+        let known = &mut self.known;
+        if known.senders < FEW {
+            known.words[known.senders] = cookie;
+            known.words[FEW + known.senders] = u64::from(ifindex);
+        } else {
+            known.words[3 * FEW] = 1;
+            self.senders.insert(cookie, ifindex, 0).map_err(|error| why(&error))?;
+        }
+        known.senders += 1;
+        self.few.set(0, known.words, 0).map_err(|error| why(&error))
     }
 
     /// Packets that come in at this interface are looked at from now on.
@@ -129,7 +142,18 @@ impl Programs {
     /// The kernel refuses.
     pub fn add_arrival(&mut self, from: Entry) -> Result<(), String> {
         let netns = if from.elsewhere { ANY } else { self.netns };
-        self.arrivals.insert(from.ifindex, netns, 0).map_err(|error| why(&error))
+        let (known, entry) = (&mut self.known, u64::from(netns) << 32 | u64::from(from.ifindex));
+        if known.words[2 * FEW..3 * FEW].contains(&entry) {
+            return Ok(());
+        }
+        if known.entries < FEW {
+            known.words[2 * FEW + known.entries] = entry;
+        } else {
+            known.words[3 * FEW + 1] = 1;
+            self.arrivals.insert(from.ifindex, netns, 0).map_err(|error| why(&error))?;
+        }
+        known.entries += 1;
+        self.few.set(0, known.words, 0).map_err(|error| why(&error))
     }
 
     /// Packets are looked at before some of them are merged, too.
@@ -154,6 +178,19 @@ impl Programs {
     pub fn lost(&self) -> u64 {
         self.lost.get(&0, 0).map_or(0, |cpus| cpus.iter().sum())
     }
+}
+
+/// Senders and interfaces that are looked at first, as in agent/bpf/stages.bpf.c: so many of each.
+const FEW: usize = 4;
+/// Cookies; what they are bound to; interfaces; whether there are more of either in the maps.
+const FEW_WORDS: usize = 3 * FEW + 2;
+
+/// What the programs were told.
+#[derive(Default)]
+struct Known {
+    words: [u64; FEW_WORDS],
+    senders: usize,
+    entries: usize,
 }
 
 /// An interface that packets come in at.
