@@ -21,7 +21,8 @@ fn compile(program: &str) {
     let compiled = Command::new(&clang)
         .args(["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])
         // Version 3 of the instruction set is understood from Linux 5.1 on.
-        .args(["-target", "bpf", "-mcpu=v3", "-idirafter", &headers, "-c", &source, "-o"])
+        // The object names no folder of the machine that compiled it: the agent is the same wherever it is built.
+        .args(["-target", "bpf", "-mcpu=v3", "-fdebug-compilation-dir=.", "-idirafter", &headers, "-c", &source, "-o"])
         .arg(&object)
         .output();
     match compiled {

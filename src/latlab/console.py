@@ -5,21 +5,25 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from latlab.analysis.words import counted, plural
 from latlab.lab.awaited import AGAIN_S, FIRST_S
+from latlab.live import LiveCell, live_table
 from latlab.measure import events
 
 NS = 1e-9
 PLAIN_COLUMNS = 140
+LIVE_REDRAWN_PER_S = 2
+"""So seldom because whoever draws takes a CPU that packets may wait for; figures change once a second."""
 _COUNTED = {"talk": "sent", "listen": "received", "ping": "asked", "timer": "instants"}
 
 
@@ -84,6 +88,8 @@ class _ShownCell:
     phase: str = ""
     counted: dict[tuple[str, str, str | None], int] = field(default_factory=dict)
     extremes: dict[str, tuple[int, int]] = field(default_factory=dict)
+    live: LiveCell | None = None
+    table: RenderableType | None = None
 
     def counts(self) -> str:
         """As "995 sent, 990 received"."""
@@ -93,25 +99,45 @@ class _ShownCell:
         return ", ".join(f"{counts[verb]} {word}" for verb, word in _COUNTED.items() if verb in counts)
 
 
-class RunConsole:
-    """Shows a run's events on a console; use it as a context. verbose: each cell's phases, too."""
+class _Progress(Progress):
+    """Lines of what is under way, and below them what `more` says."""
 
-    def __init__(self, console: Console, *, verbose: bool = False) -> None:
+    def __init__(self, more: Callable[[], Iterable[RenderableType]], *columns: ProgressColumn, **options: Any) -> None:
+        self._more = more
+        super().__init__(*columns, **options)
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """What is drawn."""
+        yield from super().get_renderables()
+        yield from self._more()
+
+
+class RunConsole:
+    """Shows a run's events on a console; use it as a context.
+
+    verbose: each cell's phases, too. live: once a second figures of each stream, as a table that goes away again, or
+    where there is no terminal as lines.
+    """
+
+    def __init__(self, console: Console, *, verbose: bool = False, live: bool = False) -> None:
+        self._runs = 0
+        self._cells: dict[int, _ShownCell] = {}
+        """Those under way, by their order."""
         self._console = console
         self._verbose = verbose
-        self._live = console.is_terminal and not text_only()
-        self._progress = Progress(
+        self._live = live
+        self._redraws = console.is_terminal and not text_only()
+        self._progress = _Progress(
+            self._tables,
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             TextColumn("{task.fields[packets]}"),
             TimeRemainingColumn(),
             console=console,
             transient=True,
-            disable=not self._live,
+            disable=not self._redraws,
+            refresh_per_second=LIVE_REDRAWN_PER_S if live else 10,
         )
-        self._runs = 0
-        self._cells: dict[int, _ShownCell] = {}
-        """Those under way, by their order."""
 
     def __enter__(self) -> RunConsole:
         self._progress.start()
@@ -136,13 +162,17 @@ class RunConsole:
                 title = f"[{event.order}/{self._runs}] {event.slug}{repeat}"
                 self._line(f"{title}, {_seconds(event.duration_ns)} s")
                 task = self._progress.add_task(title, total=event.duration_ns * NS, packets="", start=False)
-                self._cells[event.order] = _ShownCell(title, task)
+                self._cells[event.order] = _ShownCell(
+                    title, task, live=LiveCell(event.followed) if self._live else None
+                )
             case events.Phase() if cell := self._cells.get(event.order):
                 self._phase(cell, event.name)
             case events.Waiting() if cell := self._cells.get(event.order):
                 self._waiting(cell, event)
             case events.Packets() if cell := self._cells.get(event.order):
                 self._packets(cell, event)
+            case events.ClockBound() if (cell := self._cells.get(event.order)) and cell.live:
+                cell.live.take(event)
             case events.Window():
                 self._line(self._window(event))
             case events.CellEnded() if cell := self._cells.pop(event.order, None):
@@ -158,12 +188,14 @@ class RunConsole:
         self._progress.update(cell.task, description=f"{cell.title}: {name}")
         if name == "measuring":
             self._progress.start_task(cell.task)
+            if cell.live and not cell.live.followed:
+                self._line(f"{cell.title}: nothing to show live: no stream or probe of latlab's own")
 
     def _waiting(self, cell: _ShownCell, event: events.Waiting) -> None:
         """A log gets a line; on a terminal it stands in the cell's own until the next phase."""
         counts = f"; {said}" if (said := cell.counts()) else ""
         text = f"{cell.title}: {cell.phase}: {event.what}, {event.seconds:.0f} s so far{counts}"
-        if self._live:
+        if self._redraws:
             self._progress.update(cell.task, description=text)
         else:
             self._line(text)
@@ -175,7 +207,20 @@ class RunConsole:
         found = extremes[event.probe] = min(least, event.min_ns), max(most, event.max_ns)
         return f"{event.probe} on {window_line(event, *found)}"
 
+    def _tables(self) -> list[RenderableType]:
+        """What is shown live of cells that are being measured. The thread that draws asks for it."""
+        shown = [(cell.title, cell.table) for cell in list(self._cells.values()) if cell.table]
+        if len(shown) == 1:
+            return [table for _, table in shown]
+        return [part for title, table in shown for part in (Text(title), table)]
+
     def _packets(self, cell: _ShownCell, event: events.Packets) -> None:
+        # What is reported before the start is of nothing.
+        if cell.live and (news := cell.live.take(event)) and cell.phase == "measuring":
+            if self._redraws:
+                cell.table = live_table(cell.live.rows())
+            for row in () if self._redraws else news:
+                self._line(f"{cell.title}: {row.line()}")
         if event.verb not in _COUNTED:
             return
         cell.counted[event.host, event.verb, event.probe] = sum(event.streams.values())

@@ -24,6 +24,7 @@ NO_STAMPS = {"sched": False, "software": False, "hardware": False, "key": "auto"
 OF_BOTH = {
     *("run_id", "recording", "realtime", "busy_wait_ns", "ring_records", "stamp_timeout_ns", "stamps", "mode"),
     *("busy_poll_us", "hardware_stamps", "software_stamps", "up", "down", "name", "interface", "size", "priority"),
+    "live",
 }
 """The keys of `side` in both specs."""
 Spec = dict[str, Any]

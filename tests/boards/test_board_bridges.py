@@ -21,7 +21,7 @@ BRIDGES = {
 def test_every_packet_passes_every_bridge_both_ways(place: BoardPlace) -> None:
     text, whole = (
         SHIPPED.read_text(),
-        "[user, tap, macvtap, xdp, ovs, ovs-afxdp, vfio]\n  loads: [none, load-down]\nrepeat: 4",
+        "[tap, macvtap, xdp, ovs, ovs-afxdp, vfio, user]\n  loads: [none, load-down]\nrepeat: 4",
     )
     down = "down: {talker: sensor, "
     for was, becomes in (

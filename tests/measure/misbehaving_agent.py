@@ -14,6 +14,9 @@ READY = {"event": "ready", "verb": "talk", "version": "0.1.0", "pid": os.getpid(
 DONE = {"event": "done", "streams": [], "ring_full": 0, "recorded": 0}
 ERROR = {"event": "error", "what": "no such interface", "where": "eth9", "remedy": "name another", "errno": 19}
 STREAMS = [{"stream": 1, "packets": 30}, {"stream": 2, "packets": 4}]
+LATEST = {"n": 3, "p50_ns": 10, "p99_ns": 20, "max_ns": 30}
+SEEN = [STREAMS[0] | {"missing": 2, "since_last": LATEST}, STREAMS[1] | {"missing": 0, "since_last": None}]
+LIVE = {"event": "progress", "tai_ns": 1, "steal_ns": 50, "streams": SEEN, "bound": {"lower_ns": -1, "upper_ns": 2}}
 GARBAGE = (
     *("no JSON at all", "[]", "3", "null", '"ready"', "{}"),
     *('{"event": 7}', '{"event": "ready"', '{"event": "new"}'),
@@ -22,6 +25,9 @@ SHAPELESS = (
     {"event": "progress"},
     {"event": "progress", "streams": 3},
     {"event": "progress", "streams": [3]},
+    LIVE | {"streams": [STREAMS[0] | {"missing": 2}]},
+    LIVE | {"streams": [STREAMS[0] | {"missing": 2, "since_last": {"n": 3}}]},
+    LIVE | {"bound": 7},
     {"event": "error"},
 )
 
@@ -50,6 +56,7 @@ DEEDS: dict[str, Callable[[], object]] = {
     "error": lambda: say(ERROR),
     "complete": lambda: say({"event": "complete", "tai_ns": 1}),
     "progress": lambda: say({"event": "progress", "tai_ns": 1, "streams": STREAMS}),
+    "live progress": lambda: say(LIVE),
     "garbage": lambda: say(*GARBAGE),
     "shapeless": lambda: say(*SHAPELESS),
     "long line": lambda: say("x" * (1 << 25)),

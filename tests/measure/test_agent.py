@@ -15,7 +15,7 @@ from latlab.host import LocalHost
 from latlab.lab.apply import TestBed
 from latlab.measure import agent as module
 from latlab.measure.agent import Agent
-from latlab.measure.events import Event, Packets
+from latlab.measure.events import Event, Latencies, Packets, Seen
 
 STAND_IN = Path(__file__).with_name("misbehaving_agent.py")
 
@@ -188,7 +188,14 @@ def test_nonsense_between_events_is_passed_over(binary: str) -> None:
 def test_progress_is_heard_by_stream(binary: str) -> None:
     heard: list[Event] = []
     conversation(binary, ["ready", "progress", "shapeless", "progress", "wait", "done"], stop, heard.append)
-    assert heard == [Packets("sensor", "talk", {1: 30, 2: 4})] * 2
+    assert heard == [Packets("sensor", "talk", {1: 30, 2: 4}, tai_ns=1)] * 2
+
+
+def test_progress_that_says_more_is_heard_whole_or_not_at_all(binary: str) -> None:
+    heard: list[Event] = []
+    conversation(binary, ["ready", "shapeless", "live progress", "shapeless", "wait", "done"], stop, heard.append)
+    seen = {1: Seen(2, Latencies(3, 10, 20, 30)), 2: Seen(0, None)}
+    assert heard == [Packets("sensor", "talk", {1: 30, 2: 4}, None, 0, 1, seen, 50, (-1, 2))]
 
 
 def test_a_program_that_is_not_there_is_an_error_that_names_it() -> None:

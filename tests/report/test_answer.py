@@ -137,7 +137,8 @@ def test_the_dominant_stage_of_each_stream_and_load_is_named(matrix: dict[str, A
 def test_a_run_without_loads_has_a_row_a_bridge_and_no_column_that_is_empty(tmp_path: Path) -> None:
     result = compared(tmp_path / "run", {"tap": (812, 813), "xdp": (400, 401)})
     (table,) = [part for one in answer(result, ["latency"]) for part in one.parts if isinstance(part, OneOf)]
-    assert list(table.shapes[-1][0].headings) == ["bridge", "p50", "p99", "max", "lost"]
+    # So few packets have no 99th percentile.
+    assert list(table.shapes[-1][0].headings) == ["bridge", "p50", "max", "lost"]
 
 
 def test_the_page_begins_with_the_same_table_and_sentences(folder: RunFolder, matrix: dict[str, Any]) -> None:

@@ -173,3 +173,33 @@ def test_beside_other_mistakes_a_value_is_tried_with_what_it_sets(said: Said) ->
     wrong = USER | {"set": UDP | {"guests.vm1.uplink": "eth0.6"}}
     found = said(BRIDGES | {"duration": "10", "overrides": [wrong]})
     assert [line.split(": ")[0] for line in found] == ["duration", "overrides[0].set.guests.vm1.uplink"]
+
+
+def test_cells_that_are_excluded_are_not_measured(with_: With) -> None:
+    exclude = [{"links.0.mtu": 9000, "loads": "same"}]
+    found = cells(with_({"matrix": MATRIX, "exclude": exclude}))
+    assert [cell.slug for cell in found] == [
+        *("links.0.mtu=1500,loads=none", "links.0.mtu=1500,loads=same", "links.0.mtu=9000,loads=none"),
+    ]
+    assert all(not cell.scenario.exclude for cell in found)
+
+
+@pytest.mark.parametrize(
+    ("exclude", "what"),
+    [
+        (
+            [{"links.0.mtv": 9000}],
+            "exclude[0].links.0.mtv: unknown key of the matrix 'links.0.mtv'; "
+            "expected links.0.mtu? (known: links.0.mtu, loads)",
+        ),
+        ([{"loads": "back"}], "exclude[0].loads: unknown value 'back' of matrix.loads; expected one of none, same"),
+        (
+            [{"links.0.mtu": 1500}, {"links.0.mtu": 9000}],
+            "exclude: every cell is excluded; expected one cell that is measured",
+        ),
+    ],
+)
+def test_what_excludes_names_cells_of_the_matrix_and_not_all(
+    said: Said, exclude: list[dict[str, Any]], what: str
+) -> None:
+    assert said({"matrix": MATRIX, "exclude": exclude}) == [what]

@@ -112,6 +112,11 @@ class Place:
         path.write_text(yaml.safe_dump({key: value for key, value in (SMALL | parts).items() if value is not None}))
         return path
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """What makes a lab one of this place."""
+        return {"LATLAB_STATE": str(self.journals), "LATLAB_AGENT": str(self._agent)}
+
     def start(
         self, *arguments: object, before: tuple[str, ...] = (), pictures: bool = False, **environment: str
     ) -> Lab:
@@ -119,12 +124,11 @@ class Place:
 
         pictures: are drawn, which takes longer than most runs here.
         """
-        ours = {"LATLAB_STATE": str(self.journals), "LATLAB_AGENT": str(self._agent)}
         undrawn = () if pictures or arguments[0] not in DRAWING else ("--picture", "none")
         process = subprocess.Popen(
             [*before, str(LATLAB), *map(str, arguments), *undrawn],
             cwd=self.folder,
-            env=os.environ | ours | environment,
+            env=os.environ | self.environment | environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

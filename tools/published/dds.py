@@ -10,8 +10,8 @@ from latlab.analysis.comparison.effect import Effect, paired
 from published.claims import NOT_MEASURED, Claim, Figures, Finding, Of, differ, judged, ratio_text, times
 from published.experiment import MICROSECONDS, Experiment, Ours, Part, Picture, Table
 
-_SIZES: Final = ("64B", "1400B", "2kB", "8kB", "32kB")
-_BYTES: Final = {"64B": 64, "1400B": 1_400, "2kB": 2_000, "8kB": 8_000, "32kB": 32_000}
+_SIZES: Final = ("64B", "1200B", "2kB", "8kB", "32kB")
+_BYTES: Final = {"64B": 64, "1200B": 1_200, "2kB": 2_000, "8kB": 8_000, "32kB": 32_000}
 
 
 def _dds(tuned: bool, probe: str, size: str) -> Of:
@@ -32,7 +32,7 @@ def _steeper(figures: Figures) -> Finding:
         def slope(a: str, b: str, n: int, at: dict[str, dict[int, float]] = at) -> float:
             return log(at[b][n] / at[a][n]) / log(_BYTES[b] / _BYTES[a])
 
-        below, beyond = ([slope(a, b, n) for n in common] for a, b in (("64B", "1400B"), ("2kB", "32kB")))
+        below, beyond = ([slope(a, b, n) for n in common] for a, b in (("64B", "1200B"), ("2kB", "32kB")))
         found.append((label, paired(below, beyond) if common else None))
     return judged(
         found,
@@ -127,7 +127,7 @@ DDS = Experiment(
                 Claim(
                     "The maximum falls onto the median",
                     _onto_the_median,
-                    "A cell is 1 s: few rare events, tuned or not.",
+                    "A cell is 0.6 s: few rare events, tuned or not.",
                 ),
             ],
             [

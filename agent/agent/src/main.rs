@@ -15,6 +15,7 @@ mod init;
 mod inside;
 mod launch_clock;
 mod listen;
+mod live;
 mod outbox;
 mod ping;
 mod pong;
@@ -23,6 +24,7 @@ mod realtime;
 mod receiving;
 mod recording;
 mod round;
+mod schema;
 mod sending;
 mod session;
 mod shared_memory;
@@ -83,6 +85,8 @@ enum Verb {
         #[arg(long = "interface", value_name = "NAME")]
         interfaces: Vec<String>,
     },
+    /// Print what each verb reads and tells (JSON Schema), and the columns of each recording (Arrow types), as JSON.
+    Schema,
     /// Print CLOCK_TAI, CLOCK_REALTIME and the kernel's TAI offset, as JSON; set that offset; or tell when a cycle begins.
     Tai(tai::Asked),
     /// Run a program in a guest as if it ran here.
@@ -144,6 +148,7 @@ fn main() -> ExitCode {
         Verb::Busy => busy::run(),
         Verb::Bridge => bridge::run(),
         Verb::Facts { interfaces } => return facts::run(&interfaces),
+        Verb::Schema => return schema::run(),
         Verb::Tai(asked) => return tai::run(&asked),
         Verb::In { patience, directory, words } => return inside::run_in(&directory, &words, patience),
         Verb::Over { patience, by, words } => return inside::run_over(&by, &words, patience),

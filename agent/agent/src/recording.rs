@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wire::event::Failure;
+use wire::live::Books;
 
 const BATCH_ROWS: usize = 4096;
 const BATCH_AGE: Duration = Duration::from_secs(1);
@@ -75,6 +76,7 @@ pub struct Recorder {
     feeds: Vec<Box<dyn Feed>>,
     drains: Vec<Box<dyn Drain>>,
     full: Arc<AtomicU64>,
+    books: Option<Arc<Mutex<Books>>>,
 }
 
 /// What came of a recording.
@@ -89,7 +91,12 @@ pub struct Totals {
 impl Recorder {
     /// For tables `PREFIX.TABLE.arrow` of this run.
     pub fn new(prefix: &str, run_id: u64) -> Self {
-        Self { prefix: prefix.into(), run_id, feeds: Vec::new(), drains: Vec::new(), full: Arc::default() }
+        Self { prefix: prefix.into(), run_id, feeds: Vec::new(), drains: Vec::new(), full: Arc::default(), books: None }
+    }
+
+    /// Has the writer keep books of the rows of tables that are added from now on; None: it keeps none.
+    pub fn keep(&mut self, books: Option<Arc<Mutex<Books>>>) {
+        self.books = books;
     }
 
     /// Adds a table whose ring holds `capacity` rows; its file is made now.
@@ -98,7 +105,8 @@ impl Recorder {
     /// The file cannot be made.
     pub fn table<R: Row>(&mut self, capacity: usize) -> Result<Tap<R>, Failure> {
         let (producer, consumer) = RingBuffer::new(capacity);
-        self.drains.push(Box::new(Table::<R>::create(&self.prefix, self.run_id, consumer)?));
+        let books = self.books.clone().filter(|_| R::IN_BOOKS);
+        self.drains.push(Box::new(Table::<R> { books, ..Table::create(&self.prefix, self.run_id, consumer)? }));
         Ok(Tap { ring: producer, full: Arc::clone(&self.full) })
     }
 
@@ -223,6 +231,7 @@ struct Table<R: Row> {
     stream: Option<CheckedStream<File>>,
     batch_started: Instant,
     written: u64,
+    books: Option<Arc<Mutex<Books>>>,
 }
 
 impl<R: Row> Table<R> {
@@ -244,7 +253,19 @@ impl<R: Row> Table<R> {
         ));
         let stream = CheckedStream::begin(file, &schema).map_err(|error| trouble(&path, &error, 0))?;
         let rows = Vec::with_capacity(BATCH_ROWS);
-        Ok(Self { path, ring, rows, schema, stream: Some(stream), batch_started: Instant::now(), written: 0 })
+        let batch_started = Instant::now();
+        Ok(Self { path, ring, rows, schema, stream: Some(stream), batch_started, written: 0, books: None })
+    }
+
+    /// Takes rows from the ring until a batch is full or the ring empty, and returns how many there are to be written.
+    fn take_rows(&mut self) -> usize {
+        let before = self.rows.len();
+        self.rows.extend(std::iter::from_fn(|| self.ring.pop().ok()).take(BATCH_ROWS - before));
+        // Not while a batch is being written: a slow disk keeps nobody from the books.
+        if let Some(mut books) = self.books.as_ref().and_then(|books| books.lock().ok()) {
+            self.rows[before..].iter().for_each(|row| row.note(&mut books));
+        }
+        self.rows.len()
     }
 
     fn write_batch(&mut self) -> Result<(), Failure> {
@@ -272,11 +293,8 @@ impl<R: Row> Table<R> {
 
 impl<R: Row> Drain for Table<R> {
     fn drain(&mut self) -> Result<(), Failure> {
-        while let Ok(row) = self.ring.pop() {
-            self.rows.push(row);
-            if self.rows.len() == BATCH_ROWS {
-                self.write_batch()?;
-            }
+        while self.take_rows() == BATCH_ROWS {
+            self.write_batch()?;
         }
         if self.batch_started.elapsed() >= BATCH_AGE { self.write_batch() } else { Ok(()) }
     }
@@ -318,7 +336,7 @@ fn trouble(path: &str, error: &ArrowError, rows: u64) -> Failure {
 mod tests {
     use super::*;
     use arrow_ipc::reader::StreamReader;
-    use wire::record::Clocks;
+    use wire::record::{Clocks, Woken};
 
     fn row(n: i64) -> Clocks {
         Clocks { tai_ns: n, real_ns: n + 1, monotonic_ns: n + 2, monotonic_raw_ns: n + 3, bracket_ns: 4 }
@@ -352,6 +370,26 @@ mod tests {
         let totals = recording.finish().unwrap();
         assert_eq!((totals.recorded, totals.ring_full), (10_000, 0));
         assert_eq!(read(&prefix), (0..10_000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn books_are_kept_of_every_row_that_is_written_and_of_no_other_table() {
+        let prefix = prefix("books");
+        let mut recorder = Recorder::new(&prefix, 0xab);
+        let books = Arc::new(Mutex::new(Books::of_streams([3])));
+        recorder.keep(Some(Arc::clone(&books)));
+        let (mut tap, mut clocks) = (recorder.table::<Woken>(20_000).unwrap(), recorder.table::<Clocks>(8).unwrap());
+        clocks.push(row(1));
+        let recording = recorder.start();
+        (0..10_000).for_each(|n| {
+            let due_tai_ns = 1_000 * n as i64;
+            let woke_tai_ns = due_tai_ns + n as i64;
+            tap.push(Woken { stream: 3, sequence: n, due_tai_ns, irq_tai_ns: None, woke_tai_ns, overdue: false });
+        });
+        assert_eq!(recording.finish().unwrap().recorded, 10_001);
+        let seen = books.lock().unwrap().take(3).unwrap();
+        let latest = seen.since_last.unwrap();
+        assert_eq!((seen.missing, latest.n, latest.p50_ns, latest.max_ns), (0, 10_000, 4_999, 9_999));
     }
 
     #[test]

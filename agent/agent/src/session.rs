@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use sys::clock::{tai_ns, tai_offset_s};
-use wire::event::{Event, Failure, Ready, RealtimeFound, StreamProgress};
+use wire::envelope::Bound;
+use wire::event::{Event, Failure, Live, Ready, RealtimeFound, StreamProgress};
 use wire::spec::Command;
 
 /// Longer than the spec of the largest scenario, by far.
@@ -163,9 +164,18 @@ impl Progress {
 
     /// Tells the lab, once a second however often it is called.
     pub fn tell(&mut self, packets: u64) {
+        self.tell_bound(packets, || None);
+    }
+
+    /// As [`Self::tell`], with what is `known` by then of the clocks that are compared.
+    pub fn tell_bound(&mut self, packets: u64, known: impl FnOnce() -> Option<Bound>) {
         if self.told.elapsed() >= Duration::from_secs(1) {
             self.told = Instant::now();
-            emit(&Event::Progress { tai_ns: tai_ns(), streams: vec![StreamProgress { stream: 0, packets }] });
+            emit(&Event::Progress {
+                tai_ns: tai_ns(),
+                streams: vec![StreamProgress::counted(0, packets)],
+                live: Live { bound: known(), steal_ns: None },
+            });
         }
     }
 }

@@ -3,12 +3,18 @@
 use arrow_array::{ArrayRef, BooleanArray, Int32Array, Int64Array, StringArray, UInt8Array, UInt16Array, UInt64Array};
 use arrow_schema::{DataType, Field};
 use std::sync::Arc;
+use wire::live::Books;
 use wire::record::{Clocks, Exchange, Reading, Received, Sent, Stamp, Task, Traced, Woken};
 
 /// A row of a recording: its table's name and columns, and how rows become columns.
 pub trait Row: Copy + Send + 'static {
     /// The table's name, the middle of its file's name.
     const TABLE: &'static str;
+    /// Whether [`Self::note`] does anything.
+    const IN_BOOKS: bool = false;
+
+    /// Notes what is said of it while it is measured.
+    fn note(&self, _books: &mut Books) {}
 
     /// Each column's name, whether it may be null, and its values in `rows`.
     fn columns(rows: &[Self]) -> Vec<(&'static str, bool, ArrayRef)>;
@@ -40,6 +46,13 @@ fn sequences<R>(rows: &[R], of: impl Fn(&R) -> u64) -> ArrayRef {
 
 impl Row for Sent {
     const TABLE: &'static str = "sent";
+    const IN_BOOKS: bool = true;
+
+    fn note(&self, books: &mut Books) {
+        if self.error == 0 {
+            books.asked(self.sequence, self.launch_tai_ns);
+        }
+    }
 
     fn columns(rows: &[Self]) -> Vec<(&'static str, bool, ArrayRef)> {
         vec![
@@ -70,6 +83,11 @@ impl Row for Stamp {
 
 impl Row for Received {
     const TABLE: &'static str = "received";
+    const IN_BOOKS: bool = true;
+
+    fn note(&self, books: &mut Books) {
+        books.came(self.stream, self.sequence, self.launch_tai_ns, self.rx_user_tai_ns);
+    }
 
     fn columns(rows: &[Self]) -> Vec<(&'static str, bool, ArrayRef)> {
         vec![
@@ -113,6 +131,11 @@ impl Row for Exchange {
 
 impl Row for Woken {
     const TABLE: &'static str = "timer";
+    const IN_BOOKS: bool = true;
+
+    fn note(&self, books: &mut Books) {
+        books.came(self.stream, self.sequence, self.due_tai_ns, self.woke_tai_ns);
+    }
 
     fn columns(rows: &[Self]) -> Vec<(&'static str, bool, ArrayRef)> {
         vec![

@@ -1,10 +1,11 @@
 //! What `dds` tells the lab beside what every verb does.
 
 use crate::event::Taken;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Of `ready`: what runs, and who was found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Found {
     /// The version of Cyclone DDS.
     pub cyclone: &'static str,
@@ -15,7 +16,7 @@ pub struct Found {
 }
 
 /// How one of Cyclone's own threads runs, as the kernel says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Thread {
     /// As Cyclone calls it, such as `recv`.
     pub name: String,
@@ -28,7 +29,7 @@ pub struct Thread {
 }
 
 /// What happened below the samples.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub struct Below {
     /// Datagrams the kernel dropped because a socket of Cyclone's had no room.
     pub socket_drops: u64,
@@ -43,7 +44,7 @@ pub struct Below {
 }
 
 /// Totals of a ping.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub struct PingTotals {
     /// Questions that Cyclone took.
     pub sent: u64,
@@ -66,7 +67,7 @@ pub struct PingTotals {
 }
 
 /// Totals of a pong.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub struct PongTotals {
     /// Answers that Cyclone took.
     pub answered: u64,

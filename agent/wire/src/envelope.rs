@@ -7,10 +7,11 @@
 //! distributed systems", ICDCS 1987.
 
 use crate::record::Exchange;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What the exchanges prove, if the two clocks drift apart at a constant rate.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Bound {
     /// The instant at which the offset is bounded, on the initiator's CLOCK_TAI: the middle of the exchanges.
     pub reference_tai_ns: i64,

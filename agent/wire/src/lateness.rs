@@ -1,5 +1,6 @@
 //! Statistics of latenesses, from whole sums: exact however many there are, and those of parts add up to those of the whole.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What is known of some latenesses.
@@ -31,7 +32,7 @@ pub struct Statistics {
 }
 
 /// The same as the lab is told of it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Figures {
     /// None, as the three that follow: there are none.
     pub mean_ns: Option<f64>,

@@ -14,6 +14,7 @@ pub mod exchange;
 pub mod expiries;
 pub mod lateness;
 pub mod launch;
+pub mod live;
 pub mod pace;
 pub mod page;
 pub mod port;

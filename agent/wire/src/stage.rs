@@ -1,6 +1,7 @@
 //! What the BPF programs at the kernel's tracepoints say of packets (`agent/bpf/stages.bpf.c`), and how it finds its rows.
 
 use crate::record::{Received, Stamp, StampKind};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -187,7 +188,7 @@ impl Comparison {
 }
 
 /// eBPF's timestamp less the socket's, of the same packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Compared {
     /// Which timestamp.
     pub stamp: &'static str,
@@ -206,7 +207,7 @@ pub struct Compared {
 }
 
 /// What came of the BPF programs' records.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct StageTotals {
     /// Records for which the kernel's ring had no room; they are in `ring_full` as well.
     pub lost: u64,

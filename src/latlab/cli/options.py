@@ -65,6 +65,14 @@ Strict = Annotated[
 Verbose = Annotated[
     bool, typer.Option("--verbose", rich_help_panel=MEASUREMENT, help="Print a line for each phase of a cell.")
 ]
+Live = Annotated[
+    bool,
+    typer.Option(
+        "--live",
+        rich_help_panel=MEASUREMENT,
+        help="Show once a second each stream's rate, latency, losses, clock uncertainty and CPU steal.",
+    ),
+]
 CheckRepeat = Annotated[
     bool,
     typer.Option(

@@ -21,6 +21,7 @@ from latlab.cli.options import (
     Jobs,
     Json,
     JUnit,
+    Live,
     Metrics,
     PictureFormat,
     PrintFormat,
@@ -46,6 +47,7 @@ def run(
     scenario: ScenarioName = None,
     jobs: Jobs = None,
     check_repeat: CheckRepeat = False,
+    live: Live = False,
     verbose: Verbose = False,
     metric: Metrics = None,
     full: Full = False,
@@ -57,12 +59,15 @@ def run(
     """Measure every cell of a scenario, and report.
 
     For each cell latlab builds the test bed, measures, and removes the test bed. It needs root.
+    Ctrl-C ends the measurement in order: what was measured until then is reported.
 
     Examples:
         # Every virtual bridge that this machine can make, in a few minutes
         latlab run demo
         # A scenario of your own; a suspect measurement fails, too
         latlab run lab.yaml --strict
+        # With the streams' figures of the last second while it measures
+        latlab run lab.yaml --live
         # In a log: a line for each phase, and no pictures
         latlab run lab.yaml --verbose --picture none
     """
@@ -76,8 +81,9 @@ def run(
     _check_metrics(metric)
     loaded = load_scenario(scenario_path(scenario, "run", as_json=as_json))
     # With --json the document has standard output to itself.
-    with RunConsole(make_console(stderr=as_json), verbose=verbose) as console:
-        folder = asyncio.run(measure.run(loaded, runs, console.show, check_repeat=check_repeat, jobs=jobs))
+    with RunConsole(make_console(stderr=as_json), verbose=verbose, live=live) as console:
+        running = measure.run(loaded, runs, console.show, check_repeat=check_repeat, jobs=jobs, live=live)
+        folder = asyncio.run(running)
     raise typer.Exit(_report(folder, as_json=as_json, strict=strict, metrics=metric, formats=picture, full=full))
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from latlab.errors import LabError, rejection_remedy
 from latlab.host import Host, Process, signal_group
 from latlab.lab.apply import TestBed
-from latlab.measure.events import Listener, Packets, Window, ignore
+from latlab.measure.events import Latencies, Listener, Packets, Seen, Window, ignore
 
 T = TypeVar("T")
 
@@ -203,7 +203,12 @@ class Agent:
                 self.done.set_result(event)
             case "progress":
                 streams = {entry["stream"]: entry["packets"] for entry in event["streams"]}
-                self._listener(Packets(self.host.name, self.verb, streams, self.probe))
+                tai_ns, steal_ns = event["tai_ns"], event.get("steal_ns")
+                found = {entry["stream"]: _seen(entry) for entry in event["streams"] if "missing" in entry}
+                bound = event.get("bound")
+                offset_ns = bound and (bound["lower_ns"], bound["upper_ns"])
+                host, verb = self.host.name, self.verb
+                self._listener(Packets(host, verb, streams, self.probe, 0, tai_ns, found, steal_ns, offset_ns))
             case "window":
                 self._listener(self._window(event))
             case "error":
@@ -234,6 +239,11 @@ class Agent:
 
     def _last_words(self) -> str:
         return f": {'; '.join(self._stderr)}" if self._stderr else ""
+
+
+def _seen(entry: Mapping[str, Any]) -> Seen:
+    latest = entry["since_last"]
+    return Seen(entry["missing"], latest and Latencies(**latest))
 
 
 def _ports(spec: Any) -> Iterator[str]:

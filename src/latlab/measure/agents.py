@@ -12,7 +12,7 @@ from latlab.measure.events import Listener
 from latlab.measure.outcome import Outcome
 from latlab.measure.probe_specs import ping_spec, pong_spec, timer_spec, verb_of
 from latlab.measure.recordings import Recordings
-from latlab.measure.specs import Bed, Spec, listen_spec, talk_spec
+from latlab.measure.specs import Bed, Spec, listen_spec, talk_spec, with_live
 from latlab.measure.trace_specs import entry_spec, trace_spec, waking_spec
 
 
@@ -113,6 +113,8 @@ class Agents:
         """probe: whose agent it is. of: the guest or the timer beside which it traces."""
         binary, place = self._places.agent(host), self._bed.hosts[host]
         verb = "trace" if of else verb_of(self._scenario, probe, role) if probe else role
+        if self._outcome.live and verb != "trace":
+            spec = with_live(spec)
         of = of or probe
         agent = await Agent.start(self._bed, place, binary, verb, spec, self._listener, of, role=role)
         group.append(agent)

@@ -60,15 +60,22 @@ LOAD_MARGIN_NS = 2 * SECOND_NS
 
 
 async def run_cell(
-    run: Run, order: int, site: Site, folder: CellFolder, listener: Listener, making: asyncio.Lock | None = None
+    run: Run,
+    order: int,
+    site: Site,
+    folder: CellFolder,
+    listener: Listener,
+    making: asyncio.Lock | None = None,
+    *,
+    live: bool = False,
 ) -> dict[str, Any]:
     """The cell's cell.json, which has been written, with its recordings and its packet table.
 
     A cell that this machine cannot build is `unavailable`, and nothing is begun. A LatlabError makes the cell `failed`;
     a cancellation makes it `interrupted` and is raised again, after the test bed is down and everything recorded is on
-    disk.
+    disk. live: its agents say more to the listener while they measure.
     """
-    outcome = Outcome(run, order)
+    outcome = Outcome(run, order, live=live)
     scenario = run.cell.scenario
     if scenario.in_virtual_time:
         outcome.label, outcome.instructions_per_ns = LABEL_VIRTUAL, INSTRUCTIONS_PER_NS
@@ -197,7 +204,14 @@ class _Cell:
         self._recordings = Recordings(bed, folder)
         self._agents = Agents(outcome, bed, site, self._places, self._recordings, folder, listener)
         self._talking, self._listening = self._agents.talking, self._agents.listening
-        self._clocks = ClockWatch(self._scenario, site, bed.hosts, self._places, self._recordings)
+        self._clocks = ClockWatch(
+            self._scenario,
+            site,
+            bed.hosts,
+            self._places,
+            self._recordings,
+            live=listener if outcome.live else None,
+        )
         self._ptp = PtpWatch(self._scenario, site, bed.hosts, self._places, self._recordings)
         self._tools = Tools(self._scenario, bed, self._places, self._recordings, folder)
         loads = plan_loads(self._scenario, load_duration_ns(self._scenario), self._places)

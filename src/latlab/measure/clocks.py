@@ -14,8 +14,10 @@ from latlab.lab.places import Places
 from latlab.lab.site import Site
 from latlab.measure.agent import Agent
 from latlab.measure.clock_legs import Leg, Told, leg_specs, needed_legs
+from latlab.measure.events import ClockBound, Event, Listener, Packets
 from latlab.measure.kvm_clock import Facts, tai_offset_s, with_kvm_clock
 from latlab.measure.recordings import Recordings
+from latlab.measure.specs import with_live
 from latlab.scenario import Scenario
 
 NS = 1e-9
@@ -27,17 +29,24 @@ class ClockWatch:
     Hosts on one kernel share their clocks, and the offset is 0. A guest that latlab starts and its host compare theirs
     over a page of memory they share; any other reads its host's as KVM shows it, if it has that clock. Two hosts that
     no chain of these joins exchange timestamps over the network (sync: auto), or are refused (sync: shared); with
-    sync: exchange they always do. All of it goes on through the whole cell.
+    sync: exchange they always do. All of it goes on through the whole cell. live: who hears meanwhile what is known.
     """
 
     def __init__(
-        self, scenario: Scenario, site: Site, hosts: Mapping[str, Host], places: Places, recordings: Recordings
+        self,
+        scenario: Scenario,
+        site: Site,
+        hosts: Mapping[str, Host],
+        places: Places,
+        recordings: Recordings,
+        live: Listener | None = None,
     ) -> None:
         self._scenario = scenario
         self._site = site
         self._hosts = hosts
         self._places = places
         self._recordings = recordings
+        self._live = live
         self._legs: list[Leg] = []
         self._running: dict[Leg, tuple[Agent, ...]] = {}
 
@@ -55,11 +64,13 @@ class ClockWatch:
         offsets = partial(tai_offset_s, facts)
         for leg in self._legs:
             if leg.source == "one kernel":
+                if self._live:
+                    self._live(ClockBound(leg.here, leg.there, 0, 0))
                 continue
             recorder, local = self._hosts[leg.recorder], folder.clock_prefix(leg.here, leg.there)
             recording = self._recordings.prefix(recorder, local)
             told = leg_specs(self._scenario, self._site, leg, run_id, recording, offsets)
-            self._running[leg] = await self._comparing(bed, told)
+            self._running[leg] = await self._comparing(bed, leg, told)
             await self._recordings.follow(recorder, "clock", local)
 
     def known(self) -> list[dict[str, Any]]:
@@ -94,17 +105,28 @@ class ClockWatch:
         for agent in self.agents:
             await agent.kill(bed)
 
-    async def _comparing(self, bed: TestBed, told: Iterable[Told]) -> tuple[Agent, ...]:
+    async def _comparing(self, bed: TestBed, leg: Leg, told: Iterable[Told]) -> tuple[Agent, ...]:
         """The agents of a leg, all ready, the one that asks first."""
         agents: list[Agent] = []
         try:
             for name, spec in told:
-                agents.append(await Agent.start(bed, self._hosts[name], self._places.agent(name), "clock", spec))
+                host, binary = self._hosts[name], self._places.agent(name)
+                if self._live and name == leg.recorder:
+                    hears = partial(_tell_bound, self._live, leg)
+                    agents.append(await Agent.start(bed, host, binary, "clock", with_live(spec), hears))
+                else:
+                    agents.append(await Agent.start(bed, host, binary, "clock", spec))
         except BaseException:
             for agent in agents:
                 await agent.kill(bed)
             raise
         return tuple(reversed(agents))
+
+
+def _tell_bound(live: Listener, leg: Leg, event: Event) -> None:
+    """Pass on what the comparisons of a leg say of its clocks."""
+    if isinstance(event, Packets) and event.offset_ns:
+        live(ClockBound(leg.here, leg.there, *event.offset_ns))
 
 
 def clock_entries(here: str, there: str, source: str, said: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +27,37 @@ class RunStarted:
 
 
 @dataclass(frozen=True)
+class Followed:
+    """What is shown live of a cell: a stream, the round trips of a probe, or the instants of a timer.
+
+    stream: the number by which whoever receives says how late it was. sent: the number by which whoever sends counts;
+    None: of instants. sender, receiver: hosts, by whose clocks latencies are taken; of round trips and timers one host.
+    """
+
+    name: str
+    stream: int
+    sent: int | None
+    sender: str
+    receiver: str
+
+    @property
+    def what(self) -> str:
+        """What it is that takes long."""
+        if self.sent is None:
+            return "lateness"
+        return "latency" if self.sent == self.stream else "round trip"
+
+
+@dataclass(frozen=True)
 class CellStarted:
-    """The run's `order`-th cell begins: repetition `repeat` of `repeats`."""
+    """The run's `order`-th cell begins: repetition `repeat` of `repeats`. followed: what is shown live of it."""
 
     order: int
     slug: str
     repeat: int
     repeats: int
     duration_ns: int
+    followed: tuple[Followed, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,16 +78,55 @@ class Waiting:
 
 
 @dataclass(frozen=True)
+class Latencies:
+    """How late packets were, ns, by the clocks of their hosts as they are: how many, two percentiles, the latest."""
+
+    n: int
+    p50_ns: int
+    p99_ns: int
+    max_ns: int
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What an agent says of a stream that it receives.
+
+    missing: packets that have not come, of those before the last that has. latencies: of what came since it said so
+    before; None: nothing came.
+    """
+
+    missing: int
+    latencies: Latencies | None
+
+
+@dataclass(frozen=True)
 class Packets:
     """How many packets an agent has counted, {stream number: packets}; of a timer's how many instants.
 
-    probe: whose agent it is, where it is a probe's. order: the cell's in the run.
+    probe: whose agent it is, where it is a probe's. order: the cell's in the run. tai_ns: its host's CLOCK_TAI. In a
+    run that is shown live, seen: {stream number: what it says of it}; steal_ns: how long the hypervisor has kept CPUs
+    of its host waiting since boot, all together; offset_ns: of who compares clocks, what the offset lies between.
     """
 
     host: str
     verb: str
     streams: Mapping[int, int]
     probe: str | None = None
+    order: int = 0
+    tai_ns: int = 0
+    seen: Mapping[int, Seen] = field(default_factory=dict)
+    steal_ns: int | None = None
+    offset_ns: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class ClockBound:
+    """What the latest comparisons say of two hosts' clocks: `to`'s − `from_`'s lies between these, ns."""
+
+    from_: str
+    to: str
+    lower_ns: int
+    upper_ns: int
     order: int = 0
 
 
@@ -101,7 +163,7 @@ class CellEnded:
     cell: Mapping[str, Any]
 
 
-Event = Cleaned | RunStarted | CellStarted | Phase | Waiting | Packets | Window | CellEnded
+Event = Cleaned | RunStarted | CellStarted | Phase | Waiting | Packets | ClockBound | Window | CellEnded
 Listener = Callable[[Event], None]
 
 

@@ -29,6 +29,8 @@ class Outcome:
     run: Run
     order: int
     run_id: str = field(default_factory=lambda: secrets.token_hex(8))
+    live: bool = False
+    """Whether it is shown live: its agents say more while they measure."""
     status: str = "running"
     reason: dict[str, str] | None = None
     label: str | None = LABEL

@@ -9,7 +9,7 @@ import platform
 import random
 import secrets
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -40,7 +40,9 @@ from latlab.measure.events import (
     CellEnded,
     CellStarted,
     Cleaned,
+    ClockBound,
     Event,
+    Followed,
     Listener,
     Packets,
     Phase,
@@ -54,7 +56,7 @@ from latlab.measure.probe_specs import ping_spec, pings, pong_spec, timer_spec, 
 from latlab.measure.room import available_memory, check_room
 from latlab.measure.specs import Bed, listen_spec, listeners, talk_spec, talkers
 from latlab.measure.trace_specs import entry_spec, trace_spec, waking_spec
-from latlab.scenario import BoardHost, Cell, Loaded, Run, cells, runs
+from latlab.scenario import BoardHost, Cell, Loaded, Run, Scenario, cells, runs
 
 RUN_FORMAT = "latlab.run/1"
 SECOND_NS = 1_000_000_000
@@ -80,12 +82,19 @@ def plan(loaded: Loaded) -> str:
 
 
 async def run(
-    loaded: Loaded, root: Path, listener: Listener = ignore, *, check_repeat: bool = False, jobs: int | None = None
+    loaded: Loaded,
+    root: Path,
+    listener: Listener = ignore,
+    *,
+    check_repeat: bool = False,
+    jobs: int | None = None,
+    live: bool = False,
 ) -> RunFolder:
     """The run's folder, with every cell that could be run in it. A cell that failed leaves the others' results whole.
 
     check_repeat: every cell is measured twice, in virtual time with the same seed, and the result says what the two
     differ by. jobs: how many cells in virtual time are measured at once; as many as there are CPUs for if not given.
+    live: the listener hears once a second how late packets were, how well clocks are known and what CPUs wait for.
 
     SIGINT and SIGTERM end the run in order: the cell's recordings are finished, the test bed is undone, and the folder
     returned says `interrupted`. UsageError, LabError: nothing was run, and nothing is changed.
@@ -113,6 +122,7 @@ async def run(
             "seed": seed,
             "trust": loaded.scenario.trust.model_dump(mode="json", exclude_unset=True),
             "check_repeat": check_repeat,
+            "live": live,
             "order": [{"slug": one.cell.slug, "repeat": one.repeat} for one in order],
             "versions": {"latlab": latlab.__version__, "python": platform.python_version()},
             "started": _now(),
@@ -122,7 +132,7 @@ async def run(
         folder.write_run(document)
         listener(RunStarted(folder.path, len(found), len(order), seed, tuple(map(str, warnings(loaded)))))
         try:
-            status = "ended" if await _until_told(_run_all(order, folder, listener, jobs)) else "interrupted"
+            status = "ended" if await _until_told(_run_all(order, folder, listener, jobs, live=live)) else "interrupted"
         except BaseException:
             # On a full disk run.json cannot be written either; what has happened is the error that is raised.
             with contextlib.suppress(OSError):
@@ -153,7 +163,9 @@ def at_once(found: Sequence[Cell], jobs: int | None) -> int:
     return max(1, min(len(os.sched_getaffinity(0)), fitting))
 
 
-async def _run_all(order: Sequence[Run], folder: RunFolder, listener: Listener, jobs: int) -> None:
+async def _run_all(
+    order: Sequence[Run], folder: RunFolder, listener: Listener, jobs: int, *, live: bool = False
+) -> None:
     """Run every cell, `jobs` at once, in this order."""
     left = iter(enumerate(order, start=1))
     repeats = max(one.repeat for one in order)
@@ -162,12 +174,15 @@ async def _run_all(order: Sequence[Run], folder: RunFolder, listener: Listener, 
     async def work() -> None:
         tag = secrets.token_hex(2)
         for number, one in left:
-            listener(CellStarted(number, one.cell.slug, one.repeat, repeats, one.cell.scenario.duration))
+            scenario = one.cell.scenario
+            shown = tuple(followed(scenario)) if live else ()
+            listener(CellStarted(number, one.cell.slug, one.repeat, repeats, scenario.duration, shown))
             cell_folder = folder.add_cell(one.cell.slug, one.repeat)
-            with emulator_cpu() if one.cell.scenario.in_virtual_time else contextlib.nullcontext(0) as cpu:
+            with emulator_cpu() if scenario.in_virtual_time else contextlib.nullcontext(0) as cpu:
                 site = Site(tag, agent=agent, images=images, emulator_cpu=cpu)
                 known = partial(_of_cell, listener, number)
-                listener(CellEnded(number, await run_cell(one, number, site, cell_folder, known, making)))
+                cell = await run_cell(one, number, site, cell_folder, known, making, live=live)
+                listener(CellEnded(number, cell))
             if (this := asyncio.current_task()) and this.cancelling():
                 # A wait that was over at that moment may have lost it.
                 raise asyncio.CancelledError
@@ -180,9 +195,25 @@ async def _run_all(order: Sequence[Run], folder: RunFolder, listener: Listener, 
         raise several.exceptions[0] from None
 
 
+def followed(scenario: Scenario) -> Iterator[Followed]:
+    """What is shown live of a cell, in the scenario's order: what our own agents send and receive."""
+    for name, stream in scenario.streams.items():
+        number = scenario.stream_number(name)
+        yield Followed(name, number, number, stream.talker, stream.listener)
+    for name in pings(scenario):
+        asks, _ = scenario.probe_hosts(name)
+        up, down = (scenario.stream_number(f"{name}.{leg}") for leg in ("up", "down"))
+        yield Followed(name, down, up, asks, asks)
+    for name in timers(scenario):
+        (host,) = scenario.probe_hosts(name)
+        yield Followed(name, scenario.probe_number(name), None, host, host)
+
+
 def _of_cell(listener: Listener, number: int, event: Event) -> None:
     """Pass an event of a cell on, with which cell it is."""
-    listener(replace(event, order=number) if isinstance(event, Phase | Waiting | Packets | Window) else event)
+    if isinstance(event, Phase | Waiting | Packets | ClockBound | Window):
+        event = replace(event, order=number)
+    listener(event)
 
 
 async def _until_told(work: Any) -> bool:

@@ -84,6 +84,13 @@ def listen_spec(scenario: Scenario, host: str, bed: Bed, run_id: str, recording:
     }
 
 
+def with_live(spec: Mapping[str, Any]) -> Spec:
+    """The same spec of an agent, whose progress says more: of what it receives, its clocks and its CPUs."""
+    if "side" in spec:
+        return {**spec, "side": {**spec["side"], "live": True}}
+    return {**spec, "live": True}
+
+
 def clock_specs(route: Route, run_id: str, recording: Path | str, count: int) -> tuple[Spec, Spec]:
     """The specs of `latlab-agent clock`: the initiator's at the route's talker, the responder's at its listener."""
     realtime = {"lock_memory": False}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
 
@@ -85,7 +85,7 @@ def _figures(result: Result, metric: str) -> Iterator[OneOf | Table | Lines]:
     headline = list(headline_tables(result, metric))
     if headline:
         for one in headline:
-            yield Table(one.headings, one.rows, range(1, len(one.headings)), one.title)
+            yield Table(one.headings, one.rows, range(1, len(one.headings)), one.title).filled()
         return
     summaries = rows.summaries(result, metric)
     values = list(dict.fromkeys(load_of(summary, row) for summary in summaries for row in summary.rows))
@@ -96,7 +96,7 @@ def _figures(result: Result, metric: str) -> Iterator[OneOf | Table | Lines]:
     ends = "; ".join(one for summary in summaries for one in _ends(summary))
     yield Lines(list(dict.fromkeys(filter(None, (ends, *(note for summary in summaries for note in summary.notes))))))
     for one in published_tables(result, metric):
-        yield Table(one.headings, one.rows, range(1, len(one.headings)), one.title)
+        yield Table(one.headings, one.rows, range(1, len(one.headings)), one.title).filled()
 
 
 def _further(result: Result, metrics: Sequence[str]) -> Iterator[OneOf | Table | Lines]:
@@ -150,14 +150,7 @@ def _table(result: Result, summaries: Sequence[rows.Summary], values: Sequence[s
     columns = [heading for _ in beside_each for _, heading in FIGURES]
     above = [Group(load(value), first + each * number, each) for number, value in enumerate(values or ())]
     headings_shown = (*shown, *columns, "lost", *(["±"] if clocks else []), "")
-    return _without_blanks(Table(headings_shown, found, range(first, len(headings_shown) - 1), "", above))
-
-
-def _without_blanks(table: Table) -> Table:
-    """Without the last column where that is empty in every row."""
-    if any(row[-1] for row in table.rows):
-        return table
-    return replace(table, headings=table.headings[:-1], rows=[row[:-1] for row in table.rows])
+    return Table(headings_shown, found, range(first, len(headings_shown) - 1), "", above).filled()
 
 
 def _statistics(repetitions: Sequence[rows.Row]) -> list[_Figure]:

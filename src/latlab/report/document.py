@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 
@@ -31,6 +31,22 @@ class Table:
     groups: Sequence[Group] = ()
     notes: Sequence[str] = ()
     remarks: Sequence[str] = ()
+
+    def filled(self) -> Table:
+        """The table without the columns that are empty in every row."""
+        kept = [number for number in range(len(self.headings)) if any(row[number] for row in self.rows)]
+        place = {number: there for there, number in enumerate(kept)}
+        groups = []
+        for group in self.groups:
+            of = [place[number] for number in range(group.first, group.first + group.columns) if number in place]
+            groups += [Group(group.title, of[0], len(of))] if of else []
+        return replace(
+            self,
+            headings=[self.headings[number] for number in kept],
+            rows=[[row[number] for number in kept] for row in self.rows],
+            figures=[place[number] for number in self.figures if number in place],
+            groups=groups,
+        )
 
 
 @dataclass(frozen=True)

@@ -142,14 +142,15 @@ def expand(raw: dict[str, Any], base: Parsed) -> tuple[list[Cell], list[Finding]
     of the matrix or of an override, that brings it about.
     """
     written = raw.get("matrix", {})
-    rest = {key: value for key, value in raw.items() if key not in ("matrix", "overrides")}
+    rest = {key: value for key, value in raw.items() if key not in ("matrix", "overrides", "exclude")}
     lists = written.items() if isinstance(written, dict) else ()
     matrix = {key: values for key, values in lists if isinstance(values, list)}
     shapers = tuple(map(str, base.sketch.names.get("shapers", ())))
     paths = {key: path_of(key, shapers) for key in matrix}
     findings, usable = _judge(base.sketch, matrix, paths)
     overrides, wrong = _overrides(base.sketch, matrix, paths, shapers)
-    findings += wrong
+    excluded, unlike = _excluded(base.sketch, matrix)
+    findings += [*wrong, *unlike]
     if wrong or any(finding.path[:1] == ("overrides",) for finding in base.findings):
         usable = []  # what else is set in the cells of a value is not known
     size = prod(len(values) for values in matrix.values())
@@ -157,7 +158,7 @@ def expand(raw: dict[str, Any], base: Parsed) -> tuple[list[Cell], list[Finding]
         return [], [*findings, Finding(("matrix",), f"{size} cells", f"{CELLS_MAX} or fewer")]
     told = set(base.findings)
     if base.scenario is not None and not findings:
-        return _every_cell(rest, matrix, paths, overrides)
+        return _every_cell(rest, matrix, paths, overrides, excluded)
     for key, index in usable:
         beside = [one for one in overrides if one.when.get(key) == index]
         led = all(_leads_somewhere(base.sketch, setting.path) for one in beside for setting in one.settings)
@@ -176,6 +177,7 @@ def _every_cell(
     matrix: dict[str, list[Any]],
     paths: Mapping[str, tuple[str, ...]],
     overrides: Sequence[_Override],
+    excluded: Sequence[Mapping[str, int]],
 ) -> tuple[list[Cell], list[Finding]]:
     cells: list[Cell] = []
     findings: dict[Finding, Finding] = {}
@@ -183,6 +185,8 @@ def _every_cell(
     seen: set[frozenset[tuple[str, int]]] = set()
     names = {key: short_names(values) for key, values in matrix.items() if key not in CHOSEN}
     for picked in _combinations(matrix, paths):
+        if any(one.items() <= picked.items() for one in excluded):
+            continue
         data, sources = _put_in(rest, picked, matrix, paths, overrides)
         absent = unused_guests(data)
         picked = {key: index for key, index in picked.items() if not _is_about(paths[key], absent)}
@@ -203,6 +207,8 @@ def _every_cell(
             path = _cause(finding, sources, varied[0] if len(varied) == 1 else ("matrix",))
             # The same mistake comes back in other cells: it is told of the first one.
             findings.setdefault(_retold(finding, path, ""), _retold(finding, path, f"in cell {slug}"))
+    if not seen:
+        return [], [Finding(("exclude",), "every cell is excluded", "one cell that is measured")]
     return cells, list(findings.values())
 
 
@@ -305,8 +311,22 @@ def _overrides(
     return found, findings
 
 
+def _excluded(sketch: Sketch, matrix: dict[str, list[Any]]) -> tuple[list[dict[str, int]], list[Finding]]:
+    """Of each entry of `exclude` the values of cells that are not measured, and what is wrong with any."""
+    found: list[dict[str, int]] = []
+    findings: list[Finding] = []
+    for number, written in enumerate(getattr(sketch.top, "exclude", ())):
+        places = {key: _place(key, value, matrix.get(key, ())) for key, value in written.items()}
+        known = {key: index for key, index in places.items() if index is not None}
+        if len(known) == len(places):
+            found.append(known)
+        wrong = [key for key in places if key not in known]
+        findings += [_not_in_matrix(("exclude", number, key), key, written[key], matrix) for key in wrong]
+    return found, findings
+
+
 def _not_in_matrix(where: Path, key: str, value: object, matrix: dict[str, list[Any]]) -> Finding:
-    """What an override asks for that the matrix does not have: the key, or this value of it."""
+    """What is asked for that the matrix does not have: the key, or this value of it."""
     if key not in matrix:
         return Finding(where, *unknown("key of the matrix", key, matrix))
     what, expected = unknown("value", _word(key, value), [_word(key, one) for one in matrix[key]])

@@ -85,6 +85,10 @@ class Override(Part):
     )
 
 
+Excluded = Annotated[dict[str, Any], Field(min_length=1)]
+"""Which cells of the matrix are not measured."""
+
+
 class Scenario(Part):
     """What is measured. `load_scenario` and `cells` return none that breaks a rule of `rules.py`."""
 
@@ -130,6 +134,11 @@ class Scenario(Part):
         default=(),
         max_length=256,
         description="what else is set in cells that have certain values of the matrix; their names do not say it",
+    )
+    exclude: Listed[Excluded] = Field(
+        default=(),
+        max_length=256,
+        description="cells that are not measured: key of the matrix → one of its values; with several keys all match",
     )
     accept: Accept = Field(
         default_factory=dict,

@@ -12,12 +12,13 @@ def short_names(values: Sequence[object]) -> list[object]:
     """The values in their order, every mapping, and every list with one inside, as a text that no other of them has.
 
     Guests that are all tap in one value and all macvtap in another: `bridge tap`, `bridge macvtap`. That are not all
-    alike: `vm1.bridge tap + vm2.bridge xdp`. Of which one value has more: all that each has, `vm1`, `vm1 + vm2`.
+    alike: `vm1.bridge tap + vm2.bridge xdp`. Of which one value has more: all that each has, `vm1`, `vm1 + vm2`. An
+    empty text: `none`.
     """
     names: list[object] = []
     for value in values:
         name = _name(value, [other for other in values if other is not value]) if _is_nested(value) else value
-        names.append(_unlike(name, names) if isinstance(name, str) else name)
+        names.append(_unlike(name or "none", names) if isinstance(name, str) else name)
     return names
 
 

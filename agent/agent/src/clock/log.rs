@@ -16,17 +16,18 @@ pub struct Log {
     recording: Recording,
     rows: Vec<Exchange>,
     progress: Progress,
+    live: bool,
 }
 
 impl Log {
-    /// An empty one; its file is made now.
+    /// An empty one; its file is made now. `live`: progress says what the latest exchanges prove.
     ///
     /// # Errors
     /// The file cannot be made.
-    pub fn new(prefix: &str, run_id: u64) -> Result<Self, Failure> {
+    pub fn new(prefix: &str, run_id: u64, live: bool) -> Result<Self, Failure> {
         let mut recorder = Recorder::new(prefix, run_id);
         let tap = recorder.table(RING_ROWS)?;
-        Ok(Self { tap, recording: recorder.start(), rows: Vec::new(), progress: Progress::new() })
+        Ok(Self { tap, recording: recorder.start(), rows: Vec::new(), progress: Progress::new(), live })
     }
 
     /// Adds an exchange.
@@ -42,7 +43,9 @@ impl Log {
 
     /// Tells the lab how far it is, once a second however often it is called.
     pub fn progress(&mut self) {
-        self.progress.tell(self.rows());
+        let latest = self.rows.len().saturating_sub(WINDOW);
+        let known = || self.live.then(|| envelope::bound(&self.rows[latest..])).flatten();
+        self.progress.tell_bound(self.rows.len() as u64, known);
     }
 
     /// Finishes the recording and tells the lab what the exchanges prove, and that `lost` came to nothing.

@@ -28,20 +28,20 @@ pub fn run() -> Result<(), Failure> {
     let session = &session;
     match spec {
         Clock::Responder { run_id, listen, peer, .. } => exchange::respond(run_id, listen, peer, &thread, session),
-        Clock::Initiator { run_id, source, peer, period_ns, count, recording, .. } => {
-            let comparison = Comparison { run_id, count, recording: &recording, thread, session };
+        Clock::Initiator { run_id, source, peer, period_ns, count, recording, live, .. } => {
+            let comparison = Comparison { run_id, count, recording: &recording, live, thread, session };
             exchange::initiate(&comparison, source, peer, period_ns.max(1))
         }
         Clock::PageWriter { run_id, page, listen, peer, burst_ns, .. } => {
             let page = page_writer::Page { path: &page, listen, peer, burst_ns };
             page_writer::write(run_id, &page, &thread, session)
         }
-        Clock::PageReader { run_id, device, knock, period_ns, count, recording, .. } => {
-            let comparison = Comparison { run_id, count, recording: &recording, thread, session };
+        Clock::PageReader { run_id, device, knock, period_ns, count, recording, live, .. } => {
+            let comparison = Comparison { run_id, count, recording: &recording, live, thread, session };
             page_reader::read(&comparison, &device, knock, period_ns)
         }
-        Clock::Ptp { run_id, device, host_tai_offset_s, period_ns, count, recording, .. } => {
-            let comparison = Comparison { run_id, count, recording: &recording, thread, session };
+        Clock::Ptp { run_id, device, host_tai_offset_s, period_ns, count, recording, live, .. } => {
+            let comparison = Comparison { run_id, count, recording: &recording, live, thread, session };
             ptp::read(&comparison, &device, host_tai_offset_s, period_ns.max(1))
         }
     }
@@ -67,6 +67,8 @@ struct Comparison<'a> {
     count: u64,
     /// The recording's path, without its table's name.
     recording: &'a str,
+    /// Progress says what the latest exchanges prove.
+    live: bool,
     thread: Thread,
     session: &'a Session,
 }
@@ -81,7 +83,7 @@ impl Comparison<'_> {
 
     /// Its log, whose writer is an ordinary thread, and how this thread runs from now on.
     fn log(&self) -> Result<(Log, RealtimeFound), Failure> {
-        let log = Log::new(self.recording, self.run_id)?;
+        let log = Log::new(self.recording, self.run_id, self.live)?;
         Ok((log, self.thread.prepare()?))
     }
 

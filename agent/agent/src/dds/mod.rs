@@ -12,6 +12,7 @@ mod waiting;
 
 use crate::clocks::ClockLog;
 use crate::facts::Tree;
+use crate::live::Live;
 use crate::realtime::{Process, prepare_process};
 use crate::recording::{Recorder, Recording, Tap, Totals};
 use crate::session::{self, Session, emit, refused};
@@ -23,7 +24,8 @@ use std::time::{Duration, Instant};
 use sys::clock::tai_ns;
 use sys::thread::set_affinity;
 use wire::dds::{Below, Found};
-use wire::event::{Done, Event, Failure, RealtimeFound, StreamProgress};
+use wire::event::{Done, Event, Failure, RealtimeFound};
+use wire::live::Books;
 use wire::record::{Received, Sent, Stamp};
 use wire::spec::{Dds, DdsRole};
 
@@ -63,6 +65,7 @@ struct Side {
 struct Running {
     recording: Recording,
     clocks: ClockLog,
+    live: Live,
     told: Instant,
 }
 
@@ -71,12 +74,16 @@ impl Side {
     fn open(spec: &Dds) -> Result<Self, Failure> {
         let process = Arc::new(prepare_process(&spec.realtime)?);
         let mut recorder = Recorder::new(&spec.recording, spec.run_id);
+        let live = match spec.role {
+            DdsRole::Ping => Live::of_streams(spec.live, &mut recorder, || Books::of_round_trips(spec.down)),
+            DdsRole::Pong => Live::of_machine(spec.live),
+        };
         let (sent, received) = (recorder.table(spec.ring_records)?, recorder.table(spec.ring_records)?);
         // The kernel's timestamps are of datagrams, and of those Cyclone knows: the table is there, and has no row.
         let _: Tap<Stamp> = recorder.table(1)?;
         let clocks = ClockLog::new(&mut recorder)?;
         let (domain, writer, reader) = join_domain(spec)?;
-        let running = Running { recording: recorder.start(), clocks, told: Instant::now() };
+        let running = Running { recording: recorder.start(), clocks, live, told: Instant::now() };
         Ok(Self { domain, writer, reader, process, sent, received, running })
     }
 }
@@ -88,8 +95,8 @@ impl Running {
         if self.told.elapsed() >= Duration::from_secs(1) {
             self.told = Instant::now();
             self.clocks.note();
-            let streams = counts.map(|(stream, packets)| StreamProgress { stream, packets }).to_vec();
-            emit(&Event::Progress { tai_ns: tai_ns(), streams });
+            let streams = counts.map(|(stream, packets)| self.live.stream(stream, packets)).to_vec();
+            emit(&Event::Progress { tai_ns: tai_ns(), streams, live: self.live.machine() });
         }
     }
 

@@ -51,6 +51,12 @@ pub struct Facts {
     softirqs: softirqs::Softirqs,
 }
 
+/// How long the hypervisor has run something else while CPUs were ready to run, all of them together, ns since boot; None: the
+/// kernel does not count it.
+pub fn steal_ns(tree: &Tree) -> Option<i64> {
+    times::stat(&tree.text("proc/stat")?).total.steal_ns
+}
+
 /// The facts of this machine, with those of `interfaces`, or of all but loopback if none is named.
 pub fn collect(interfaces: &[String]) -> Facts {
     let tree = Tree::machine();

@@ -24,7 +24,7 @@ pub struct Times {
     /// Softirqs.
     softirq_ns: Option<i64>,
     /// Ready to run, but the hypervisor ran something else.
-    steal_ns: Option<i64>,
+    pub steal_ns: Option<i64>,
     /// Guests.
     guest_ns: Option<i64>,
     /// Guests of low priority.

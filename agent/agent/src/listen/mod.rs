@@ -4,6 +4,7 @@ mod port;
 mod waiting;
 
 use crate::clocks::ClockLog;
+use crate::live::Live;
 use crate::realtime::{prepare_process, prepare_thread};
 use crate::receiving::intake::{Expected, Intake};
 use crate::receiving::{Manner, STAMPING_STARTS, untagged};
@@ -18,7 +19,8 @@ use std::time::{Duration, Instant};
 use sys::clock::tai_ns;
 use sys::signal::Waker;
 use sys::socket::{FrameCount, Frames, Socket};
-use wire::event::{Done, Event, Failure, Ready, StreamProgress};
+use wire::event::{Done, Event, Failure, Ready};
+use wire::live::Books;
 use wire::spec::{Listen, ListenStream, ListenTransport};
 use wire::stage::Stage;
 
@@ -32,6 +34,8 @@ pub fn run() -> Result<(), Failure> {
     let process = prepare_process(&spec.realtime)?;
     let waker = Waker::new().map_err(|error| failed(error, "listen", "report this: it should not happen"))?;
     let mut recorder = Recorder::new(&spec.recording, spec.run_id);
+    let numbers = spec.streams.iter().map(|stream| stream.stream);
+    let live = Live::of_streams(spec.live, &mut recorder, || Books::of_streams(numbers));
     let tap = recorder.table(spec.ring_records)?;
     let mut clocks = ClockLog::new(&mut recorder)?;
     let mut stages = open_stages(&spec)?;
@@ -82,9 +86,8 @@ pub fn run() -> Result<(), Failure> {
             let streams = spec.streams.iter().zip(received.iter());
             emit(&Event::Progress {
                 tai_ns: tai_ns(),
-                streams: streams
-                    .map(|(s, n)| StreamProgress { stream: s.stream, packets: n.load(Ordering::Relaxed) })
-                    .collect(),
+                streams: streams.map(|(s, n)| live.stream(s.stream, n.load(Ordering::Relaxed))).collect(),
+                live: live.machine(),
             });
         }
     }

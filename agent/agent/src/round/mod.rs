@@ -3,6 +3,7 @@
 pub mod ends;
 
 use crate::clocks::ClockLog;
+use crate::live::Live;
 use crate::realtime::{Process, prepare_thread};
 use crate::receiving::inlet::Inlet;
 use crate::receiving::intake::{Expected, Intake};
@@ -20,6 +21,7 @@ use sys::clock::tai_ns;
 use sys::signal::Waker;
 use sys::socket::Socket;
 use wire::event::{Event, Failure, RealtimeFound, RoundTotals, StreamProgress, Taken};
+use wire::live::Books;
 use wire::record::{Received, Sent, Stamp};
 use wire::spec::{PingSide, Realtime, Stamps};
 use wire::stage::Stage;
@@ -59,6 +61,8 @@ pub struct Side<'a> {
     pub ids: bool,
     /// How long to wait for the last of them, ns.
     pub stamp_timeout_ns: i64,
+    /// Progress says more.
+    pub live: bool,
 }
 
 impl<'a> Side<'a> {
@@ -105,6 +109,7 @@ impl<'a> Side<'a> {
             stamps,
             software_stamps,
             stamp_timeout_ns: spec.stamp_timeout_ns,
+            live: spec.live,
         };
         Ok((side, stages))
     }
@@ -124,6 +129,7 @@ pub struct Tables {
     received: Tap<Received>,
     stamps: Tap<Stamp>,
     clocks: ClockLog,
+    live: Live,
 }
 
 impl Tables {
@@ -133,11 +139,17 @@ impl Tables {
     /// A file cannot be made.
     pub fn create(side: &Side) -> Result<Self, Failure> {
         let mut recorder = Recorder::new(side.recording, side.run_id);
+        // Of round trips only who asks knows the beginning and the end.
+        let live = if side.verb == "ping" {
+            Live::of_streams(side.live, &mut recorder, || Books::of_round_trips(side.hears))
+        } else {
+            Live::of_machine(side.live)
+        };
         let sent = recorder.table(side.ring_records)?;
         let stamps = recorder.table(2 * side.ring_records)?;
         let received = recorder.table(side.ring_records)?;
         let clocks = ClockLog::new(&mut recorder)?;
-        Ok(Self { recorder, sent, received, stamps, clocks })
+        Ok(Self { recorder, sent, received, stamps, clocks, live })
     }
 }
 
@@ -161,6 +173,7 @@ pub struct Round<'a> {
     pub shared: Shared,
     recording: Recording,
     clocks: ClockLog,
+    live: Live,
     collector: Option<Collector>,
     stages: Option<Watch>,
     waker: Waker,
@@ -220,7 +233,7 @@ impl<'a> Round<'a> {
             stop: Arc::default(),
             give_up_tai_ns: Arc::new(AtomicI64::new(NEVER)),
         };
-        let Tables { mut recorder, sent, received, stamps, clocks } = tables;
+        let Tables { mut recorder, sent, received, stamps, clocks, live } = tables;
         if let Some(socket) = &out {
             stages.add_sender(socket, side.interface)?;
         }
@@ -238,7 +251,7 @@ impl<'a> Round<'a> {
             let queue = Queue::new(socket, side.sends, side.size, side.count.unwrap_or(1 << 32));
             Collector::start(wanted, vec![queue], stamps, Arc::clone(&shared.counters))
         });
-        Ok((Self { side, shared, recording, clocks, collector, stages: watch, waker }, intake, sent))
+        Ok((Self { side, shared, recording, clocks, live, collector, stages: watch, waker }, intake, sent))
     }
 
     /// Notes the clocks and reports progress until the session is over, a recording fails, or `hearing` has ended, which is
@@ -254,7 +267,7 @@ impl<'a> Round<'a> {
             if reported.elapsed() >= Duration::from_secs(1) {
                 reported = Instant::now();
                 self.clocks.note();
-                emit(&Event::Progress { tai_ns: tai_ns(), streams: self.progress() });
+                emit(&Event::Progress { tai_ns: tai_ns(), streams: self.progress(), live: self.live.machine() });
             }
         }
         self.shared.stop.store(true, Ordering::Relaxed);
@@ -264,10 +277,8 @@ impl<'a> Round<'a> {
     fn progress(&self) -> Vec<StreamProgress> {
         let sent = self.shared.counters[0].packets.load(Ordering::Relaxed);
         let received = self.shared.received[0].load(Ordering::Relaxed);
-        let mut streams = vec![
-            StreamProgress { stream: self.side.sends, packets: sent },
-            StreamProgress { stream: self.side.hears, packets: received },
-        ];
+        let mut streams =
+            vec![StreamProgress::counted(self.side.sends, sent), self.live.stream(self.side.hears, received)];
         streams.sort_unstable_by_key(|progress| progress.stream);
         streams
     }

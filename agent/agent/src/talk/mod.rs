@@ -1,6 +1,7 @@
 //! `talk`: periodic streams on an absolute schedule, every packet stamped on its way out.
 
 use crate::clocks::ClockLog;
+use crate::live::Live;
 use crate::realtime::{prepare_process, prepare_thread};
 use crate::recording::Recorder;
 use crate::sending::Counters;
@@ -15,7 +16,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use sys::clock::tai_ns;
 use sys::thread::usage;
-use wire::event::{Done, Event, Failure, Ready, StreamProgress, TalkTotals};
+use wire::event::{Done, Event, Failure, Ready, TalkTotals};
 use wire::schedule::{Agenda, Schedule};
 use wire::spec::{Talk, TalkStream, TalkTransport};
 
@@ -166,7 +167,7 @@ fn watch(
     spec: &Talk,
     sent: &[Counters],
 ) {
-    let mut reported = Instant::now();
+    let (mut reported, live) = (Instant::now(), Live::of_machine(spec.live));
     while !sender.is_finished() && !session.stopped() && !recording.broken() {
         std::thread::sleep(Duration::from_millis(10));
         if reported.elapsed() >= Duration::from_secs(1) {
@@ -175,9 +176,8 @@ fn watch(
             let streams = spec.streams.iter().zip(sent);
             emit(&Event::Progress {
                 tai_ns: tai_ns(),
-                streams: streams
-                    .map(|(s, sent)| StreamProgress { stream: s.stream, packets: sent.packets.load(Ordering::Relaxed) })
-                    .collect(),
+                streams: streams.map(|(s, n)| live.stream(s.stream, n.packets.load(Ordering::Relaxed))).collect(),
+                live: live.machine(),
             });
         }
     }

@@ -7,6 +7,7 @@ mod trace;
 mod wait;
 
 use crate::clocks::ClockLog;
+use crate::live::Live;
 use crate::realtime::{Process, prepare_process, prepare_thread};
 use crate::recording::{Recorder, Recording, Tap};
 use crate::session::{self, Session, emit, failed, refused};
@@ -24,8 +25,9 @@ use std::time::{Duration, Instant};
 use sys::clock::tai_ns;
 use trace::Trace;
 use wait::{Nanosleep, Reading, Wait};
-use wire::event::{Done, Event, Failure, RealtimeFound, StreamProgress};
+use wire::event::{Done, Event, Failure, RealtimeFound};
 use wire::lateness::{Figures, Latenesses};
+use wire::live::Books;
 use wire::record::Woken;
 use wire::spec::{How, Timer, Trace as Wanted};
 
@@ -87,6 +89,7 @@ pub fn run() -> Result<(), Failure> {
     spec.check().map_err(refused)?;
     let process = prepare_process(&spec.realtime)?;
     let mut recorder = Recorder::new(&spec.recording, spec.run_id);
+    let live = Live::of_streams(spec.live, &mut recorder, || Books::of_streams([spec.stream]));
     let tap = recorder.table(spec.ring_records)?;
     let mut clocks = ClockLog::new(&mut recorder)?;
     let (trace, mut trace_problem) = listen(&spec)?;
@@ -122,7 +125,7 @@ pub fn run() -> Result<(), Failure> {
     let timer = device::found(spec.how, &realtime.cpus, traced);
     emit(&Event::TimerReady { ready: session::ready("timer", realtime, Vec::new())?, timer, trace_problem });
     clocks.note();
-    let mut told = Told { spec: &spec, windows, sum: Latenesses::default() };
+    let mut told = Told { spec: &spec, windows, live, sum: Latenesses::default() };
     let told_start = session.wait_for_start().map(|start_tai_ns| first(&spec, start_tai_ns));
     if let Some(first_tai_ns) = told_start.and_then(|first| first.map_err(|problem| emit(&Event::Error(problem))).ok())
     {
@@ -237,6 +240,7 @@ impl Waiting {
 struct Told<'a> {
     spec: &'a Timer,
     windows: Consumer<Window>,
+    live: Live,
     sum: Latenesses,
 }
 
@@ -288,8 +292,9 @@ fn watch(
             let packets = counts.events.load(Ordering::Relaxed);
             emit(&Event::TimerProgress {
                 tai_ns: tai_ns(),
-                streams: vec![StreamProgress { stream: told.spec.stream, packets }],
+                streams: vec![told.live.stream(told.spec.stream, packets)],
                 overdue: counts.overdue.load(Ordering::Relaxed),
+                live: told.live.machine(),
             });
         }
     }

@@ -4,10 +4,11 @@ use crate::dds;
 use crate::envelope::Bound;
 use crate::lateness::Figures;
 use crate::stage::StageTotals;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Totals of a verb.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(untagged)]
 pub enum Done {
     /// Of `talk`.
@@ -148,7 +149,7 @@ pub enum Done {
 }
 
 /// One talked stream's totals.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub struct TalkTotals {
     /// Its number.
     pub stream: u16,
@@ -179,7 +180,7 @@ pub struct TalkTotals {
 }
 
 /// One listened stream's totals.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub struct ListenTotals {
     /// Its number.
     pub stream: u16,
@@ -196,7 +197,7 @@ pub struct ListenTotals {
 }
 
 /// What a listener refused, by kind.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub struct Refused {
     /// Not a probe.
     pub foreign: u64,
@@ -209,7 +210,7 @@ pub struct Refused {
 }
 
 /// Of `done`, what was taken in: answers at ping, questions at pong.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub struct Taken {
     /// Valid packets, or samples of DDS, each sequence once.
     pub received: u64,
@@ -227,7 +228,7 @@ pub struct Taken {
 }
 
 /// What ping and pong count alike: of the leg that comes in, and of the timestamps of the one that goes out.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct RoundTotals {
     /// Of the leg that comes in.
     #[serde(flatten)]
@@ -254,7 +255,7 @@ pub struct RoundTotals {
 }
 
 /// Totals of a flood.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub struct FloodTotals {
     /// Sent, or taken in.
     pub packets: u64,
@@ -271,7 +272,7 @@ pub struct FloodTotals {
 }
 
 /// Totals of a busy.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct BusyTotals {
     /// What was done: `exits` or `calls`.
     pub what: &'static str,
@@ -286,7 +287,7 @@ pub struct BusyTotals {
 }
 
 /// A port of a bridge, as it was set up.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct BridgePort {
     /// Its name.
     pub interface: String,
@@ -297,7 +298,7 @@ pub struct BridgePort {
 }
 
 /// What became of the frames that came in at a port of a bridge.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct PortTotals {
     /// Its name.
     pub interface: String,
@@ -310,7 +311,7 @@ pub struct PortTotals {
 }
 
 /// What became of a CPU's events.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct CpuEvents {
     /// The CPU.
     pub cpu: usize,

@@ -4,16 +4,19 @@ mod done;
 mod ready;
 
 use crate::dds;
+use crate::envelope::Bound;
 use crate::lateness::Figures;
+use crate::live::Seen;
 pub use done::{
     BridgePort, BusyTotals, CpuEvents, Done, FloodTotals, ListenTotals, PortTotals, Refused, RoundTotals, Taken,
     TalkTotals,
 };
 pub use ready::{EventAbsent, EventFound, Ready, RealtimeFound, StampsFound, TimerFound};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A line on standard output.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub enum Event {
     /// Set up; nothing sent yet.
@@ -24,6 +27,9 @@ pub enum Event {
         tai_ns: i64,
         /// Packets so far, by stream.
         streams: Vec<StreamProgress>,
+        /// Where it is asked for.
+        #[serde(flatten)]
+        live: Live,
     },
     /// Of `bridge`: set up.
     #[serde(rename = "ready")]
@@ -75,6 +81,9 @@ pub enum Event {
         streams: Vec<StreamProgress>,
         /// Of these, such that had passed when their turn came.
         overdue: u64,
+        /// Where it is asked for.
+        #[serde(flatten)]
+        live: Live,
     },
     /// Of `timer`: what came of the instants of a stretch of time.
     Window {
@@ -136,17 +145,38 @@ pub enum Event {
     Error(Failure),
 }
 
+/// What progress says of the agent's machine and clocks where the spec asks for it (`live`), as far as it is known.
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
+pub struct Live {
+    /// How long the hypervisor has run something else while CPUs of this machine were ready to run, all of them together, ns since boot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steal_ns: Option<i64>,
+    /// Of `clock`: what the latest exchanges say of the offset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
+}
+
 /// Packets of one stream so far.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct StreamProgress {
     /// Its number.
     pub stream: u16,
     /// Sent, or received.
     pub packets: u64,
+    /// Of a stream that comes in, where the spec asks for it (`live`).
+    #[serde(flatten)]
+    pub seen: Option<Seen>,
+}
+
+impl StreamProgress {
+    /// So many packets of this stream, of which no more is known.
+    pub fn counted(stream: u16, packets: u64) -> Self {
+        Self { stream, packets, seen: None }
+    }
 }
 
 /// Why the agent cannot go on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Failure {
     /// What was tried and what came back.
     pub what: String,
@@ -186,6 +216,32 @@ mod tests {
             recorded: 0,
         }));
         assert_eq!(done.unwrap()["foreign"], 3);
+    }
+
+    #[test]
+    fn progress_says_more_only_where_it_is_asked_for() {
+        let plain = Event::Progress { tai_ns: 5, streams: vec![StreamProgress::counted(1, 7)], live: Live::default() };
+        assert_eq!(
+            serde_json::to_value(plain).unwrap(),
+            json!({"event": "progress", "tai_ns": 5, "streams": [{"stream": 1, "packets": 7}]})
+        );
+        let seen = |since_last| Some(Seen { missing: 2, since_last });
+        let latencies = crate::live::Latencies { n: 4, p50_ns: 10, p99_ns: 20, max_ns: 20 };
+        let live = Event::Progress {
+            tai_ns: 5,
+            streams: vec![
+                StreamProgress { seen: seen(Some(latencies)), ..StreamProgress::counted(1, 7) },
+                StreamProgress { seen: seen(None), ..StreamProgress::counted(2, 0) },
+            ],
+            live: Live { steal_ns: Some(30), bound: None },
+        };
+        assert_eq!(
+            serde_json::to_value(live).unwrap(),
+            json!({"event": "progress", "tai_ns": 5, "steal_ns": 30, "streams": [
+                {"stream": 1, "packets": 7, "missing": 2, "since_last": {"n": 4, "p50_ns": 10, "p99_ns": 20, "max_ns": 20}},
+                {"stream": 2, "packets": 0, "missing": 2, "since_last": null},
+            ]})
+        );
     }
 
     #[test]

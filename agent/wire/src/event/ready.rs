@@ -1,9 +1,10 @@
 //! What a verb has found once it is set up.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Set up; nothing sent yet.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Ready {
     /// `talk`, `listen`, `ping`, `pong`, `clock`, `ptp`, `timer`, `trace`, `flood`, `busy`, `bridge` or `dds`.
     pub verb: &'static str,
@@ -29,7 +30,7 @@ pub struct Ready {
 }
 
 /// Who takes the kernel's timestamps of packets: `ebpf`, `socket` or `both` (of which eBPF's are recorded).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct StampsFound {
     /// Entering the qdisc layer; None, as below: not asked for.
     pub tx_sched: Option<&'static str>,
@@ -44,7 +45,7 @@ pub struct StampsFound {
 }
 
 /// The timer of `timer`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct TimerFound {
     /// The clock it is set by: CLOCK_TAI, or CLOCK_REALTIME at whole seconds from it.
     pub clock: &'static str,
@@ -59,7 +60,7 @@ pub struct TimerFound {
 }
 
 /// A tracepoint that is recorded.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct EventFound {
     /// Its name.
     pub event: String,
@@ -72,7 +73,7 @@ pub struct EventFound {
 }
 
 /// A tracepoint that this kernel does not have.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct EventAbsent {
     /// Its name.
     pub event: String,
@@ -83,7 +84,7 @@ pub struct EventAbsent {
 }
 
 /// How a thread runs, as read back from the kernel.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct RealtimeFound {
     /// The thread's number, as this process sees it.
     pub tid: u32,

@@ -1,13 +1,14 @@
 //! What `bridge` is asked for.
 
 use super::{Realtime, Wrong, wrong};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// Most ports of one bridge; the BPF program's tables are as large.
 pub const MAX_PORTS: usize = 64;
 
 /// Where the program runs in the path of a received frame.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, JsonSchema, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum XdpMode {
     /// In the driver where it can, else in the kernel's receive path.
@@ -19,7 +20,7 @@ pub enum XdpMode {
 }
 
 /// `latlab-agent bridge`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bridge {
     /// The kernel bridge.

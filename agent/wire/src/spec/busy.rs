@@ -1,13 +1,14 @@
 //! What `busy` is asked for.
 
 use super::{Realtime, Wrong, wrong};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// Most threads of a `busy`.
 pub const MAX_WORKERS: u16 = 64;
 
 /// `latlab-agent busy`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Busy {
     /// What is done again and again.
@@ -21,7 +22,7 @@ pub struct Busy {
 }
 
 /// What a thread does again and again.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, JsonSchema, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Work {
     /// Leave this machine for its hypervisor.

@@ -2,17 +2,19 @@
 
 use super::{Realtime, Wrong, hexadecimal, wrong};
 use crate::page::KNOCK_PERIOD_NS;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::SocketAddr;
 
 /// `latlab-agent clock`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Deserialize)]
 #[serde(tag = "role", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Clock {
     /// Answers until stopped.
     Responder {
         /// Sixteen hexadecimal digits.
         #[serde(deserialize_with = "hexadecimal")]
+        #[schemars(with = "String")]
         run_id: u64,
         /// Local address and port.
         listen: SocketAddr,
@@ -25,6 +27,7 @@ pub enum Clock {
     Initiator {
         /// Sixteen hexadecimal digits.
         #[serde(deserialize_with = "hexadecimal")]
+        #[schemars(with = "String")]
         run_id: u64,
         /// Local address and port.
         source: SocketAddr,
@@ -36,6 +39,9 @@ pub enum Clock {
         count: u64,
         /// Recordings are written to this path and `.exchanges.arrow`.
         recording: String,
+        /// Say in `progress` what the latest exchanges prove.
+        #[serde(default)]
+        live: bool,
         /// How the thread runs.
         realtime: Realtime,
     },
@@ -43,6 +49,7 @@ pub enum Clock {
     PageWriter {
         /// Sixteen hexadecimal digits.
         #[serde(deserialize_with = "hexadecimal")]
+        #[schemars(with = "String")]
         run_id: u64,
         /// The file that is the page; made if there is none.
         page: String,
@@ -59,6 +66,7 @@ pub enum Clock {
     PageReader {
         /// Sixteen hexadecimal digits.
         #[serde(deserialize_with = "hexadecimal")]
+        #[schemars(with = "String")]
         run_id: u64,
         /// The page's file, or `auto`: the first shared-memory device on the PCI bus.
         device: String,
@@ -70,6 +78,9 @@ pub enum Clock {
         count: u64,
         /// Recordings are written to this path and `.exchanges.arrow`.
         recording: String,
+        /// Say in `progress` what the latest exchanges prove.
+        #[serde(default)]
+        live: bool,
         /// How the thread runs.
         realtime: Realtime,
     },
@@ -77,6 +88,7 @@ pub enum Clock {
     Ptp {
         /// Sixteen hexadecimal digits.
         #[serde(deserialize_with = "hexadecimal")]
+        #[schemars(with = "String")]
         run_id: u64,
         /// Such as /dev/ptp0, or `auto`: the one that KVM offers.
         device: String,
@@ -88,13 +100,16 @@ pub enum Clock {
         count: u64,
         /// Recordings are written to this path and `.exchanges.arrow`.
         recording: String,
+        /// Say in `progress` what the latest exchanges prove.
+        #[serde(default)]
+        live: bool,
         /// How the thread runs.
         realtime: Realtime,
     },
 }
 
 /// How a page's reader gets its host's attention.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Knock {
     /// A byte written to this port of the machine, which its monitor sends on (QEMU's isa-debugcon).

@@ -3,6 +3,7 @@
 use super::{Realtime, Wrong, check_ring, default_ring_records, hexadecimal, wrong};
 use crate::pace::Way;
 use crate::probe;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// Largest probe in a DDS sample: what is larger than a datagram goes in fragments.
@@ -11,7 +12,7 @@ pub const MAX_SAMPLE_BYTES: usize = 16 << 20;
 pub const MAX_DOMAIN: u32 = 230;
 
 /// Which side it is.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, JsonSchema, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum DdsRole {
     /// Asks.
@@ -21,7 +22,7 @@ pub enum DdsRole {
 }
 
 /// In which thread samples are taken.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, JsonSchema, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum DdsMode {
     /// In Cyclone's own receiving thread, by a listener.
@@ -33,7 +34,7 @@ pub enum DdsMode {
 }
 
 /// The domain, and how samples are kept.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DdsTransport {
     /// Always `dds`.
@@ -52,7 +53,7 @@ pub struct DdsTransport {
 }
 
 /// The one kind of transport there is.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, JsonSchema, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum DdsKind {
     /// Cyclone DDS.
@@ -60,13 +61,14 @@ pub enum DdsKind {
 }
 
 /// `latlab-agent dds`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dds {
     /// Which side it is.
     pub role: DdsRole,
     /// Sixteen hexadecimal digits.
     #[serde(deserialize_with = "hexadecimal")]
+    #[schemars(with = "String")]
     pub run_id: u64,
     /// Recordings are written to this path and `.sent.arrow` and so on.
     pub recording: String,
@@ -110,6 +112,9 @@ pub struct Dds {
     /// Of ping: how long the other side is looked for, ns.
     #[serde(default = "ten_seconds")]
     pub discovery_ns: i64,
+    /// Say in `progress` how long round trips take (ping), and what the hypervisor takes.
+    #[serde(default)]
+    pub live: bool,
 }
 
 fn ten_seconds() -> i64 {

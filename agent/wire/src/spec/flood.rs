@@ -1,11 +1,12 @@
 //! What `flood` is asked for.
 
 use super::Realtime;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::SocketAddr;
 
 /// `latlab-agent flood`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Deserialize)]
 #[serde(tag = "role", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Flood {
     /// Takes in and counts what a source sends.

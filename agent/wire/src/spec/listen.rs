@@ -1,11 +1,12 @@
 //! What `listen` is asked for.
 
 use super::{Realtime, StampsBy, Wrong, check_ring, check_streams, default_ring_records, hexadecimal, wrong};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::SocketAddr;
 
 /// Where a listener's packets come in.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, JsonSchema, Deserialize, PartialEq, Eq)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum ListenTransport {
     /// UDP datagrams.
@@ -23,7 +24,7 @@ pub enum ListenTransport {
 }
 
 /// A stream, as its listener sees it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListenStream {
     /// Its number in the packets.
@@ -41,7 +42,7 @@ pub struct ListenStream {
 }
 
 /// How the listening thread waits for packets.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, JsonSchema, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// Sleeps in the receive call.
@@ -53,11 +54,12 @@ pub enum Mode {
 }
 
 /// `latlab-agent listen`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listen {
     /// Sixteen hexadecimal digits.
     #[serde(deserialize_with = "hexadecimal")]
+    #[schemars(with = "String")]
     pub run_id: u64,
     /// Recordings are written to this path and `.received.arrow` and so on.
     pub recording: String,
@@ -77,6 +79,9 @@ pub struct Listen {
     /// Records the ring to the writer holds.
     #[serde(default = "default_ring_records")]
     pub ring_records: usize,
+    /// Say in `progress` what comes in, how late, and what the hypervisor takes.
+    #[serde(default)]
+    pub live: bool,
     /// What to expect.
     pub streams: Vec<ListenStream>,
 }

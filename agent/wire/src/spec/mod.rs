@@ -27,6 +27,7 @@ pub use timer::{How, Timer, Trace};
 pub use trace::{Absent, Tracing};
 
 use crate::probe;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 /// A spec that cannot be done, in words: what is wrong and what was expected.
@@ -49,7 +50,7 @@ fn wrong<T>(at: impl Into<String>, what: impl Into<String>) -> Result<T, Wrong> 
 }
 
 /// How the measuring thread is to run; what is None is left as it is.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Realtime {
     /// SCHED_FIFO priority, 1 to 99.
@@ -82,7 +83,7 @@ impl Realtime {
 }
 
 /// What the lab says after the spec.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
     /// Launch packet 0 of each stream then (plus its offset), CLOCK_TAI ns.

@@ -2,11 +2,12 @@
 
 use super::talk::{check_tag, half_a_second};
 use super::{Mac, Mode, Realtime, Stamps, Wrong, check_ring, check_size, default_ring_records, hexadecimal, wrong};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::SocketAddr;
 
 /// Where questions go.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum PingTransport {
     /// UDP datagrams.
@@ -37,7 +38,7 @@ pub enum PingTransport {
 }
 
 /// Where questions come in.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum PongTransport {
     /// UDP datagrams, answered to the address they come from.
@@ -62,11 +63,12 @@ pub enum PongTransport {
 }
 
 /// What both sides of a ping are told.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PingSide {
     /// Sixteen hexadecimal digits.
     #[serde(deserialize_with = "hexadecimal")]
+    #[schemars(with = "String")]
     pub run_id: u64,
     /// Recordings are written to this path and `.sent.arrow` and so on.
     pub recording: String,
@@ -105,6 +107,9 @@ pub struct PingSide {
     pub size: usize,
     /// SO_PRIORITY.
     pub priority: u32,
+    /// Say in `progress` how long round trips take (ping), and what the hypervisor takes.
+    #[serde(default)]
+    pub live: bool,
 }
 
 impl PingSide {
@@ -130,7 +135,7 @@ impl PingSide {
 }
 
 /// `latlab-agent ping`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ping {
     /// What pong is told as well.
@@ -195,7 +200,7 @@ impl Ping {
 }
 
 /// `latlab-agent pong`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pong {
     /// What ping is told as well.

@@ -1,14 +1,16 @@
 //! What `ptp` is asked for.
 
 use super::{Realtime, Wrong, hexadecimal, wrong};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// `latlab-agent ptp`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ptp {
     /// Sixteen hexadecimal digits.
     #[serde(deserialize_with = "hexadecimal")]
+    #[schemars(with = "String")]
     pub run_id: u64,
     /// ptp4l's management socket (`uds_address`), or the one that only reads (`uds_ro_address`).
     pub socket: String,

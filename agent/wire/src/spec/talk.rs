@@ -2,11 +2,13 @@
 
 use super::{Realtime, Wrong, check_ring, check_streams, default_ring_records, hexadecimal, wrong};
 use crate::stage::Stage;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
+use std::borrow::Cow;
 use std::net::SocketAddr;
 
 /// Which transmit timestamps are asked for, and how they find their packets.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stamps {
     /// Entering the qdisc layer.
@@ -42,7 +44,7 @@ impl Stamps {
 }
 
 /// How timestamps are to be matched.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, JsonSchema, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum KeyChoice {
     /// The first of the others that works on this kernel.
@@ -54,7 +56,7 @@ pub enum KeyChoice {
 }
 
 /// Who takes the kernel's own timestamps of packets. Those of a NIC come from the socket in any case.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum StampsBy {
     /// The kernel, for the socket: it returns a copy of each packet that leaves.
@@ -69,7 +71,7 @@ pub enum StampsBy {
 }
 
 /// Where a talker's packets go.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum TalkTransport {
     /// UDP datagrams.
@@ -96,6 +98,16 @@ pub enum TalkTransport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mac(pub [u8; 6]);
 
+impl JsonSchema for Mac {
+    fn schema_name() -> Cow<'static, str> {
+        "Mac".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "pattern": "^[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}$"})
+    }
+}
+
 impl<'de> Deserialize<'de> for Mac {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
@@ -111,7 +123,7 @@ impl<'de> Deserialize<'de> for Mac {
 }
 
 /// Handing packets in ahead, for the kernel or the NIC to launch (SO_TXTIME).
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LaunchTime {
     /// How long before its launch a batch is handed in, ns.
@@ -133,7 +145,7 @@ pub struct LaunchTime {
 }
 
 /// What becomes of a packet whose launch time has passed when it is handed over.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum LatePolicy {
     /// It is handed over with its launch time all the same: the kernel decides, and ETF reports what it drops.
@@ -146,7 +158,7 @@ pub enum LatePolicy {
 }
 
 /// Clocks a launch time can be handed over in (SO_TXTIME, `sk_setsockopt`, net/core/sock.c). The schedule is on CLOCK_TAI.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, JsonSchema, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum LaunchClock {
     /// CLOCK_TAI, the only one ETF takes.
@@ -180,7 +192,7 @@ impl LaunchTime {
 }
 
 /// A stream, as its talker sees it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TalkStream {
     /// Its number in the packets.
@@ -213,11 +225,12 @@ fn one() -> u64 {
 }
 
 /// `latlab-agent talk`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Talk {
     /// Sixteen hexadecimal digits.
     #[serde(deserialize_with = "hexadecimal")]
+    #[schemars(with = "String")]
     pub run_id: u64,
     /// Recordings are written to this path and `.sent.arrow` and so on.
     pub recording: String,
@@ -234,6 +247,9 @@ pub struct Talk {
     pub stamp_timeout_ns: i64,
     /// Which transmit timestamps.
     pub stamps: Stamps,
+    /// Say in `progress` what the hypervisor takes.
+    #[serde(default)]
+    pub live: bool,
     /// What to send.
     pub streams: Vec<TalkStream>,
 }

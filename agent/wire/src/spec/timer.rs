@@ -1,11 +1,13 @@
 //! What `timer` is asked for.
 
 use super::{Realtime, Wrong, check_ring, default_ring_records, hexadecimal, wrong};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
+use std::borrow::Cow;
 
 /// How the thread waits for an instant.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, JsonSchema, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum How {
     /// `clock_nanosleep` until then (TIMER_ABSTIME), on CLOCK_TAI.
@@ -25,6 +27,16 @@ pub enum Trace {
     Yes,
     /// `"auto"`: if it does.
     Auto,
+}
+
+impl JsonSchema for Trace {
+    fn schema_name() -> Cow<'static, str> {
+        "Trace".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"enum": [false, true, "auto"]})
+    }
 }
 
 impl<'de> Deserialize<'de> for Trace {
@@ -53,11 +65,12 @@ impl<'de> Deserialize<'de> for Trace {
 }
 
 /// `latlab-agent timer`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Timer {
     /// Sixteen hexadecimal digits.
     #[serde(deserialize_with = "hexadecimal")]
+    #[schemars(with = "String")]
     pub run_id: u64,
     /// Recordings are written to this path and `.timer.arrow` and so on.
     pub recording: String,
@@ -86,6 +99,9 @@ pub struct Timer {
     /// Whether the kernel is to tell of the interrupts.
     #[serde(default)]
     pub trace: Trace,
+    /// Say in `progress` how late it comes to instants, and what the hypervisor takes.
+    #[serde(default)]
+    pub live: bool,
 }
 
 fn ten_seconds() -> i64 {

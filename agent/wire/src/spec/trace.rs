@@ -2,10 +2,11 @@
 
 use super::{Realtime, Wrong, check_ring, default_ring_records, hexadecimal, wrong};
 use crate::traceable::Traceable;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// What a tracepoint that the kernel does not have means.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Absent {
     /// It cannot be done.
@@ -16,11 +17,12 @@ pub enum Absent {
 }
 
 /// `latlab-agent trace`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tracing {
     /// Sixteen hexadecimal digits.
     #[serde(deserialize_with = "hexadecimal")]
+    #[schemars(with = "String")]
     pub run_id: u64,
     /// Recordings are written to this path and `.trace.arrow` and so on.
     pub recording: String,

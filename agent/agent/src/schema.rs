@@ -1,0 +1,75 @@
+//! `latlab-agent schema`: the formats that lab and agent share, from the types that declare them.
+
+use crate::tables::Row;
+use arrow_schema::DataType;
+use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
+use serde_json::{Map, Value, json};
+use std::process::ExitCode;
+use wire::event::Event;
+use wire::record::{Clocks, Exchange, Reading, Received, Sent, Stamp, Task, Traced, Woken};
+use wire::spec::{Bridge, Busy, Clock, Command, Dds, Flood, Listen, Ping, Pong, Ptp, Talk, Timer, Tracing};
+
+/// Prints them; see `whole`.
+pub fn run() -> ExitCode {
+    println!("{:#}", whole());
+    ExitCode::SUCCESS
+}
+
+/// `specs`: by verb, what it reads on standard input first; `command`: what it reads after that; `event`: a line that it
+/// tells; each JSON Schema, draft 2020-12. `recordings`: by table, its columns' names, Arrow types and whether they may be null.
+fn whole() -> Value {
+    let mut specs = Map::new();
+    let mut spec = |verb: &str, schema: Value| specs.insert(verb.into(), schema);
+    spec("bridge", read::<Bridge>());
+    spec("busy", read::<Busy>());
+    spec("clock", read::<Clock>());
+    spec("dds", read::<Dds>());
+    spec("flood", read::<Flood>());
+    spec("listen", read::<Listen>());
+    spec("ping", read::<Ping>());
+    spec("pong", read::<Pong>());
+    spec("ptp", read::<Ptp>());
+    spec("talk", read::<Talk>());
+    spec("timer", read::<Timer>());
+    spec("trace", read::<Tracing>());
+    let recordings: Map<_, _> = [
+        table::<Clocks>(),
+        table::<Exchange>(),
+        table::<Reading>(),
+        table::<Received>(),
+        table::<Sent>(),
+        table::<Stamp>(),
+        table::<Task>(),
+        table::<Traced>(),
+        table::<Woken>(),
+    ]
+    .into_iter()
+    .collect();
+    let event = schema::<Event>(SchemaSettings::draft2020_12().for_serialize());
+    json!({"specs": specs, "command": read::<Command>(), "event": event, "recordings": recordings})
+}
+
+fn read<T: JsonSchema>() -> Value {
+    schema::<T>(SchemaSettings::draft2020_12().for_deserialize())
+}
+
+fn schema<T: JsonSchema>(settings: SchemaSettings) -> Value {
+    SchemaGenerator::new(settings).into_root_schema_for::<T>().to_value()
+}
+
+fn table<R: Row>() -> (String, Value) {
+    let columns = R::fields()
+        .iter()
+        .map(|field| json!({"name": field.name(), "type": type_name(field.data_type()), "nullable": field.is_nullable()}))
+        .collect();
+    (R::TABLE.into(), Value::Array(columns))
+}
+
+/// As Arrow's other implementations write it, such as `int64`.
+fn type_name(kind: &DataType) -> String {
+    match kind {
+        DataType::Boolean => "bool".into(),
+        DataType::Utf8 => "string".into(),
+        other => format!("{other:?}").to_lowercase(),
+    }
+}
