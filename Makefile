@@ -8,6 +8,7 @@
 # make check        lint, and the tests that need no root, no guest and no browser; before each commit
 # make test         all tests; PYTEST='-m guest' or PYTEST=tests/lab: some of them (tests/README.md)
 # make man          manual pages of the command line, in build/man
+# make reference    write the tables of docs/ that the code declares: trust rules, anomaly classes, bridges, stops
 # make docs         the documentation as a site in docs/_build/html; every link between pages is checked
 # make bench        measure against the peers, side by side
 # make experiments  repeat the five published experiments in virtual time, and write docs/experiments; ONLY=NAME: one of them
@@ -40,7 +41,7 @@ export CARGO_TARGET_$(shell echo $(CARGO_BUILD_TARGET) | tr a-z- A-Z_)_RUSTFLAGS
 export CFLAGS += -ffile-prefix-map=$(CURDIR)/agent=agent
 AGENT = agent/target/$(CARGO_BUILD_TARGET)/release/latlab-agent
 
-.PHONY: build help demo image format lint check test docs man bench experiments deny fuzz lock release require-% agent python
+.PHONY: build help demo image format lint check test reference docs man bench experiments deny fuzz lock release require-% agent python
 
 build: require-build python agent
 
@@ -105,6 +106,9 @@ man: python
 
 check: lint build
 	@$(VENV)/bin/pytest $(LANES) -m fast $(PYTEST)
+
+reference: python
+	@$(VENV)/bin/python tools/reference.py
 
 # A virtual environment of its own: nothing of it is needed to use latlab.
 docs: $(VENV)-docs/.installed

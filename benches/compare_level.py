@@ -1,9 +1,9 @@
 """How often methods show a difference where there is none: `benches/compare_level.py [--times N]`.
 
-Prints the table of docs/compare.md, as Markdown: of N pairs of groups of repetitions that have the same mean (or the
-same distribution), the share that each method calls different at 5 %, and how often it would call any of 24 independent
-comparisons different with Holm's correction. Welch's degrees of freedom are no whole numbers: his quantiles are
-interpolated in 1/freedom between those of whole ones, which is good to a relative 1 %.
+Prints the table of docs/explanation/comparing.md, as Markdown: of N pairs of groups of repetitions that have the same
+mean (or the same distribution), the share that each method calls different at 5 %, and how often it would call any of
+24 independent comparisons different with Holm's correction. Welch's degrees of freedom are no whole numbers: his
+quantiles are interpolated in 1/freedom between those of whole ones, which is good to a relative 1 %.
 """
 
 from __future__ import annotations

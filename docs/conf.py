@@ -1,4 +1,4 @@
-"""The documentation as a site: the pages as they are in the repository, in the order of the README's table.
+"""The documentation as a site: the pages as they are in the repository, in the order of docs/README.md.
 
 `make docs` builds it. Sphinx fails on a link to a page, a heading or a file that is not there.
 """
@@ -34,11 +34,22 @@ suppress_warnings = ["misc.highlighting_failure"]
 
 
 def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
-    """Let the pages that a README lists be its contents; of the first README those from its table on."""
-    if Path(page).name == README:
-        listed = source[0].partition("## Documentation")[2] if page == README else source[0]
-        pages = dict.fromkeys(PAGE.findall(listed))
-        source[0] += "\n".join(["", "```{toctree}", ":hidden:", "", *pages, "```", ""])
+    """Let a README's pages be its contents; the first one has those of docs/README.md, group by group."""
+    if page == README:
+        app.env.note_dependency(str(ROOT / "docs/README.md"))
+        groups = ["", *(ROOT / "docs/README.md").read_text(encoding="utf-8").split("\n## ")[1:]]
+        for group in groups:
+            pages = [f"docs/{name}" for name in PAGE.findall(group)] or ["docs/README"]
+            source[0] += contents(pages, group.partition("\n")[0])
+        source[0] += contents(PAGE.findall(source[0].partition("## Project")[2]), "Project")
+    elif Path(page).name == README and page != "docs/README":
+        source[0] += contents(PAGE.findall(source[0]))
+
+
+def contents(pages: list[str], caption: str = "") -> str:
+    """A list of contents that the page does not show and the margin does."""
+    options = [":hidden:", *([f":caption: {caption}"] if caption else [])]
+    return "\n".join(["", "```{toctree}", *options, "", *dict.fromkeys(pages), "```", ""])
 
 
 def name_first_page(app: Sphinx, error: Exception | None) -> None:

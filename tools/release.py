@@ -1,4 +1,4 @@
-"""What a release consists of, in dist/, once versions, dates and the changelog agree: docs/releasing.md."""
+"""What a release consists of, in dist/, once versions, dates and the changelog agree: docs/howto/release.md."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def main() -> int:
         return 3
     for path in build(ROOT / "dist"):
         print(path.relative_to(ROOT))
-    print("What comes next: docs/releasing.md")
+    print("What comes next: docs/howto/release.md")
     return 0
 
 

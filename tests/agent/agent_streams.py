@@ -143,7 +143,7 @@ def crc32c(data: bytes) -> int:
 
 @dataclass(frozen=True)
 class Probe:
-    """A probe packet as docs/formats.md lays it out."""
+    """A probe packet as docs/reference/agent.md lays it out."""
 
     run_id: str
     sequence: int = 0

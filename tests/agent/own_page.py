@@ -1,4 +1,4 @@
-"""A page written by the test, after docs/formats.md, with a clock of the test's own on it."""
+"""A page written by the test, after docs/reference/agent.md, with a clock of the test's own on it."""
 
 from __future__ import annotations
 

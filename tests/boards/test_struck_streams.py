@@ -85,7 +85,7 @@ def test_an_interface_that_goes_down_loses_what_is_sent_meanwhile_and_its_gates_
     later = pl.col("launch_tai_ns") > back + 10_000_000
     # The interface is back: what no gate ever holds back leaves by it.
     assert free.filter(later)["rx_soft_tai_ns"].null_count() == 0 < len(free.filter(later))
-    # Gates held until then; taprio has the schedule still, and its timer was stopped for good (docs/scenario.md).
+    # Gates held until then; taprio has the schedule still, but its timer has stopped (docs/reference/scenario.md).
     left = gated["tx_soft_tai_ns"].drop_nulls()
     assert len(left) > 100
     assert_left_within([(0, WINDOW_NS)], left.to_numpy(), CYCLE_NS)

@@ -154,5 +154,5 @@ def test_the_readme_lists_every_verb() -> None:
 
 
 def test_the_variables_of_the_environment_are_those_of_the_installing_page() -> None:
-    page = (DOCS / "docs/installing.md").read_text(encoding="utf-8")
+    page = (DOCS / "docs/howto/install.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `([A-Z_]+)` \|", page, re.MULTILINE) == [entry.term for entry in ENVIRONMENT]

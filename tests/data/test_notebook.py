@@ -91,7 +91,7 @@ def test_a_result_of_another_shape_is_an_error_that_says_what_to_do(run: RunFold
 
 
 def test_the_schema_of_results_is_what_the_types_say() -> None:
-    shipped = Path(__file__).parents[2] / "docs" / "result.schema.json"
+    shipped = Path(__file__).parents[2] / "docs" / "reference" / "result.schema.json"
     assert shipped.read_text(encoding="utf-8") == schema_text()
 
 

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 from latlab.analysis import interrupt_way, interrupts, way
-from latlab.analysis.missing_stages import REASONS
 
 DOCS = Path(__file__).parents[2] / "docs"
 NAMED = {
@@ -28,8 +27,10 @@ NAMED = {
 
 
 def documented() -> dict[str, int]:
-    """Number by tracepoint, as docs/formats.md has them."""
-    rows = re.findall(r"^\| ([\d, ]+) \| ((?:`\w+:\w+`(?:, )?)+) \|", (DOCS / "formats.md").read_text(), re.MULTILINE)
+    """Number by tracepoint, as docs/reference/agent.md has them."""
+    rows = re.findall(
+        r"^\| ([\d, ]+) \| ((?:`\w+:\w+`(?:, )?)+) \|", (DOCS / "reference" / "agent.md").read_text(), re.MULTILINE
+    )
     return {
         name: int(number)
         for numbers, names in rows
@@ -49,25 +50,16 @@ def test_numbers_are_given_once() -> None:
 
 
 def test_every_stop_and_interval_is_explained() -> None:
-    page = (DOCS / "where-the-time-went.md").read_text().split("## From the interrupt to the thread")[1]
+    page = (DOCS / "explanation" / "where-the-time-went.md").read_text().split("## From the interrupt to the thread")[1]
     for stop in interrupt_way.GUEST_WAY:
         assert f"| {stop} |" in page
     for pair in interrupt_way.INTERVALS:
         assert interrupt_way.interval_name(*pair) in page
 
 
-def test_the_stops_and_what_happens_between_them_are_what_the_code_says() -> None:
-    lines = (DOCS / "where-the-time-went.md").read_text().splitlines()
+def test_what_happens_between_stops_is_what_the_code_says() -> None:
+    lines = (DOCS / "explanation" / "where-the-time-went.md").read_text().splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines if line.startswith("| ")]
     between = {length: {row[1]: row[2] for row in rows if "→" in row[0] and len(row) == length} for length in (3, 4)}
     for length, happens in ((4, way.HAPPENS), (3, interrupt_way.HAPPENS)):
         assert {name: text for name, text in between[length].items() if name != "name"} == happens
-    first = rows.index(["stop", "what it is"]) + 1
-    assert dict(rows[first : first + len(interrupt_way.STOPS)]) == interrupt_way.STOPS
-    assert len(rows[first + len(interrupt_way.STOPS)]) != 2
-
-
-def test_every_reason_for_a_missing_stage_is_documented() -> None:
-    page = (DOCS / "where-the-time-went.md").read_text()
-    section = page.split("### Why a breakdown is not whole", 1)[1].split("\n## ", 1)[0]
-    assert dict(re.findall(r"^\| `([\w-]+)` \| (.+) \|$", section, re.MULTILINE)) == REASONS

@@ -103,8 +103,8 @@ class Found:
     """What a measurement found.
 
     ready, talked, listened: the talker's ready event, both agents' done events. packets: the packet table of
-    docs/formats.md. stamps, clocks: what the talker's error queues said, and how its clocks stood, as recorded.
-    findings: what the join saw of each recording.
+    docs/reference/run-folder.md. stamps, clocks: what the talker's error queues said, and how its clocks stood, as
+    recorded. findings: what the join saw of each recording.
     """
 
     ready: Document

@@ -1,4 +1,4 @@
-"""A machine that takes turns, without QEMU: its monitors, and what the test lets it do (docs/formats.md, Turns)."""
+"""A machine that takes turns, without QEMU: its monitors, what the test lets it do (docs/reference/agent.md)."""
 
 from __future__ import annotations
 

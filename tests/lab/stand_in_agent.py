@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Speaks as `latlab-agent flood` does (docs/formats.md) and sends real packets, a few thousand a second."""
+"""Speaks as `latlab-agent flood` does (docs/reference/agent.md) and sends real packets, a few thousand a second."""
 
 from __future__ import annotations
 

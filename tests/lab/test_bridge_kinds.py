@@ -1,4 +1,4 @@
-"""The facts of virtual bridges stand in one place: docs, rules and makers of bridges go by them."""
+"""The facts of virtual bridges stand in one place: rules and makers of bridges go by them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from latlab.lab.bridges.table import BRIDGES
-from latlab.model.bridges import KINDS, BridgeKind
+from latlab.model.bridges import KINDS
 
 ROOT = Path(__file__).parents[2]
 OWN = ("lab/bridges/", "model/bridges.py")
@@ -15,17 +15,6 @@ OWN = ("lab/bridges/", "model/bridges.py")
 
 def test_each_kind_is_made_by_one_class() -> None:
     assert {name: bridge.kind for name, bridge in BRIDGES.items()} == dict(KINDS)
-
-
-def documented(kind: BridgeKind) -> str:
-    host = "by forwarded ports" if kind.translates else "yes" if kind.reaches_host else "no"
-    frames = "yes" if kind.carries_frames else "no"
-    return f"| `{kind.name}` | {kind.carried_by} | {kind.between_guest_and_host} | {frames} | {host} |"
-
-
-def test_the_table_in_the_docs_is_made_of_the_facts() -> None:
-    page = (ROOT / "docs/bridges.md").read_text()
-    assert "\n".join(map(documented, KINDS.values())) in page
 
 
 def compared_names(path: Path) -> Iterator[str]:

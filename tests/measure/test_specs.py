@@ -1,4 +1,4 @@
-"""What the agents are told follows from the scenario, in the words of docs/formats.md."""
+"""What the agents are told follows from the scenario, in the words of docs/reference/agent.md."""
 
 from __future__ import annotations
 

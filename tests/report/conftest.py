@@ -30,7 +30,7 @@ LOST = {"loads=none": 0, "loads=flood1": 7}
 
 
 def packet_table(slug: str, number: int, period_ns: int, seed: int) -> pl.DataFrame:
-    """The packet table of one stream of one cell, as docs/formats.md gives it.
+    """The packet table of one stream of one cell, as docs/reference/run-folder.md gives it.
 
     Idle: a narrow body with a skewed tail. Loaded: slower, with losses and one stall of 6 ms that
     drains linearly, as when everything queued arrives at once.

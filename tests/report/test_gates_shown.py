@@ -116,7 +116,7 @@ def test_cells_with_the_same_schedules_and_streams_are_told_once(tmp_path: Path)
 
 
 def test_without_a_schedule_it_is_said_where_to_look(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no interface has a gate schedule .*docs/scenario\.md"):
+    with pytest.raises(UsageError, match=r"no interface has a gate schedule .*docs/reference/scenario\.md"):
         schedules(cells_of(tmp_path, shapers={}))
 
 

@@ -15,7 +15,7 @@ from latlab.synthetic.description import Gates, Ingredient, Losses, Noise, Spike
 from latlab.synthetic_file import KINDS, PACKETS_MAX, read_description
 
 BASE = "seed: 1\npackets: 3000\nperiod: 1ms\n"
-EXAMPLE = Path(__file__).parents[2] / "docs" / "anomalies.md"
+EXAMPLE = Path(__file__).parents[2] / "docs" / "reference" / "synthetic.md"
 
 
 def read(text: str, folder: Path) -> Description:

@@ -41,5 +41,5 @@ def test_each_missing_piece_is_named_with_its_package_and_nothing_is_installed(t
     assert done.returncode == 3
     assert "sysctl (Debian package: procps)" in done.stderr
     assert "ethtool (Debian package: ethtool)" in done.stderr
-    assert "docs/installing.md" in done.stderr
+    assert "docs/howto/install.md" in done.stderr
     assert done.stderr.count("Debian package") == 2

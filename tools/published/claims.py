@@ -1,7 +1,8 @@
 """What a run says of a published claim: figures of cells over repetitions, effects, and whether they agree.
 
-A repetition is the unit: one figure of each repetition, paired by repetition, Student's t (docs/compare.md). Where a
-claim looks at several effects, their intervals hold together with 95 % (Bonferroni).
+A repetition is the unit: one figure of each repetition, paired by repetition, Student's t
+(docs/explanation/comparing.md). Where a claim looks at several effects, their intervals hold together with 95 %
+(Bonferroni).
 """
 
 from __future__ import annotations

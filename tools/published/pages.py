@@ -39,7 +39,7 @@ Each of them is a scenario, measured on an emulated board, without any hardware.
   {hours} on a machine with {cpus} CPUs; images take a few minutes, the first time only.
 - `make experiments ONLY=launch-time` runs one experiment, by the name of its page or of its scenario.
 
-In [virtual time](../machines.md#virtual-time) the board's clock counts the instructions that its CPUs
+In [virtual time](../reference/machines.md#virtual-time) the board's clock counts the instructions that its CPUs
 execute. Figures compare configurations, and say nothing about the speed of any hardware.
 
 The unit of a comparison is a repetition. A difference is the mean over repetitions with its 95 %

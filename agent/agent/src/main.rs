@@ -44,7 +44,7 @@ use std::time::Duration;
 use wire::event::Event;
 
 /// The data plane of latlab: runs on whatever is measured. It takes one JSON spec on standard input, answers with JSON
-/// Lines on standard output, and stops when standard input closes (docs/formats.md).
+/// Lines on standard output, and stops when standard input closes (docs/reference/agent.md).
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {

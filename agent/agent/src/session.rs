@@ -36,7 +36,7 @@ pub fn open<Spec: DeserializeOwned>(verb: &str) -> Result<(Spec, Session), Failu
     let malformed = |what: String| Failure {
         what,
         place: format!("spec of {verb}, the first line of standard input"),
-        remedy: "give one JSON object on one line, as docs/formats.md describes it".into(),
+        remedy: "give one JSON object on one line, as docs/reference/agent.md describes it".into(),
         errno: None,
     };
     read_line(LONGEST_SPEC, &mut line).map_err(malformed)?;

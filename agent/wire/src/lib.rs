@@ -2,7 +2,7 @@
 //!
 //! Everything here is a function of its arguments, so it is tested without a network: the probe packet,
 //! the schedule, the bookkeeping of sequences, the meaning of error-queue messages, launch times, the
-//! bound between two clocks, and the formats shared with the lab (`docs/formats.md`).
+//! bound between two clocks, and the formats shared with the lab (`docs/reference/agent.md`).
 
 #![forbid(unsafe_code)]
 

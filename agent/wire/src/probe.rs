@@ -11,7 +11,7 @@ const SUMMED_BYTES: usize = 36;
 /// [`Probe::crowded`], among the flags.
 const CROWDED: u8 = 1;
 
-/// One probe's header, as in `docs/formats.md`.
+/// One probe's header, as in `docs/reference/agent.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
     /// Number of the stream, as in the spec.

@@ -89,7 +89,8 @@ class _Sums:
 
 
 def chain_document(rows: pl.DataFrame, values: Values, worst: int = WORST) -> dict[str, Any] | None:
-    """Where the time of a metric of one stream went, ready for JSON (docs/where-the-time-went.md); None without values.
+    """Where the time of a metric of one stream went, ready for JSON; None without values:
+    docs/explanation/where-the-time-went.md.
 
     rows: the stream's rows of the packet table, or a probe's round trips, one for each sequence, from 0. values: of a
     metric in `CHAINED`, or `CHAINED_TRIPS`, from these rows. worst: how many of the latest are looked at one by one.

@@ -1,8 +1,8 @@
 """How far a run's mean, deviation and percentiles may be off by chance, for values that depend on each other.
 
 Blocks of values are drawn with replacement (circular block bootstrap: Politis & Romano, 1992), so that what depends on
-its neighbours stays beside them; how long blocks are is the data's own (`dependence`). docs/statistics.md says what
-the intervals mean, where they are left blank, and how often they hold what they claim.
+its neighbours stays beside them; how long blocks are is the data's own (`dependence`). docs/explanation/statistics.md
+says what the intervals mean, where they are left blank, and how often they hold what they claim.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ STOPS: Final = {
     "run": "the thread began to run (`sched_switch`)",
     "rx_user": "the application got it",
 }
-"""{stop: what it is}, as docs/where-the-time-went.md has it too."""
+"""{stop: what it is}, as docs/explanation/where-the-time-went.md has it too."""
 
 INTERVALS: Final = {
     ("host_irq", "host_softirq"): "VM host's handler",
@@ -249,7 +249,7 @@ def interrupted(
 def breakdown_document(
     passage: Passage, told: pl.DataFrame, tasks: pl.DataFrame, vcpus: Collection[int] = ()
 ) -> dict[str, Any]:
-    """The way of all packets or instants together, ready for JSON (docs/where-the-time-went.md).
+    """The way of all packets or instants together, ready for JSON (docs/explanation/where-the-time-went.md).
 
     {"n", "told", "awake", "untold", "shared", "intervals": [{"from", "to", "name", "n", "min", "mean", "p50", "p99",
     "max"}], "interrupted": [{"what", "comm", "n"}], "raised_by": [{"comm", "n"}]}. Intervals in the order of the way,

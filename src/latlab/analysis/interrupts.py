@@ -6,7 +6,7 @@ asked for that softirq, and the interrupt whose handler that was. Nothing is loo
 had ended by then woke nobody, and an interrupt whose handler had returned asked for nothing. Where events were lost on
 the way it is not told.
 
-Columns of `trace` and `tasks` are those of the recordings (docs/formats.md).
+Columns of `trace` and `tasks` are those of the recordings (docs/reference/run-folder.md).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ EVENTS_LOST: Final = "events-lost"
 """The kernel lost events of that time."""
 NO_WAKING: Final = "no-waking"
 """It had gone to sleep, and nothing reports that it was woken, as on kernels that leave out events without counting
-them (docs/decisions.md).
+them (docs/explanation/decisions.md).
 """
 
 # include/linux/trace_events.h, enum trace_flag_type: in an interrupt's handler, a softirq was being served.

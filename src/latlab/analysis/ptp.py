@@ -40,7 +40,7 @@ Acts = Literal["master", "slave"]
 def ptp_document(
     port: Mapping[str, Any], recorded: pl.DataFrame, window_ns: tuple[int, int] | None = None
 ) -> dict[str, Any]:
-    """A port's part of the result (docs/formats.md), of the readings within the time of the streams.
+    """A port's part of the result (docs/reference/result.md), of the readings within the time of the streams.
 
     port: its entry in cell.json's `ptp`. recorded: the table `ptp` from before the streams on, which tells what the
     port was to begin with and when it heard its last Sync; for some slaves with our own readings of the offset beside

@@ -66,7 +66,7 @@ def reception_documents(
     vm_host: VmHost | None = None,
     not_entered: str | None = None,
 ) -> dict[int, dict[str, Any]]:
-    """{stream: its document}, of all that have packets, ready for JSON (docs/formats.md).
+    """{stream: its document}, of all that have packets, ready for JSON (docs/reference/result.md).
 
     received: `stream`, `sequence`, `rx_soft_tai_ns` and `rx_user_tai_ns` of what the thread received, in that order, by
     the CLOCK_TAI of the trace's host; `counted`, whether it is past the warm-up. A packet without `rx_soft_tai_ns` is

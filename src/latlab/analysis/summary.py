@@ -1,4 +1,4 @@
-"""The result document of docs/formats.md: every cell's counts and statistics, the verdict, the limits."""
+"""The result document of docs/reference/result.md: every cell's counts and statistics, the verdict, the limits."""
 
 from __future__ import annotations
 

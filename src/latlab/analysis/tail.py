@@ -1,7 +1,7 @@
 """What lies beyond the largest values: a tail fitted to the peaks over a threshold, or why none can be.
 
-Never a bound: levels are extrapolated, by a model, from what one run showed. docs/statistics.md has the method and its
-limits.
+Never a bound: levels are extrapolated, by a model, from what one run showed. docs/explanation/statistics.md has the
+method and its limits.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ fq takes launch times on CLOCK_MONOTONIC only: one on another clock lies beyond 
 _NOT_PACED = 7
 """TC_PRIO_CONTROL: fq sends packets of this priority before all others, whenever they are due (fq_classify)."""
 _XDP_COUNTS = re.compile(r"frames redirected (\d+), passed (\d+)")
-"""What the ports of an XDP bridge counted until the cell's end, in the bridge's `detail` (docs/formats.md)."""
+"""What the ports of an XDP bridge counted until the cell's end, in the bridge's `detail` (docs/reference/agent.md)."""
 _BECAME = ("received", "lost", "unsent", "send_errors", "unknown")
 """What becomes of a packet: one of these."""
 _DAMAGED = "put a whole copy of the file back, and report the run again: look whether the disk or its cable fails"

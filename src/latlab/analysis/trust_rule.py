@@ -26,7 +26,7 @@ class Rule:
 
     id: of `model.rules`, which has its name and severity. finding: what is so where it is broken. when: what it looks
     at was found out: of settings before the streams, of them and their recordings during, of settings and counters
-    after. looks_at, broken_when: the same as docs/how-it-works.md has it. broken: yields every place that breaks it;
+    after. looks_at, broken_when: the same as docs/reference/rules.md has it. broken: yields every place that breaks it;
     evidence that is not there breaks nothing.
     """
 

@@ -115,7 +115,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "fewer than half as many frames were redirected as packets arrived across the bridge",
         check.xdp_bridge_carried_the_streams,
         "the figures are the kernel bridge's: see by `bridge fdb show` whether it knows both ends at their ports, and "
-        "in docs/xdp-bridge.md which frames are left to it",
+        "in docs/reference/xdp-bridge.md which frames are left to it",
     ),
     Rule(
         "clock-stepped",
@@ -265,8 +265,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "fewer frames were redirected than packets arrived; or one end is the bridge's own host, whose packets are "
         "the kernel bridge's",
         check.xdp_bridge_carried_every_packet,
-        "XDP redirects from port to port: what goes to or from the VM host itself, and what docs/xdp-bridge.md names, "
-        "is the kernel bridge's; compare such figures with bridge tap's",
+        "XDP redirects from port to port: what goes to or from the VM host itself, and what "
+        "docs/reference/xdp-bridge.md names, is the kernel bridge's; compare such figures with bridge tap's",
     ),
     Rule(
         "timestamps-there",

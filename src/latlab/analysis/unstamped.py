@@ -74,7 +74,7 @@ def reach(packets: pl.DataFrame, start: str, end: str) -> Reach:
 
 
 def unstamped_documents(rows: pl.DataFrame) -> list[dict[str, Any]]:
-    """What is said of each timestamp that packets of a stream lack, ready for JSON (docs/formats.md).
+    """What is said of each timestamp that packets of a stream lack, ready for JSON (docs/reference/result.md).
 
     rows: the stream's part of the packet table; the warm-up, and packets of which a recording that is not all there
     does not say, are left out. `n` of `of` packets lack `stamp`. `until`: the timestamp up to which they are held

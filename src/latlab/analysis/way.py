@@ -68,7 +68,7 @@ HAPPENS: Final = {
     "answer: path": "the way back",
     "answer: delivery": "as of the question",
 }
-"""{name of an interval: what happens in it}, as docs/where-the-time-went.md has it too."""
+"""{name of an interval: what happens in it}, as docs/explanation/where-the-time-went.md has it too."""
 
 
 @dataclass(frozen=True)

@@ -69,9 +69,9 @@ def clean_windows(rows: pl.DataFrame, anomalies: Anomalies, chosen: Sequence[Spa
     """The clean windows of one stream, and what was cut.
 
     rows: its part of the packet table. Cut are clock swings, drifts and steps, the slow beginning, and throttling of
-    our own threads (talker, application): see docs/anomalies.md. chosen: [from, to) in ns TAI, instead of all that;
-    what of them lies outside the stream is left off. ValueError: one of them ends before it begins, or holds no packet
-    of the stream.
+    our own threads (talker, application): see docs/explanation/anomalies.md. chosen: [from, to) in ns TAI, instead of
+    all that; what of them lies outside the stream is left off. ValueError: one of them ends before it begins, or holds
+    no packet of the stream.
     """
     launch = launched(rows)
     if not len(launch):

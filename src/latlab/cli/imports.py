@@ -78,7 +78,7 @@ def import_(
     """Import what another program measured.
 
     The files become a run folder that `latlab report` reads like any other run. It reads files of isochron, cyclictest,
-    rtla, sockperf, netperf, ddsperf, RTC-Testbench and sample-app-taprio, and pairs of captures.
+    rtla, sockperf, ddsperf, RTC-Testbench and sample-app-taprio, and pairs of captures.
 
     Examples:
         # The formats, and how many files each takes

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def synthetic(
     description: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="What to make, in YAML; docs/anomalies.md has its keys."),
+        typer.Argument(metavar="FILE", help="What to make, in YAML; docs/reference/synthetic.md has its keys."),
     ],
     output: Annotated[
         Path,

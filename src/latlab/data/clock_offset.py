@@ -1,7 +1,8 @@
 """How far one host's clock is ahead of another's at given instants, and how well that is known.
 
-cell.json's `clocks` are edges between hosts (docs/formats.md): what bounds the difference of two clocks, over time. Two
-hosts that nothing compares directly may be joined by a chain of edges, each of which holds in both directions.
+cell.json's `clocks` are edges between hosts (docs/reference/run-folder.md): what bounds the difference of two clocks,
+over time. Two hosts that nothing compares directly may be joined by a chain of edges, each of which holds in both
+directions.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 All instants of a row are on the talker's clock, as well as the two hosts' clocks are known against each other; of both
 legs of a probe on that of who asks (`legs`).
 
-Columns as docs/formats.md, "The packet table". Packets that were lost or never sent are rows too.
+Columns as docs/reference/run-folder.md, "The packet table". Packets that were lost or never sent are rows too.
 """
 
 from __future__ import annotations

@@ -18,11 +18,11 @@ from latlab.data.run_folder import CellFolder
 class PtpSeries:
     """A port's entry in cell.json's `ptp`, and all that was recorded of it.
 
-    rows: the table `ptp` (docs/formats.md) from before the streams on, a row a question, in the order they were asked;
-    for a slave whose master is started in the same run also `our_offset_ns` and `our_half_ns` (Int64): by our own
-    readings the slave's clock − its master's then, give or take the half; null where nothing bounds it. window_ns: the
-    first and last instant of the streams, by the TAI of the port's host; None where no stream has begun. complete: the
-    recording has its end.
+    rows: the table `ptp` (docs/reference/run-folder.md) from before the streams on, a row a question, in the order they
+    were asked; for a slave whose master is started in the same run also `our_offset_ns` and `our_half_ns` (Int64): by
+    our own readings the slave's clock − its master's then, give or take the half; null where nothing bounds it.
+    window_ns: the first and last instant of the streams, by the TAI of the port's host; None where no stream has begun.
+    complete: the recording has its end.
     """
 
     port: Mapping[str, Any]

@@ -1,7 +1,7 @@
 """What an agent's recording holds: an Arrow IPC stream, readable up to its last whole batch.
 
-The columns are those of docs/formats.md, "Recordings". A process that was killed leaves a stream without its
-end marker, or with half a batch after the last whole one; both are read, and said. A batch that differs from its
+The columns are those of docs/reference/run-folder.md, "Recordings". A process that was killed leaves a stream without
+its end marker, or with half a batch after the last whole one; both are read, and said. A batch that differs from its
 checksum is left out, and said.
 """
 

@@ -1,4 +1,4 @@
-"""Where a run's files are: the run folder of docs/formats.md, and the folder of each of its cells."""
+"""Where a run's files are: the run folder of docs/reference/run-folder.md, and the folder of each of its cells."""
 
 from __future__ import annotations
 

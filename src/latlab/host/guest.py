@@ -16,7 +16,7 @@ NO_ANSWER = "does not answer within"
 
 
 class GuestHost(Host):
-    """A guest whose first process is our agent; directory holds its ports (docs/formats.md, The guest's ports).
+    """A guest whose first process is our agent; directory holds its ports (docs/reference/agent.md, The guest's ports).
 
     relay is the agent on the machine the guest runs on. A command there is a relay here: whoever ends the relay ends
     the command in the guest.

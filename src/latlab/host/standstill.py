@@ -1,8 +1,9 @@
 """A turn that never ends: of a machine in virtual time whose kernel hangs, or that waits for nothing.
 
-A watch on the machine looks every other second of its own time (docs/formats.md, Turns). As long as it does, the
-machine's kernel is well, and whoever waits for something on it knows how long to. Where the machine's time stands still
-nothing is executed, so its QEMU needs no CPU; where its kernel hangs, QEMU executes it and the watch does not look.
+A watch on the machine looks every other second of its own time (docs/reference/agent.md, Turns). As long as it does,
+the machine's kernel is well, and whoever waits for something on it knows how long to. Where the machine's time stands
+still nothing is executed, so its QEMU needs no CPU; where its kernel hangs, QEMU executes it and the watch does not
+look.
 """
 
 from __future__ import annotations

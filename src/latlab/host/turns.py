@@ -2,8 +2,9 @@
 
 The clock of such a machine counts the instructions it executes. If it ran on while the lab thinks, or if a command
 reached it at an instant that depends on this machine's speed, no two runs would be alike. So they take turns
-(docs/formats.md, Turns): the machine halts as soon as it has something to say, and the lab lets it go on once there is
-someone who waits for more. All that the lab wants of it until then it hears at that instant, in the order of asking.
+(docs/reference/agent.md, Turns): the machine halts as soon as it has something to say, and the lab lets it go on once
+there is someone who waits for more. All that the lab wants of it until then it hears at that instant, in the order of
+asking.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def usual_gap_ns(at_ns: NDArray[np.int64]) -> int:
 
 
 def packet_table(streams: Sequence[PacketStream]) -> pl.DataFrame:
-    """The packet table of these streams, numbered from 1, as docs/formats.md has it.
+    """The packet table of these streams, numbered from 1, as docs/reference/run-folder.md has it.
 
     It has STAMPS, and lacks `clock_bound_ns`: how far clocks may differ is known of all packets alike, or not at all.
     """

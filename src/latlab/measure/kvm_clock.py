@@ -18,7 +18,7 @@ KVM_CLOCK = "KVM virtual PTP"
 CLOCK_NAMES = ("sh", "-c", "cat /sys/class/ptp/*/clock_name")
 
 Facts = Mapping[str, Mapping[str, Any]]
-"""Host or guest → what its agent's `facts` said (docs/facts.md)."""
+"""Host or guest → what its agent's `facts` said (docs/reference/facts.md)."""
 
 
 def with_kvm_clock(facts: Facts) -> frozenset[str]:

@@ -53,7 +53,7 @@ class Outcome:
         self.perturbation = None if self.run.seed is None else Perturbation.of(self.run.seed)
 
     def as_dict(self) -> dict[str, Any]:
-        """The cell.json of docs/formats.md."""
+        """The cell.json of docs/reference/run-folder.md."""
         cell, scenario = self.run.cell, self.run.cell.scenario
         return {
             "format": CELL_FORMAT,

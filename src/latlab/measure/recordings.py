@@ -25,7 +25,7 @@ TABLES = {
     "clock": ("exchanges",),
     "ptp": ("ptp",),
 }
-"""What each verb records (docs/formats.md, Recordings)."""
+"""What each verb records (docs/reference/run-folder.md, Recordings)."""
 FETCH_S = 120.0
 STOP_S = 2.0
 

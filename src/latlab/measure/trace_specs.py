@@ -20,7 +20,7 @@ EVENTS: Final = (
     "irq:softirq_exit",
     *THREADS,
 )
-"""And from the interrupt on (docs/where-the-time-went.md)."""
+"""And from the interrupt on (docs/explanation/where-the-time-went.md)."""
 
 ENTRIES: Final = (
     "kvm:kvm_msi_set_irq",

@@ -1,4 +1,4 @@
-"""Which virtual bridges there are, and what each is and can do whatever the machine (docs/bridges.md).
+"""Which virtual bridges there are, and what each is and can do whatever the machine (docs/reference/bridges.md).
 
 How one is made is in latlab.lab.bridges, a file a kind. Nobody compares a kind's name: what matters of it is here.
 """

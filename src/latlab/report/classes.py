@@ -1,4 +1,4 @@
-"""What is the matter with each packet, as a file beside the packet table: classes.parquet (docs/formats.md)."""
+"""What is the matter with each packet, as a file: classes.parquet (docs/reference/run-folder.md)."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def schedules(cells: Sequence[Cell]) -> list[Group]:
         raise UsageError(
             "no interface has a gate schedule",
             where="shapers",
-            remedy="give one a taprio with gates: see shapers in docs/scenario.md",
+            remedy="give one a taprio with gates: see shapers in docs/reference/scenario.md",
         )
     return kept
 

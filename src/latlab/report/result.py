@@ -104,7 +104,7 @@ def _refuse_anothers(folder: RunFolder, labels: Mapping[str, Any]) -> None:
 
 
 def _differences(folder: RunFolder) -> Iterator[dict[str, Any]]:
-    """Of each cell that was measured more than once, what its repetitions differ by at most (docs/formats.md)."""
+    """What the repetitions of each cell differ by at most: `repeats` of docs/reference/result.md."""
     measured: dict[str, list[CellFolder]] = {}
     for cell in sorted(folder.cells(), key=lambda cell: cell.repeat):
         if is_joined(cell):

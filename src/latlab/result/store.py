@@ -43,5 +43,5 @@ def result_schema() -> dict[str, Any]:
 
 
 def schema_text() -> str:
-    """The schema as docs/result.schema.json has it."""
+    """The schema as docs/reference/result.schema.json has it."""
     return json.dumps(result_schema(), indent=1, ensure_ascii=False) + "\n"

@@ -1,4 +1,5 @@
-"""The types of result.json (docs/formats.md). Durations are ns, instants TAI ns, shares of one; None: not known.
+"""The types of result.json (docs/reference/result.md). Durations are ns, instants TAI ns, shares of one; None: not
+known.
 
 A key of JSON that is a word of Python's has an underscore here: `from` is `from_`, `class` is `class_`.
 """
@@ -163,7 +164,7 @@ class Confidence(Part):
 
 
 class Buckets(Part):
-    """How many values lie in each of the fixed buckets (docs/statistics.md): those of any runs merge exactly."""
+    """How many values lie in each fixed bucket (docs/explanation/statistics.md): those of any runs merge exactly."""
 
     format: str
     bits: int
@@ -174,7 +175,7 @@ class Buckets(Part):
 
 
 class TailFit(Part):
-    """A generalized Pareto distribution fitted to the peaks over a threshold (docs/statistics.md)."""
+    """A generalized Pareto distribution fitted to the peaks over a threshold (docs/explanation/statistics.md)."""
 
     threshold_ns: int
     start_ns: float
@@ -295,7 +296,7 @@ class WorstStages(Part):
 
 
 class Chain(Part):
-    """The stages that a metric adds up from (docs/where-the-time-went.md).
+    """The stages that a metric adds up from (docs/explanation/where-the-time-went.md).
 
     stops: timestamps in their order; clocks: of each stage whose clock; split: packets that have all timestamps;
     below_zero: of each stage how many were negative. left_out: packets without them.
@@ -424,7 +425,7 @@ class Bursts(Part):
 
 
 class LateLimits(Part):
-    """From when on a packet is late (docs/anomalies.md). until: the timestamp that latencies count to."""
+    """From when on a packet is late (docs/explanation/anomalies.md). until: the timestamp that latencies count to."""
 
     packets: int
     period_ns: int
@@ -649,7 +650,7 @@ class Entry(Part):
 
 
 class Trace(Part):
-    """The path of packets or instants from the interrupt to the thread (docs/where-the-time-went.md).
+    """The path of packets or instants from the interrupt to the thread (docs/explanation/where-the-time-went.md).
 
     events, lost: of the host's trace. told: the wake-up is known; awake: the thread did not sleep; untold: neither.
     whole: every stage is known; missing: why not of the others. shared: woken for an earlier packet.
@@ -676,7 +677,8 @@ class Stream(Part):
     """A stream, a probe or one of its legs, a timer, or what a tool measured.
 
     clock: where the offset of the two hosts' clocks is known from. counts: packets, warm-up included. anomalies: by
-    class; None: not looked for. trace: the path of packets from interrupt to thread (docs/where-the-time-went.md).
+    class; None: not looked for. trace: the path of packets from interrupt to thread
+    (docs/explanation/where-the-time-went.md).
     """
 
     talker: str
@@ -896,7 +898,7 @@ class ComparedSide(Part):
 
 
 class Compared(Part):
-    """B − A of one statistic, ns, with its interval. shown: the difference is significant (docs/compare.md)."""
+    """B − A of one statistic, ns, with its interval. shown: it is significant (docs/explanation/comparing.md)."""
 
     key: str | None = None
     cell: str

@@ -67,8 +67,8 @@ def _head(draft: Draft) -> Iterator[str]:
     ways = {"down": "to", "up": "from", "both": "to and from"}[draft.direction]
     what = f"{draft.guests} virtual machines" if draft.guests else "the ECU"
     what = "a virtual machine" if draft.guests == 1 else what
-    yield "# docs/scenario.md describes every key. `latlab validate` checks this file, `latlab plan` prints the"
-    yield "# commands of a run, and `latlab run` measures."
+    yield "# docs/reference/scenario.md describes every key. `latlab validate` checks this file, `latlab plan` prints"
+    yield "# the commands of a run, and `latlab run` measures."
     yield f"name: {_scalar(draft.name)}"
     yield f"description: {_scalar(f'A packet every {draft.period} {ways} {what}')}"
 
@@ -108,7 +108,7 @@ def _guests(draft: Draft) -> Iterator[str]:
     uplink = draft.ecu.interface if draft.ecu else "eth0"
     build = "latlab image build" + ("" if draft.image == "debian-cloud" else f" {_scalar(draft.image)}")
     yield f"# The virtual machines on the ECU. `{build}` builds their image, once."
-    yield "# Bridges are user, tap, macvtap, xdp, ovs, ovs-afxdp and vfio (docs/bridges.md)."
+    yield "# Bridges are user, tap, macvtap, xdp, ovs, ovs-afxdp and vfio (docs/reference/bridges.md)."
     yield "guests:"
     for name in draft.names:
         yield f"  {name}: {_guest(draft, uplink, draft.bridges[0])}"

@@ -11,7 +11,7 @@ from latlab.scenario.units import DURATION, SIZE, Duration, Size, within
 from latlab.scenario.vlans import Pcp, VlanId
 
 PROBE_BYTES = 40
-"""The probe's header (docs/formats.md): the smallest probe."""
+"""The probe's header (docs/reference/agent.md): the smallest probe."""
 UDP_PAYLOAD_MAX = 65507
 """65535 − IPv4 header − UDP header."""
 UDP_OVERHEAD = 28

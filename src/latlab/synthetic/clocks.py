@@ -64,7 +64,7 @@ def offset_ns(description: Description, since_ns: Int64) -> Int64:
 
 
 def ptp_series(description: Description, rng: np.random.Generator) -> pl.DataFrame | None:
-    """The table `ptp` (docs/formats.md) of the listener's port; None if no ptp4l is observed."""
+    """The table `ptp` (docs/reference/run-folder.md) of the listener's port; None if no ptp4l is observed."""
     if not description.ptp:
         return None
     since = _looks(description)

@@ -28,9 +28,9 @@ SPEED_BPS = 10**9
 class Synthetic:
     """A run of known truth.
 
-    packets: the packet table of docs/formats.md, of one stream. ptp: the table `ptp` of the listener's port, or None.
-    clocks: at_tai_ns, lower_ns, upper_ns: what our own comparison leaves of the offset that is still in the
-    timestamps, or None. duplicated: copies that the listener counted. throttled: whether its kernel's log says so.
+    packets: the packet table of docs/reference/run-folder.md, of one stream. ptp: the table `ptp` of the listener's
+    port, or None. clocks: at_tai_ns, lower_ns, upper_ns: what our own comparison leaves of the offset that is still in
+    the timestamps, or None. duplicated: copies that the listener counted. throttled: whether its kernel's log says so.
     """
 
     description: Description

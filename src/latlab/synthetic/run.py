@@ -28,8 +28,8 @@ def write_run(synthetic: Synthetic, folder: Path) -> Path:
 
     The cell has cell.json, packets.parquet, the facts that tell of throttling, the recording of PTP if there is one,
     and what no real run has: description.json and truth.json, what was made and what is the matter with which packets,
-    and truth.parquet, by sequence: `class` (a code of docs/anomalies.md, 0 for nothing) and `excused`. It has no
-    result: `latlab report` makes it. OSError: `folder` is there already, or cannot be written.
+    and truth.parquet, by sequence: `class` (a code of docs/reference/anomaly-classes.md) and `excused`. It
+    has no result: `latlab report` makes it. OSError: `folder` is there already, or cannot be written.
     """
     folder.mkdir(parents=True)
     fill_run(synthetic, RunFolder(folder), LABEL, STARTED)

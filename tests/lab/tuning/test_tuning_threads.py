@@ -21,6 +21,7 @@ from latlab.lab.tuning import threads as threads_module
 from latlab.lab.tuning.cpus import cpu_list
 from latlab.lab.tuning.threads import affinity, pid_file, scheduling, thread_steps
 from latlab.scenario import Scenario
+from latlab.scenario.hosts import BoardHost, NetnsHost
 
 STAND_IN = """
 import os, sys, threading
@@ -209,3 +210,19 @@ def test_with_vhost_user_there_are_no_vhost_threads(
     small = guest(vhost={"fifo": 2})
     guests = {name: one.model_copy(update={"bridge": "ovs-afxdp"}) for name, one in small.guests.items()}
     assert len(list(thread_steps("ecu", small.model_copy(update={"guests": guests}), site))) == steps
+
+
+def test_whether_there_is_vhost_user_is_asked_of_the_guests_own_machine(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ovs_afxdp, "dpdk_build", lambda where: None if where.name == "board1" else "/here/ovs-vswitchd")
+    small = guest(vhost={"fifo": 2})
+    guests = {name: one.model_copy(update={"bridge": "ovs-afxdp"}) for name, one in small.guests.items()}
+    hosts = {
+        "board1": BoardHost(kind="board"),
+        **{name: NetnsHost(kind="netns", on="board1") for name in small.hosts},
+    }
+    on_board = small.model_copy(update={"guests": guests, "hosts": hosts})
+    there = replace(site, others={"board1": replace(site, name="board1")})
+    (step,) = thread_steps("ecu", on_board, there)
+    assert "vhost" in step.title

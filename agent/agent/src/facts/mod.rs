@@ -1,7 +1,7 @@
 //! `latlab-agent facts`: what the machine is and how it is tuned, as one JSON object on one line.
 //!
 //! A file a question. What cannot be read is null: facts are taken on machines of all kinds, and a missing one is
-//! itself a fact. Every key, its unit and its source are in `docs/facts.md`.
+//! itself a fact. Every key, its unit and its source are in `docs/reference/facts.md`.
 
 mod agent;
 mod clock;
@@ -107,7 +107,7 @@ mod tests {
     use serde_json::Value;
     use std::collections::BTreeSet;
 
-    const DOCUMENT: &str = include_str!("../../../../docs/facts.md");
+    const DOCUMENT: &str = include_str!("../../../../docs/reference/facts.md");
 
     /// Keys whose values are keyed by things of the machine: a CPU, a counter, an option, …
     const BY_THING: &[&str] = &[
@@ -164,7 +164,7 @@ mod tests {
         }
         assert!(found.len() > 150, "{found:?}");
         let undocumented: Vec<_> = found.iter().filter(|key| !DOCUMENT.contains(&format!("`{key}`"))).collect();
-        assert!(undocumented.is_empty(), "not in docs/facts.md: {undocumented:?}");
+        assert!(undocumented.is_empty(), "not in docs/reference/facts.md: {undocumented:?}");
     }
 
     #[test]

@@ -2,9 +2,9 @@
 //!
 //! perf's rings would be read without a system call and be gone with a killed agent, but on a Linux 6.18 they lacked records and did
 //! not say so: every interrupt that came while one of four tasks ran, an idle one among them, 73 of 1,839, without a
-//! PERF_RECORD_LOST, where ftrace's buffer had them all (docs/decisions.md). What was lost was just the interrupts that came at
-//! certain moments. The likely cause, not proven: perf counts the tracepoints it is in by task (`get_recursion_context`), and a
-//! task whose count was left standing would be deaf from then on.
+//! PERF_RECORD_LOST, where ftrace's buffer had them all (docs/explanation/decisions.md). What was lost was just the interrupts
+//! that came at certain moments. The likely cause, not proven: perf counts the tracepoints it is in by task
+//! (`get_recursion_context`), and a task whose count was left standing would be deaf from then on.
 //!
 //! Neither a trace clock nor a conversion comes in. `hrtimer_expire_entry` carries what the timer's own clock had read when the
 //! interrupt's handler began (`hrtimer_interrupt`, kernel/time/hrtimer.c): CLOCK_TAI of a nanosleep's timer, CLOCK_REALTIME,

@@ -1,4 +1,4 @@
-//! What the agent tells the lab: one JSON object a line, as in `docs/formats.md`.
+//! What the agent tells the lab: one JSON object a line, as in `docs/reference/agent.md`.
 
 mod done;
 mod ready;

@@ -1,4 +1,5 @@
-//! What a relay and the server of a port say: one program at a time, its three streams, how it ended (`docs/formats.md`).
+//! What a relay and the server of a port say: one program at a time, its three streams, how it ended.
+//! `docs/reference/agent.md`.
 //!
 //! A guest's port is a pair of byte streams that outlive their speakers: one that dies in the middle of a frame leaves what
 //! it had said to whoever comes next; and a login may print before our first frame. So every session opens with a mark that

@@ -1,4 +1,4 @@
-//! What the lab asks of the agent: one JSON object a verb, as in `docs/formats.md`.
+//! What the lab asks of the agent: one JSON object a verb, as in `docs/reference/agent.md`.
 
 mod bridge;
 mod busy;

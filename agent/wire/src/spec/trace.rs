@@ -75,7 +75,7 @@ impl Tracing {
         }
         for (n, event) in self.events.iter().enumerate() {
             if Traceable::named(event).is_none() {
-                return wrong(format!("events[{n}]"), format!("{event} is none of those in docs/formats.md"));
+                return wrong(format!("events[{n}]"), format!("{event} is none of those in docs/reference/agent.md"));
             }
             if self.events[..n].contains(event) {
                 return wrong(format!("events[{n}]"), format!("{event} is named twice"));

@@ -19,7 +19,7 @@ class Search:
 
 @dataclass(frozen=True)
 class AnomalyClass:
-    """One class, as docs/anomalies.md has it too.
+    """One class, as docs/reference/anomaly-classes.md has it too.
 
     name: its id, in documents. title: for people. meaning: one sentence. evidence: what its episodes have. searches:
     how it is found. cut: whether clean windows leave its episodes out, of themselves or (`sometimes`) as an episode's

@@ -177,7 +177,7 @@ class Anomalies:
 def find_anomalies(rows: pl.DataFrame, context: Context, thresholds: Thresholds = THRESHOLDS) -> Anomalies:
     """The anomalies of one stream.
 
-    rows: its part of the packet table (docs/formats.md), by sequence, one row a scheduled packet.
+    rows: its part of the packet table (docs/reference/run-folder.md), by sequence, one row a scheduled packet.
     """
     signals = make_signals(rows, context, thresholds)
     seen = Seen(signals, find_holds(signals) if len(signals.row) else Holds.none())

@@ -1,7 +1,7 @@
 """How far apart two groups of repetitions are: one figure of each repetition in, their difference with its error out.
 
 A repetition (a deployment) is the unit: the packets within one share what that deployment happened to be like, so a
-million of them are one observation of it (docs/compare.md).
+million of them are one observation of it (docs/explanation/comparing.md).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """XDP: frames between the uplink and the guests' taps are redirected before the kernel's network stack sees them.
 
-Our own program does it (docs/xdp-bridge.md), beside a kernel bridge that gets everything it does not know.
+Our own program does it (docs/reference/xdp-bridge.md), beside a kernel bridge that gets everything it does not know.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class XdpBridge(TapBridge):
     def detail(self, joint: Joint, site: Site) -> str:
         """In which mode each port's program runs, native in the driver or generic above it, and what all have counted.
 
-        docs/formats.md has the words of the counts: the trust rules read them. The last step of a cell has made them
-        those of its end.
+        docs/reference/agent.md has the words of the counts: the trust rules read them. The last step of a cell has made
+        them those of its end.
         """
         log = site.logged(f"xdp-bridge-{joint.number}")
         said: dict[str, list[dict[str, Any]]] = {}

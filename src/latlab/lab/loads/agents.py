@@ -26,7 +26,7 @@ def totals_of(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def realtime_spec(cores: Cores) -> dict[str, Any]:
-    """`realtime` of an agent's spec (docs/formats.md) for a load."""
+    """`realtime` of an agent's spec (docs/reference/agent.md) for a load."""
     return {
         "fifo": cores.fifo,
         "cpus": list(cores.cpus) if cores.cpus else None,

@@ -1,4 +1,4 @@
-"""Our own probe over Cyclone DDS: what `latlab-agent dds` is told on both sides; docs/formats.md has every key."""
+"""Our own probe over Cyclone DDS: what `latlab-agent dds` is told on both sides; keys: docs/reference/agent.md."""
 
 from __future__ import annotations
 

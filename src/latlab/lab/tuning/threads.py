@@ -78,14 +78,13 @@ class Setting:
 
 def thread_steps(host: str, scenario: Scenario, site: Site) -> Iterator[Step]:
     """The steps for each guest of the host: where its threads run, and how."""
+    there = site.on(scenario.machine_of(host))
     for name, tuning in scenario.tuning[host].guests.items():
         guest = scenario.guests[name]
         # A libvirt domain's threads are libvirt's to set (`virsh vcpupin`, `<cputune>`): they are only checked.
         theirs, pids = guest.domain is not None, pid_file(name, guest, site)
-        kinds = (
-            KINDS if BRIDGES[guest.bridge].may_have_vhost_on(site) else (kind for kind in KINDS if kind.find != VHOST)
-        )
-        for kind in kinds:
+        has_vhost = BRIDGES[guest.bridge].may_have_vhost_on(there)
+        for kind in (kind for kind in KINDS if has_vhost or kind.find != VHOST):
             for title, find, setting in _settings(kind, kind.wanted(tuning), guest):
                 step = thread_step(host, f"{name}'s {title} {setting.title}", find, setting, pids, only_check=theirs)
                 yield replace(step, about=name)

@@ -1,4 +1,4 @@
-"""One comparison as it stands in the comparison document (docs/compare.md)."""
+"""One comparison as it stands in the comparison document (docs/explanation/comparing.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sides of a comparison lost, as it stands in the comparison document (docs/compare.md)."""
+"""What the sides of a comparison lost, as it stands in the comparison document (docs/explanation/comparing.md)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,95 @@
+"""Writes the tables of the documentation that the code declares, each between two marks of its page.
+
+    tools/reference.py
+
+A table begins after `<!-- tools/reference.py: NAME -->` and ends before `<!-- end -->`. What else is on a page stays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+from latlab.analysis import interrupt_way
+from latlab.analysis.anomalies import CLASSES
+from latlab.analysis.missing_stages import REASONS
+from latlab.analysis.trust_rules import RULES
+from latlab.model.bridges import KINDS
+
+DOCS: Final = Path(__file__).parents[1] / "docs"
+BETWEEN: Final = re.compile(r"(<!-- tools/reference\.py: ([\w-]+) -->\n\n).*?(\n<!-- end -->)", re.DOTALL)
+LINKS: Final = {"`complaints`": "facts.md#kernel", "`gates.missed`": "formulas.md#gates"}
+"""What a table links to, from a page of the reference."""
+
+
+def main() -> int:
+    """Write the pages that are not as the code has them, and print their names."""
+    for path, text in pages():
+        if path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            print(path)
+    return 0
+
+
+def pages() -> Iterator[tuple[Path, str]]:
+    """Each page with such tables, and its text as it is to be."""
+    for path in sorted(DOCS.rglob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        if BETWEEN.search(text):
+            yield path, BETWEEN.sub(lambda found: found[1] + TABLES[found[2]] + found[3], text)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    text = "".join("|" + "|".join(f" {cell} " if cell else " " for cell in line) + "|\n" for line in lines)
+    for shown, target in LINKS.items():
+        text = text.replace(shown, f"[{shown}]({target})")
+    return text.replace("| --- |", "|---|").replace(" --- |", "---|")
+
+
+def _names(names: Mapping[str, str], key: str) -> str:
+    return table((key, "what it is"), names.items())
+
+
+def _bridges() -> Iterator[tuple[str, ...]]:
+    for kind in KINDS.values():
+        host = "by forwarded ports" if kind.translates else "yes" if kind.reaches_host else "no"
+        frames = "yes" if kind.carries_frames else "no"
+        yield f"`{kind.name}`", kind.carried_by, kind.between_guest_and_host, frames, host
+
+
+def _searches() -> Iterator[tuple[str, str, str]]:
+    """How classes are found: those that are found alike in one row, and further ways in rows without a name."""
+    for searches, classes in groupby((one for one in CLASSES if one.searches), key=lambda one: one.searches):
+        names = ", ".join(f"`{one.name}`" for one in classes)
+        for number, search in enumerate(searches):
+            yield ("the same for less long: shifts" if number else names), search.found_by, search.is_not
+
+
+TABLES: Final[Mapping[str, str]] = {
+    "rules": table(
+        ("id", "rule", "severity", "when", "looks at", "broken when"),
+        (
+            (f"`{rule.id}`", rule.name, rule.severity, ", ".join(rule.when), rule.looks_at, rule.broken_when)
+            for rule in RULES
+        ),
+    ),
+    "classes": table(
+        ("", "class", "what it is", "its evidence"),
+        ((str(code), f"`{one.name}`", one.meaning, one.evidence) for code, one in enumerate(CLASSES, start=1)),
+    ),
+    "searches": table(("class", "found by", "it is not"), _searches()),
+    "bridges": table(
+        ("`bridge`", "what carries a packet", "between guest and host", "frames, VLAN tags", "reaches its host"),
+        _bridges(),
+    ),
+    "stops": _names(interrupt_way.STOPS, "stop"),
+    "missing": table(("reason", ""), ((f"`{name}`", text) for name, text in REASONS.items())),
+}
+
+if __name__ == "__main__":
+    raise SystemExit(main())
