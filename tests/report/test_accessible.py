@@ -90,7 +90,7 @@ def test_the_arrows_choose_another_metric(browser: Browser, reported_run: Path) 
 
 
 CUT = """[...document.querySelectorAll("table, svg, canvas, pre, figcaption, p, li, h1, h2, h3")]
-  .filter((one) => one.checkVisibility() && !one.closest(".scroll, pre, .clock-charts svg"))
+  .filter((one) => one.checkVisibility() && !one.closest(".scroll, pre, .clock svg"))
   .map((one) => [one.getBoundingClientRect().right, one]).filter(([right]) => right > innerWidth + 1)
   .map(([right, one]) => `${right} ${one.outerHTML.slice(0, 120)}`)"""
 
@@ -147,9 +147,10 @@ def test_on_a_narrow_screen_every_interval_is_read_with_its_name_below_its_cell(
     assert "p50" in before and lines < 2.5
 
 
-LIMITS = """[...document.querySelectorAll("h3")].filter((one) => one.textContent === "Limits")
-  .map((one) => one.nextElementSibling)
-  .map((box) => [box.scrollWidth - box.clientWidth, [...box.querySelectorAll("td span.bad, td.figure")]
+LIMITS = """[...document.querySelectorAll("caption")].filter((one) => one.textContent === "Limits")
+  .map((one) => one.closest(".scroll"))
+  .map((box) => [box.scrollWidth - box.clientWidth,
+    [...box.querySelectorAll(".bad, td[data-of=limit], td[data-of=actual]")]
     .map((one) => one.firstChild).map((text) => { const range = document.createRange(); range.selectNode(text);
       return new Set([...range.getClientRects()].map((rect) => Math.round(rect.top))).size; })])"""
 

@@ -148,6 +148,6 @@ def test_the_page_begins_with_the_same_table_and_sentences(folder: RunFolder, ma
     (table, _) = shown["figures"]
     assert isinstance(table, OneOf)
     for row in table.shapes[0][0].rows:
-        assert f'<th scope="row">{row[0]}</th><td class="word">{row[1]}</td><td class="figure">{row[2]}</td>' in first
+        assert f'<th scope="row">{row[0]}</th><th scope="row">{row[1]}</th><td>{row[2]}</td>' in first
     assert "down, load-up against idle: tap, macvtap, xdp: no difference shown" in first
     assert "<summary>1 reason: tuning-in-force</summary>" in first

@@ -200,7 +200,7 @@ def page(view: ChainView) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    template = environment.from_string('{% from "chain.html.j2" import chain %}{{ chain(drawing) }}')
+    template = environment.from_string('{% from "charts.html.j2" import chain %}{{ chain(drawing) }}')
     return template.render(drawing=chain_drawing(view))
 
 

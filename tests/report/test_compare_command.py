@@ -132,7 +132,9 @@ def test_a_comparison_is_readable_in_80_columns_and_through_a_pipe(root: Path, c
     plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
     assert ("\x1b" in output) == (columns == "80")
     lines = plain.splitlines()
-    assert max(map(len, lines)) <= int(columns)
+    # Through a pipe a sentence stays one line, to be searched for.
+    whole = lines if columns == "80" else [line for line in lines if not line.startswith(" ")]
+    assert max(map(len, whole)) <= int(columns)
     assert not any("…" in line for line in lines)
     row = next(line for line in lines if line.startswith("p50"))
     assert row.split() == ["p50", "828.800", "888.800", "+60.000", "0.000", "0.000", "<", "0.001"]

@@ -56,7 +56,7 @@ def test_intervals_and_delay_variation_have_columns_and_rows(matrix: dict[str, A
 def test_links_of_the_page_lead_to_files_that_are_there(new_run: Callable[..., Path]) -> None:
     run = new_run()
     page = write_report(RunFolder(run), formats=()).read_text()
-    addresses = re.findall(r'<li><a href="([^"]+)" download>', page)
+    addresses = re.findall(r'<a href="([^"]+)" download>', page)
     assert {FIGURES, "result.json", "scenario.yaml"} <= set(addresses)
     assert [one for one in addresses if not (run / unquote(one)).is_file()] == []
     assert {run / unquote(one) for one in addresses if one.endswith(".parquet")} == set(run.rglob("packets.parquet"))

@@ -12,8 +12,7 @@ from compared_run import write_figures_run
 from rich.console import Console
 
 from latlab.report.comparison.document import compare, exit_code
-from latlab.report.comparison.markdown import comparison_markdown
-from latlab.report.comparison.terminal import print_comparison
+from latlab.report.comparison.shown import comparison_markdown, print_comparison
 from latlab.report.comparison.wanted import wanted
 from latlab.report.junit import comparison_junit
 

@@ -312,7 +312,7 @@ def test_the_page_explains_itself(reported_run: Path) -> None:
         "measured",
         "no iperf3 on this machine",
         "812 Mbit/s",
-        "over the limit",
+        "EXCEEDED",
         "rx_user − launch",
         "standard deviation of the population",
         "the receiving kernel",
@@ -392,7 +392,7 @@ def test_counts_that_are_zero_everywhere_take_no_room_and_those_that_are_not_do(
 def test_the_page_says_what_was_found_and_where_the_slowest_packet_lost_its_time(reported_run: Path) -> None:
     page = (reported_run / "report.html").read_text()
     assert "the agents&#39; CPUs are not isolated" in page
-    assert "the agents&#39; CPUs are isolated" not in page
+    assert "the agents&#39; CPUs are isolated" not in page.partition('<section id="trust">')[0]
     slowest = RunFolder(reported_run).result()["cells"][0]["streams"]["control"]["metrics"]["latency"]
     assert re.search(rf"max [\d.]+ is packet {slowest['max_sequence']}: wake-up [\d.]+ \+ prepare ", page)
 
@@ -459,7 +459,7 @@ def widths(page: Path, window: int) -> dict[str, Any]:
 def test_every_column_can_be_read_in_a_window_of_1280_pixels(slow_matrix_run: Path) -> None:
     found = widths(slow_matrix_run / "report.html", 1280)
     assert found["page"][0] <= found["page"][1]
-    assert [box[2] for box in found["boxes"]].count("figures") == 2
+    assert [box[2].split()[0] for box in found["boxes"] if box[2]].count("numbers") > 2
     assert [box for box in found["boxes"] if box[0] > box[1]] == []
 
 

@@ -208,7 +208,7 @@ def test_a_repetition_that_did_not_run_to_its_end_is_left_out_and_told(run: RunF
 
 
 def test_points_of_different_labels_are_told_apart(run: RunFolder, shown: Sweep) -> None:
-    assert "label" not in sweep_drawing(shown, "").headings
+    assert "label" not in sweep_drawing(shown, "").table.headings
     result = run.result()
     for cell in result["cells"]:
         if cell["streams"] and cell["cell"]["links.0.mtu"] == 9000:
@@ -216,8 +216,8 @@ def test_points_of_different_labels_are_told_apart(run: RunFolder, shown: Sweep)
     (found,) = sweeps(result, lambda *_: None)
     assert {point.label for point in found.points} == {"functional only", "measured"}
     drawing = sweep_drawing(found, "")
-    assert drawing.headings[-2:] == ("verdict", "label")
-    ends = {(row[0], *row[-2:]) for row in drawing.rows}
+    assert drawing.table.headings[-2:] == ("verdict", "label")
+    ends = {(row[0], *row[-2:]) for row in drawing.table.rows}
     assert ends == {("mtu 1500", "trusted", "functional only"), ("mtu 9000", "untrusted", "measured")}
     assert any("do not compare" in note for note in found.notes)
     assert "10 of 22 points are untrusted" in found.notes
@@ -315,7 +315,7 @@ def test_probes_over_sizes_of_their_own_are_lines_of_one_picture_in_their_bridge
     }
     drawing = sweep_drawing(both, "measured")
     assert drawing.title == "hosts, guests: Round trip, by size"
-    assert len(drawing.rows) == 2 * 4 * 6 and "min" in drawing.headings and "p99" in drawing.headings
+    assert len(drawing.table.rows) == 2 * 4 * 6 and {"min", "p99"} <= set(drawing.table.headings)
     assert [one.told for one in drawing.panels[0].lines[0].figures] == [
         "hosts, fifo none, p50",
         "hosts, fifo none, max",

@@ -78,7 +78,7 @@ RUN = {
 
 
 def test_the_handler_stands_beside_the_thread_natively_beside_guests_and_in_one() -> None:
-    found = [dict(zip(HEADINGS, row.texts, strict=True)) for row in timer_rows(RUN)]
+    found = [dict(zip(HEADINGS, row, strict=True)) for row in timer_rows(RUN)]
     assert [(row["where"], row["of"]) for row in found] == [
         (place, of) for place in (NATIVE, BESIDE, GUEST) for of in (HANDLER, THREAD)
     ]
@@ -100,7 +100,7 @@ def test_each_window_is_of_the_handler_and_of_the_thread() -> None:
 def test_a_timer_without_reported_interrupts_has_a_row_of_its_thread_alone() -> None:
     cell = timer_cell("native", "ecu")
     cell["streams"]["native"]["timer"]["interrupt"] = None
-    assert [row.texts[4] for row in timer_rows({"cells": [cell]})] == [THREAD]
+    assert [row[4] for row in timer_rows({"cells": [cell]})] == [THREAD]
 
 
 @pytest.mark.parametrize(("guests", "host", "place"), [((), "ecu", NATIVE), (("vm1",), "ecu", BESIDE)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import io
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +25,7 @@ from latlab.report.chain_page import chain_drawing
 from latlab.report.chain_pictures import write_chain_picture
 from latlab.report.chain_view import ChainView
 from latlab.report.chains import chain_views
+from latlab.report.document import Toned
 from latlab.report.markdown import result_markdown
 from latlab.report.terminal import print_result
 from latlab.report.traces import INTERVAL_TITLE, MISSING_TITLE, TITLE, trace_tables
@@ -66,7 +66,7 @@ def test_its_bars_stand_on_the_page_whichever_metric_is_chosen(new_run: Callable
     write_report(run, formats=())
     page = html.unescape(run.report_path.read_text(encoding="utf-8"))
     opened = page[: page.index(f"Where the time of {RECEPTION} went")]
-    assert re.findall(r"<div( data-for-metric[^>]*)?>\s*<figure", opened)[-1] == ""
+    assert opened.rfind("<div data-for-metric") < opened.rfind("</div>"), "it is of no metric"
     for title in (TITLE, INTERVAL_TITLE):
         assert title in page
     assert '<td class="bad">7</td>' in page
@@ -84,7 +84,7 @@ def test_how_packets_woke_the_thread_and_whom_interrupts_came_to_is_in_one_row(r
     )
     assert said["the interrupts came to"] == f"vCPU CPU 0/KVM {COUNT - 1}, thread hog 1"
     assert said["lost"] == "not said"
-    assert [heading for number, heading in enumerate(table.headings) if table.is_bad(number, row[number])] == ["lost"]
+    assert [heading for number, heading in enumerate(table.headings) if isinstance(row[number], Toned)] == ["lost"]
 
 
 IN_GUEST = [{"what": "guest idle", "n": 900}, {"what": "guest user", "n": 90}, {"what": "hypervisor", "n": 5}]
@@ -138,7 +138,7 @@ def test_a_terminal_and_markdown_have_all_of_it(result: dict[str, Any]) -> None:
 def test_the_worst_packet_is_told_with_whom_its_interrupt_came_to(result: dict[str, Any]) -> None:
     found = [one for one in where_tables(with_trace(result)) if RECEPTION in one.title]
     assert len(found) == 1
-    assert f"worst: packet {LATE}, whose interrupt came to thread hog" in found[0].note
+    assert f"worst: packet {LATE}, whose interrupt came to thread hog" in found[0].remarks[0]
 
 
 def test_what_was_not_traced_has_no_table(result: dict[str, Any]) -> None:
@@ -166,7 +166,7 @@ def test_breakdowns_that_are_not_whole_stand_with_their_reason_in_every_report(
     entry = {"told": 1191, "uncertainty_ns": 700, "interrupted": [], "ran": ran}
     traced = with_trace(result, whole=COUNT - 9, missing=missing, entry=entry)
     table, reasons, _ = trace_tables(traced)
-    assert reasons.title == MISSING_TITLE
+    assert reasons.title.startswith(MISSING_TITLE)
     assert [row[3:] for row in reasons.rows] == [
         ("7", str(COUNT), NO_CLOCK, REASONS[NO_CLOCK]),
         ("2", str(COUNT), "awake", REASONS["awake"]),

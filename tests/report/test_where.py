@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from latlab.report.document import Table
 from latlab.report.terminal import print_result
-from latlab.report.where import HEADINGS, Where, where_tables
+from latlab.report.where import HEADINGS, where_tables
 
 
 def printed(result: dict[str, Any], **options: Any) -> str:
@@ -25,18 +26,18 @@ def one_cell(result: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def control(result: dict[str, Any]) -> tuple[Where, dict[str, Any]]:
+def control(result: dict[str, Any]) -> tuple[Table, dict[str, Any]]:
     """The table of the stream `control` of that cell, and the chain that it is of."""
     small = one_cell(result)
     chain = small["cells"][0]["streams"]["control"]["metrics"]["latency_user"]["chain"]
     return next(one for one in where_tables(small) if "control" in one.title), chain
 
 
-def column(table: Where, heading: str) -> list[str]:
+def column(table: Table, heading: str) -> list[str]:
     return [row[HEADINGS.index(heading)] for row in table.rows]
 
 
-def test_intervals_stand_in_the_order_of_the_way_and_add_up(control: tuple[Where, dict[str, Any]]) -> None:
+def test_intervals_stand_in_the_order_of_the_way_and_add_up(control: tuple[Table, dict[str, Any]]) -> None:
     table, chain = control
     assert column(table, "stage") == ["wake-up", "prepare", "socket", "qdisc", "path", "delivery", "latency_user"]
     for heading, whole in (("typical", chain["groups"][0]), ("worst", chain["worst"]["each"][0])):
@@ -58,16 +59,16 @@ def test_an_interval_that_no_worst_packet_spent_longer_in_says_so(result: dict[s
     table = next(one for one in where_tables(small) if "control" in one.title)
     (row,) = (row for row in table.rows if row[0] == "delivery")
     assert row[-2:] == ("0", "none"), "0% is told apart by one space only from the 0 % of what rounds to it"
-    assert table.note.endswith("; none: no packet took longer there")
+    assert table.remarks[0].endswith("; none: no packet took longer there")
     assert table.rows[-1][-2:] == ("", "")
 
 
-def test_every_one_of_the_worst_packets_is_counted_where_it_grew_most(control: tuple[Where, dict[str, Any]]) -> None:
+def test_every_one_of_the_worst_packets_is_counted_where_it_grew_most(control: tuple[Table, dict[str, Any]]) -> None:
     table, chain = control
     grew = dict(zip(column(table, "stage"), column(table, "dominant in"), strict=True))
     assert sum(packets(count) for count in grew.values()) == chain["worst"]["late"]
     assert max(grew, key=lambda name: packets(grew[name])) == "path"
-    assert f"worst: packet {chain['worst']['each'][0]['sequence']}" in table.note
+    assert f"worst: packet {chain['worst']['each'][0]['sequence']}" in table.remarks[0]
 
 
 def test_each_cell_and_stream_has_a_table(result: dict[str, Any]) -> None:

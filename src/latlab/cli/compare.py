@@ -103,8 +103,7 @@ def compare(
         latlab compare new --baseline old --threshold control.latency.p99=10%
     """
     from latlab.report.comparison import document as comparing
-    from latlab.report.comparison.markdown import comparison_markdown
-    from latlab.report.comparison.terminal import print_comparison
+    from latlab.report.comparison.shown import comparison_markdown, print_comparison
     from latlab.report.comparison.wanted import wanted
     from latlab.report.junit import comparison_junit
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from latlab.analysis.counts import nothing_arrived
 from latlab.analysis.words import cause_in, duration, plural
 from latlab.report import rows
+from latlab.report.document import Folded
 from latlab.report.intervals import NO_CLOCKS, NONE_LEFT
 from latlab.report.late_limits import late_text, reach_text
 from latlab.report.places import cell_title
@@ -25,6 +26,11 @@ _FIGURES: Final = (
     ("stddev", "stddev"),
 )
 WINDOW_HEADINGS: Final = ("cell", "repeat", "stream", "of", "n", *(heading for _, heading in _FIGURES), "cut for")
+WINDOW_NOTE: Final = (
+    "Figures elsewhere are of the whole run after its warm-up. Clean windows leave out what is not the path's doing; "
+    "every cut is listed."
+)
+CHOSEN_NOTE: Final = "These windows are user-defined. They change no other figure."
 CHOSEN_TITLE: Final = "User-defined windows, beside the whole run and the clean windows: latency, µs"
 CHOSEN_HEADINGS: Final = (*WINDOW_HEADINGS[:-1], "why")
 WINDOW_NUMBERS: Final = range(4, 5 + len(_FIGURES))
@@ -139,13 +145,14 @@ def _no_figures(block: Mapping[str, Any]) -> str:
 
 
 def cut_lines(result: Mapping[str, Any]) -> list[str]:
-    """What was cut of each stream and why, a line each, for where a table's column would be too narrow."""
-    told = (row.texts for row in window_rows(result))
-    return [
-        f"{', '.join(filter(None, (cell, f'repeat {repeat}', stream)))}: {why}"
-        for cell, repeat, stream, *_, why in told
-        if why
-    ]
+    """What was cut of each stream and why, a line each; behind it every cut by itself, where there are several."""
+    lines = []
+    for row in window_rows(result):
+        cell, repeat, stream, *_, why = row.texts
+        if why:
+            line = f"{', '.join(filter(None, (cell, f'repeat {repeat}', stream)))}: {why}"
+            lines.append(Folded(line, f"{len(row.cuts)} cuts, by time", row.cuts) if len(row.cuts) > 1 else line)
+    return lines
 
 
 def uncut_text(result: Mapping[str, Any]) -> str:

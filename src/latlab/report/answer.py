@@ -84,8 +84,7 @@ def _figures(result: Result, metric: str) -> Iterator[OneOf | Table | Lines]:
     """A table of the scenario's headline with what its authors published, else one of every stream and cell."""
     headline = list(headline_tables(result, metric))
     if headline:
-        for one in headline:
-            yield Table(one.headings, one.rows, range(1, len(one.headings)), one.title).filled()
+        yield from (one.filled() for one in headline)
         return
     summaries = rows.summaries(result, metric)
     values = list(dict.fromkeys(load_of(summary, row) for summary in summaries for row in summary.rows))
@@ -95,8 +94,7 @@ def _figures(result: Result, metric: str) -> Iterator[OneOf | Table | Lines]:
     yield OneOf(shapes)
     ends = "; ".join(one for summary in summaries for one in _ends(summary))
     yield Lines(list(dict.fromkeys(filter(None, (ends, *(note for summary in summaries for note in summary.notes))))))
-    for one in published_tables(result, metric):
-        yield Table(one.headings, one.rows, range(1, len(one.headings)), one.title).filled()
+    yield from (one.filled() for one in published_tables(result, metric))
 
 
 def _further(result: Result, metrics: Sequence[str]) -> Iterator[OneOf | Table | Lines]:

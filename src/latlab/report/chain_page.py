@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from matplotlib.ticker import MaxNLocator
 
-from latlab.report import chain_table
 from latlab.report.chain_view import Bar, ChainView, Scale, Segment
 from latlab.report.text import microseconds, plain
 
@@ -60,8 +59,9 @@ class DrawnScale:
 
 @dataclass(frozen=True)
 class ChainDrawing:
-    """What the macro `chain` of templates/chain.html.j2 is given. legend: (colour, name). names: how many headings
-    stand over names. note: what the bars are. grew, remarks: lines below the bars, and below the table.
+    """What the macro `chain` of templates/charts.html.j2 is given. legend: (colour, name). note: what the bars are.
+
+    grew: lines below the bars.
     """
 
     title: str
@@ -69,26 +69,18 @@ class ChainDrawing:
     legend: tuple[tuple[int, str], ...]
     below_zero: bool
     scales: tuple[DrawnScale, ...]
-    headings: tuple[str, ...]
-    names: int
-    rows: tuple[tuple[str, ...], ...]
     grew: tuple[str, ...]
-    remarks: tuple[str, ...]
 
 
 def chain_drawing(view: ChainView) -> ChainDrawing:
-    """The view as the page draws it, its table below it."""
+    """The view as the page draws it."""
     return ChainDrawing(
         title=f"Where the time of {view.metric} went, µs",
         note=view.note,
         legend=view.legend,
         below_zero=view.below_zero,
         scales=tuple(_scale(view, scale) for scale in view.scales),
-        headings=chain_table.headings(view),
-        names=chain_table.NAMES,
-        rows=tuple(chain_table.table_rows(view)),
         grew=tuple(f"{cell.name}: {cell.grew}" for cell in view.cells if cell.grew),
-        remarks=tuple(f"{cell.name}: {'; '.join(cell.remarks)}" for cell in view.cells if cell.remarks),
     )
 
 

@@ -34,6 +34,11 @@ def sentences(view: ChainView) -> list[str]:
     ]
 
 
+def remarks(view: ChainView) -> list[str]:
+    """What the bars of each cell leave out."""
+    return [f"{cell.name}: {'; '.join(cell.remarks)}" for cell in view.cells if cell.remarks]
+
+
 def title(view: ChainView) -> str:
     """What the table is of."""
     return f"{view.stream}: where the time of {view.metric} went, µs"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from latlab.report.document import Finding, Lines, OneOf, Part, Table
+from latlab.report.document import Finding, Lines, OneOf, Part, Printed, Table, Verbatim, printed
 from latlab.report.gfm import escaped, listed, table
 from latlab.report.sections import SECTIONS, Shown, parts_of
 
@@ -15,10 +15,15 @@ def result_markdown(result: Mapping[str, Any], metrics: Sequence[str]) -> str:
     shown = Shown(result, metrics)
     head = f"## {escaped(result['scenario'])}: {result['verdict']}"
     parts = (part for name in SECTIONS for part in parts_of(name, shown))
-    return "\n\n".join((head, *("\n".join(part_lines(part)) for part in parts))) + "\n"
+    return f"{head}\n\n{parts_markdown(parts)}\n"
 
 
-def part_lines(part: Part) -> Iterator[str]:
+def parts_markdown(parts: Iterable[Part]) -> str:
+    """The parts, an empty line between them."""
+    return "\n\n".join("\n".join(part_lines(part)) for part in printed(parts))
+
+
+def part_lines(part: Printed) -> Iterator[str]:
     """The lines of a part."""
     match part:
         case OneOf():
@@ -33,8 +38,10 @@ def part_lines(part: Part) -> Iterator[str]:
             yield from listed(line.strip() for line in part.lines)
         case Finding():
             yield f"- **{part.severity}**: {escaped(part.text)} (`{part.id}`)"
-            for what, said in part.details:
+            for what, said in part.printed:
                 yield f"  - {escaped(f'{what}: {said}' if what else said)}"
+        case Verbatim():
+            yield from ("```", *part.text.splitlines(), "```")
 
 
 def _table(part: Table) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from latlab.analysis.words import duration, minus
 from latlab.report import rows
+from latlab.report.document import bad_if
 from latlab.report.places import cell_title
 
 TITLE = "PTP: what ptp4l said while streams ran, and what our own readings of the clocks say of it"
@@ -46,12 +47,8 @@ class PtpRow:
     def texts(self) -> Sequence[str]:
         """In the order of HEADINGS."""
         said = self.state, self.grandmaster, self.offset, self.path_delay, self.frequency
-        return (self.cell, str(self.repeat), self.port, *said, self.unlocked, self.checked)
-
-    @property
-    def bad(self) -> Sequence[str]:
-        """Those of its texts that tell of something wrong."""
-        return [text for text, wrong in ((self.unlocked, not self.locked), (self.checked, self.apart)) if wrong]
+        found = bad_if(not self.locked, self.unlocked), bad_if(self.apart, self.checked)
+        return (self.cell, str(self.repeat), self.port, *said, *found)
 
 
 def ptp_rows(result: Mapping[str, Any]) -> Iterator[PtpRow]:

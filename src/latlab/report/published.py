@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from latlab.report import rows
+from latlab.report.document import Table
 from latlab.report.testbed import label_text
 from latlab.report.text import exact, whole
 
@@ -25,22 +25,13 @@ _WIDER: Final = {"interrupt": "wakeup", "round_trip_sent": "round_trip"}
 """Metrics that not every kernel or tool has, and of each one that is there instead, of which it is most."""
 
 
-@dataclass(frozen=True)
-class PublishedTable:
-    """Published rows, below measured ones if there are any. rows: a name and figures, as many as headings."""
-
-    title: str
-    headings: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
 def headline(result: Mapping[str, Any]) -> str | None:
     """The metric that the scenario is about; None where it names none, or one that was not measured."""
     named: str | None = result.get("headline")
     return named if named in rows.metric_names(result, ()) else None
 
 
-def headline_tables(result: Mapping[str, Any], metric: str) -> Iterator[PublishedTable]:
+def headline_tables(result: Mapping[str, Any], metric: str) -> Iterator[Table]:
     """Where the metric is the headline one table: its measured rows, then the published ones, marked as such."""
     if metric != headline(result):
         return
@@ -63,14 +54,15 @@ def headline_tables(result: Mapping[str, Any], metric: str) -> Iterator[Publishe
         by = f", {one['source']}" if len(sources) > 1 else ""
         found.append((f"published{by}: {one['row']}", *_row(one, figures)))
     which = f"measured, and published ({'; '.join(sources)})" if published else "measured"
-    yield PublishedTable(
+    yield Table(
         title=f"{metric}: {which}, µs · {label_text(result)} · {result['verdict']}",
         headings=("what", *(heading for _, heading in figures), "n"),
         rows=found,
+        figures=range(1, len(figures) + 2),
     )
 
 
-def published_tables(result: Mapping[str, Any], metric: str) -> Iterator[PublishedTable]:
+def published_tables(result: Mapping[str, Any], metric: str) -> Iterator[Table]:
     """A table for each source that has published figures of the metric, in the scenario's order; then for those of a
     metric that was not measured, and that this one stands in for. None of the headline's: they are in its own table.
     """
@@ -84,14 +76,15 @@ def published_tables(result: Mapping[str, Any], metric: str) -> Iterator[Publish
             yield from _tables([one for one in published if one["metric"] == name], name)
 
 
-def _tables(found: Sequence[Mapping[str, Any]], metric: str) -> Iterator[PublishedTable]:
+def _tables(found: Sequence[Mapping[str, Any]], metric: str) -> Iterator[Table]:
     for source in dict.fromkeys(one["source"] for one in found):
         listed = [one for one in found if one["source"] == source]
         shown = [(key, heading) for key, heading in FIGURES if any(one[key] is not None for one in listed)]
-        yield PublishedTable(
+        yield Table(
             title=f"{metric}, published, not measured here, µs · {source}",
             headings=("published", *(heading for _, heading in shown), "n"),
             rows=[(one["row"], *_row(one, shown)) for one in listed],
+            figures=range(1, len(shown) + 2),
         )
 
 

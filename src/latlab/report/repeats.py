@@ -20,6 +20,10 @@ from latlab.report.view import Trace, View
 
 FIGURES: Final = ("mean", "p50", "p90", "p99", "max")
 """Of which the mean of the repetitions is shown, with its 95 % interval."""
+NOTE: Final = (
+    "Each repetition builds the test bed anew. A bar spans the middle 90 % of its packets, with the median in it; the "
+    "tick beyond is its maximum."
+)
 LOW, HIGH = 0.05, 0.95
 """What share of a repetition's packets lies below a strip's two ends."""
 
@@ -96,6 +100,11 @@ class Strips:
     kind: str
     edges_ns: NDArray[np.int64]
     of: Mapping[str, tuple[Strip, ...]]
+
+    @property
+    def unit(self) -> str:
+        """What stands at the axis."""
+        return "µs" if self.kind == "linear" else f"µs, {self.kind}"
 
 
 def drawn(shown: View) -> Strips:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final
 
 from latlab.analysis.accept import EXCEEDED
@@ -11,6 +13,7 @@ from latlab.analysis.counts import counted
 from latlab.analysis.metrics import TIMER_METRICS
 from latlab.analysis.words import plural
 from latlab.data.run_folder import RunFolder
+from latlab.model.rules import OTHERS, RULES
 from latlab.report import (
     anomalies,
     chain_table,
@@ -25,6 +28,7 @@ from latlab.report import (
     testbed,
     text,
     timers,
+    together,
     traces,
     unmeasured,
     variation,
@@ -34,13 +38,28 @@ from latlab.report.chain_view import ChainView
 from latlab.report.chains import chain_views
 from latlab.report.comparison.page import TITLE as COMPARISON
 from latlab.report.comparison.page import compared_metrics
-from latlab.report.document import Finding, Lines, OneOf, Part, Table
-from latlab.report.places import cell_title
+from latlab.report.document import (
+    Chart,
+    Finding,
+    Fold,
+    Folded,
+    Lines,
+    OfMetric,
+    OneOf,
+    Part,
+    Pictured,
+    Table,
+    Toned,
+    filled,
+)
+from latlab.report.places import cell_key, cell_title
 from latlab.report.published import headline, headline_tables, published_tables
 from latlab.report.reasons import EXPLAINED, grouped_reasons
+from latlab.report.repeats import Strips
 from latlab.report.rows import Column, Summary
 from latlab.report.testbed import label_reasons, label_text
 from latlab.report.thresholds import stated, threshold_lines
+from latlab.report.timer_ranges import timer_ranges
 
 DEFAULT_METRICS: Final = ("latency", "latency_user")
 WORST_LINES: Final = 8
@@ -50,14 +69,18 @@ BRIDGES: Final = ("cells", "bridge", "host", "uplink", "guests", "how it is made
 STAMPS: Final = ("cells", "agent", "by eBPF", "by the socket", "to know")
 STAMPS_COMPARED: Final = ("cells", "agent", "timestamp", "packets", "least ns", "median ns", "largest ns")
 GUESTS: Final = ("cells", "guest", "host", "image", "kernel", "runs by", "vCPUs", "memory", "started from")
+NOT_DONE: Final = ("cells", "host", "what", "command", "what came back")
+NOT_KEPT: Final = ("cells", "host", "what", "read by", "set to", "found")
 TOOLS: Final = ("cell", "repeat", "what", "tool", "command")
 UNAVAILABLE: Final = ("cells", "what is missing", "where", "how to get it")
 LIMITS: Final = ("", "limit on", "cell", "repeat", "limit", "actual")
-LOADS: Final = ("cell", "repeat", "load", "from", "to", "sent", "received", "packets", "work")
+LOADS: Final = ("cell", "repeat", "load", "from", "to", "asked", "sent", "received", "packets", "work")
 REPEATS: Final = ("cell", "of packet", "timestamp", "ns", "packets", "timestamps in one only")
 _NARROW: Final = (rows.MOMENTS + rows.COUNTS, rows.PERCENTILES)
 _WAITED: Final = ("wakeup", *(metric.name for metric in TIMER_METRICS))
 """Of timers: the whole, and its parts."""
+_WINDOWS_PRINTED: Final = 100
+"""Of more windows of timers the page has the table for reference only."""
 _FOUND_LINES: Final = 4
 """How many lines one reason may have for what differs from place to place; all of them are on the page."""
 _HEADINGS: Final = {column.key: column.heading for column in rows.COLUMNS}
@@ -65,11 +88,15 @@ _HEADINGS: Final = {column.key: column.heading for column in rows.COLUMNS}
 
 @dataclass(frozen=True)
 class Shown:
-    """What sections are made of. metrics: those with tables, in their order. folder: the run's, where it is there."""
+    """What sections are made of. metrics: those with tables, in their order. folder: the run's, where it is there.
+
+    strips: (stream, metric) → what `repeats.drawn` gives, for an output that draws repetitions.
+    """
 
     result: Mapping[str, Any]
     metrics: Sequence[str]
     folder: RunFolder | None = None
+    strips: Mapping[tuple[str, str], Strips] = field(default_factory=dict)
 
     @property
     def present(self) -> tuple[str, ...]:
@@ -81,6 +108,14 @@ class Shown:
     def label(self) -> str:
         """The result's label, which stands beside figures."""
         return label_text(self.result)
+
+    @cached_property
+    def documents(self) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+        """(cell of the result, cell.json) of each cell that ran; none where the run's folder is not there."""
+        if self.folder is None:
+            return []
+        cells = ((one, self.folder.cell(one["slug"], one["repeat"])) for one in rows.ordered_cells(self.result))
+        return [(one, folder.cell()) for one, folder in cells if (folder.path / "cell.json").exists()]
 
 
 def default_metrics(result: Mapping[str, Any]) -> tuple[str, ...]:
@@ -95,40 +130,33 @@ def default_metrics(result: Mapping[str, Any]) -> tuple[str, ...]:
 
 def parts_of(name: str, shown: Shown) -> list[Part]:
     """The parts of the section of that name, one of SECTIONS, that have something to show."""
-    return [part for part in SECTIONS[name](shown) if not _is_empty(part)]
-
-
-def _is_empty(part: Part) -> bool:
-    if isinstance(part, Lines):
-        return not part.lines
-    return isinstance(part, Table) and not part.rows
+    return filled(SECTIONS[name](shown))
 
 
 # Figures
 
 
-def _cells(shown: Shown) -> Iterator[Part]:
-    """Each metric's figures, cells × repetitions down, in µs, blank where null; and what others published."""
-    for metric in shown.present:
-        for one in headline_tables(shown.result, metric):
-            yield _published(one)
-        for summary in rows.summaries(shown.result, metric):
-            yield _figures(shown, summary)
-        for one in published_tables(shown.result, metric):
-            yield _published(one)
-        for summary in rows.summaries(shown.result, metric):
-            yield _spreads(shown, summary)
-        lines = rows.worst_lines(shown.result, metric)
-        if len(lines) > WORST_LINES:
-            lines = [
-                *rows.worst_of_streams(shown.result, metric),
-                "(of all cells; each cell's own slowest is in the report)",
-            ]
-        yield Lines(lines)
+def _of_each_metric(make: Callable[[Shown, str], Iterator[Part]]) -> Callable[[Shown], Iterator[Part]]:
+    """The section that has these parts of each metric."""
+    return lambda shown: (OfMetric(metric, filled(make(shown, metric))) for metric in shown.present)
 
 
-def _published(found: Any) -> Table:
-    return Table(found.headings, found.rows, range(1, len(found.headings)), found.title)
+def figures_of(shown: Shown, metric: str) -> Iterator[Part]:
+    """A metric's figures, cells × repetitions down, in µs, blank where null; and what others published."""
+    yield from headline_tables(shown.result, metric)
+    summaries = rows.summaries(shown.result, metric)
+    for summary in summaries:
+        yield _figures(shown, summary)
+    yield from published_tables(shown.result, metric)
+    for summary in summaries:
+        yield from _repetitions(shown, summary)
+    lines = rows.worst_lines(shown.result, metric)
+    few = lines if len(lines) <= WORST_LINES else rows.worst_of_streams(shown.result, metric)
+    yield Lines(few)
+    if few != lines:
+        yield Fold(
+            "The slowest of each cell", [Lines(lines)], "(of all cells; each cell's own slowest is in the report)"
+        )
 
 
 def _figures(shown: Shown, summary: Summary) -> OneOf:
@@ -157,7 +185,8 @@ def _statistics(
     found = []
     for row in summary.rows:
         figures = [column.text(row.statistics) if row.statistics else "" for column in columns]
-        figures += [row.uncertainty] if clocks else []
+        source = row.clock if len(summary.clocks) > 1 and row.uncertainty else None
+        figures += [rows.sourced(row.uncertainty, source)] if clocks else []
         unbounded = counted({"unbounded": rows.unbounded(row.statistics or {})})
         remarks = filter(None, (row.remark, unbounded, row.label if labels_differ else ""))
         found.append((*summary.labels(row), *figures, ", ".join(remarks)))
@@ -165,63 +194,86 @@ def _statistics(
     return Table(headings, found, range(len(summary.headings), len(headings) - 1), title, notes=notes)
 
 
-def _spreads(shown: Shown, summary: Summary) -> OneOf | Lines:
+def _repetitions(shown: Shown, summary: Summary) -> Iterator[Part]:
     """What the repetitions of each cell say together, and how far they differ; as many figures as fit."""
     found = repeats.spreads(summary)
     if not found:
-        return Lines(())
+        return
     title = f"{summary.title}: mean of the repetitions [95 % interval], µs · {shown.label}"
     names = summary.headings[:-1]
+    strips = None if summary.shows_stream else shown.strips.get((summary.rows[0].stream, summary.metric))
 
     def shape(figures: Sequence[str]) -> Table:
-        headings = ("repeats", *(_HEADINGS.get(name, name) for name in figures), "stddev in one", "between")
+        drawn = [Pictured("spread", "scale", (strips.low, strips.unit, strips.high))] if strips else []
+        headings = ("repeats", *drawn, *(_HEADINGS.get(name, name) for name in figures), "stddev in one", "between")
         texts = [
-            (*one.labels, str(one.repeats), *(one.text(name) for name in figures), one.within, one.between)
+            (
+                *(*one.labels, str(one.repeats)),
+                *([Pictured("", "strips", strips.of.get(one.slug, ()))] if strips else []),
+                *(*(one.text(name) for name in figures), one.within, one.between),
+            )
             for one in found
         ]
-        return Table((*names, *headings), texts, range(len(names), len(names) + len(headings)), title)
+        numbers = range(len(names) + 1 + len(drawn), len(names) + len(headings))
+        return Table((*names, *headings), texts, numbers, title, notes=[repeats.NOTE] if strips else [])
 
-    return OneOf([[shape(figures)] for figures in (repeats.FIGURES, ("p50", "p99", "max"), ("p50", "max"), ("p50",))])
+    shapes = (repeats.FIGURES, ("p50", "p99", "max"), ("p50", "max"), ("p50",))
+    yield OneOf([[shape(figures)] for figures in (shapes[1:] if strips else shapes)])
+    yield Fold("All repetitions of a cell together", filled([_together(shown, summary, found, strips)]))
 
 
-def _intervals(shown: Shown) -> Iterator[Part]:
+def _together(shown: Shown, summary: Summary, found: Sequence[repeats.Spread], strips: Strips | None) -> Table:
+    """Each cell's packets as one sample, with their histogram."""
+    names = summary.headings[:-1]
+    drawn = [Pictured("", "scale", (strips.low, "log count", strips.high))] if strips else []
+    texts = [
+        (*one.labels, str(one.repeats), *([Pictured("", "histogram", one)] if strips else []), *one.figures)
+        for one in together.together(found, strips)
+    ]
+    headings = (*names, "repeats", *drawn, *together.HEADINGS)
+    figures = range(len(headings) - len(together.HEADINGS), len(headings))
+    title = f"{summary.title}: all repetitions together, µs; a percentile lies between the two figures · {shown.label}"
+    return Table(headings, texts, figures, title, notes=[together.NOTE])
+
+
+def intervals_of(shown: Shown, metric: str) -> Iterator[Part]:
     """The 95 % intervals that n supports, and why it does not support others."""
-    for metric in shown.present:
-        if found := intervals.intervals(shown.result, metric):
-            headings, filled = found.filled()
-            if len(headings) == intervals.NAMES + 1:
-                yield Lines([f"{metric}: {line}" for line in found.notes()])
-            else:
-                title = f"{metric}: {intervals.TITLE}"
-                yield Table(headings, filled, range(intervals.NAMES, len(headings)), title, remarks=found.notes())
-            yield Lines([*found.supports, *found.tails])
+    if found := intervals.intervals(shown.result, metric):
+        headings, filled_rows = found.filled()
+        if len(headings) == intervals.NAMES + 1:
+            yield Lines([f"{metric}: {line}" for line in found.notes()])
+        else:
+            title = f"{metric}: {intervals.TITLE} · {shown.label}"
+            figures = range(intervals.NAMES, len(headings))
+            yield Table(headings, filled_rows, figures, title, remarks=found.notes())
+        yield Lines([*found.supports, *found.tails])
 
 
-def _variation(shown: Shown) -> Iterator[Part]:
-    for metric in shown.present:
-        found = variation.variation_rows(shown.result, metric)
-        title = f"{metric}: {variation.TITLE}"
-        yield Table(variation.HEADINGS, found, variation.NUMBERS, title, notes=[variation.NOTE])
+def variation_of(shown: Shown, metric: str) -> Iterator[Part]:
+    """Delay variation: above the least delay, and from one packet to the next."""
+    found = variation.variation_rows(shown.result, metric)
+    title = f"{metric}: {variation.TITLE} · {shown.label}"
+    yield Table(variation.HEADINGS, found, variation.NUMBERS, title, notes=[variation.NOTE])
 
 
 def _comparison(shown: Shown) -> Iterator[Part]:
     for one in compared_metrics(shown.result):
-        yield Lines([f"{one.summary}."], f"{COMPARISON}: {one.metric}")
+        parts: list[Part] = [Lines([f"{one.summary}."], f"{COMPARISON}: {one.metric}")]
         for group in one.groups:
-            yield Lines(list(group.lines), group.title)
-        yield Lines(one.notes, "About these comparisons")
+            parts.append(Lines(list(group.lines), group.title))
+            parts.append(Chart("forests", group.panels))
+            # Their sentences stand above.
+            parts.append(Fold("As a table", [replace(block.table, remarks=()) for block in group.blocks]))
+        yield OfMetric(one.metric, [*parts, Lines(one.notes, "About these comparisons")])
 
 
 # Where the time went
 
 
 def _stages(shown: Shown) -> Iterator[Part]:
-    for one in where.where_tables(shown.result):
-        yield Table(where.HEADINGS, one.rows, range(1, len(where.HEADINGS)), one.title, remarks=[one.note])
+    yield from where.where_tables(shown.result)
     yield from (chain_part(view) for view in chain_views(shown.result).values())
-    yield from _timers(shown)
-    for table in traces.trace_tables(shown.result):
-        yield Table(table.headings, table.rows, table.figures, f"{table.title} · {shown.label}")
+    yield from timers_and_traces(shown)
 
 
 def chain_part(view: ChainView) -> Table:
@@ -232,23 +284,38 @@ def chain_part(view: ChainView) -> Table:
     return Table(headings, list(chain_table.table_rows(view)), numbers, chain_table.title(view), remarks=remarks)
 
 
-def _timers(shown: Shown) -> Iterator[Part]:
-    found = [row.texts for row in timers.timer_rows(shown.result)]
-    yield Table(timers.HEADINGS, found, (), f"{timers.TITLE} · {shown.label}")
+def timers_and_traces(shown: Shown) -> Iterator[Part]:
+    """How late timers were, and what woke the threads that were traced."""
+    yield Table(timers.HEADINGS, list(timers.timer_rows(shown.result)), (), f"{timers.TITLE} · {shown.label}")
+    if ranges := timer_ranges(shown.result):
+        yield Chart("forests", [ranges])
+    windows = list(timers.window_rows(shown.result))
+    yield Fold(
+        f"{len(windows)} windows of timers, one by one",
+        [Table(timers.WINDOW_HEADINGS, windows, timers.WINDOW_FIGURES, f"{timers.WINDOWS_TITLE} · {shown.label}")],
+        reference=len(windows) > _WINDOWS_PRINTED,
+    )
+    yield from traces.trace_tables(shown.result)
 
 
 def _anomalies(shown: Shown) -> Iterator[Part]:
     """The anomalies' classes, what clean windows leave out, user-defined windows, and the thresholds."""
     result = shown.result
-    found = [row.texts for row in anomalies.anomaly_rows(result)]
+    found = [
+        (*row.texts[:-1], Folded(row.texts[-1], f"{len(row.episodes)} episodes, by time", row.episodes))
+        if len(row.episodes) > 1
+        else row.texts
+        for row in anomalies.anomaly_rows(result)
+    ]
     yield Table(anomalies.HEADINGS, found, (4, 5), f"{anomalies.TITLE} · {shown.label}")
-    windows = [row.texts for row in anomalies.window_rows(result)]
-    title = f"{anomalies.WINDOW_TITLE} · {shown.label}"
-    yield Table(anomalies.WINDOW_HEADINGS, windows, anomalies.WINDOW_NUMBERS, title)
+    # What was cut is too long for a column: it stands below.
+    windows = [row.texts[:-1] for row in anomalies.window_rows(result)]
+    title, note = f"{anomalies.WINDOW_TITLE} · {shown.label}", anomalies.WINDOW_NOTE
+    yield Table(anomalies.WINDOW_HEADINGS[:-1], windows, anomalies.WINDOW_NUMBERS, title, notes=[note])
     yield Lines([*anomalies.cut_lines(result), *([f"{uncut}."] if (uncut := anomalies.uncut_text(result)) else [])])
     chosen = list(anomalies.chosen_rows(result))
     title = f"{anomalies.CHOSEN_TITLE} · {shown.label}"
-    yield Table(anomalies.CHOSEN_HEADINGS, chosen, anomalies.WINDOW_NUMBERS, title)
+    yield Table(anomalies.CHOSEN_HEADINGS, chosen, anomalies.WINDOW_NUMBERS, title, notes=[anomalies.CHOSEN_NOTE])
     if note := late_limits.late_note(result):
         limits = list(late_limits.late_rows(result))
         yield Table(late_limits.HEADINGS, limits, late_limits.NUMBERS, late_limits.TITLE, notes=[note])
@@ -258,11 +325,16 @@ def _anomalies(shown: Shown) -> Iterator[Part]:
 
 
 def _missing(shown: Shown) -> Iterator[Part]:
-    """The cells that this machine cannot build, those that did not run to their end, and what was counted."""
+    """The cells without figures, and what was counted."""
+    yield from unmeasured_of(shown)
+    yield Lines(rows.remarks(shown.result), rows.counted_title(shown.result))
+
+
+def unmeasured_of(shown: Shown) -> Iterator[Part]:
+    """The cells that this machine cannot build, and those that did not run to their end."""
     found = [("; ".join(one.cells), one.what, one.where, one.remedy) for one in unmeasured.unavailable(shown.result)]
     yield Table(UNAVAILABLE, found, (), "Not available on this machine")
     yield Lines([one.text for one in unmeasured.unfinished(shown.result)], "Not run to the end")
-    yield Lines(rows.remarks(shown.result), rows.counted_title(shown.result))
 
 
 def _loads(shown: Shown) -> Iterator[Part]:
@@ -271,6 +343,7 @@ def _loads(shown: Shown) -> Iterator[Part]:
             *(cell_title(cell), str(cell["repeat"])),
             f"{load['name']} ({load['kind']}{' ' + load['version'] if load.get('version') else ''})",
             *loads.ends(load),
+            text.rate(load["asked_bps"], "bit/s") or "all it can",
             *(text.rate(load[key], "bit/s") for key in ("sent_bps", "received_bps")),
             text.rate(load["sent_pps"], "/s"),
             loads.work(load),
@@ -278,7 +351,7 @@ def _loads(shown: Shown) -> Iterator[Part]:
         for cell in rows.ordered_cells(shown.result)
         for load in cell["loads"]
     ]
-    yield Table(LOADS, found, (5, 6, 7), f"Loads: what ran and what it achieved · {shown.label}")
+    yield Table(LOADS, found, (5, 6, 7, 8), f"Loads: what ran and what it achieved · {shown.label}")
     talkers_found = list(talkers.talker_rows(shown.result))
     yield Table(talkers.HEADINGS, talkers_found, talkers.FIGURES, f"{talkers.TITLE} · {shown.label}")
 
@@ -289,7 +362,7 @@ def _clocks(shown: Shown) -> Iterator[Part]:
             *(cell_title(outcome), str(outcome["repeat"]), clock["from"], clock["to"], clock["source"]),
             *(text.microseconds(clock[end]) for end in ("lower_ns", "upper_ns")),
         )
-        for outcome, cell in _cell_documents(shown)
+        for outcome, cell in shown.documents
         for clock in cell.get("clocks", [])
     ]
     title = "Clocks: the second host's clock − the first one's lies between these bounds, µs"
@@ -297,27 +370,31 @@ def _clocks(shown: Shown) -> Iterator[Part]:
 
 
 def _testbed(shown: Shown) -> Iterator[Part]:
-    for title, headings, parts in (
+    by_key = {cell_key(cell): document for cell, document in shown.documents}
+    not_done = testbed.not_done(shown.result, by_key)
+    for title, headings, found in (
         ("Bridges", BRIDGES, testbed.bridges(shown.result)),
         ("Guests", GUESTS, testbed.guests(shown.result)),
+        ("What could not be done on this machine: cells ran without it", NOT_DONE, not_done),
+        ("What was another at a cell's end than it was set to", NOT_KEPT, testbed.not_kept(shown.result, by_key)),
     ):
-        yield Table(headings, [("; ".join(one.cells), *one.values) for one in parts], (), title)
-    taken = [("; ".join(one.cells), *one.values) for one in testbed.stamps_taken(shown.result)]
-    yield Table(STAMPS, taken, (), "Kernel timestamps: who took them")
-    compared = [("; ".join(one.cells), *one.values) for one in testbed.stamps_compared(shown.result)]
+        yield Table(headings, found, (), title)
+    yield Table(STAMPS, testbed.stamps_taken(shown.result), (), "Kernel timestamps: who took them")
+    compared = testbed.stamps_compared(shown.result)
     yield Table(STAMPS_COMPARED, compared, (3, 4, 5, 6), "Kernel timestamps: eBPF's less the socket's")
 
 
 def _tools(shown: Shown) -> Iterator[Part]:
     """What others' programs ran as loads and probes."""
     found = []
-    for outcome, cell in _cell_documents(shown):
+    for outcome, cell in shown.documents:
         ran = [(f"load {one['name']}", one["kind"], one) for one in outcome["loads"]]
         ran += [(f"probe {one['name']}", one["probe"], one) for one in cell.get("probes", []) if one.get("tool")]
         for what, kind, one in ran:
             for command in one.get("commands") or [""]:
                 version = f"{kind} {one.get('version') or ''}".strip()
-                found.append((cell_title(outcome), str(outcome["repeat"]), what, version, _command(command)))
+                told = Toned(_command(command), "code")
+                found.append((cell_title(outcome), str(outcome["repeat"]), what, version, told))
     yield Table(TOOLS, found, (), "Tools that loads and probes ran")
 
 
@@ -341,7 +418,9 @@ def _limits(shown: Shown) -> Iterator[Part]:
     accept = sorted(shown.result["accept"], key=lambda one: bool(one["ok"]))
     found = [
         (
-            "kept" if one["ok"] else "EXCEEDED" if one["reason"] == EXCEEDED else one["reason"],
+            Toned("kept", "good")
+            if one["ok"]
+            else Toned("EXCEEDED" if one["reason"] == EXCEEDED else one["reason"], "bad"),
             *(one["path"], one["cell"], str(one["repeat"])),
             *(text.limit(one["path"], one[key]) for key in ("limit", "actual")),
         )
@@ -360,34 +439,58 @@ def _limits(shown: Shown) -> Iterator[Part]:
 
 
 def _trust(shown: Shown) -> Iterator[Part]:
-    """The verdict and label, each reason with what was found, where, what was expected and what to do; thresholds."""
+    """The verdict and label, each reason with what was found, where, what was expected and what to do; every rule."""
     result = shown.result
     head = f"Verdict: {result['verdict']} · {shown.label} · {result['scenario']} ({result['run']})"
     yield Lines([head, *(f"  {sentence}" for sentence in (*label_reasons(result), *stated(result)))])
+    yield from reasons_of(result)
+    yield from rules_of(result)
+
+
+def reasons_of(result: Mapping[str, Any]) -> Iterator[Part]:
+    """Each reason of the verdict, with what was found, where, what was expected and what to do."""
     reasons = grouped_reasons(result)
     for reason in reasons:
+        more: Sequence[str] = ()
         if len(reason.found) == 1:
             (found,) = reason.found
             said = [("where", "; ".join(found.where)), ("expected", found.expected), ("actual", found.actual)]
         else:
-            said = [("expected", reason.expected)]
-            said += [("", line) for line in reason.lines()[:_FOUND_LINES]]
-            more = len(reason.found) - _FOUND_LINES
-            said += [("", f"and {more} more, in the report")] if more > 0 else []
-        said.append(("remedy", reason.remedy))
+            lines = reason.lines()
+            said = [("expected", reason.expected), *(("", line) for line in lines[:_FOUND_LINES])]
+            more = lines[_FOUND_LINES:]
         details = [(what, line) for what, line in said if line]
-        yield Finding(reason.severity, reason.finding, reason.id, details)
+        yield Finding(reason.severity, reason.finding, reason.id, details, more, reason.remedy)
     if reasons:
         yield Lines([f"{EXPLAINED} prints more on an id in parentheses"])
-    found_lines = threshold_lines(result)
-    given = [(one.name, one.value, one.default, "the scenario" if one.given else "default") for one in found_lines]
-    yield Table(("threshold", "value", "default", "set by"), given, (1, 2))
+
+
+def rules_of(result: Mapping[str, Any]) -> Iterator[Part]:
+    """Every rule with what it found, and the thresholds that rules judge by."""
+    broken = Counter(one["id"] for one in result["reasons"])
+    off = {one["id"] for one in result.get("turned_off", [])}
+    found: list[tuple[str, str, str]] = []
+    for rule in (*RULES, *(one for one in OTHERS if one.id in broken)):
+        outcome = Toned("nothing found", "good") if rule.id not in off else "turned off by the scenario"
+        if count := broken[rule.id]:
+            outcome = Toned(f"{rule.severity}, {plural(count, 'finding')}", "bad")
+        found.append((rule.id, rule.name, outcome))
+    quiet = sum(one.id not in broken and one.id not in off for one in RULES)
+    summary = f"{quiet} of {len(found)} rules found nothing"
+    table = Table(("rule", "check", "outcome"), found)
+    yield Fold(f"{summary}: all rules", [table], f"{summary}; the report lists every rule")
+    given = [
+        (one.name, one.value, one.default, "the scenario" if one.given else "default")
+        for one in threshold_lines(result)
+    ]
+    title = "Thresholds of the verdict: trust in a scenario"
+    yield Table(("threshold", "value", "default", "set by"), given, (1, 2), title)
 
 
 SECTIONS: Final[Mapping[str, Callable[[Shown], Iterator[Part]]]] = {
-    "cells": _cells,
-    "intervals": _intervals,
-    "variation": _variation,
+    "cells": _of_each_metric(figures_of),
+    "intervals": _of_each_metric(intervals_of),
+    "variation": _of_each_metric(variation_of),
     "comparison": _comparison,
     "stages": _stages,
     "missing": _missing,
@@ -402,13 +505,3 @@ SECTIONS: Final[Mapping[str, Callable[[Shown], Iterator[Part]]]] = {
     "trust": _trust,
 }
 """The sections by the names that `latlab show` takes, in the order of the whole report."""
-
-
-def _cell_documents(shown: Shown) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """(cell of the result, cell.json) of each cell that ran; none where the run's folder is not there."""
-    if shown.folder is None:
-        return
-    for outcome in rows.ordered_cells(shown.result):
-        cell = shown.folder.cell(outcome["slug"], outcome["repeat"])
-        if (cell.path / "cell.json").exists():
-            yield outcome, cell.cell()

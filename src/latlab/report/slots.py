@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from latlab.report import rows
+from latlab.report.document import bad_if
 from latlab.report.gates import short
 from latlab.report.places import cell_title
 
@@ -31,12 +32,8 @@ class SlotRow:
     def texts(self) -> Sequence[str]:
         """In the order of HEADINGS."""
         numbers = str(self.repeat), self.stream, str(self.traffic_class)
-        return (self.cell, *numbers, self.promised, self.left, self.missed or "none", self.in_slot)
-
-    @property
-    def bad(self) -> Sequence[str]:
-        """Those of its texts that tell of something wrong."""
-        return [self.missed] if self.missed else []
+        missed = bad_if(self.missed, self.missed or "none")
+        return (self.cell, *numbers, self.promised, self.left, missed, self.in_slot)
 
 
 def slot_rows(result: Mapping[str, Any]) -> Iterator[SlotRow]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from latlab.report.document import Table
 from latlab.report.palette import Look
 from latlab.report.sweep import FIGURES, STROKES, Line, Panel, Point, Stroke, Sweep
 from latlab.report.testbed import label_text
@@ -52,10 +53,9 @@ class DrawnPanel:
 
 @dataclass(frozen=True)
 class SweepDrawing:
-    """What the macro `sweep` of templates/sweep.html.j2 is given. said: label and verdict. lines: (colour, dash, text).
+    """What the macro `sweep` of templates/charts.html.j2 is given. said: label and verdict.
 
-    figures: (stroke, text). x_ticks, y_ticks: (%, text). names: how many headings stand
-    over names.
+    lines: (colour, dash, text). figures: (stroke, text). x_ticks, y_ticks: (%, text). table: what is drawn, as texts.
     """
 
     title: str
@@ -70,9 +70,7 @@ class SweepDrawing:
     x_ticks: tuple[tuple[float, str], ...]
     y_ticks: tuple[tuple[float, str], ...]
     notes: tuple[str, ...]
-    headings: tuple[str, ...]
-    names: int
-    rows: tuple[tuple[str, ...], ...]
+    table: Table
 
 
 def sweep_drawings(result: Mapping[str, Any], found: Iterable[Sweep]) -> dict[str, list[tuple[str, SweepDrawing]]]:
@@ -85,8 +83,7 @@ def sweep_drawings(result: Mapping[str, Any], found: Iterable[Sweep]) -> dict[st
 
 
 def sweep_drawing(shown: Sweep, said: str) -> SweepDrawing:
-    """The sweep as the page draws it, its table below it. said: label and verdict."""
-    leading = [heading for heading, stands in zip(("cells", shown.lines_are), _leads(shown), strict=True) if stands]
+    """The sweep as the page draws it, and its table. said: label and verdict."""
     return SweepDrawing(
         title=": ".join(
             filter(None, (", ".join(shown.streams[1:] and shown.streams), f"{shown.title}, by {shown.heading}"))
@@ -102,18 +99,17 @@ def sweep_drawing(shown: Sweep, said: str) -> SweepDrawing:
         x_ticks=tuple((_across(shown, at), text) for at, text in shown.x_ticks(_TICK)),
         y_ticks=tuple((_down(shown, value), text) for value, text in shown.y_ticks()),
         notes=shown.notes,
-        headings=(
-            *leading,
-            shown.heading,
-            *FIGURES,
-            "repeats",
-            "n",
-            "verdict",
-            *(("label",) if len(shown.labels) > 1 else ()),
-        ),
-        names=len(leading) + 1,
-        rows=tuple(_rows(shown)),
+        table=_table(shown, said),
     )
+
+
+def _table(shown: Sweep, said: str) -> Table:
+    """The sweep's figures, a row a place on the axis. said: label and verdict."""
+    leading = [heading for heading, stands in zip(("cells", shown.lines_are), _leads(shown), strict=True) if stands]
+    names, counts = (*leading, shown.heading), (*FIGURES, "repeats", "n")
+    headings = (*names, *counts, "verdict", *(("label",) if len(shown.labels) > 1 else ()))
+    title = f"{shown.title}, by {shown.heading}: least … middle … greatest of the repetitions, µs · {said}"
+    return Table(headings, list(_rows(shown)), range(len(names), len(names) + len(counts)), title)
 
 
 def _leads(shown: Sweep) -> tuple[bool, bool]:

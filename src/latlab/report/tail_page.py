@@ -37,7 +37,7 @@ class DrawnTail:
 
 @dataclass(frozen=True)
 class TailDrawing:
-    """What templates/tail.html.j2 is given. without: lines for the cells that have no fit."""
+    """What the macro `tail` of templates/charts.html.j2 is given. without: lines for the cells that have no fit."""
 
     title: str
     warning: str

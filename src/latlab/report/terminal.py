@@ -12,11 +12,15 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from latlab.report.answer import answer
-from latlab.report.document import Finding, Lines, OneOf, Part, Table
+from latlab.report.document import Finding, Lines, OneOf, Part, Printed, Table, Verbatim, printed
 from latlab.report.sections import DEFAULT_METRICS, SECTIONS, Shown, parts_of
 
 _GAP: Final = 2
 """Between two columns."""
+_BOLD: Final = {"strong": "bold"}
+"""The tones of texts that are printed otherwise than others."""
+_SHORT: Final = 8
+"""A heading over figures is broken into lines of no less."""
 _UNWRAPPED: Final = 1_000_000
 _VERDICTS: Final = {"trusted": "bold green", "suspect": "bold yellow", "untrusted": "bold red"}
 
@@ -43,7 +47,7 @@ def print_parts(parts: Iterable[Part], console: Console) -> None:
     """Print all that the parts have to show, an empty line behind each. Without a terminal it is plain text: rich
     leaves out every colour code there.
     """
-    for part in parts:
+    for part in printed(parts):
         shown = list(_rendered(part, console))
         for one in shown:
             # A line has its width already.
@@ -52,7 +56,7 @@ def print_parts(parts: Iterable[Part], console: Console) -> None:
             console.print()
 
 
-def _rendered(part: Part, console: Console) -> Iterator[RenderableType]:
+def _rendered(part: Printed, console: Console) -> Iterator[RenderableType]:
     """A part as rich prints it; nothing of an empty one."""
     # A sentence in a log stays one line, to be searched for.
     width = console.width if console.is_terminal else _UNWRAPPED
@@ -69,7 +73,9 @@ def _rendered(part: Part, console: Console) -> Iterator[RenderableType]:
             yield from (_line(line, width, indent=2 if part.title else 0) for line in part.lines)
         case Finding():
             yield _line(f"  {part.severity}: {part.text} ({part.id})", width)
-            yield from (_line(f"    {what + ': ' if what else ''}{said}", width) for what, said in part.details)
+            yield from (_line(f"    {what + ': ' if what else ''}{said}", width) for what, said in part.printed)
+        case Verbatim():
+            yield Text(part.text)
 
 
 def _line(line: str, width: int, *, indent: int = 0) -> Text:
@@ -87,12 +93,17 @@ def _table(part: Table, width: int) -> Iterator[RenderableType]:
     if not part.rows:
         return
     table = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    fits = sum(_widths(part)) <= width
     for column, heading in enumerate(part.headings):
         right = column in part.figures
+        if right and not fits:
+            # Figures are never broken: their headings are.
+            most = max(_SHORT, *(len(row[column]) for row in part.rows))
+            heading = "\n".join(wrap(heading, most, break_on_hyphens=False))
         table.add_column(Text(heading), justify="right" if right else "left", no_wrap=right, overflow="fold")
     for row in part.rows:
         # As text: a name in square brackets is no markup.
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(str(text), _BOLD.get(getattr(text, "tone", ""), "")) for text in row))
     if part.title:
         yield _bold(part.title, width)
     yield from (_line(note, width) for note in part.notes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from latlab.analysis.trust_readings import agent_name
@@ -19,14 +18,6 @@ EXACT_QEMU: Final = 10
 ONE_CLOCK: Final = "one clock"
 ONE_KERNEL: Final = "one kernel"
 ACCELERATIONS: Final = {"kvm": "KVM", "tcg": "software emulation (TCG)"}
-
-
-@dataclass(frozen=True)
-class Part:
-    """One row of a table of the test bed: what is so, and in which cells."""
-
-    cells: tuple[str, ...]
-    values: tuple[str, ...]
 
 
 def with_test_bed(document: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[str, Any]:
@@ -192,9 +183,9 @@ def _functional(result: Mapping[str, Any]) -> list[str]:
     return [f"{who} figures show that packets pass, never how fast a machine is{where}"]
 
 
-def bridges(result: Mapping[str, Any]) -> list[Part]:
-    """(bridge, host, uplink, guests, how it is made) of every bridge that cells were measured through."""
-    return _parts(
+def bridges(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """(cells, bridge, host, uplink, guests, how it is made) of every bridge that cells were measured through."""
+    return _rows(
         result,
         (
             (cell, (one["title"], one["host"], one["uplink"] or "none", ", ".join(one["guests"]), one["detail"]))
@@ -204,22 +195,22 @@ def bridges(result: Mapping[str, Any]) -> list[Part]:
     )
 
 
-def guests(result: Mapping[str, Any]) -> list[Part]:
-    """(guest, host, image, kernel, runs by, vCPUs, memory, started from) of every guest."""
-    return _parts(result, ((cell, _guest(one)) for cell in result["cells"] for one in cell.get("guests", [])))
+def guests(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """(cells, guest, host, image, kernel, runs by, vCPUs, memory, started from) of every guest."""
+    return _rows(result, ((cell, _guest(one)) for cell in result["cells"] for one in cell.get("guests", [])))
 
 
-def stamps_taken(result: Mapping[str, Any]) -> list[Part]:
-    """(agent, timestamps by eBPF, by the socket, what to know) of every agent whose packets the kernel stamped."""
-    return _parts(
+def stamps_taken(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """(cells, agent, timestamps by eBPF, by the socket, what to know) of every agent whose packets the kernel stamped."""
+    return _rows(
         result,
         ((cell, (one["agent"], *_taken(one))) for cell in result["cells"] for one in cell.get("stamps_by") or []),
     )
 
 
-def stamps_compared(result: Mapping[str, Any]) -> list[Part]:
-    """(agent, timestamp, packets, least, median, largest) of eBPF's timestamps less the socket's, ns."""
-    return _parts(
+def stamps_compared(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """(cells, agent, timestamp, packets, least, median, largest) of eBPF's timestamps less the socket's, ns."""
+    return _rows(
         result,
         (
             (cell, (one["agent"], found["stamp"], *(str(found[key]) for key in ("n", "min_ns", "p50_ns", "max_ns"))))
@@ -241,12 +232,12 @@ def _taken(one: Mapping[str, Any]) -> tuple[str, str, str]:
     return (*by, "; ".join(notes))  # type: ignore[return-value]
 
 
-def not_done(result: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]]) -> list[Part]:
-    """(host, what, command, what came back) of the optional steps that could not be done.
+def not_done(result: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """(cells, host, what, command, what came back) of the optional steps that could not be done.
 
     documents: {`SLUG/rN`: cell.json}. In a cell that ran to its end no other step can have failed.
     """
-    return _parts(
+    return _rows(
         result,
         (
             (cell, (step["host"], step["title"], step["command"], step.get("why") or step["actual"] or ""))
@@ -257,9 +248,9 @@ def not_done(result: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any
     )
 
 
-def not_kept(result: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]]) -> list[Part]:
-    """(host, what, command, expected, actual) of the settings that were others at a cell's end."""
-    return _parts(
+def not_kept(result: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """(cells, host, what, command, expected, actual) of the settings that were others at a cell's end."""
+    return _rows(
         result,
         (
             (cell, (one["host"], one["title"], one["command"], one["expected"] or "", one["actual"] or ""))
@@ -281,13 +272,15 @@ def _memory(size: object) -> str:
     return f"{size / 2**20:.0f} MiB" if isinstance(size, int) else str(size)
 
 
-def _parts(result: Mapping[str, Any], found: Iterator[tuple[Mapping[str, Any], tuple[str, ...]]]) -> list[Part]:
-    """Equal rows as one, with the cells they stand in."""
+def _rows(
+    result: Mapping[str, Any], found: Iterator[tuple[Mapping[str, Any], tuple[str, ...]]]
+) -> list[tuple[str, ...]]:
+    """Equal rows as one, behind the cells they stand in."""
     cells: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for cell, values in found:
         cells.setdefault(values, []).append(cell)
     places = Places(result)
-    return [Part(places.told(where), values) for values, where in cells.items()]
+    return [("; ".join(places.told(where)), *values) for values, where in cells.items()]
 
 
 def _document(documents: Mapping[str, Mapping[str, Any]], cell: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -34,16 +34,41 @@ class Range:
     high: float
     point: float
     told: str
+    kind: str = "shown"
+    cut_low: bool = False
+    cut_high: bool = False
+    text: str = ""
+
+    @property
+    def where(self) -> str:
+        """Which cell and repetition it is of."""
+        return f"{self.cell}, repeat {self.repeat}"
 
 
 @dataclass(frozen=True)
 class Ranges:
-    """Ranges on one axis. ticks: (place, µs as text). threshold: its place, if all timers have the same one."""
+    """Ranges on one axis. ticks: (place, µs as text). threshold: its place, if all timers have the same one.
+
+    anchor, caption, foot, zero: what a table of `forests` on the page has beside them.
+    """
 
     rows: tuple[Range, ...]
     ticks: tuple[tuple[float, str], ...]
     threshold: float | None
     threshold_told: str
+    anchor: str = "timer-ranges"
+    foot: str = "after the instant"
+
+    @property
+    def caption(self) -> str:
+        """What is drawn, and what the line is."""
+        line = f" Line: {self.threshold_told}." if self.threshold_told else ""
+        return f"{TITLE}, µs, log. {KEY}{line}"
+
+    @property
+    def zero(self) -> float | None:
+        """Where the line is."""
+        return self.threshold
 
 
 def timer_ranges(result: Mapping[str, Any]) -> Ranges | None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from latlab.analysis.words import duration
 from latlab.report import rows
+from latlab.report.document import bad_if
 from latlab.report.places import cell_title
 from latlab.report.text import microseconds
 
 TITLE = "Timers: how late the interrupt's handler and the thread began, µs, warm-up left out"
 WINDOWS_TITLE = "Each window of each timer, µs, warm-up left out"
 WINDOW_HEADINGS = ("cell", "repeat", "timer", "of", "from", "n", "mean", "stddev", "min", "max", "later", "share")
-WINDOW_FIGURES = frozenset(range(5, len(WINDOW_HEADINGS)))
+WINDOW_FIGURES = range(5, len(WINDOW_HEADINGS))
 """Which of them are numbers."""
 NOT_ASKED = "not asked for"
 HEADINGS = (
@@ -38,16 +38,8 @@ def any_waits(result: Mapping[str, Any]) -> bool:
     return any(waits(block) for cell in result["cells"] for block in cell["streams"].values())
 
 
-@dataclass(frozen=True)
-class TimerRow:
-    """How late one timer of one cell had its handler, or its thread, in words."""
-
-    texts: Sequence[str]
-    bad: Sequence[str]
-
-
-def timer_rows(result: Mapping[str, Any]) -> Iterator[TimerRow]:
-    """A row for each timer's handler, where interrupts are reported, and one for its thread, in the summary's order."""
+def timer_rows(result: Mapping[str, Any]) -> Iterator[Sequence[str]]:
+    """How late each timer had its handler, where interrupts are reported, and its thread, in the summary's order."""
     for cell in rows.ordered_cells(result):
         for name, block in cell["streams"].items():
             if timer := block.get("timer"):
@@ -92,11 +84,12 @@ def _every_window(timer: Mapping[str, Any] | None) -> Iterator[tuple[str, Mappin
             yield of, window
 
 
-def _row(cell: Mapping[str, Any], name: str, block: Mapping[str, Any], of: str, timer: Mapping[str, Any]) -> TimerRow:
+def _row(
+    cell: Mapping[str, Any], name: str, block: Mapping[str, Any], of: str, timer: Mapping[str, Any]
+) -> Sequence[str]:
     counts = block["counts"]
-    overdue = str(counts["overdue"]) if counts["overdue"] else "none"
     told = _interrupts(block)
-    texts = (
+    return (
         cell_title(cell),
         str(cell["repeat"]),
         f"{name}, {block['talker']}",
@@ -105,11 +98,9 @@ def _row(cell: Mapping[str, Any], name: str, block: Mapping[str, Any], of: str, 
         *(_figure(block, METRICS[of], statistic) for statistic in ("min", "mean", "stddev", "max")),
         _above(timer),
         *_windows(timer),
-        overdue,
-        told,
+        bad_if(counts["overdue"], str(counts["overdue"] or "none")),
+        bad_if(told not in ("traced", NOT_ASKED), told),
     )
-    bad = [overdue] if counts["overdue"] else []
-    return TimerRow(texts, bad if told in ("traced", NOT_ASKED) else [*bad, told])
 
 
 def _above(timer: Mapping[str, Any]) -> str:

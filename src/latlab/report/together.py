@@ -18,6 +18,11 @@ from latlab.report.text import microseconds, whole
 
 HEADINGS: Final = ("n", "min", *(name.replace("_", ".") for name in PERCENTILES), "max")
 
+NOTE: Final = (
+    "What all their packets show as one sample: their buckets merged, which is exact to 0.8 % for percentiles, and to "
+    "the nanosecond for the smallest and the largest. It describes these packets; only single repetitions show how far "
+    "the next deployment may lie from them."
+)
 BINS: Final = 40
 HEIGHT: Final = 16
 """Of the histogram, in the units of its picture, of which it is BINS wide."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +14,9 @@ from latlab.data.clock_offset import offset_between
 from latlab.data.run_folder import CellFolder
 from latlab.data.traces import Traced, read_timer_traces, read_traces
 from latlab.report import rows
+from latlab.report.document import Table, bad_if
 from latlab.report.places import cell_title
+from latlab.report.testbed import label_text
 from latlab.report.text import microseconds
 
 TITLE: Final = "How packets and timers woke their thread, warm-up left out"
@@ -30,23 +31,8 @@ INTERVAL_HEADINGS: Final = (
     *("cell", "repeat", "stream", "interval", "from", "to", "n", "min", "avg", "p50", "p99", "max"),
 )
 _FIGURES: Final = ("min", "mean", "p50", "p99", "max")
-_BAD: Final = ("unknown", "lost")
 _NAMED: Final = 3
 """So many of whom interrupts came to are named, those with the most; all are in result.json."""
-
-
-@dataclass(frozen=True)
-class TraceTable:
-    """One table: as many texts in a row as there are headings; figures: which of the columns are figures."""
-
-    title: str
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    figures: range
-
-    def is_bad(self, column: int, text: str) -> bool:
-        """Whether this of a row tells of something wrong."""
-        return self.headings[column] in _BAD and text != "0"
 
 
 def with_traces(document: Mapping[str, Any], folder: CellFolder, cell: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,7 +84,7 @@ def _not_entered(traced: Traced, cell: Mapping[str, Any]) -> str | None:
     return EMULATED if guest["acceleration"] == "tcg" else NOT_TRACED
 
 
-def trace_tables(result: Mapping[str, Any]) -> list[TraceTable]:
+def trace_tables(result: Mapping[str, Any]) -> list[Table]:
     """The tables of all cells; none where nothing was traced. That of reasons only where a breakdown is not whole."""
     found = list(_traced(result))
     if not found:
@@ -106,10 +92,11 @@ def trace_tables(result: Mapping[str, Any]) -> list[TraceTable]:
     told = tuple(_row(*one) for one in found)
     intervals = tuple(row for place, trace, _ in found for row in _intervals(place, trace))
     missing = tuple(row for place, trace, _ in found for row in _missing(place, trace))
+    label = label_text(result)
     return [
-        TraceTable(TITLE, HEADINGS, told, range(3, 7)),
-        *([TraceTable(MISSING_TITLE, MISSING_HEADINGS, missing, range(3, 5))] if missing else []),
-        TraceTable(INTERVAL_TITLE, INTERVAL_HEADINGS, intervals, range(6, len(INTERVAL_HEADINGS))),
+        Table(HEADINGS, told, range(3, 7), f"{TITLE} · {label}"),
+        *([Table(MISSING_HEADINGS, missing, range(3, 5), f"{MISSING_TITLE} · {label}")] if missing else []),
+        Table(INTERVAL_HEADINGS, intervals, range(6, len(INTERVAL_HEADINGS)), f"{INTERVAL_TITLE} · {label}"),
     ]
 
 
@@ -155,14 +142,14 @@ def _row(place: tuple[str, str, str], trace: Mapping[str, Any], entry: str) -> t
         str(trace["n"]),
         woken,
         awake,
-        str(trace["untold"]),
+        bad_if(trace["untold"], str(trace["untold"])),
         whom or "none known",
         asked,
         entry,
         _ran(trace),
         f"{trace['whole']} of {trace['n']}" if "whole" in trace else "",
         events,
-        lost,
+        bad_if(lost != "0", lost),
     )
 
 

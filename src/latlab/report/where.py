@@ -1,11 +1,10 @@
-"""Where the time went, for a terminal: each interval of a packet's way, typical against worst, and what made packets
+"""Where the time went, as tables: each interval of a packet's way, typical against worst, and what made packets
 late.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ from latlab.analysis.worst import CHAINS_SHOWN
 from latlab.report import rows
 from latlab.report.chain_view import GROUPS, percent, thing
 from latlab.report.chains import chain_of, has_parts
+from latlab.report.document import Table
 from latlab.report.places import cell_name
 from latlab.report.testbed import label_text
 from latlab.report.text import microseconds
@@ -27,18 +27,9 @@ _NONE: Final = "none"
 Chain = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Where:
-    """One stream of one cell. rows: as many texts as HEADINGS, times in µs, the last row the intervals' sum."""
-
-    title: str
-    rows: tuple[tuple[str, ...], ...]
-    note: str
-
-
-def where_tables(result: Mapping[str, Any]) -> list[Where]:
+def where_tables(result: Mapping[str, Any]) -> list[Table]:
     """A table for each cell and stream, of the metric whose way is the longest there is; none without any. Behind it
-    that of its listener's trace.
+    that of its listener's trace. Times in µs, the last row the intervals' sum.
     """
     return [
         _table(result, cell, stream, metric, chain)
@@ -66,7 +57,7 @@ def _traced(block: Mapping[str, Any]) -> list[tuple[str, Chain]]:
     return [(RECEPTION, chain)] if chain else []
 
 
-def _table(result: Mapping[str, Any], cell: Mapping[str, Any], stream: str, metric: str, chain: Chain) -> Where:
+def _table(result: Mapping[str, Any], cell: Mapping[str, Any], stream: str, metric: str, chain: Chain) -> Table:
     trust = f"{label_text(cell)} · {cell.get('verdict') or cell['status']}"
     place = f"{cell_name(result, cell)}, {stream}" if cell["cell"] or len(result["cells"]) > 1 else stream
     usual, last = _typical(chain), chain["worst"]["each"][0]
@@ -83,7 +74,8 @@ def _table(result: Mapping[str, Any], cell: Mapping[str, Any], stream: str, metr
         for ends in dict.fromkeys((*typical, *worst))
     ]
     total = (metric, microseconds(usual["value_ns"] if usual else None), microseconds(last["value_ns"]), "", "")
-    return Where(f"{place}: where the time of {metric} went, µs · {trust}", (*shown, total), _note(chain, last))
+    title = f"{place}: where the time of {metric} went, µs · {trust}"
+    return Table(HEADINGS, (*shown, total), range(1, len(HEADINGS)), title, remarks=[_note(chain, last)])
 
 
 def _typical(chain: Chain) -> Mapping[str, Any] | None:

@@ -55,6 +55,18 @@ class Panel:
     more: str
     ticks: tuple[tuple[float, str], ...]
     rows: tuple[Row, ...]
+    zero: float = 50.0
+    anchor: str = ""
+
+    @property
+    def caption(self) -> str:
+        """What is drawn."""
+        return f"{self.heading}, difference in µs"
+
+    @property
+    def foot(self) -> str:
+        """What stands at the axis."""
+        return f"{self.less} ← → {self.more}"
 
 
 def panel(entries: Sequence[Entry], key: str = "") -> Panel | None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from latlab.analysis.comparison.effect import ALPHA
 from latlab.analysis.comparison.words import at, at_least, signed, unsigned
 from latlab.report.comparison.together import together_lines
+from latlab.report.document import Table, Toned
 from latlab.report.rows import COLUMNS, difference
 
 _HEADINGS: Final = {column.key: column.heading for column in COLUMNS} | {"mean": "mean", "pk_pk": "pk-pk"}
@@ -40,6 +41,16 @@ class Block:
         for one in self.entries:
             if not is_blank(one):
                 yield figures(one)
+
+    @property
+    def table(self) -> Table:
+        """The rows with their title; what is shown stands out."""
+        shown = [one["shown"] for one in self.entries if not is_blank(one)]
+        texts = [
+            [Toned(text, "strong") for text in row] if one else row for one, row in zip(shown, self.rows, strict=True)
+        ]
+        title = " · ".join(filter(None, (self.where, self.title)))
+        return Table(self.headings, texts, range(1, len(self.headings)), title, remarks=list(self.lines))
 
     @property
     def lines(self) -> Iterator[str]:

@@ -14,6 +14,17 @@ from latlab.report.places import short_headings
 
 TITLE: Final = "Comparison of cells"
 
+NOTE: Final = (
+    "A deployment is one observation, however many packets it sent: each repetition gives one figure, and what is "
+    "compared are these. A filled point is a difference that is shown. The thick line is its 95 % interval by itself, "
+    "the thin one as wide as so many comparisons demand: it leaves out 0 where a difference is shown. A dashed line is "
+    "by the packets of single deployments; an arrow says that a line goes on."
+)
+FAMILY: Final = (
+    "All comparisons of this page, of whatever metric and statistic, are judged together, by Holm's procedure. So is "
+    "all that one latlab compare answers: --by KEY asks of the same metrics, for every two cells that differ in that "
+    "key. Ask for less, as with --metric and --statistic, and more can be shown."
+)
 _SINGLY: Final = 3
 """So many comparisons that one reason rules out are each told."""
 

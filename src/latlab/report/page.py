@@ -1,0 +1,415 @@
+"""What the page of a run has, in its order: the report's sections, and what only a page has room for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from latlab.analysis.metrics import METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
+from latlab.analysis.reception import RECEPTION
+from latlab.analysis.words import left_out_text, plural
+from latlab.data.run_folder import RunFolder
+from latlab.report import chain_table, definitions, files, rows, schedules, where
+from latlab.report.chain_page import chain_drawing
+from latlab.report.chains import chain_views
+from latlab.report.clock_series import clock_charts
+from latlab.report.comparison import page as comparison
+from latlab.report.document import (
+    Chart,
+    Fold,
+    Lines,
+    Linked,
+    OfMetric,
+    Part,
+    Section,
+    Table,
+    Toned,
+    Verbatim,
+    bad_if,
+    filled,
+)
+from latlab.report.facts import HostFacts, compare_facts, flatten
+from latlab.report.gates import ENTRY_HEADINGS, Scheduled
+from latlab.report.places import cell_key, cell_title
+from latlab.report.published import headline
+from latlab.report.sections import (
+    Shown,
+    chain_part,
+    figures_of,
+    intervals_of,
+    parts_of,
+    rules_of,
+    timers_and_traces,
+    unmeasured_of,
+    variation_of,
+)
+from latlab.report.sweep import Sweep
+from latlab.report.sweep_page import sweep_drawings
+from latlab.report.tail_page import tail_drawing
+from latlab.report.tail_view import tail_views
+from latlab.report.text import microseconds
+from latlab.report.view import METRIC_ORDER
+
+_USUAL_COUNTS: Final = ("scheduled", "sent", "received", "lost")
+"""The columns of the counts' table that stand there whatever was counted; the others only where they are not 0."""
+_FEW: Final = 12
+"""A fold of so many rows is open at once."""
+_METRICS: Final = ("metric", "formula", "name")
+
+
+def page_metrics(result: Mapping[str, Any]) -> tuple[str, ...]:
+    """The metrics of the page: the headline, which is shown at first, then all others that any stream has."""
+    about = (named,) if (named := headline(result)) else ()
+    return rows.metric_names(result, tuple(dict.fromkeys((*about, *METRIC_ORDER))))
+
+
+def page_sections(shown: Shown, folder: RunFolder, sweeps: Sequence[Sweep], scheduled: Scheduled) -> list[Section]:
+    """The sections that have something to show. sweeps: what `sweeps.sweeps` gives; scheduled: what
+    `schedules.run_schedules` gives.
+    """
+    label = shown.label
+    sections = [
+        Section("stages", list(_stages(shown)), "Where the time went", label),
+        Section("summary", list(_summary(shown)), "Summary"),
+        Section("comparison", list(_comparison(shown)), comparison.TITLE, label),
+        *_streams(shown, sweeps),
+        Section("imported", list(_imported(shown.result)), "Imported", label),
+        Section("anomalies", list(_anomalies(shown)), "Anomalies", label),
+        Section("trust", list(rules_of(shown.result)), "Trust"),
+        Section("testbed", list(_testbed(shown)), "Test bed"),
+        Section("gates", [*_schedules(shown, scheduled), *parts_of("gates", shown)], "Gate schedules"),
+        Section("counts", list(_counts(shown)), "Counts and loads"),
+        Section("environment", list(_environment(shown, folder)), "Environment"),
+        Section("steps", list(_steps(shown)), "Steps and agents"),
+        Section("definitions", list(_definitions()), "Definitions"),
+        Section("run", list(_run(folder, shown.result)), "Run"),
+    ]
+    return [one for one in sections if filled(one.parts)]
+
+
+# Figures
+
+
+def _stages(shown: Shown) -> Iterator[Part]:
+    tables = where.where_tables(shown.result)
+    few = len(tables) <= _FEW // 4
+    yield Fold("Stage by stage, for each cell and stream", tables, open=few, reference=not few)
+    yield from timers_and_traces(shown)
+
+
+def _summary(shown: Shown) -> Iterator[Part]:
+    """Each metric's tables, the cells without figures, and the limits."""
+    if shown.present:
+        yield Chart("metrics", [METRICS_BY_NAME[name] for name in shown.present])
+    else:
+        yield Lines(["No cell of this run has figures."])
+    for metric in shown.present:
+        varied = filled(variation_of(shown, metric))
+        few = sum(len(one.rows) for one in varied if isinstance(one, Table)) <= _FEW
+        yield OfMetric(
+            metric,
+            [
+                *figures_of(shown, metric),
+                Fold(
+                    "What chance leaves open: 95 % intervals, and the tail beyond the sample",
+                    filled(intervals_of(shown, metric)),
+                    open=True,
+                ),
+                Fold("Delay variation: PDV and IPDV", varied, open=few),
+            ],
+        )
+    yield from filled(unmeasured_of(shown))
+    yield from parts_of("limits", shown)
+
+
+def _comparison(shown: Shown) -> Iterator[Part]:
+    parts = parts_of("comparison", shown)
+    if not parts:
+        return
+    yield Lines([comparison.NOTE])
+    yield from parts
+    compared = {one.metric for one in parts if isinstance(one, OfMetric)}
+    for metric in shown.present:
+        if metric not in compared:
+            asked = f"latlab compare RUN --by KEY --metric {metric}"
+            yield OfMetric(metric, [Lines([f"{metric} is a part of the way: {asked} compares it."])])
+    yield Lines([comparison.FAMILY])
+
+
+def _streams(shown: Shown, sweeps: Sequence[Sweep]) -> Iterator[Section]:
+    """A section a stream: the place of its charts, where its time went, and its tails."""
+    result = shown.result
+    drawn, chains, tails = sweep_drawings(result, sweeps), chain_views(result), tail_views(result)
+    described = _described(shown)
+    for number, stream in enumerate(rows.stream_names(result), start=1):
+        parts: list[Part] = [Lines([described[stream]] if described.get(stream) else [])]
+        for metric, drawing in drawn.get(stream, ()):
+            parts.append(OfMetric(metric, [Chart("sweep", drawing), Fold("As a table", [drawing.table])]))
+        parts.append(Chart("series", stream))
+        for (of, metric), view in chains.items():
+            # What the chart says already is not said again below its table.
+            table = replace(chain_part(view), remarks=chain_table.remarks(view))
+            found: list[Part] = [Chart("chain", chain_drawing(view)), Fold("As a table", [table])]
+            if of == stream:
+                # What a trace tells is of no metric: it is seen beside every one.
+                parts += found if metric == RECEPTION else [OfMetric(metric, found)]
+        parts += [
+            OfMetric(metric, [Chart("tail", tail_drawing(view))])
+            for (of, metric), view in tails.items()
+            if of == stream
+        ]
+        yield Section(f"stream-{number}", parts, stream, shown.label)
+
+
+def _anomalies(shown: Shown) -> Iterator[Part]:
+    found = parts_of("anomalies", shown)
+    yield from found or [Lines(["Nothing was looked at: no cell of this run has packets."])]
+
+
+def _imported(result: Mapping[str, Any]) -> Iterator[Part]:
+    """What was read, and what it measured by its own definition."""
+    cells = [cell for cell in result["cells"] if "imported" in cell]
+    if not cells:
+        return
+    read = []
+    for cell in cells:
+        found = cell["imported"]
+        left_out = "; ".join(left_out_text(**one) for one in found["left_out"])
+        told = (found["tool"], found["version"], found["latency"], "; ".join(found["notes"]), left_out)
+        read.append((cell["cell"].get("file", "all"), "; ".join(found["files"]), *map(str, told)))
+    headings = ("cell", "files", "program", "version", "its latency", "to know", "left out")
+    yield Table(headings, read, title="What was read, and what it measured by its own definition")
+    names = page_metrics(result)
+    yield Table(_METRICS, [_metric_row(METRICS_BY_NAME[name]) for name in names], title="Its metrics")
+    for cell in cells:
+        file = f"{cell['cell']['file']}, " if "file" in cell["cell"] else ""
+        for stream, block in cell["streams"].items():
+            for metric, figures in block["metrics"].items():
+                yield from _kept(f"{file}{stream}, {metric}", figures)
+
+
+def _kept(whose: str, figures: Mapping[str, Any]) -> Iterator[Part]:
+    """The bins or the intervals that another program left of its values."""
+    if "bins" in figures:
+        beyond = [
+            f" · {figures[side]} values {where} all bins"
+            for side, where in (("below", "below"), ("above", "beyond"))
+            if figures[side]
+        ]
+        found = [
+            (name.replace("_", "."), *(microseconds(end) for end in (bin_ or (None, None))))
+            for name, bin_ in figures["bins"].items()
+        ]
+        title = f"{whose}: the bins in which its percentiles lie, µs{''.join(beyond)}"
+        yield Table(("percentile", "from", "to, not included"), found, (1, 2), title)
+    if "intervals" in figures:
+        ends = {name: ends for name, ends in figures["intervals"].items() if name not in ("count", "n")}
+        found = [(name, *map(microseconds, each)) for name, each in ends.items()]
+        count = figures["intervals"]["count"]
+        title = f"{whose}: the least and the greatest figure of its {count} intervals, each by itself, µs"
+        yield Table(("figure", "least", "greatest"), found, (1, 2), title)
+
+
+# What it was measured on
+
+
+def _testbed(shown: Shown) -> Iterator[Part]:
+    found = parts_of("testbed", shown)
+    yield from found
+    titles = {one.title for one in found if isinstance(one, Table)}
+    without = "" if titles else "Without guests. "
+    if titles <= {"Bridges", "Guests"}:
+        yield Lines([f"{without}Every setting was made, and none had changed at the end."])
+
+
+def _schedules(shown: Shown, scheduled: Scheduled) -> Iterator[Part]:
+    drawn = list(schedules.schedule_drawings(shown.result, scheduled))
+    if drawn:
+        ticks = "Filled where a class’s gate is open; ticks below are launches."
+        yield Lines([f"{schedules.TITLE} · {shown.label}. {ticks}"])
+    for port in drawn:
+        yield Chart("schedule", port)
+        yield Table(ENTRY_HEADINGS, port.entries, range(3), f"Entries of {port.title}")
+
+
+def _counts(shown: Shown) -> Iterator[Part]:
+    """What became of the packets, and the loads."""
+    cells = rows.ordered_cells(shown.result)
+    counts = [
+        ((cell_title(cell), str(cell["repeat"]), stream), block["counts"])
+        for cell in cells
+        for stream, block in cell["streams"].items()
+    ]
+    warmup = "" if all("imported" in cell for cell in cells) else ", warm-up included"
+    title = f"Packets of the whole stream{warmup}; a count that is 0 everywhere has no column"
+    yield _counted(title, "stream", counts, _USUAL_COUNTS)
+    refused = [
+        ((cell_title(cell), str(cell["repeat"]), host), found)
+        for cell in cells
+        for host, found in cell["refused"].items()
+        if any(found.values())
+    ]
+    yield _counted(
+        "Packets that listeners refused or that woke them for nothing: in no figure above", "listener", refused, ()
+    )
+    if not any(cell["loads"] for cell in cells):
+        yield Lines(["No load ran."])
+    yield from parts_of("loads", shown)
+    tools = parts_of("tools", shown)
+    yield Fold("Tools that loads and probes ran, with their commands", tools)
+
+
+def _counted(
+    title: str, of: str, found: Sequence[tuple[tuple[str, ...], Mapping[str, int]]], always: Sequence[str]
+) -> Table:
+    """Counts of these: those of `always`, and those that are not 0 in every row.
+
+    `foreign` is a listener's count: it stands with what that refused, not with each of its streams.
+    """
+    named = dict.fromkeys(name for _, counts in found for name, count in counts.items() if name in always or count)
+    names = [name for name in named if not (always and name == "foreign")]
+    texts = [
+        (*whose, *(_count(name, counts.get(name), is_bad=bool(always)) for name in names)) for whose, counts in found
+    ]
+    headings = ("cell", "repeat", of, *(name.replace("_", " ") for name in names))
+    return Table(headings, texts, range(3, len(headings)), title)
+
+
+def _count(name: str, count: int | None, *, is_bad: bool) -> str:
+    return bad_if(is_bad and count and name in rows.UNUSUAL_COUNTS, "" if count is None else str(count))
+
+
+def _environment(shown: Shown, folder: RunFolder) -> Iterator[Part]:
+    """Clocks, PTP, and what the machines said of themselves."""
+    yield from parts_of("clocks", shown)
+    yield from (Chart("clock", one) for one in clock_charts(folder, shown.result))
+    yield from parts_of("ptp", shown)
+    cells = [(outcome, folder.cell(outcome["slug"], outcome["repeat"])) for outcome in rows.ordered_cells(shown.result)]
+    facts = compare_facts([(_name(outcome), cell.facts("before"), cell.facts("after")) for outcome, cell in cells])
+    for host in facts:
+        yield from _facts(host)
+    if not facts:
+        yield Lines(["No facts were taken."])
+
+
+def _facts(host: HostFacts) -> Iterator[Part]:
+    """What varied first: what is the same everywhere is for reference only."""
+    varied = [
+        (path, change.cell, change.before, Toned(change.after, "changed") if change.changed else change.after)
+        for path, changes in host.varied
+        for change in changes
+    ]
+    few = len(host.varied) <= _FEW
+    yield Fold(
+        f"{host.host}: {len(host.varied)} facts differ between cells or moments",
+        [Table(("fact", "cell", "before", "after"), varied)],
+        open=few,
+        reference=not few,
+        remark=f"{host.changed} changed while a cell ran",
+    )
+    same = f"{host.host}: {len(host.same)} facts are the same in every cell, before and after"
+    yield Fold(same, [_pairs(host.same)], reference=True)
+
+
+def _steps(shown: Shown) -> Iterator[Part]:
+    """What was done to the hosts, and what the agents said, cell by cell."""
+    documents = {cell_key(outcome): document for outcome, document in shown.documents}
+    for outcome in rows.ordered_cells(shown.result):
+        document = documents.get(cell_key(outcome), {})
+        steps = document.get("steps", [])
+        failed = sum(not step["ok"] for step in steps)
+        found = [
+            (
+                *(step["host"], step["title"], Toned(step["command"], "code")),
+                *("" if step[key] is None else str(step[key]) for key in ("expected", "actual")),
+                Toned("✓", "good") if step["ok"] else Toned("✗ differs", "bad"),
+                f"{step['seconds'] or 0:.3f}",
+            )
+            for step in steps
+        ]
+        agents = [
+            _pairs(
+                flatten({key: agent[key] for key in ("ready", "done", "error") if agent.get(key)}).items(),
+                f"latlab-agent {agent['verb']} on {agent['host']}",
+            )
+            for agent in document.get("agents", [])
+        ]
+        differ = f", {failed} not as expected" if failed else ""
+        yield Fold(
+            _name(outcome),
+            [Table(("host", "step", "command", "expected", "actual", "check", "s"), found, (6,)), *agents],
+            reference=True,
+            remark=f"{plural(len(steps), 'step')}{differ} · {outcome['status']}",
+        )
+
+
+# For reference
+
+
+def _definitions() -> Iterator[Part]:
+    yield Table(_METRICS, [_metric_row(one) for one in (*METRICS, *PROBE_METRICS, *TIMER_METRICS)], title="Metrics")
+    yield _pairs(definitions.TIMESTAMPS, "Timestamps")
+    yield _pairs(definitions.STATISTICS, "Statistics")
+    yield _pairs(definitions.LABELS, "Labels")
+    yield _pairs(definitions.VERDICTS, "Verdicts")
+
+
+def _run(folder: RunFolder, result: Mapping[str, Any]) -> Iterator[Part]:
+    facts = flatten(folder.run())
+    yield Fold(f"{len(facts)} facts of the run: versions, order of the cells", [_pairs(facts.items())], reference=True)
+    there = [(Linked(one.text, one.address), one.what) for one in files.links(folder, result)]
+    yield Table(("file", "what it is"), there, title="Files beside this page: keep the folder together")
+    for path, summary in (
+        (folder.scenario_path, "scenario.yaml"),
+        (folder.plan_path, "The plan: every command, host by host"),
+    ):
+        if path.exists():
+            text = Verbatim(path.read_text(encoding="utf-8"))
+            yield Fold(summary, [text], reference=path == folder.plan_path)
+
+
+def _pairs(found: Iterable[tuple[str, str]], title: str = "") -> Table:
+    """Names with their values."""
+    return Table(("", ""), list(found), title=title)
+
+
+def _metric_row(metric: Any) -> tuple[str, str, str]:
+    return metric.name, metric.formula, metric.title
+
+
+def _name(outcome: Mapping[str, Any]) -> str:
+    return f"{cell_title(outcome)}, repeat {outcome['repeat']}"
+
+
+def _described(shown: Shown) -> dict[str, str]:
+    """Each stream in one line, from the first cell that has it."""
+    documents = shown.documents
+    streams = {stream["name"]: stream for _, document in reversed(documents) for stream in document.get("streams", [])}
+    sent: dict[str, dict[str, None]] = {}
+    for outcome in rows.ordered_cells(shown.result):
+        for name, block in outcome["streams"].items():
+            sent.setdefault(name, {})[block.get("sent_as") or ""] = None
+    lines = {name: _stream_line(one, sent.get(name, ())) for name, one in streams.items() if not one.get("probe")}
+    for outcome in reversed(rows.ordered_cells(shown.result)):
+        for name, block in outcome["streams"].items():
+            if probe := block.get("probe"):
+                way = {"up": "questions of ", "down": "answers of "}.get(probe["leg"], "")
+                ends = dict.fromkeys((probe["from"], probe["to"]))
+                lines[name] = f"{way}{' ⇄ '.join(ends)} · {probe['told']}"
+    return lines
+
+
+def _stream_line(stream: Mapping[str, Any], sent: Iterable[str]) -> str:
+    """The stream as the first cell has it. sent: what its packets are in any cell."""
+    if told := stream.get("described"):
+        return str(told)
+    parts = [
+        f"{stream['talker']} → {stream['listener']}",
+        f"every {stream['period_ns'] / 1000:g} µs",
+        f"{stream['size']} bytes",
+        f"priority {stream['priority']}",
+        " or ".join(filter(None, sent)),
+    ]
+    parts += ["with launch times"] if stream.get("launch_time") else []
+    return " · ".join(parts)
