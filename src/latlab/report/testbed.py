@@ -201,7 +201,7 @@ def guests(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def stamps_taken(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """(cells, agent, timestamps by eBPF, by the socket, what to know) of every agent whose packets the kernel stamped."""
+    """(cells, agent, timestamps by eBPF, by the socket, to know) of every agent whose packets the kernel stamped."""
     return _rows(
         result,
         ((cell, (one["agent"], *_taken(one))) for cell in result["cells"] for one in cell.get("stamps_by") or []),
