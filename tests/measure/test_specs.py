@@ -37,7 +37,7 @@ def test_a_talker_is_told_its_streams_and_how_to_run(scenario: Make) -> None:
             "timer_slack_ns": 1,
         },
         "busy_wait_ns": 0,
-        "stamps": {"sched": True, "software": True, "hardware": False, "key": "auto", "by": "auto"},
+        "stamps": {"sched": True, "software": True, "hardware": False, "key": "auto", "by": "socket"},
         "streams": [
             {
                 "stream": 1,
@@ -71,7 +71,7 @@ def test_a_listener_is_told_the_same_streams_from_its_side(scenario: Make) -> No
         "mode": "block",
         "busy_poll_us": None,
         "hardware_stamps": False,
-        "stamps_by": "auto",
+        "stamps_by": "socket",
         "streams": [
             {
                 "stream": 1,
