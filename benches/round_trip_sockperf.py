@@ -8,8 +8,9 @@ namespaces, with payloads of the same size; both wait in a blocking receive call
 from just before the send call to the return of the receive call, in ns, of every sample that came back: that latlab
 has recorded each is checked.
 
-Each is run in several ways a round. latlab: as always, with the kernel's timestamps of every packet, which cost time of
-their own; without those of transmission; and with `timestamps: user`, without any, which is what sockperf does.
+Each is run in several ways a round. latlab: with the kernel's timestamps of every packet by BPF programs (`timestamps:
+{by: ebpf}`); with the socket's; with the socket's, but without those of transmission; and with `timestamps: user`,
+without any, which is what sockperf does.
 sockperf: as it is installed, and under SCHED_FIFO as latlab is. latlab is compared with either. No CPU sleeps deeply.
 """
 
@@ -38,7 +39,7 @@ from latlab.measure.specs import Bed
 from latlab.scenario import Scenario, parse
 
 PORT = 11112
-OURS = ("latlab", "latlab, no tx stamps", "latlab, user")
+OURS = ("latlab", "latlab, socket", "latlab, socket, no tx stamps", "latlab, user")
 THEIRS = ("sockperf", "sockperf FIFO")
 
 
@@ -52,8 +53,8 @@ class Trips:
     transport: str = "udp"
 
 
-def scenario(trips: Trips, timestamps: str) -> Scenario:
-    """One ping from `a` to `b`, in a closed loop."""
+def scenario(trips: Trips, timestamps: str, by: str) -> Scenario:
+    """One ping from `a` to `b`, in a closed loop. by: who takes the kernel's timestamps."""
     parsed = parse(
         {
             "name": "bench",
@@ -73,6 +74,7 @@ def scenario(trips: Trips, timestamps: str) -> Scenario:
                 "a": {"talker": {"fifo": TALKER_FIFO, "cpus": [trips.cpus[0]]}},
                 "b": {"listener": {"fifo": TALKER_FIFO, "cpus": [trips.cpus[1]]}},
             },
+            "timestamps": {"by": by},
             "duration": f"{trips.seconds}s",
         }
     )
@@ -81,9 +83,11 @@ def scenario(trips: Trips, timestamps: str) -> Scenario:
     return parsed.scenario
 
 
-async def latlab(bed: TestBed, trips: Trips, timestamps: str, *, outgoing: bool = True) -> NDArray[np.int64]:
+async def latlab(
+    bed: TestBed, trips: Trips, timestamps: str, *, outgoing: bool = True, by: str = "socket"
+) -> NDArray[np.int64]:
     """Each round trip in ns; outgoing: those of transmission among the timestamps. ValueError: one was not recorded."""
-    wanted, run_id, binary = scenario(trips, timestamps), secrets.token_hex(8), str(find_agent())
+    wanted, run_id, binary = scenario(trips, timestamps, by), secrets.token_hex(8), str(find_agent())
     with tempfile.TemporaryDirectory() as place:
         asks = ping_spec(wanted, "trip", Bed({}), run_id, f"{place}/ping")
         answers = pong_spec(wanted, "trip", Bed({}), run_id, f"{place}/pong")
@@ -148,10 +152,11 @@ async def main() -> None:
         async with two_namespaces(Setting(1_000_000)) as bed:
             found = await side_by_side(
                 {
-                    OURS[0]: lambda: latlab(bed, trips, "kernel"),
+                    OURS[0]: lambda: latlab(bed, trips, "kernel", by="ebpf"),
                     THEIRS[0]: lambda: sockperf(bed, trips, fifo=False),
-                    OURS[1]: lambda: latlab(bed, trips, "kernel", outgoing=False),
-                    OURS[2]: lambda: latlab(bed, trips, "user"),
+                    OURS[1]: lambda: latlab(bed, trips, "kernel"),
+                    OURS[2]: lambda: latlab(bed, trips, "kernel", outgoing=False),
+                    OURS[3]: lambda: latlab(bed, trips, "user"),
                     THEIRS[1]: lambda: sockperf(bed, trips, fifo=True),
                 },
                 given.rounds,

@@ -3,20 +3,26 @@
 use std::path::Path;
 use std::process::Command;
 
-const SOURCE: &str = "../bpf/bridge.bpf.c";
+const FOLDER: &str = "../bpf";
+const PROGRAMS: [&str; 2] = ["bridge", "stages"];
 
 fn main() {
-    println!("cargo::rerun-if-changed={SOURCE}");
     println!("cargo::rerun-if-env-changed=CLANG");
+    PROGRAMS.iter().for_each(|program| compile(program));
+}
+
+fn compile(program: &str) {
+    let source = format!("{FOLDER}/{program}.bpf.c");
+    println!("cargo::rerun-if-changed={source}");
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
-    let object = Path::new(&std::env::var("OUT_DIR").unwrap_or_default()).join("bridge.bpf.o");
+    let object = Path::new(&std::env::var("OUT_DIR").unwrap_or_default()).join(format!("{program}.bpf.o"));
     // Debian keeps asm/types.h, which is the same for every 64-bit machine, in a folder of the machine's own.
     let headers = format!("/usr/include/{}-linux-gnu", std::env::consts::ARCH);
     let compiled = Command::new(&clang)
         .args(["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])
         // Version 3 of the instruction set is understood from Linux 5.1 on.
         // The object names no folder of the machine that compiled it: the agent is the same wherever it is built.
-        .args(["-target", "bpf", "-mcpu=v3", "-fdebug-compilation-dir=.", "-idirafter", &headers, "-c", SOURCE, "-o"])
+        .args(["-target", "bpf", "-mcpu=v3", "-fdebug-compilation-dir=.", "-idirafter", &headers, "-c", &source, "-o"])
         .arg(&object)
         .output();
     match compiled {
@@ -24,7 +30,7 @@ fn main() {
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr);
             fail(&format!(
-                "{clang} cannot compile {SOURCE}; its headers are in libbpf-dev and linux-libc-dev:\n{said}"
+                "{clang} cannot compile {source}; its headers are in libbpf-dev and linux-libc-dev:\n{said}"
             ));
         }
         Err(error) => fail(&format!(

@@ -37,7 +37,7 @@ def test_a_talker_is_told_its_streams_and_how_to_run(scenario: Make) -> None:
             "timer_slack_ns": 1,
         },
         "busy_wait_ns": 0,
-        "stamps": {"sched": True, "software": True, "hardware": False, "key": "auto"},
+        "stamps": {"sched": True, "software": True, "hardware": False, "key": "auto", "by": "socket"},
         "streams": [
             {
                 "stream": 1,
@@ -56,6 +56,12 @@ def test_a_talker_is_told_its_streams_and_how_to_run(scenario: Make) -> None:
     }
 
 
+def test_both_ends_are_told_who_takes_the_kernels_timestamps(scenario: Make) -> None:
+    asked = scenario(timestamps={"by": "socket"})
+    assert talk_spec(asked, "sensor", BED, RUN, "")["stamps"]["by"] == "socket"
+    assert listen_spec(asked, "ecu", BED, RUN, "")["stamps_by"] == "socket"
+
+
 def test_a_listener_is_told_the_same_streams_from_its_side(scenario: Make) -> None:
     spec = listen_spec(scenario(), "ecu", BED, RUN, "/run/listener-ecu")
     assert spec | {"realtime": None} == {
@@ -65,6 +71,7 @@ def test_a_listener_is_told_the_same_streams_from_its_side(scenario: Make) -> No
         "mode": "block",
         "busy_poll_us": None,
         "hardware_stamps": False,
+        "stamps_by": "socket",
         "streams": [
             {
                 "stream": 1,

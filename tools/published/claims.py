@@ -28,29 +28,39 @@ class Of:
 
     cells: conditions joined by ", ", each on an axis, by the end of its name: "bridge=tap" is this value,
     "tuning~=isolated" a value with this text in it, "tuning!=isolated" one without.
+    in_slot: of packets that left in their own gate window alone.
     """
 
     cells: str
     metric: str
     stream: str
+    in_slot: bool = False
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was measured, in words, and whether it agrees with the author's sentence."""
+    """What was measured, in words, and whether it agrees with the author's sentence.
+
+    undecided: why the run does not decide the claim.
+    """
 
     measured: str
     agrees: Agrees
+    undecided: str = ""
 
 
-NOT_MEASURED: Final = Finding("not measured", "not shown")
+NOT_MEASURED: Final = Finding("not measured", "not shown", "not measured")
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the author. why: what differs here from the author's bench, shown where the two do not agree."""
+    """What the author says, mostly in the author's words, and how it is tested here.
+
+    why: what differs here from the author's bench, shown where the two contradict each other.
+    """
 
     says: str
+    test: str
     check: Check
     why: str
 
@@ -81,7 +91,7 @@ class Figures:
         found = {}
         for cell in self.cells:
             if of.stream in cell["streams"] and _is_one(cell, of.cells):
-                value = cell["streams"][of.stream]["metrics"].get(of.metric, {}).get(figure)
+                value = _metrics(cell["streams"][of.stream], of).get(of.metric, {}).get(figure)
                 if value is not None:
                     found[cell["repeat"]] = value
         return found
@@ -109,8 +119,9 @@ class Figures:
         sides = [self.values(of, figure) for of in (a, b)]
         common = [n for n in sides[0] if n in sides[1]]
         least = [min((side[n] for n in common), default=0) for side in sides]
-        # An offset of clocks is in every packet alike: it widens no spread.
-        bounds = [0, 0] if figure in ("stddev", "pk_pk") else [self.clocks_ns(of) for of in (a, b)]
+        # An offset of clocks is in every packet alike: it widens no spread, and is the same in a part of the packets.
+        alike = figure in ("stddev", "pk_pk") or replace(a, in_slot=b.in_slot) == b
+        bounds = [0, 0] if alike else [self.clocks_ns(of) for of in (a, b)]
         known = [bound for bound in bounds if bound is not None]
         if not common or len(known) < len(bounds) or (scale is log and min(least) <= 0):
             return None
@@ -120,7 +131,13 @@ class Figures:
         return replace(effect, clocks=cast(int, clocks))
 
     def over_all(self, of: Of, figure: str) -> tuple[float, float | None] | None:
-        """The figure of all repetitions and the ± of a mean: extremes of extremes, n the sum, others means."""
+        """The figure of all repetitions and the ± of a mean: extremes of extremes, n the sum, others means.
+
+        As the extremes are, pk_pk is that of all repetitions together.
+        """
+        if figure == "pk_pk":
+            least, most = self.over_all(of, "min"), self.over_all(of, "max")
+            return None if least is None or most is None else (most[0] - least[0], None)
         values = list(self.values(of, figure).values())
         if not values:
             return None
@@ -148,6 +165,12 @@ class Figures:
         return pl.concat(tables) if tables else pl.DataFrame()
 
 
+def _metrics(block: Mapping[str, Any], of: Of) -> Mapping[str, Any]:
+    """The metrics of a result's block; where none missed its slot, those of packets in their slot are those of all."""
+    in_slot: Mapping[str, Any] = (block["gates"] or {}).get("in_slot") or {}
+    return in_slot if of.in_slot and in_slot else cast(Mapping[str, Any], block["metrics"])
+
+
 def _is_one(cell: Mapping[str, Any], conditions: str) -> bool:
     return all(_holds(cell["cell"], one) for one in conditions.split(", ") if one)
 
@@ -169,12 +192,18 @@ Pair = tuple[str, Of, Of]
 """A label, and what is subtracted from what: B − A, or B / A."""
 
 
-def differ(pairs: Iterable[Pair], at_least_us: float = -inf, at_most_us: float = inf, figure: str = "mean") -> Check:
-    """A claim that B − A is in a range, µs, for each pair."""
+def differ(
+    pairs: Iterable[Pair],
+    at_least_us: float = -inf,
+    at_most_us: float = inf,
+    figure: str = "mean",
+    scale: float = 1,
+) -> Check:
+    """A claim that B − A is in a range, µs, for each pair. scale: 0.5 where half of the figure is meant."""
     listed = tuple(pairs)
 
     def check(figures: Figures) -> Finding:
-        effects = [(label, figures.effect(a, b, figure)) for label, a, b in listed]
+        effects = [(label, scaled(figures.effect(a, b, figure), scale)) for label, a, b in listed]
         return judged(effects, at_least_us * US, at_most_us * US, _difference)
 
     return check
@@ -192,6 +221,15 @@ def times(pairs: Iterable[Pair], at_least: float = 0, at_most: float = inf, figu
     return check
 
 
+def scaled(one: Effect | None, scale: float) -> Effect | None:
+    """The effect in another unit."""
+    if one is None or scale == 1:
+        return one
+    error = None if one.error is None else one.error * scale
+    # Half a bound of clocks is no whole number.
+    return replace(one, a=one.a * scale, b=one.b * scale, error=error, clocks=cast(int, (one.clocks or 0) * scale))
+
+
 def judged(
     effects: Sequence[tuple[str, Effect | None]],
     low: float,
@@ -205,19 +243,21 @@ def judged(
     known = [(label, one) for label, one in effects if one is not None]
     if not known:
         return NOT_MEASURED
-    alpha = ALPHA / max(len(known), 1)
-    words, within, outside = [], len(known) == len(effects) > 0, False
+    alpha = ALPHA / len(known)
+    words, within, outside, wide = [], len(known) == len(effects), False, []
     for label, one in known:
         half = one.half(alpha)
         words.append(f"{label} {worded(one, half)}")
         if half is None:
-            within = False
+            wide.append(f"{label} (one repetition has no interval)")
             continue
         below, above = one.difference - half, one.difference + half
-        within &= below > low and above < high
         outside |= above <= low or below >= high
-    words += [f"{label}: not measured" for label, one in effects if one is None]
-    return Finding("; ".join(words), "no" if outside else "yes" if within else "not shown")
+        if not (below > low and above < high):
+            wide.append(f"{label} (clocks: {100 * (one.clocks or 0) / half:.0f} %)" if one.clocks else label)
+    missing = [f"{label}: not measured" for label, one in effects if one is None]
+    agrees: Agrees = "no" if outside else "yes" if within and not wide else "not shown"
+    return Finding("; ".join(words + missing), agrees, ", ".join([*wide, *missing]))
 
 
 def _difference(one: Effect, half: float | None) -> str:

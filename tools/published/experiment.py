@@ -30,12 +30,13 @@ Entry = str | Published | Ours | Callable[[Figures], str]
 
 @dataclass(frozen=True)
 class Table:
-    """unit: µs or ns, of every published and measured entry. note: stands above it."""
+    """unit: µs or ns, of every published and measured entry. note: stands above it. decimals: of µs."""
 
     note: str
     unit: str
     headings: Sequence[str]
     rows: Sequence[Sequence[Entry]]
+    decimals: int = 1
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Experiment:
-    """name: of its page."""
+    """name: of its page. source: Markdown, with a link where it is public."""
 
     name: str
     title: str

@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
 from PIL import Image
 
 from latlab.notebook import Run
@@ -24,28 +25,49 @@ from published.experiment import Entry, Experiment, Ours, Part, Published, Table
 
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = ROOT / "docs/experiments"
-MOST_BYTES: Final = 100_000
+MOST_BYTES: Final = 130_000
 """Of a picture."""
 _COLOURS: Final = 48
 _SECTION: Final = re.compile(r"<!-- (\S+) -->\n(.*?)<!-- /\1 -->\n", re.DOTALL)
 _CLAIM: Final = re.compile(r"^\| (?!---|the author)(.+) \|$", re.MULTILINE)
 
+_UNDECIDED: Final = """\
+### Not decided
+
+An interval named here is too wide. The share in brackets is the clock error's; more repetitions narrow the rest."""
+
 HEAD: Final = """\
 # Five published experiments, repeated
 
-Each of them is a scenario, measured on an emulated board, without any hardware.
+Each experiment is one scenario or several, {scenarios} in all. They are measured on an emulated
+board, without any hardware.
 
 - `make experiments` builds the images, runs all scenarios and writes these pages. The runs below took
-  {hours} on a machine with {cpus} CPUs; images take a few minutes, the first time only.
+  {hours} on a machine with {cpus} CPUs{unmeasured}. Images take a few minutes, the first time only.
 - `make experiments ONLY=launch-time` runs one experiment, by the name of its page or of its scenario.
+- On real boards use the scenarios without `-board` in their name. In
+  [`tsn-bridges`](../../scenarios/tsn-bridges.yaml) and [`txtime`](../../scenarios/txtime.yaml) replace the
+  hosts, as their first lines say. [Machines](../reference/machines.md) says what boards need.
+
+## What these figures can show
 
 In [virtual time](../reference/machines.md#virtual-time) the board's clock counts the instructions that its CPUs
 execute. Figures compare configurations, and say nothing about the speed of any hardware.
 
+**The clock counts the instructions of all CPUs.** Two busy CPUs each run at half speed. So load, or
+a thread that polls, slows a stream on *another* CPU, too. What isolation, pinning and a poll-mode
+thread gain by a CPU of their own cannot be seen here. A claim about them needs real boards.
+
+## Claims
+
 The unit of a comparison is a repetition. A difference is the mean over repetitions with its 95 %
-interval by Student's t, wider by the ± of the clocks; the intervals of one claim hold together.
-**yes**: every interval lies where the author's sentence says. **no**: one lies outside.
-**not shown**: neither, or the run has too few repetitions.
+interval by Student's t, widened by the clock error. All intervals of a claim hold at once with 95 %.
+
+- **yes**: every interval lies within the test.
+- **no**: an interval lies outside.
+- **not shown**: an interval is too wide to decide, something was not measured, or it cannot occur here.
+
+The verdict is latlab's own, on the whole run; the page has its reason.
 """
 
 
@@ -91,34 +113,45 @@ def section(part: Part, figures: Figures, pictures: Sequence[str] = ()) -> Itera
     yield from (f"## {part.title}", "", "```", f"make experiments ONLY={part.scenario}", "```", "")
     scenario = f"[`{part.scenario}`](../../scenarios/{part.scenario}.yaml)"
     yield from (f"It builds what is missing, runs the scenario {scenario} and writes this section.", "")
+    yield from (f"Published figures are the author's; ours are `{_label(figures)}`.", "")
     published = _published(part.scenario)
     for table in part.tables:
-        yield from (f"{table.note} Published figures are the author's; ours are `{_label(figures)}`.", "")
+        yield from (table.note, "")
         yield from _markdown(
             table.headings, [[shown(one, table, figures, published) for one in row] for row in table.rows]
         )
         yield ""
     for picture in part.pictures:
         if picture.name in pictures:
-            yield from (f"![{picture.shows}](pictures/{picture.name}.png)", "")
+            yield from (f"{picture.shows}:", "", f"![{picture.shows}](pictures/{picture.name}.png)", "")
     found = [(claim, claim.check(figures)) for claim in part.claims]
     yield from ("### Claims", "")
-    judged = [(claim.says, finding.measured, f"**{finding.agrees}**") for claim, finding in found]
-    yield from _markdown(("the author's claim", "measured", "agrees"), judged)
-    yield from ("", "### What does not agree, and why", "")
-    yield from (f"- {text}" for text in _reasons(found))
-    yield from (f"- *The bench.* {part.differs}", "", "### How it was measured", "")
-    yield from (f"- {line}" for line in _measured(figures))
+    judged = [(claim.says, claim.test, one.measured, f"**{one.agrees}**") for claim, one in found]
+    yield from _markdown(("the author's claim", "our test", "measured", "agrees"), judged)
+    yield ""
+    for title, lines in (("### What contradicts, and why", _contradicts(found)), (_UNDECIDED, _undecided(found))):
+        if lines:
+            yield from (title, "", *(f"- {line}" for line in lines), "")
+    yield from ("### The bench", "", part.differs, "", "### How it was measured", "")
+    yield from (f"- {line}" for line in _measured(part, figures))
     yield ""
 
 
-def _reasons(found: Sequence[tuple[Claim, Finding]]) -> Iterator[str]:
-    """Why claims do not agree: those with one reason in one line, each with its finding."""
+def _contradicts(found: Sequence[tuple[Claim, Finding]]) -> list[str]:
+    """Why claims do not hold here: those with one reason in one line."""
     reasons: dict[str, list[str]] = {}
     for claim, finding in found:
-        if finding.agrees != "yes":
-            reasons.setdefault(claim.why, []).append(f"*{claim.says}* ({finding.agrees})")
-    yield from (f"{'; '.join(claims)}: {why}" for why, claims in reasons.items())
+        if finding.agrees == "no":
+            reasons.setdefault(claim.why, []).append(_test(claim))
+    return [f"{'; '.join(claims)}: {why}" for why, claims in reasons.items()]
+
+
+def _undecided(found: Sequence[tuple[Claim, Finding]]) -> list[str]:
+    return [f"{_test(claim)}: {finding.undecided}" for claim, finding in found if finding.agrees == "not shown"]
+
+
+def _test(claim: Claim) -> str:
+    return f"*{claim.test}*"
 
 
 def shown(entry: Entry, table: Table, figures: Figures, published: Mapping[str, Mapping[str, float | None]]) -> str:
@@ -128,7 +161,7 @@ def shown(entry: Entry, table: Table, figures: Figures, published: Mapping[str, 
     if isinstance(entry, Published):
         row = published[entry.row]
         values = [(figure, row.get(figure)) for figure in entry.figures]
-        return " / ".join("–" if value is None else _number(value, figure, table.unit) for figure, value in values)
+        return " / ".join("–" if value is None else _number(value, figure, table) for figure, value in values)
     if isinstance(entry, Ours):
         return _ours(entry, table, figures)
     return entry(figures)
@@ -143,15 +176,13 @@ def _ours(entry: Ours, table: Table, figures: Figures) -> str:
             continue
         value, half = found
         scale = 1 if figure == "n" else entry.scale
-        error = f" ±{_number(half * scale, figure, table.unit)}" if half is not None and figure == "mean" else ""
-        words.append(_number(value * scale, figure, table.unit) + error)
+        error = f" ±{_number(half * scale, figure, table)}" if half is not None and figure == "mean" else ""
+        words.append(_number(value * scale, figure, table) + error)
     return " / ".join(words) if any(word != "–" for word in words) else "–"
 
 
-def _number(value: float, figure: str, unit: str) -> str:
-    if figure == "n":
-        return f"{value:,.0f}"
-    return f"{value:,.0f}" if unit == "ns" else f"{value / US:,.1f}"
+def _number(value: float, figure: str, table: Table) -> str:
+    return f"{value:,.0f}" if figure == "n" or table.unit == "ns" else f"{value / US:,.{table.decimals}f}"
 
 
 def _markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -169,15 +200,15 @@ def _label(figures: Figures) -> str:
     return str(figures.document["label"])
 
 
-def _measured(figures: Figures) -> Iterator[str]:
+def _measured(part: Part, figures: Figures) -> Iterator[str]:
     run, result = figures.run.folder.run(), figures.document
     cells = result["cells"]
     bad = [cell for cell in cells if cell["status"] != "ok"]
-    repeats = {cell["repeat"] for cell in figures.cells}
-    times = "1 repetition" if len(repeats) == 1 else f"{len(repeats)} repetitions"
+    repeats = Counter(cell["slug"] for cell in figures.cells).values()
+    times = " to ".join(str(n) for n in sorted({min(repeats), max(repeats)})) if repeats else "no"
     because = "; ".join(dict.fromkeys(one["finding"] for one in result["reasons"]))
     verdict = f"{result['verdict']} ({because})" if because else result["verdict"]
-    yield f"Label: `{result['label']}`; {times} of each cell; verdict: {verdict}"
+    yield f"Label: `{result['label']}`; repetitions of each cell: {times}; verdict: {verdict}"
     reasons = Counter(f"{cell['status']}: {_first_line(cell)}" for cell in bad)
     others = [f"{n} {reason}" for reason, n in reasons.items()]
     yield "; ".join([f"{len(cells) - len(bad)} of {len(run['order'])} cells ok", *others])
@@ -185,6 +216,20 @@ def _measured(figures: Figures) -> Iterator[str]:
     yield f"QEMU {', '.join(qemu)}; kernels: {', '.join(_kernels(figures))}"
     took = datetime.fromisoformat(run["ended"]) - datetime.fromisoformat(run["started"])
     yield f"Wall time: {round(took.total_seconds() / 60)} min, latlab {run['versions']['latlab']}, run `{run['run']}`"
+    if changed := _changed(part, figures.run):
+        yield f"The scenario has changed since this run: {', '.join(f'`{one}`' for one in changed)}"
+
+
+def _changed(part: Part, run: Run) -> list[str]:
+    """The keys of the scenario that differ from those of the run's own copy, but for its words."""
+    copy = run.folder.path / "scenario.yaml"
+    if not copy.exists():
+        return []
+    now, then = (
+        yaml.safe_load(path.read_text(encoding="utf-8")) for path in (ROOT / f"scenarios/{part.scenario}.yaml", copy)
+    )
+    keys = dict.fromkeys([*now, *then])
+    return [key for key in keys if key not in ("description", "published") and now.get(key) != then.get(key)]
 
 
 def _first_line(cell: Mapping[str, Any]) -> str:
@@ -214,10 +259,11 @@ def copy_pictures(part: Part, run: Run, folder: Path) -> list[str]:
                 drawn.convert("RGB").quantize(_COLOURS).save(copy, optimize=True)
             if copy.stat().st_size > MOST_BYTES:
                 print(f"{copy.name}: {copy.stat().st_size / 1000:.0f} kB, more than {MOST_BYTES // 1000} kB")
+        else:
+            draws = f"`latlab report RUN --metric {part.metric}` draws it"
+            print(f"{part.scenario}: no picture {picture.file}, an older {copy.name} stays if there is one; {draws}")
         if copy.exists():
             copied.append(picture.name)
-        else:
-            print(f"{part.scenario}: no picture {picture.file}; `latlab report RUN --metric {part.metric}` draws it")
     return copied
 
 
@@ -227,19 +273,27 @@ def _sections(path: Path) -> dict[str, str]:
 
 def _summary(pages: Path) -> str:
     """The page of all claims, from what the other pages have."""
-    rows, minutes = [], 0
+    rows: list[tuple[str, ...]] = []
+    minutes, missing = 0, []
     for experiment in FIVE:
         path = pages / f"{experiment.name}.md"
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         minutes += sum(map(int, re.findall(r"^- Wall time: (\d+) min", text, re.MULTILINE)))
-        link = f"[{experiment.title}]({experiment.name}.md)"
+        link = f"[{experiment.title}]({experiment.name}.md)" if text else experiment.title
         for part in experiment.parts:
-            _, _, claims = _sections(path).get(part.scenario, "").partition("### Claims\n")
-            listed = _CLAIM.findall(claims.partition("###")[0])
-            rows += [(link, *one.split(" | ")) for one in listed]
+            there = _sections(path).get(part.scenario, "")
+            listed = _CLAIM.findall(there.partition("### Claims\n")[2].partition("###")[0])
+            verdict = re.findall(r"verdict: (\w+)", there)
+            before = ""
+            for says, test, measured, agrees in (one.split(" | ") for one in listed):
+                rows.append((link, says, test, "as above" if measured == before else measured, agrees, *verdict))
+                before = measured
             if not listed:
-                name = link if text else experiment.title
-                rows.append((name, f"`{part.scenario}`", "not measured yet", "–"))
+                missing.append(part.scenario)
+                rows.append((link, "–", "–", f"not measured yet: `make experiments ONLY={part.scenario}`", "–", "–"))
     hours = f"{minutes / 60:.1f} h" if minutes >= 90 else f"{minutes} min"
-    headings = ("experiment", "claim of the author", "measured", "agrees")
-    return "\n".join([HEAD.format(hours=hours, cpus=os.cpu_count()), *_markdown(headings, rows), ""])
+    unmeasured = f"; not measured yet: {', '.join(missing)}" if missing else ""
+    scenarios = sum(len(one.parts) for one in FIVE)
+    head = HEAD.format(scenarios=scenarios, hours=hours, cpus=os.cpu_count(), unmeasured=unmeasured)
+    headings = ("experiment", "claim of the author", "our test", "measured", "agrees", "verdict of the run")
+    return "\n".join([head, *_markdown(headings, rows), ""])

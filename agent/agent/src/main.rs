@@ -28,6 +28,7 @@ mod schema;
 mod sending;
 mod session;
 mod shared_memory;
+mod stages;
 mod tables;
 mod tai;
 mod talk;

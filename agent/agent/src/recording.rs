@@ -61,10 +61,19 @@ impl<R> Tap<R> {
     }
 }
 
+/// What brings rows to tables from elsewhere, by the thread that writes them.
+pub trait Feed: Send {
+    /// Brings what there is and the tables have room for; whether there is more. `last`: nothing comes after this.
+    fn bring(&mut self, last: bool) -> bool;
+    /// Says what came of it: all is written.
+    fn end(&mut self);
+}
+
 /// Tables being set up.
 pub struct Recorder {
     prefix: String,
     run_id: u64,
+    feeds: Vec<Box<dyn Feed>>,
     drains: Vec<Box<dyn Drain>>,
     full: Arc<AtomicU64>,
     books: Option<Arc<Mutex<Books>>>,
@@ -82,7 +91,7 @@ pub struct Totals {
 impl Recorder {
     /// For tables `PREFIX.TABLE.arrow` of this run.
     pub fn new(prefix: &str, run_id: u64) -> Self {
-        Self { prefix: prefix.into(), run_id, drains: Vec::new(), full: Arc::default(), books: None }
+        Self { prefix: prefix.into(), run_id, feeds: Vec::new(), drains: Vec::new(), full: Arc::default(), books: None }
     }
 
     /// Has the writer keep books of the rows of tables that are added from now on; None: it keeps none.
@@ -108,12 +117,23 @@ impl Recorder {
         (Tap { ring: producer, full: Arc::clone(&self.full) }, consumer)
     }
 
+    /// Adds what brings rows to taps of these tables.
+    pub fn feed(&mut self, feed: Box<dyn Feed>) {
+        self.feeds.push(feed);
+    }
+
+    /// The count of rows that are lost because a ring is full.
+    pub fn full(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.full)
+    }
+
     /// Starts the writer.
     pub fn start(self) -> Recording {
         let finish = Arc::new(AtomicBool::new(false));
         let trouble = Arc::new(Mutex::new(None));
         let broken = Arc::new(AtomicBool::new(false));
         let writer = Writer {
+            feeds: self.feeds,
             drains: self.drains,
             finish: Arc::clone(&finish),
             trouble: Arc::clone(&trouble),
@@ -154,6 +174,7 @@ impl Recording {
 }
 
 struct Writer {
+    feeds: Vec<Box<dyn Feed>>,
     drains: Vec<Box<dyn Drain>>,
     finish: Arc<AtomicBool>,
     trouble: Arc<Mutex<Option<Failure>>>,
@@ -165,20 +186,29 @@ impl Writer {
         loop {
             // Asked before draining: what was pushed before the request is then drained below.
             let last = self.finish.load(Ordering::Acquire);
-            for drain in &mut self.drains {
-                let result = drain.drain().and_then(|()| if last { drain.close() } else { Ok(()) });
-                if let Err(failure) = result {
-                    // The first failure is the cause; the other tables go on.
-                    if let Ok(mut trouble) = self.trouble.lock() {
-                        trouble.get_or_insert(failure);
-                    }
-                    self.broken.store(true, Ordering::Relaxed);
-                }
+            // What is fed fills rings that are emptied right after, so that a ring bounds no more than one round of it.
+            while self.feeds.iter_mut().filter_map(|feed| feed.bring(last).then_some(())).count() > 0 {
+                self.drain(false);
             }
+            self.drain(last);
             if last {
+                self.feeds.iter_mut().for_each(|feed| feed.end());
                 return self.drains.iter().map(|drain| drain.written()).sum();
             }
             std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn drain(&mut self, last: bool) {
+        for drain in &mut self.drains {
+            let result = drain.drain().and_then(|()| if last { drain.close() } else { Ok(()) });
+            if let Err(failure) = result {
+                // The first failure is the cause; the other tables go on.
+                if let Ok(mut trouble) = self.trouble.lock() {
+                    trouble.get_or_insert(failure);
+                }
+                self.broken.store(true, Ordering::Relaxed);
+            }
         }
     }
 }

@@ -137,6 +137,7 @@ pub fn ready(verb: &'static str, realtime: RealtimeFound, local: Vec<String>) ->
         tai_offset_s: kernels_tai_offset_s()?,
         realtime,
         stamp_key: None,
+        stamps_by: None,
         local,
     })
 }

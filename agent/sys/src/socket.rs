@@ -131,6 +131,7 @@ const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 const SO_SNDBUFFORCE: libc::c_int = 32;
 const SO_RCVBUFFORCE: libc::c_int = 33;
 const SO_MEMINFO: libc::c_int = 55;
+const SO_COOKIE: libc::c_int = 57;
 const SO_PREFER_BUSY_POLL: libc::c_int = 69;
 const SK_MEMINFO_DROPS: usize = 8;
 const SK_MEMINFO_VARS: usize = 9;
@@ -386,6 +387,21 @@ impl Socket {
         };
         check(result, "getsockopt SO_MEMINFO")?;
         Ok(u64::from(info[SK_MEMINFO_DROPS]))
+    }
+
+    /// What the kernel tells it from all other sockets by, which it has as long as it lives.
+    ///
+    /// # Errors
+    /// The call failed.
+    pub fn cookie(&self) -> Result<u64, Error> {
+        let mut cookie = 0_u64;
+        let mut length = size_of_val(&cookie) as libc::socklen_t;
+        // SAFETY: `cookie` is valid for writing `length` bytes.
+        let result = unsafe {
+            let at = std::ptr::from_mut(&mut cookie).cast();
+            libc::getsockopt(self.as_raw_fd(), libc::SOL_SOCKET, SO_COOKIE, at, &raw mut length)
+        };
+        check(result, "getsockopt SO_COOKIE").map(|_| cookie)
     }
 
     pub(crate) fn set<T>(&self, level: libc::c_int, name: libc::c_int, value: &T, call: &str) -> Result<(), Error> {

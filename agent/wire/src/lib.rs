@@ -24,6 +24,7 @@ pub mod record;
 pub mod schedule;
 pub mod sequence;
 pub mod spec;
+pub mod stage;
 pub mod traceable;
 pub mod tracepoint;
 pub mod turns;

@@ -197,7 +197,13 @@ def _side(scenario: Scenario, name: str, bed: Bed, end: End, run_id: str, record
     return {
         "run_id": run_id,
         "recording": str(recording),
-        "stamps": {"sched": kernel, "software": kernel, "hardware": hardware, "key": "auto"},
+        "stamps": {
+            "sched": kernel,
+            "software": kernel,
+            "hardware": hardware,
+            "key": "auto",
+            "by": scenario.timestamps.by,
+        },
         "mode": listener.mode,
         "busy_poll_us": listener.busy_poll_us,
         "hardware_stamps": hardware,

@@ -61,6 +61,7 @@ def talk_spec(scenario: Scenario, host: str, bed: Bed, run_id: str, recording: P
             "software": True,
             "hardware": any(str(end) in bed.hardware for end in ends),
             "key": "auto",
+            "by": scenario.timestamps.by,
         },
         "streams": [_talk_stream(scenario, name, bed) for name in names],
     }
@@ -78,6 +79,7 @@ def listen_spec(scenario: Scenario, host: str, bed: Bed, run_id: str, recording:
         "mode": tuning.mode,
         "busy_poll_us": tuning.busy_poll_us,
         "hardware_stamps": any(str(end) in bed.hardware for end in ends),
+        "stamps_by": scenario.timestamps.by,
         "streams": [_listen_stream(scenario, name, bed) for name in names],
     }
 

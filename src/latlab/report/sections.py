@@ -66,6 +66,8 @@ WORST_LINES: Final = 8
 """How many lines about slowest packets one metric may have: with more, each stream has one."""
 CLOCKS: Final = ("cell", "repeat", "from", "to", "known from", "lower", "upper")
 BRIDGES: Final = ("cells", "bridge", "host", "uplink", "guests", "how it is made")
+STAMPS: Final = ("cells", "agent", "by eBPF", "by the socket", "to know")
+STAMPS_COMPARED: Final = ("cells", "agent", "timestamp", "packets", "least ns", "median ns", "largest ns")
 GUESTS: Final = ("cells", "guest", "host", "image", "kernel", "runs by", "vCPUs", "memory", "started from")
 NOT_DONE: Final = ("cells", "host", "what", "command", "what came back")
 NOT_KEPT: Final = ("cells", "host", "what", "read by", "set to", "found")
@@ -377,6 +379,9 @@ def _testbed(shown: Shown) -> Iterator[Part]:
         ("What was another at a cell's end than it was set to", NOT_KEPT, testbed.not_kept(shown.result, by_key)),
     ):
         yield Table(headings, found, (), title)
+    yield Table(STAMPS, testbed.stamps_taken(shown.result), (), "Kernel timestamps: who took them")
+    compared = testbed.stamps_compared(shown.result)
+    yield Table(STAMPS_COMPARED, compared, (3, 4, 5, 6), "Kernel timestamps: eBPF's less the socket's")
 
 
 def _tools(shown: Shown) -> Iterator[Part]:

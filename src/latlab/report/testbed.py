@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from latlab.analysis.trust_readings import agent_name
 from latlab.analysis.words import left_out_text
 from latlab.data.clock_offset import find_chain
 from latlab.report.places import Places, dimension_keys
@@ -22,9 +23,9 @@ ACCELERATIONS: Final = {"kvm": "KVM", "tcg": "software emulation (TCG)"}
 def with_test_bed(document: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[str, Any]:
     """The cell's part of the result document with what it was measured on, from cell.json.
 
-    Added are `bridges` and `guests`, and to each stream `talker`, `listener`, `clock`, `sent_as`, and when its schedule
-    began, TAI on the talker's clock, as `start_tai_ns`; `probe` to what is of one. A cell of which nothing was measured
-    has no label: there is nothing that it would be the label of.
+    Added are `bridges`, `guests` and `stamps_by`, and to each stream `talker`, `listener`, `clock`, `sent_as`, and when
+    its schedule began, TAI on the talker's clock, as `start_tai_ns`; `probe` to what is of one. A cell of which nothing
+    was measured has no label: there is nothing that it would be the label of.
     """
     streams = {stream["name"]: stream for stream in cell["streams"]}
     probes = {one["name"]: {"talker": one["from"], "listener": one["to"]} for one in cell.get("probes", [])}
@@ -34,6 +35,7 @@ def with_test_bed(document: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[
         "label": document["label"] if document["streams"] else None,
         "bridges": cell.get("bridges", []),
         "guests": cell.get("guests", []),
+        "stamps_by": list(_stamps_taken(cell)),
         "streams": {
             name: {
                 "talker": streams[name]["talker"],
@@ -50,6 +52,15 @@ def with_test_bed(document: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[
             for name, block in document["streams"].items()
         },
     }
+
+
+def _stamps_taken(cell: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Who took the kernel's timestamps for each agent, in its own words."""
+    for agent in cell["agents"]:
+        if found := (agent.get("ready") or {}).get("stamps_by"):
+            programs = (agent.get("done") or {}).get("stages") or {}
+            told = {"lost": programs.get("lost"), "compared": programs.get("compared", [])}
+            yield {"agent": agent_name(agent), **found, **told}
 
 
 def clock_source(clocks: Sequence[Mapping[str, Any]], talker: str, listener: str) -> str | None:
@@ -187,6 +198,38 @@ def bridges(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
 def guests(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """(cells, guest, host, image, kernel, runs by, vCPUs, memory, started from) of every guest."""
     return _rows(result, ((cell, _guest(one)) for cell in result["cells"] for one in cell.get("guests", [])))
+
+
+def stamps_taken(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """(cells, agent, timestamps by eBPF, by the socket, to know) of every agent whose packets the kernel stamped."""
+    return _rows(
+        result,
+        ((cell, (one["agent"], *_taken(one))) for cell in result["cells"] for one in cell.get("stamps_by") or []),
+    )
+
+
+def stamps_compared(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """(cells, agent, timestamp, packets, least, median, largest) of eBPF's timestamps less the socket's, ns."""
+    return _rows(
+        result,
+        (
+            (cell, (one["agent"], found["stamp"], *(str(found[key]) for key in ("n", "min_ns", "p50_ns", "max_ns"))))
+            for cell in result["cells"]
+            for one in cell.get("stamps_by") or []
+            for found in one["compared"]
+        ),
+    )
+
+
+def _taken(one: Mapping[str, Any]) -> tuple[str, str, str]:
+    stamps = ("tx_sched", "tx_soft", "rx_soft")
+    by = [", ".join(stamp for stamp in stamps if one[stamp] in (source, "both")) for source in ("ebpf", "socket")]
+    notes = [*one["missing"]]
+    if one["clock"] not in (None, "CLOCK_TAI"):
+        notes.append(f"by {one['clock']}, converted")
+    if one["lost"]:
+        notes.append(f"{one['lost']} lost: the ring was full")
+    return (*by, "; ".join(notes))  # type: ignore[return-value]
 
 
 def not_done(result: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, ...]]:

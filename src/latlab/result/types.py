@@ -741,6 +741,35 @@ class Bridge(Part):
     detail: str
 
 
+class StampsCompared(Part):
+    """By how much eBPF's timestamps are later than the socket's of the same packets, ns."""
+
+    stamp: str
+    n: int
+    min_ns: int
+    p1_ns: int
+    p50_ns: int
+    p99_ns: int
+    max_ns: int
+
+
+class StampsTaken(Part):
+    """Who took the kernel's timestamps for an agent: `ebpf`, `socket` or `both`; None: not asked for.
+
+    clock: of the BPF programs. missing: what they should have taken and did not, and why. lost: records for which their
+    ring had no room.
+    """
+
+    agent: str
+    tx_sched: str | None
+    tx_soft: str | None
+    rx_soft: str | None
+    clock: str | None
+    missing: list[str]
+    lost: int | None
+    compared: list[StampsCompared] = []
+
+
 class Guest(Part):
     """A virtual machine as it ran. memory: bytes. vcpu_threads: vCPU → thread id."""
 
@@ -850,6 +879,7 @@ class Cell(Part):
     streams: dict[str, Stream]
     bridges: list[Bridge] = []
     guests: list[Guest] = []
+    stamps_by: list[StampsTaken] = []
     ptp: list[PtpPort] = []
     imported: Imported | None = None
 

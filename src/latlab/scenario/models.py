@@ -44,6 +44,20 @@ class Clock(Part):
     ptp: Ptp | None = Field(default=None, description="PTP, which keeps clocks alike: started, or observed")
 
 
+StampsBy = Literal["auto", "ebpf", "socket", "both"]
+
+
+class Timestamping(Part):
+    """How the kernel's own timestamps of packets are taken; those of network cards come from the socket in any case."""
+
+    by: StampsBy = Field(
+        default="socket",
+        description="ebpf: programs at the kernel's tracepoints; socket: the socket's error queue, which costs each "
+        "packet more; auto: ebpf where the kernel and the privilege allow it, else socket; both: both for the same "
+        "packets, to compare them",
+    )
+
+
 def _distinct(values: tuple[object, ...]) -> tuple[object, ...]:
     if not values:
         raise wrong("an empty list", "one value or more")
@@ -86,6 +100,9 @@ class Scenario(Part):
         default_factory=dict, max_length=64, description="the virtual machines, by name"
     )
     clock: Clock = Field(default=Clock(), description="how the hosts' clocks are related")
+    timestamps: Timestamping = Field(
+        default=Timestamping(), description="how the kernel's own timestamps of packets are taken"
+    )
     streams: dict[ItemName, Stream] = Field(
         default_factory=dict, max_length=1024, description="one-way, periodic packets that are measured, by name"
     )

@@ -10,6 +10,7 @@ use crate::receiving::intake::{Expected, Intake};
 use crate::receiving::{Manner, STAMPING_STARTS, untagged};
 use crate::recording::Recorder;
 use crate::session::{self, died, emit, failed, refused};
+use crate::stages::{Asked, Fed, Load, Stages, Taps};
 use port::Port;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,9 +19,10 @@ use std::time::{Duration, Instant};
 use sys::clock::tai_ns;
 use sys::signal::Waker;
 use sys::socket::{FrameCount, Frames, Socket};
-use wire::event::{Done, Event, Failure};
+use wire::event::{Done, Event, Failure, Ready};
 use wire::live::Books;
 use wire::spec::{Listen, ListenStream, ListenTransport};
+use wire::stage::Stage;
 
 /// Runs the verb; its result has been reported when this returns.
 ///
@@ -36,7 +38,14 @@ pub fn run() -> Result<(), Failure> {
     let live = Live::of_streams(spec.live, &mut recorder, || Books::of_streams(numbers));
     let tap = recorder.table(spec.ring_records)?;
     let mut clocks = ClockLog::new(&mut recorder)?;
-    let (ports, sockets) = open_sockets(&spec)?;
+    let mut stages = open_stages(&spec)?;
+    let stamps_by = stages.found();
+    let (ports, sockets) = open_sockets(&spec, stages.left(Stage::RxSoft, true))?;
+    for stream in &spec.streams {
+        stages.add_arrival(&stream.interface)?;
+    }
+    let taps = Taps { stamps: None, received: Some(tap) };
+    let Fed { watch: stage_watch, taps } = stages.feed(&mut recorder, &[], taps, false, spec.ring_records);
     let untagged = count_untagged(&spec)?;
     let local = sockets.iter().filter_map(|s| s.local_address().ok()).map(|a| a.to_string()).collect();
     let recording = recorder.start();
@@ -46,6 +55,7 @@ pub fn run() -> Result<(), Failure> {
     let (report, prepared) = channel();
     let listener = {
         let (headers, expected) = (ports.iter().map(Port::header_bytes).collect(), expected(&spec, &ports));
+        let Some(tap) = taps.received else { return Err(thread_died()) };
         let intake = Intake::new(spec.run_id, headers, &expected, tap, Arc::clone(&received), Arc::clone(&complete));
         let (stop, mode, realtime) = (Arc::clone(&stop), spec.mode, spec.realtime.clone());
         std::thread::spawn(move || {
@@ -60,7 +70,7 @@ pub fn run() -> Result<(), Failure> {
     // The process's own settings are held until the end of this function.
     let (realtime, _process) = prepared.recv().unwrap_or_else(|_| Err(thread_died()))?;
     std::thread::sleep(STAMPING_STARTS);
-    emit(&Event::Ready(session::ready("listen", realtime, local)?));
+    emit(&Event::Ready(Ready { stamps_by, ..session::ready("listen", realtime, local)? }));
 
     clocks.note();
     let (mut reported, mut told) = (Instant::now(), false);
@@ -97,14 +107,33 @@ pub fn run() -> Result<(), Failure> {
         refused,
         socket_drops,
         empty_wakeups,
+        stages: stage_watch.and_then(|watch| watch.totals()),
         ring_full: totals.ring_full,
         recorded: totals.recorded,
     }));
     Ok(())
 }
 
-/// A socket for each place packets come in at; streams that share a place share its socket.
-fn open_sockets(spec: &Listen) -> Result<(Vec<Port>, Vec<Socket>), Failure> {
+/// The BPF programs that take the packets' timestamps, as far as they are to and the kernel has them.
+fn open_stages(spec: &Listen) -> Result<Stages, Failure> {
+    let load = |stream: &ListenStream| match &stream.transport {
+        ListenTransport::Udp { listen } => Load::Datagrams { size: stream.size, ipv6: listen.is_ipv6() },
+        ListenTransport::Ethernet { .. } => Load::Frames { size: stream.size },
+    };
+    let back: Vec<_> = spec.streams.iter().map(|stream| (stream.interface.as_str(), load(stream))).collect();
+    Stages::open(&Asked {
+        by: spec.stamps_by,
+        run_id: spec.run_id,
+        records: spec.ring_records,
+        out: &[],
+        back: &back,
+        stages: &[Stage::RxSoft],
+    })
+}
+
+/// A socket for each place packets come in at; streams that share a place share its socket. `software_stamps`: it takes
+/// the kernel's timestamps.
+fn open_sockets(spec: &Listen, software_stamps: bool) -> Result<(Vec<Port>, Vec<Socket>), Failure> {
     let mut ports: Vec<Port> = Vec::new();
     let mut sockets = Vec::new();
     for stream in &spec.streams {
@@ -129,7 +158,7 @@ fn open_sockets(spec: &Listen) -> Result<(Vec<Port>, Vec<Socket>), Failure> {
             mode: spec.mode,
             busy_poll_us: spec.busy_poll_us,
             hardware_stamps: spec.hardware_stamps,
-            software_stamps: true,
+            software_stamps,
         };
         manner.give(&socket, &format!("stream {} on {}", stream.name, stream.interface))?;
         ports.push(port);

@@ -14,6 +14,7 @@ use crate::sending::lane::Lane;
 use crate::sending::outlet::Outlet;
 use crate::sending::sender::Sender;
 use crate::session::{self, emit, refused};
+use crate::stages::Load;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread::JoinHandle;
@@ -38,15 +39,20 @@ pub fn run() -> Result<(), Failure> {
     let (spec, session) = session::open::<Ping>("ping")?;
     spec.check().map_err(refused)?;
     let asked = &spec.side;
-    let bytes = matches!(spec.transport, PingTransport::Tcp { .. });
-    let side = Side::new("ping", asked, (asked.up, asked.down), spec.count, bytes)?;
+    let load = match spec.transport {
+        PingTransport::Udp { source, .. } => Some(Load::Datagrams { size: asked.size, ipv6: source.is_ipv6() }),
+        PingTransport::Ethernet { .. } => Some(Load::Frames { size: asked.size }),
+        PingTransport::Tcp { .. } => None,
+    };
+    let (side, stages) = Side::new("ping", asked, (asked.up, asked.down), spec.count, load)?;
     let process = Arc::new(prepare_process(&asked.realtime)?);
     let tables = Tables::create(&side)?;
     let (place, mut ends) = connect(&spec, &side)?;
     let local = vec![ends.lane_mut().local()];
     let header = if matches!(spec.transport, PingTransport::Ethernet { .. }) { ETHERNET_HEADER } else { 0 };
-    let stamp_key = side.stamp_key();
-    let (mut round, intake, tap) = Round::begin(side, tables, Some(Arc::clone(&ends.lane_mut().socket)), header)?;
+    let (stamp_key, stamps_by) = (side.stamp_key(&stages), stages.found());
+    let (mut round, intake, tap) =
+        Round::begin(side, stages, tables, Some(Arc::clone(&ends.lane_mut().socket)), header)?;
 
     let start = Arc::new(AtomicI64::new(NOT_YET));
     let asking = Asking { spec: &spec, process, start: Arc::clone(&start), shared: round.shared.clone() };
@@ -55,7 +61,7 @@ pub fn run() -> Result<(), Failure> {
         Ends::Bytes(lane, inlet) => asking.begin(Ways { lane, inlet, intake, tap })?,
     };
     std::thread::sleep(STAMPING_STARTS);
-    emit(&Event::Ready(Ready { stamp_key, ..session::ready("ping", realtime, local)? }));
+    emit(&Event::Ready(Ready { stamp_key, stamps_by, ..session::ready("ping", realtime, local)? }));
     round.note_clocks();
     if let Some(at) = session.wait_for_start() {
         start.store(at, Ordering::Release);
@@ -64,12 +70,12 @@ pub fn run() -> Result<(), Failure> {
     round.shared.stop.store(true, Ordering::Relaxed);
     let heard = threads.heard(&round, &place);
     let outcome = round.finish(heard)?;
-    tell(&outcome);
+    tell(outcome);
     Ok(())
 }
 
-fn tell(outcome: &Outcome) {
-    let &Outcome { sent, send_errors, answered, totals } = outcome;
+fn tell(outcome: Outcome) {
+    let Outcome { sent, send_errors, answered, totals } = outcome;
     emit(&Event::Done(Done::Ping { sent, send_errors, answered, unanswered: sent.saturating_sub(answered), totals }));
 }
 

@@ -9,6 +9,7 @@ use crate::round::{Outcome, Round, Side, Tables, hot};
 use crate::sending::lane::Lane;
 use crate::sending::outlet::Outlet;
 use crate::session::{self, emit, refused};
+use crate::stages::Load;
 use answering::Door;
 use std::sync::Arc;
 use sys::receive::Wait;
@@ -27,8 +28,12 @@ pub fn run() -> Result<(), Failure> {
     let (spec, session) = session::open::<Pong>("pong")?;
     spec.check().map_err(refused)?;
     let asked = &spec.side;
-    let bytes = matches!(spec.transport, PongTransport::Tcp { .. });
-    let side = Side::new("pong", asked, (asked.down, asked.up), None, bytes)?;
+    let load = match spec.transport {
+        PongTransport::Udp { listen } => Some(Load::Datagrams { size: asked.size, ipv6: listen.is_ipv6() }),
+        PongTransport::Ethernet { .. } => Some(Load::Frames { size: asked.size }),
+        PongTransport::Tcp { .. } => None,
+    };
+    let (side, stages) = Side::new("pong", asked, (asked.down, asked.up), None, load)?;
     let process = Arc::new(prepare_process(&asked.realtime)?);
     let tables = Tables::create(&side)?;
     let wiring = Wiring::new(asked, &side, 1, true);
@@ -36,8 +41,8 @@ pub fn run() -> Result<(), Failure> {
     let (lane, door) = open(&spec, wiring)?;
     let local = vec![lane.local()];
     let header = if matches!(spec.transport, PongTransport::Ethernet { .. }) { ETHERNET_HEADER } else { 0 };
-    let stamp_key = side.stamp_key();
-    let (mut round, intake, tap) = Round::begin(side, tables, Some(Arc::clone(&lane.socket)), header)?;
+    let (stamp_key, stamps_by) = (side.stamp_key(&stages), stages.found());
+    let (mut round, intake, tap) = Round::begin(side, stages, tables, Some(Arc::clone(&lane.socket)), header)?;
 
     let outlet = Outlet::new(lane, asked.run_id, tap, Arc::clone(&round.shared.counters));
     let wait = if asked.mode == Mode::Spin { Wait::Never } else { Wait::Block };
@@ -45,7 +50,7 @@ pub fn run() -> Result<(), Failure> {
     let (realtime, answering) =
         hot("pong", &asked.realtime, &process, move || answering::run(door, outlet, intake, wait, &stop))?;
     std::thread::sleep(STAMPING_STARTS);
-    emit(&Event::Ready(Ready { stamp_key, ..session::ready("pong", realtime, local)? }));
+    emit(&Event::Ready(Ready { stamp_key, stamps_by, ..session::ready("pong", realtime, local)? }));
     round.note_clocks();
     round.watch(&session, &answering);
     let heard = round.joined(answering).and_then(|heard| heard.map_err(|error| inlet::ended(error, &place)));

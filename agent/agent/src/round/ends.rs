@@ -60,7 +60,8 @@ pub struct Wiring {
 impl Wiring {
     /// What `spec` asks for, of `side`: so many packets handed over `at_once`. `answers`: to wherever packets come from.
     pub fn new(spec: &PingSide, side: &Side, at_once: usize, answers: bool) -> Self {
-        let &PingSide { mode, busy_poll_us, hardware_stamps, software_stamps, .. } = spec;
+        let &PingSide { mode, busy_poll_us, hardware_stamps, .. } = spec;
+        let software_stamps = side.software_stamps;
         Self {
             place: format!("probe {} on {}", spec.name, spec.interface),
             interface: spec.interface.clone(),

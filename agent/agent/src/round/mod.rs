@@ -11,6 +11,7 @@ use crate::recording::{Recorder, Recording, Tap};
 use crate::sending::Counters;
 use crate::sending::stamps::{Collector, Queue, Wanted, ids_in_use};
 use crate::session::{Session, died, emit, failed};
+use crate::stages::{Asked, Fed, Load, Stages, Taps, Watch};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -23,6 +24,7 @@ use wire::event::{Event, Failure, RealtimeFound, RoundTotals, StreamProgress, Ta
 use wire::live::Books;
 use wire::record::{Received, Sent, Stamp};
 use wire::spec::{PingSide, Realtime, Stamps};
+use wire::stage::Stage;
 
 /// So often whoever watches the hot threads looks after them.
 const LOOK: Duration = Duration::from_millis(5);
@@ -32,7 +34,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 pub const NEVER: i64 = i64::MAX;
 
 /// One side of a probe, in numbers.
-#[derive(Clone, Debug)]
 pub struct Side<'a> {
     /// `ping` or `pong`.
     pub verb: &'static str,
@@ -50,8 +51,12 @@ pub struct Side<'a> {
     pub size: usize,
     /// Packets of a stream; None: nobody knows.
     pub count: Option<u64>,
-    /// Which transmit timestamps are taken.
+    /// Which transmit timestamps the socket takes.
     pub stamps: Stamps,
+    /// Whether it takes the kernel's receive timestamps.
+    pub software_stamps: bool,
+    /// What it goes by.
+    pub interface: &'a str,
     /// They come with ids.
     pub ids: bool,
     /// How long to wait for the last of them, ns.
@@ -61,7 +66,8 @@ pub struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    /// That of `verb`, which sends one stream and hears another, as `spec` asks for it; `bytes`: over TCP.
+    /// That of `verb` and the BPF programs that take its timestamps, which sends one stream and hears another, as `spec` asks for it; `load`: what goes by its interface
+    /// either way, None over TCP.
     ///
     /// # Errors
     /// Timestamps by a key that this kernel does not have.
@@ -70,12 +76,28 @@ impl<'a> Side<'a> {
         spec: &'a PingSide,
         (sends, hears): (u16, u16),
         count: Option<u64>,
-        bytes: bool,
-    ) -> Result<Self, Failure> {
+        load: Option<Load>,
+    ) -> Result<(Self, Stages), Failure> {
         // A stream of bytes has timestamps of bytes.
-        let stamps = if bytes { spec.stamps.none() } else { spec.stamps.clone() };
-        Ok(Self {
+        let (stamps, software_stamps) = match load {
+            None => (spec.stamps.none(), false),
+            Some(_) => (spec.stamps.clone(), spec.software_stamps),
+        };
+        let mut asked = stamps.stages();
+        asked.extend(software_stamps.then_some(Stage::RxSoft));
+        let loads: Vec<_> = load.map(|load| (spec.interface.as_str(), load)).into_iter().collect();
+        let stages = Stages::open(&Asked {
+            by: stamps.by,
+            run_id: spec.run_id,
+            records: spec.ring_records,
+            out: &loads,
+            back: &loads,
+            stages: &asked,
+        })?;
+        let (stamps, software_stamps) = (stages.left_of(&stamps), stages.left(Stage::RxSoft, software_stamps));
+        let side = Self {
             verb,
+            interface: &spec.interface,
             run_id: spec.run_id,
             recording: &spec.recording,
             ring_records: spec.ring_records,
@@ -85,14 +107,17 @@ impl<'a> Side<'a> {
             count,
             ids: stamps.any() && ids_in_use(stamps.key)?,
             stamps,
+            software_stamps,
             stamp_timeout_ns: spec.stamp_timeout_ns,
             live: spec.live,
-        })
+        };
+        Ok((side, stages))
     }
 
     /// What its packets' timestamps are told apart by, as the lab is told; None: it takes none.
-    pub fn stamp_key(&self) -> Option<&'static str> {
-        self.stamps.any().then_some(if self.ids { "id" } else { "payload" })
+    pub fn stamp_key(&self, stages: &Stages) -> Option<&'static str> {
+        let by_stages = stages.take(Stage::TxSched) || stages.take(Stage::TxSoft);
+        (self.stamps.any() || by_stages).then_some(if self.ids { "id" } else { "payload" })
     }
 }
 
@@ -150,6 +175,7 @@ pub struct Round<'a> {
     clocks: ClockLog,
     live: Live,
     collector: Option<Collector>,
+    stages: Option<Watch>,
     waker: Waker,
 }
 
@@ -195,6 +221,7 @@ impl<'a> Round<'a> {
     /// Threads cannot be woken.
     pub fn begin(
         side: Side<'a>,
+        mut stages: Stages,
         tables: Tables,
         out: Option<Arc<Socket>>,
         header: usize,
@@ -206,17 +233,25 @@ impl<'a> Round<'a> {
             stop: Arc::default(),
             give_up_tai_ns: Arc::new(AtomicI64::new(NEVER)),
         };
-        let Tables { recorder, sent, received, stamps, clocks, live } = tables;
+        let Tables { mut recorder, sent, received, stamps, clocks, live } = tables;
+        if let Some(socket) = &out {
+            stages.add_sender(socket, side.interface)?;
+        }
+        stages.add_arrival(side.interface)?;
+        let collects = out.is_some() && side.stamps.any();
+        let taps = Taps { stamps: Some(stamps), received: Some(received) };
+        let Fed { watch, taps } = stages.feed(&mut recorder, &[side.sends], taps, collects, side.ring_records);
+        let received = taps.received.ok_or_else(|| died(side.verb, "the recorder"))?;
         let recording = recorder.start();
         let expected = Expected { stream: side.hears, port: 0, size: side.size, count: side.count };
         let arrived = Arc::clone(&shared.received);
         let intake = Intake::new(side.run_id, vec![header], &[expected], received, arrived, Arc::default());
-        let collector = out.filter(|_| side.stamps.any()).map(|socket| {
+        let collector = out.zip(taps.stamps).filter(|_| collects).map(|(socket, stamps)| {
             let wanted = Wanted { verb: side.verb, run_id: side.run_id, stamps: side.stamps.clone(), ids: side.ids };
             let queue = Queue::new(socket, side.sends, side.size, side.count.unwrap_or(1 << 32));
             Collector::start(wanted, vec![queue], stamps, Arc::clone(&shared.counters))
         });
-        Ok((Self { side, shared, recording, clocks, live, collector, waker }, intake, sent))
+        Ok((Self { side, shared, recording, clocks, live, collector, stages: watch, waker }, intake, sent))
     }
 
     /// Notes the clocks and reports progress until the session is over, a recording fails, or `hearing` has ended, which is
@@ -268,7 +303,13 @@ impl<'a> Round<'a> {
     /// What the hot threads failed of; else what the recordings or timestamps did.
     pub fn finish(mut self, heard: Result<Heard, Failure>) -> Result<Outcome, Failure> {
         let patience = Duration::from_nanos(self.side.stamp_timeout_ns.max(0) as u64);
+        let asked_to_end = Instant::now();
         let stamped = self.collector.map_or_else(|| Ok(Vec::new()), |collector| collector.finish(patience));
+        let counters = &self.shared.counters[0];
+        if let Some(watch) = &self.stages {
+            let sent = counters.packets.load(Ordering::Relaxed);
+            watch.wait(&[(sent, sent)], patience.saturating_sub(asked_to_end.elapsed()));
+        }
         self.clocks.note();
         drop(self.clocks);
         let written = self.recording.finish();
@@ -276,7 +317,7 @@ impl<'a> Round<'a> {
         let (stamped, written) = (stamped?.first().copied().unwrap_or_default(), written?);
         let (streams, refused, empty_wakeups) = intake.totals();
         let leg = streams.first().copied().unwrap_or_default();
-        let counters = &self.shared.counters[0];
+        let (sched, soft) = self.stages.as_ref().map_or((None, None), |watch| watch.counts(0));
         let totals = RoundTotals {
             taken: Taken {
                 received: leg.received,
@@ -288,10 +329,11 @@ impl<'a> Round<'a> {
             },
             socket_drops: drops,
             empty_wakeups,
-            tx_sched: stamped.tx_sched,
-            tx_soft: stamped.tx_soft,
+            tx_sched: sched.unwrap_or(stamped.tx_sched),
+            tx_soft: soft.unwrap_or(stamped.tx_soft),
             tx_hard: stamped.tx_hard,
             stray_stamps: stamped.stray_stamps,
+            stages: self.stages.and_then(|watch| watch.totals()),
             ring_full: written.ring_full,
             recorded: written.recorded,
         };

@@ -3,6 +3,7 @@
 use crate::dds;
 use crate::envelope::Bound;
 use crate::lateness::Figures;
+use crate::stage::StageTotals;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -18,6 +19,9 @@ pub enum Done {
         cpu_ns: i64,
         /// How often that thread slept and was woken.
         wakeups: i64,
+        /// Of the BPF programs that took timestamps; None: none did.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stages: Option<StageTotals>,
         /// Records lost because a ring was full.
         ring_full: u64,
         /// Records written.
@@ -34,6 +38,9 @@ pub enum Done {
         socket_drops: u64,
         /// Receptions announced by the kernel that turned out empty.
         empty_wakeups: u64,
+        /// Of the BPF programs that took timestamps; None: none did.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stages: Option<StageTotals>,
         /// Records lost because a ring was full.
         ring_full: u64,
         /// Records written.
@@ -221,7 +228,7 @@ pub struct Taken {
 }
 
 /// What ping and pong count alike: of the leg that comes in, and of the timestamps of the one that goes out.
-#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct RoundTotals {
     /// Of the leg that comes in.
     #[serde(flatten)]
@@ -238,6 +245,9 @@ pub struct RoundTotals {
     pub tx_hard: u64,
     /// Messages that could not be matched to a packet.
     pub stray_stamps: u64,
+    /// Of the BPF programs that took timestamps; None: none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stages: Option<StageTotals>,
     /// Records lost because a ring was full.
     pub ring_full: u64,
     /// Records written.

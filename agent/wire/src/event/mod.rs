@@ -11,7 +11,7 @@ pub use done::{
     BridgePort, BusyTotals, CpuEvents, Done, FloodTotals, ListenTotals, PortTotals, Refused, RoundTotals, Taken,
     TalkTotals,
 };
-pub use ready::{EventAbsent, EventFound, Ready, RealtimeFound, TimerFound};
+pub use ready::{EventAbsent, EventFound, Ready, RealtimeFound, StampsFound, TimerFound};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -211,6 +211,7 @@ mod tests {
             refused: Refused { foreign: 3, ..Refused::default() },
             socket_drops: 0,
             empty_wakeups: 0,
+            stages: None,
             ring_full: 0,
             recorded: 0,
         }));

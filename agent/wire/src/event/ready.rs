@@ -21,9 +21,27 @@ pub struct Ready {
     /// How timestamps find their packets (talk, ping, pong): `id` or `payload`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stamp_key: Option<&'static str>,
+    /// Who takes the kernel's timestamps of packets; None: nobody, or the verb has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stamps_by: Option<StampsFound>,
     /// The sockets' local addresses.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub local: Vec<String>,
+}
+
+/// Who takes the kernel's timestamps of packets: `ebpf`, `socket` or `both` (of which eBPF's are recorded).
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct StampsFound {
+    /// Entering the qdisc layer; None, as below: not asked for.
+    pub tx_sched: Option<&'static str>,
+    /// Handing over to the driver.
+    pub tx_soft: Option<&'static str>,
+    /// Taken in by the kernel.
+    pub rx_soft: Option<&'static str>,
+    /// The clock of BPF programs: CLOCK_TAI, or CLOCK_MONOTONIC, whose readings are converted; None: none run.
+    pub clock: Option<&'static str>,
+    /// Which timestamps BPF programs should take and do not, and why.
+    pub missing: Vec<String>,
 }
 
 /// The timer of `timer`.

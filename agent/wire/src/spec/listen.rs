@@ -1,6 +1,6 @@
 //! What `listen` is asked for.
 
-use super::{Realtime, Wrong, check_ring, check_streams, default_ring_records, hexadecimal, wrong};
+use super::{Realtime, StampsBy, Wrong, check_ring, check_streams, default_ring_records, hexadecimal, wrong};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::SocketAddr;
@@ -73,6 +73,9 @@ pub struct Listen {
     /// Ask for the NIC's receive timestamps.
     #[serde(default)]
     pub hardware_stamps: bool,
+    /// Who takes the kernel's receive timestamps.
+    #[serde(default)]
+    pub stamps_by: StampsBy,
     /// Records the ring to the writer holds.
     #[serde(default = "default_ring_records")]
     pub ring_records: usize,

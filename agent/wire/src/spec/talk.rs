@@ -1,6 +1,7 @@
 //! What `talk` is asked for.
 
 use super::{Realtime, Wrong, check_ring, check_streams, default_ring_records, hexadecimal, wrong};
+use crate::stage::Stage;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
@@ -18,13 +19,22 @@ pub struct Stamps {
     pub hardware: bool,
     /// How a timestamp finds its packet.
     pub key: KeyChoice,
+    /// Who takes those of the kernel.
+    #[serde(default)]
+    pub by: StampsBy,
 }
 
 impl Stamps {
     /// As these, but without any.
     #[must_use]
     pub fn none(&self) -> Self {
-        Self { sched: false, software: false, hardware: false, key: self.key }
+        Self { sched: false, software: false, hardware: false, ..self.clone() }
+    }
+
+    /// Those of the kernel that are asked for.
+    pub fn stages(&self) -> Vec<Stage> {
+        let asked = [(self.sched, Stage::TxSched), (self.software, Stage::TxSoft)];
+        asked.into_iter().filter_map(|(asked, stage)| asked.then_some(stage)).collect()
     }
 
     /// Whether any is asked for.
@@ -43,6 +53,21 @@ pub enum KeyChoice {
     Id,
     /// The packet, returned by the kernel.
     Payload,
+}
+
+/// Who takes the kernel's own timestamps of packets. Those of a NIC come from the socket in any case.
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum StampsBy {
+    /// The kernel, for the socket: it returns a copy of each packet that leaves.
+    #[default]
+    Socket,
+    /// BPF programs at the kernel's tracepoints; an error if the kernel refuses them.
+    Ebpf,
+    /// BPF programs; where the kernel refuses them, the socket.
+    Auto,
+    /// Both for the same packets, to compare them: those of the BPF programs are recorded.
+    Both,
 }
 
 /// Where a talker's packets go.

@@ -1,0 +1,243 @@
+//! The BPF programs at the kernel's tracepoints: loaded, attached, told whose packets to look at.
+
+use aya::maps::{Array, HashMap, MapData, PerCpuArray, RingBuf};
+use aya::programs::BtfTracePoint;
+use aya::{Btf, Ebpf, EbpfLoader};
+use std::error::Error;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use wire::stage::{RING_BYTES, Record, Stage};
+
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/stages.bpf.o"));
+
+const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
+const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
+const EPERM: i32 = 1;
+const EACCES: i32 = 13;
+const ENOSYS: i32 = 38;
+/// The kernel's rings are a power of two of bytes, and whole pages: 64 KiB is one on every machine.
+const LEAST_RING: usize = 64 << 10;
+const LARGEST_RING: usize = 1 << 30;
+/// Interfaces of any network namespace.
+const ANY: u32 = 0;
+
+/// A program and its tracepoint.
+type Place = (&'static str, &'static str);
+
+const fn at(stage: Stage) -> Place {
+    match stage {
+        Stage::TxSched => ("stage_tx_sched", "net_dev_queue"),
+        Stage::TxSoft => ("stage_tx_soft", "net_dev_start_xmit"),
+        Stage::RxSoft => ("stage_rx_soft", "netif_receive_skb"),
+    }
+}
+
+/// Where an interface puts packets into the kernel's backlog, which come to `netif_receive_skb` only after that.
+const INTO_BACKLOG: Place = ("stage_rx_queued", "netif_rx");
+/// Where packets are before some of them are merged.
+const BEFORE_MERGING: Place = ("stage_rx_gro", "napi_gro_receive_entry");
+
+/// Why a stage has no program, in a few words.
+pub type Refused = Vec<(Stage, String)>;
+
+/// The programs, in force as long as this lives: the kernel takes them off when the process ends, however it ends.
+pub struct Programs {
+    /// Stages that have one.
+    pub stages: Vec<Stage>,
+    /// Records are stamped by CLOCK_TAI, else by CLOCK_MONOTONIC.
+    pub tai: bool,
+    netns: u32,
+    few: Array<MapData, [u64; FEW_WORDS]>,
+    known: Known,
+    senders: HashMap<MapData, u64, u32>,
+    arrivals: HashMap<MapData, u32, u32>,
+    records: RingBuf<MapData>,
+    lost: PerCpuArray<MapData, u64>,
+    object: Ebpf,
+    kernel: Btf,
+}
+
+impl Programs {
+    /// Programs at as many of `stages` as the kernel takes, none of which looks at any packet yet, and why it refuses the
+    /// others. `backlog`: all that comes in goes into the kernel's backlog. `records`: how many the ring holds.
+    pub fn attach(stages: &[Stage], backlog: bool, run_id: u64, records: usize) -> (Option<Self>, Refused) {
+        let at = |stage| if stage == Stage::RxSoft && backlog { INTO_BACKLOG } else { at(stage) };
+        let wanted: Vec<_> = stages.iter().map(|stage| (*stage, at(*stage))).collect();
+        let by_tai = Self::attach_by(true, &wanted, run_id, records);
+        // Before 6.1 the kernel has no bpf_ktime_get_tai_ns, and refuses whatever calls it.
+        let mut best = match by_tai {
+            Ok((programs, refused)) if refused.is_empty() => return (Some(programs), refused),
+            other => other,
+        };
+        if let Ok((programs, refused)) = Self::attach_by(false, &wanted, run_id, records) {
+            let is_better = best.as_ref().map_or(true, |(by_tai, _)| by_tai.stages.len() < programs.stages.len());
+            if is_better {
+                best = Ok((programs, refused));
+            }
+        }
+        match best {
+            Ok((programs, refused)) => (Some(programs).filter(|programs| !programs.stages.is_empty()), refused),
+            Err(why) => (None, stages.iter().map(|stage| (*stage, why.clone())).collect()),
+        }
+    }
+
+    fn attach_by(tai: bool, wanted: &[(Stage, Place)], run_id: u64, records: usize) -> Result<(Self, Refused), String> {
+        if !Path::new(KERNEL_TYPES).exists() {
+            return Err("this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)".into());
+        }
+        let netns = std::fs::metadata("/proc/thread-self/ns/net").map_err(|error| why(&error))?.ino() as u32;
+        let kernel = Btf::from_sys_fs().map_err(|error| why(&error))?;
+        let bytes = (records.saturating_mul(RING_BYTES)).clamp(LEAST_RING, LARGEST_RING).next_power_of_two();
+        let mut object = EbpfLoader::new()
+            .btf(Some(&kernel))
+            .set_global("run_id", &run_id, true)
+            .set_global("use_tai", &u32::from(tai), true)
+            .set_max_entries("records", bytes as u32)
+            .load(OBJECT)
+            .map_err(|error| why(&error))?;
+        let mut refused = Refused::new();
+        let mut attached = Vec::new();
+        for (stage, place) in wanted {
+            match start(&mut object, *place, &kernel) {
+                Ok(()) => attached.push(*stage),
+                Err(why) => refused.push((*stage, why)),
+            }
+        }
+        let programs = Self {
+            stages: attached,
+            tai,
+            netns,
+            few: map(&mut object, "few")?,
+            known: Known::default(),
+            senders: map(&mut object, "senders")?,
+            arrivals: map(&mut object, "arrivals")?,
+            records: map(&mut object, "records")?,
+            lost: map(&mut object, "lost")?,
+            object,
+            kernel,
+        };
+        Ok((programs, refused))
+    }
+
+    /// Packets of the socket with this cookie are looked at from now on, which is bound to the interface of this number.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn add_sender(&mut self, cookie: u64, ifindex: u32) -> Result<(), String> {
+        let known = &mut self.known;
+        if known.senders < FEW {
+            known.words[known.senders] = cookie;
+            known.words[FEW + known.senders] = u64::from(ifindex);
+        } else {
+            known.words[3 * FEW] = 1;
+            self.senders.insert(cookie, ifindex, 0).map_err(|error| why(&error))?;
+        }
+        known.senders += 1;
+        self.few.set(0, known.words, 0).map_err(|error| why(&error))
+    }
+
+    /// Packets that come in at this interface are looked at from now on.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn add_arrival(&mut self, from: Entry) -> Result<(), String> {
+        let netns = if from.elsewhere { ANY } else { self.netns };
+        let (known, entry) = (&mut self.known, u64::from(netns) << 32 | u64::from(from.ifindex));
+        if known.words[2 * FEW..3 * FEW].contains(&entry) {
+            return Ok(());
+        }
+        if known.entries < FEW {
+            known.words[2 * FEW + known.entries] = entry;
+        } else {
+            known.words[3 * FEW + 1] = 1;
+            self.arrivals.insert(from.ifindex, netns, 0).map_err(|error| why(&error))?;
+        }
+        known.entries += 1;
+        self.few.set(0, known.words, 0).map_err(|error| why(&error))
+    }
+
+    /// Packets are looked at before some of them are merged, too.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn look_before_merging(&mut self) -> Result<(), String> {
+        start(&mut self.object, BEFORE_MERGING, &self.kernel)
+    }
+
+    /// The next record; None: there is none now.
+    pub fn next(&mut self) -> Option<Record> {
+        loop {
+            let item = self.records.next()?;
+            if let Some(record) = Record::read(&item) {
+                return Some(record);
+            }
+        }
+    }
+
+    /// How many records the ring had no room for.
+    pub fn lost(&self) -> u64 {
+        self.lost.get(&0, 0).map_or(0, |cpus| cpus.iter().sum())
+    }
+}
+
+/// Senders and interfaces that are looked at first, as in agent/bpf/stages.bpf.c: so many of each.
+const FEW: usize = 4;
+/// Cookies; what they are bound to; interfaces; whether there are more of either in the maps.
+const FEW_WORDS: usize = 3 * FEW + 2;
+
+/// What the programs were told.
+#[derive(Default)]
+struct Known {
+    words: [u64; FEW_WORDS],
+    senders: usize,
+    entries: usize,
+}
+
+/// An interface that packets come in at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The kernel's number for it.
+    pub ifindex: u32,
+    /// It may be in another network namespace.
+    pub elsewhere: bool,
+}
+
+fn start(object: &mut Ebpf, (name, tracepoint): (&str, &str), kernel: &Btf) -> Result<(), String> {
+    let missing = || format!("the program {name} is missing");
+    let program: &mut BtfTracePoint =
+        object.program_mut(name).ok_or_else(missing)?.try_into().map_err(|_| missing())?;
+    let refused = |error: aya::programs::ProgramError| match error {
+        aya::programs::ProgramError::Btf(_) => format!("this kernel has no tracepoint {tracepoint}"),
+        other => why(&other),
+    };
+    if program.fd().is_err() {
+        program.load(tracepoint, kernel).map_err(refused)?;
+    }
+    program.attach().map(drop).map_err(refused)
+}
+
+fn map<T: TryFrom<aya::maps::Map, Error = aya::maps::MapError>>(object: &mut Ebpf, name: &str) -> Result<T, String> {
+    let map = object.take_map(name).ok_or_else(|| format!("the map {name} is missing"))?;
+    T::try_from(map).map_err(|error| why(&error))
+}
+
+/// What the kernel refused, on one line, with what it takes.
+fn why(error: &(dyn Error + 'static)) -> String {
+    let lockdown = std::fs::read_to_string(LOCKDOWN).unwrap_or_default();
+    if lockdown.contains("[confidentiality]") {
+        return "this kernel is locked down (lockdown=confidentiality)".into();
+    }
+    let mut errno = None;
+    let mut said = error.to_string();
+    let mut cause = Some(error);
+    while let Some(one) = cause {
+        errno = errno.or_else(|| one.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error));
+        said = one.to_string();
+        cause = one.source();
+    }
+    match errno {
+        Some(EPERM | EACCES) => "it takes root, or CAP_BPF and CAP_PERFMON".into(),
+        Some(ENOSYS) => "this kernel has no BPF (CONFIG_BPF_SYSCALL)".into(),
+        _ => format!("the kernel refuses the program ({})", said.lines().next_back().unwrap_or_default().trim()),
+    }
+}
