@@ -206,7 +206,7 @@ def test_pictures_are_files_named_like_the_others_in_every_format(shown: TailVie
 @pytest.fixture(scope="module")
 def page(shown: TailView) -> str:
     environment = Environment(loader=FileSystemLoader(REPORT / "templates"), autoescape=True, undefined=StrictUndefined)
-    macro = environment.from_string('{% from "tail.html.j2" import tail %}{{ tail(drawing) }}')
+    macro = environment.from_string('{% from "charts.html.j2" import tail %}{{ tail(drawing) }}')
     return macro.render(drawing=tail_drawing(shown))
 
 
