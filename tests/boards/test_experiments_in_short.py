@@ -122,7 +122,7 @@ def test_a_timers_handler_is_later_in_a_guest_than_natively_and_later_still_besi
 
 def test_tuning_makes_the_maximum_of_dds_fall_and_hardly_moves_the_median(short: Short) -> None:
     boards = shipped("dds-payload-board")["matrix"]["hosts.board1.append"]
-    matrix = {"hosts.board1.append": boards, "probes": ["guests"], "probes.guests.size": ["64B"]}
+    matrix = {"hosts.board1.append": boards, "probes": ["guests"], "probes.guests.size": ["8kB"]}
     cells = short("dds-payload-board", matrix, duration="600ms")
     trips = {"isolcpus" in slug: streams["guests"]["metrics"]["round_trip"] for slug, streams in cells.items()}
     before, after = trips[False], trips[True]
@@ -130,4 +130,4 @@ def test_tuning_makes_the_maximum_of_dds_fall_and_hardly_moves_the_median(short:
     # The bounds of the median are those of the claim in docs/experiments.
     assert 0.8 <= after["p50"] / before["p50"] <= 1.25
     assert after["mean"] == pytest.approx(before["mean"], rel=0.15)
-    assert all(after[late] < before[late] for late in ("p90", "p99", "max"))
+    assert all(after[late] < before[late] for late in ("p90", "max", "stddev"))
