@@ -36,9 +36,10 @@ unexport PYTHONDONTWRITEBYTECODE
 export CARGO_BUILD_TARGET = $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 # The agent is the same, byte for byte, whatever folder it is built in: images and snapshots that have it serve every clone.
 # Cargo adds these flags to those of agent/.cargo/config.toml, for this target alone.
-BUILT_IN := --remap-path-prefix=$(CURDIR)/agent=agent --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo
+CRATES := $(or $(CARGO_HOME),$(HOME)/.cargo)
+BUILT_IN := --remap-path-prefix=$(CURDIR)/agent=agent --remap-path-prefix=$(CRATES)=cargo
 export CARGO_TARGET_$(shell echo $(CARGO_BUILD_TARGET) | tr a-z- A-Z_)_RUSTFLAGS = $(BUILT_IN)
-export CFLAGS += -ffile-prefix-map=$(CURDIR)/agent=agent
+export CFLAGS += -ffile-prefix-map=$(CURDIR)/agent=agent -ffile-prefix-map=$(CRATES)=cargo
 AGENT = agent/target/$(CARGO_BUILD_TARGET)/release/latlab-agent
 
 .PHONY: build help demo image format lint check test reference docs man bench experiments deny fuzz lock release require-% agent python
