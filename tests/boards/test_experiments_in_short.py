@@ -37,7 +37,7 @@ def short(place: BoardPlace) -> Short:
 
     def run(name: str, matrix: dict[str, Any], **parts: Any) -> dict[str, Any]:
         path = place.folder / f"{name}.yaml"
-        path.write_text(yaml.safe_dump(shipped(name) | parts | {"repeat": 1, "matrix": matrix}))
+        path.write_text(yaml.safe_dump(shipped(name) | parts | {"repeat": 1, "matrix": matrix, "exclude": []}))
         before = place.trace()
         ended = place.start("run", path).ended()
         assert ended.status == 0, ended.err + ended.out
