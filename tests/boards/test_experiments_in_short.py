@@ -32,7 +32,7 @@ def shipped(name: str) -> dict[str, Any]:
 def short(place: BoardPlace) -> Short:
     """Runs a shipped scenario once, with this matrix and other parts replaced: the streams of each cell, by its slug.
 
-    All cells are ok and trusted, but for what these rules may find (doubts), and each has received all that was sent in it.
+    All cells are ok and trusted, and each has received all that was sent in it. doubts: rules that may find something.
     """
 
     def run(name: str, matrix: dict[str, Any], *, doubts: Collection[str] = (), **parts: Any) -> dict[str, Any]:
