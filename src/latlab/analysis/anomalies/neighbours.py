@@ -29,7 +29,7 @@ NEARLY_NONE, PLAINLY = 0.1, 0.75
 """Of rows that begin with a step some are the noise's own: by so many, and by so much less than the others, is noise
 told from them."""
 PIECES, PIECE = 64, 4_096
-"""Of so many pieces of a stream, of so many packets each, that is told."""
+"""Of so many pieces of a stream, of so many packets each, that is estimated."""
 _AT_ONCE: Final = 1 << 20
 
 

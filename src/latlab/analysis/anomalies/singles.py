@@ -182,7 +182,7 @@ def late_where(signals: Signals, late: Int64) -> tuple[list[str], Int64, Float64
 
 
 def find_unexplained(seen: Seen) -> Iterator[Several]:
-    """Late packets that are left. Where on the way they were is told; why is not known."""
+    """Late packets that are left. Where on the way they were late is known; why is not."""
     signals = seen.signals
     late = seen.late
     if not len(late):
