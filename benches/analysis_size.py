@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.synthetic import Description, generate, write_run
 from latlab.synthetic.description import Losses, Noise, Spikes, Stall
 

@@ -17,15 +17,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis.comparison.student import critical
-from latlab.data.packets import build_packets
-from latlab.data.run_folder import CellFolder
-from latlab.lab import make_hosts, test_bed_steps
-from latlab.lab.apply import TestBed
-from latlab.lab.preflight import find_agent
-from latlab.lab.site import Site
-from latlab.measure.agent import Agent
-from latlab.measure.specs import Bed, listen_spec, stream_entries, talk_spec
+from latlab.recordings.packets import build_packets
+from latlab.recordings.run_folder import CellFolder
+from latlab.run.agent import Agent
+from latlab.run.specs import Bed, listen_spec, stream_entries, talk_spec
 from latlab.scenario import Scenario, parse
+from latlab.testbed import make_hosts, test_bed_steps
+from latlab.testbed.apply import TestBed
+from latlab.testbed.preflight import find_agent
+from latlab.testbed.site import Site
 
 LAUNCH_LEAD_NS = 200_000_000
 TALKER_CPU = 0

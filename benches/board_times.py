@@ -19,11 +19,11 @@ from pathlib import Path
 import yaml
 from bed import need_root
 
-from latlab.lab.agent_binary import find_agent
-from latlab.lab.images import build_image
-from latlab.measure.events import CellEnded, CellStarted, Event
-from latlab.measure.run import run
+from latlab.run.events import CellEnded, CellStarted, Event
+from latlab.run.matrix import run
 from latlab.scenario import load_scenario
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.images import build_image
 
 BOARD = "debian-rt-board"
 BOOT, CELL = "boot, and all that a snapshot has", "a cell of 2 × 1,000 packets"

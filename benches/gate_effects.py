@@ -25,11 +25,11 @@ import polars as pl
 import yaml
 from bed import need_root
 
-from latlab.lab.agent_binary import find_agent
-from latlab.lab.images import build_image
-from latlab.measure.events import CellEnded, Event
-from latlab.measure.run import run
+from latlab.run.events import CellEnded, Event
+from latlab.run.matrix import run
 from latlab.scenario import load_scenario
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.images import build_image
 
 BOARD = "debian-rt-board"
 STREAM: dict[str, Any] = {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": "64B"}

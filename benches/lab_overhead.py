@@ -21,8 +21,8 @@ from typing import Any
 
 from bed import need_root
 
-from latlab.measure.events import CellEnded, CellStarted, Event, Phase
-from latlab.measure.run import run
+from latlab.run.events import CellEnded, CellStarted, Event, Phase
+from latlab.run.matrix import run
 from latlab.scenario import load_scenario
 
 BRIDGES = ("user", "tap", "macvtap", "xdp", "ovs", "ovs-afxdp")

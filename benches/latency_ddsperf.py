@@ -24,15 +24,15 @@ from statistics import median
 import numpy as np
 from bed import LAUNCH_LEAD_NS, Setting, need_root, quantile, ratios, two_namespaces
 
-from latlab.data.recordings import read_recording
-from latlab.lab.apply import TestBed
-from latlab.lab.loads.base import Cores
-from latlab.lab.preflight import find_agent
-from latlab.lab.probes.base import OverDds, ToolPlan
-from latlab.lab.probes.cyclone import Cyclone
-from latlab.lab.probes.dds import DdsPlan, Side, ping_spec, pong_spec
-from latlab.lab.probes.ddsperf import client, failed, measured, server
-from latlab.measure.agent import Agent
+from latlab.recordings.arrow import read_recording
+from latlab.run.agent import Agent
+from latlab.testbed.apply import TestBed
+from latlab.testbed.loads.base import Cores
+from latlab.testbed.preflight import find_agent
+from latlab.testbed.probes.base import OverDds, ToolPlan
+from latlab.testbed.probes.cyclone import Cyclone
+from latlab.testbed.probes.dds import DdsPlan, Side, ping_spec, pong_spec
+from latlab.testbed.probes.ddsperf import client, failed, measured, server
 
 ASKER = Cyclone("eth0", ("10.78.0.2",))
 ANSWERER = Cyclone("eth0", ("10.78.0.1",))

@@ -29,7 +29,7 @@ from bed import TALKER_CPU, Setting, need_root, ours, ratios, two_namespaces
 from numpy.typing import NDArray
 from rounds import COMPARED, side_by_side
 
-from latlab.lab.apply import TestBed
+from latlab.testbed.apply import TestBed
 
 PORT = 11111
 RECEIVER_FIFO = 95  # above the talker's, so that a packet is taken in as soon as it is there

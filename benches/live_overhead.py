@@ -25,8 +25,8 @@ from rich.console import Console
 from rounds import COMPARED, side_by_side
 
 from latlab.console import RunConsole
-from latlab.data.recordings import read_recording
-from latlab.measure.run import run
+from latlab.recordings.arrow import read_recording
+from latlab.run.matrix import run
 from latlab.scenario import load_scenario
 
 MEASURED: Final = {

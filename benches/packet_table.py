@@ -24,9 +24,9 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from pyarrow import ipc
 
-from latlab.data.packets import build_packets
-from latlab.data.recordings import FORMAT, SCHEMAS
-from latlab.data.run_folder import CellFolder
+from latlab.recordings.arrow import FORMAT, SCHEMAS
+from latlab.recordings.packets import build_packets
+from latlab.recordings.run_folder import CellFolder
 
 Array = NDArray[Any]
 Columns = dict[str, Array]

@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "tests" / "report"))
 import matrix_run  # noqa: E402
 from devtools import Browser  # noqa: E402
 
-from latlab.data.run_folder import RunFolder  # noqa: E402
+from latlab.recordings.run_folder import RunFolder  # noqa: E402
 from latlab.report.build import write_report  # noqa: E402
 
 

@@ -27,10 +27,10 @@ from latency_sockperf import Peer
 from round_trip_sockperf import Trips, latlab
 
 from latlab.imports.netperf import read_round_trips
-from latlab.lab.apply import TestBed
-from latlab.lab.images.archives import other_components
-from latlab.lab.images.packages import fetch, unpack
-from latlab.lab.probes.netperf import SELECTORS
+from latlab.testbed.apply import TestBed
+from latlab.testbed.images.archives import other_components
+from latlab.testbed.images.packages import fetch, unpack
+from latlab.testbed.probes.netperf import SELECTORS
 
 PORT = 11113
 OURS, THEIRS = "latlab", "netperf"

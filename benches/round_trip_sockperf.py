@@ -30,13 +30,13 @@ from latency_sockperf import Peer
 from numpy.typing import NDArray
 from rounds import COMPARED, side_by_side
 
-from latlab.data.recordings import read_recording
-from latlab.lab.apply import TestBed
-from latlab.lab.preflight import find_agent
-from latlab.measure.agent import Agent
-from latlab.measure.probe_specs import ping_spec, pong_spec
-from latlab.measure.specs import Bed
+from latlab.recordings.arrow import read_recording
+from latlab.run.agent import Agent
+from latlab.run.probe_specs import ping_spec, pong_spec
+from latlab.run.specs import Bed
 from latlab.scenario import Scenario, parse
+from latlab.testbed.apply import TestBed
+from latlab.testbed.preflight import find_agent
 
 PORT = 11112
 OURS = ("latlab", "latlab, socket", "latlab, socket, no tx stamps", "latlab, user")

@@ -24,10 +24,10 @@ from pathlib import Path
 from bed import LAUNCH_LEAD_NS, Setting, awake, need_root, scenario, two_namespaces
 from bpf import inside
 
-from latlab.lab.apply import TestBed
-from latlab.lab.preflight import find_agent
-from latlab.measure.agent import Agent
-from latlab.measure.specs import Bed, listen_spec, talk_spec
+from latlab.run.agent import Agent
+from latlab.run.specs import Bed, listen_spec, talk_spec
+from latlab.testbed.apply import TestBed
+from latlab.testbed.preflight import find_agent
 
 STATS = Path("/proc/sys/kernel/bpf_stats_enabled")
 OTHERS = 20_000

@@ -29,11 +29,11 @@ import polars as pl
 from bed import need_root
 from numpy.typing import NDArray
 
-from latlab.data.recordings import read_recording
 from latlab.errors import LabError
-from latlab.measure.events import CellEnded, Event, Phase
-from latlab.measure.run import run
-from latlab.measure.trace_specs import EVENTS, THREADS
+from latlab.recordings.arrow import read_recording
+from latlab.run.events import CellEnded, Event, Phase
+from latlab.run.matrix import run
+from latlab.run.trace_specs import EVENTS, THREADS
 from latlab.scenario import load_scenario
 
 PARTS: dict[str, Sequence[str]] = {

@@ -32,12 +32,12 @@ from bed import (
 from numpy.typing import NDArray
 from rounds import COMPARED, side_by_side
 
-from latlab.data.recordings import read_recording
-from latlab.lab.apply import TestBed
-from latlab.lab.preflight import find_agent
-from latlab.measure.agent import Agent
-from latlab.measure.probe_specs import timer_spec
+from latlab.recordings.arrow import read_recording
+from latlab.run.agent import Agent
+from latlab.run.probe_specs import timer_spec
 from latlab.scenario import Scenario, parse
+from latlab.testbed.apply import TestBed
+from latlab.testbed.preflight import find_agent
 
 PEER = "cyclictest"
 OURS = ("latlab timer", "latlab talker")

@@ -33,7 +33,7 @@ from typing import Any
 from bed import need_root, quantile, ratios, tool
 from bpf import inside, program_by_id, program_that_passes, run_live
 
-from latlab.lab.agent_binary import find_agent
+from latlab.testbed.agent_binary import find_agent
 
 NAMES = ("xdp bridge", "kernel bridge")
 SENDER_CPU, READER_CPU = 0, 1

@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, settings
 from lanes import LANE, LANES, Lane, Sharing, own_cpu
 from marks import alone_last, mark
 
-from latlab.data.run_folder import RunFolder
 from latlab.errors import LabError
-from latlab.lab.images.archives import other_components
-from latlab.lab.images.packages import fetch, unpack
+from latlab.recordings.run_folder import RunFolder
 from latlab.result.store import typed
+from latlab.testbed.images.archives import other_components
+from latlab.testbed.images.packages import fetch, unpack
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])

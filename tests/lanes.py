@@ -19,7 +19,7 @@ LANES = min(len(CPUS), 4)
 """Lanes with a CPU each. One more, if it is there, takes what time these leave."""
 COMPUTING = tuple(
     f"tests/{folder}/"
-    for folder in ("analysis", "cli", "data", "docs", "imports", "report", "scenario", "synthetic", "tools")
+    for folder in ("analysis", "cli", "docs", "imports", "recordings", "report", "scenario", "synthetic", "tools")
 )
 """Tests that send nothing and start no machine: when they run, and how fast, is all one."""
 

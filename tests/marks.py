@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from latlab.lab.images import build_image
+from latlab.testbed.images import build_image
 
 TESTS = Path(__file__).parent
 FOLDERS = {"boards": "board"}

@@ -16,9 +16,9 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColum
 from rich.text import Text
 
 from latlab.analysis.words import counted, plural
-from latlab.lab.awaited import AGAIN_S, FIRST_S
 from latlab.live import LiveCell, live_table
-from latlab.measure import events
+from latlab.run import events
+from latlab.testbed.awaited import AGAIN_S, FIRST_S
 
 NS = 1e-9
 PLAIN_COLUMNS = 140

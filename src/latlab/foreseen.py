@@ -16,13 +16,13 @@ from latlab.analysis.evidence import Evidence
 from latlab.analysis.late import MEASURED
 from latlab.analysis.trust import Reason, judge, without_waived
 from latlab.errors import LatlabError
-from latlab.lab.agent_binary import find_agent
-from latlab.lab.guests.qemu import acceleration
-from latlab.lab.machine import Machine
-from latlab.measure.probe_specs import leg_entries, pings, timer_entries, timers
-from latlab.measure.specs import listeners, stream_entries, talkers
 from latlab.report.thresholds import thresholds_of
+from latlab.run.probe_specs import leg_entries, pings, timer_entries, timers
+from latlab.run.specs import listeners, stream_entries, talkers
 from latlab.scenario import Loaded, Scenario
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.guests.qemu import acceleration
+from latlab.testbed.machine import Machine
 
 _FACTS_S = 10
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from latlab.lab.images import Image, image_directory
+from latlab.testbed.images import Image, image_directory
 
 REBUILD = "no: latlab image build {}"
 

@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from latlab.data.run_folder import RunSummary
-from latlab.lab.doctor import worth_doing
-from latlab.lab.finding import Finding
+from latlab.recordings.run_folder import RunSummary
+from latlab.testbed.doctor import worth_doing
+from latlab.testbed.finding import Finding
 
 _MARKS = {True: ("ok", "green"), False: ("missing", "bold red"), None: ("limited", "yellow")}
 

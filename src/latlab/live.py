@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from rich.table import Table
 
-from latlab.data.clock_offset import offset_between
-from latlab.measure.events import ClockBound, Followed, Latencies, Packets, Seen
+from latlab.recordings.clock_offset import offset_between
 from latlab.report.text import bound, microseconds
+from latlab.run.events import ClockBound, Followed, Latencies, Packets, Seen
 
 NS_PER_S = 1_000_000_000
 UNKNOWN = "–"

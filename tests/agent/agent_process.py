@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from latlab.lab.agent_binary import find_agent
+from latlab.testbed.agent_binary import find_agent
 
 PATIENCE_S = 60.0
 """How long a test waits for what must come: only a broken agent takes so long."""

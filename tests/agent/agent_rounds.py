@@ -15,7 +15,7 @@ from agent_bed import Bed, mac
 from agent_process import Agent
 from agent_streams import ECU, ETHERTYPE, MS, ORDINARY, SENSOR, Probe, new_run_id, recording
 
-from latlab.data.recordings import Recording
+from latlab.recordings.arrow import Recording
 
 UP, DOWN = 1, 2
 PORT = 5557

@@ -13,9 +13,9 @@ import polars as pl
 from agent_bed import Bed, mac
 from agent_process import Agent
 
-from latlab.data.packets import join_cell
-from latlab.data.recordings import Recording, read_recording
-from latlab.data.run_folder import CellFolder
+from latlab.recordings.arrow import Recording, read_recording
+from latlab.recordings.packets import join_cell
+from latlab.recordings.run_folder import CellFolder
 
 ORDINARY = {"fifo": None, "cpus": None, "lock_memory": False, "cpu_dma_latency_us": None, "timer_slack_ns": 1}
 SENSOR, ECU = "10.78.0.1", "10.78.0.2"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parents[1] / "lab"))
+sys.path.append(str(Path(__file__).parents[1] / "testbed"))
 
 from agent_bed import Bed
 from lab_machine import private_network

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from latlab.lab.agent_binary import find_agent
+from latlab.testbed.agent_binary import find_agent
 
 PATIENCE_S = 30.0
 Told = dict[str, Any]

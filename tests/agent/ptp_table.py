@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from latlab.data.recordings import read_recording
+from latlab.recordings.arrow import read_recording
 
 
 def read_ptp_series(path: Path) -> pl.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from latlab.lab.agent_binary import find_agent
+from latlab.testbed.agent_binary import find_agent
 
 ROOT = Path(__file__).parents[2]
 

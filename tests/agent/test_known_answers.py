@@ -16,7 +16,7 @@ from agent_relay import Relay, Rule, double, drop, hold, stall, swap_pairs
 from agent_streams import MS, Measured, Measurement, Stream, relayed
 
 import latlab
-from latlab.data.run_folder import CellFolder, RunFolder
+from latlab.recordings.run_folder import CellFolder, RunFolder
 from latlab.report.result import make_result
 
 pytestmark = pytest.mark.real

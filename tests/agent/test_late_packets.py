@@ -13,7 +13,7 @@ from agent_bed import Bed
 from agent_process import tai_ns
 from agent_streams import MS, Measured, Measurement, Stream
 
-from latlab.data.packets import join_cell
+from latlab.recordings.packets import join_cell
 
 LEAD_NS = 20 * MS
 HELD_UP_NS = 300 * MS

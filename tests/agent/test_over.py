@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from agent_process import PATIENCE_S
 
-from latlab.lab.agent_binary import find_agent
+from latlab.testbed.agent_binary import find_agent
 
 SERVE = f"{shlex.quote(str(find_agent()))} serve -"
 PIPED = f"cat | {SERVE} | cat"

@@ -14,7 +14,7 @@ import pytest
 from agent_process import PATIENCE_S
 from lab_machine import alive
 
-from latlab.lab.agent_binary import find_agent
+from latlab.testbed.agent_binary import find_agent
 
 MARK = b"\xf5latlab ports 1\n"
 WORDS, RUN, EXIT, DATA_OUT, DATA_ERR = 1, 2, 4, 17, 18

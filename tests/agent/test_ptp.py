@@ -25,7 +25,7 @@ from ptp_table import read_ptp_series
 
 from latlab.analysis.ptp import STATES as NAMES
 from latlab.analysis.ptp import clock_identity
-from latlab.lab.agent_binary import find_agent
+from latlab.testbed.agent_binary import find_agent
 
 pytestmark = pytest.mark.real
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from latlab.data.recordings import SCHEMAS
-from latlab.lab.agent_binary import find_agent
+from latlab.recordings.arrow import SCHEMAS
+from latlab.testbed.agent_binary import find_agent
 
 
 @pytest.fixture(scope="module")

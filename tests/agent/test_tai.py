@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from latlab.lab.agent_binary import find_agent
+from latlab.testbed.agent_binary import find_agent
 
 NS_PER_S = 10**9
 CYCLE_NS = 503_000

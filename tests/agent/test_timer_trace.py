@@ -16,7 +16,7 @@ from agent_streams import MS, ORDINARY, recording
 from lab_machine import run
 from timer_runs import Waited, assert_all_recorded, over, timer_spec, waited
 
-from latlab.lab.agent_binary import find_agent
+from latlab.testbed.agent_binary import find_agent
 
 pytestmark = [
     pytest.mark.real,

@@ -21,7 +21,7 @@ from trace_runs import NET_RX, THREADS, Traced, finished, trace_spec, tracing
 
 from latlab.analysis.interrupt_way import breakdown_document, packets_passage, timers_passage
 from latlab.analysis.interrupts import LOST, SWITCH, WAKING
-from latlab.lab.agent_binary import find_agent
+from latlab.testbed.agent_binary import find_agent
 
 pytestmark = [
     pytest.mark.real,

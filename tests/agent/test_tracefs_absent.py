@@ -13,7 +13,7 @@ from lab_machine import run
 from timer_runs import Waited, assert_all_recorded, timer_spec, waited
 from trace_runs import trace_spec, tracing
 
-from latlab.lab.agent_binary import find_agent
+from latlab.testbed.agent_binary import find_agent
 
 pytestmark = pytest.mark.real
 

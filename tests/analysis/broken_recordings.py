@@ -20,8 +20,8 @@ from trust_evidence import (
     through,
 )
 
-from latlab.data.recording_findings import Impossible
-from latlab.data.recordings import Gap
+from latlab.recordings.arrow import Gap
+from latlab.recordings.recording_findings import Impossible
 
 WAITS: dict[str, Any] = {
     "host": "ecu",

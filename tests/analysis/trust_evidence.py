@@ -10,8 +10,8 @@ from tables import cell_document, packet_table
 
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.summary import summarise_cell
-from latlab.data.recording_findings import Impossible
-from latlab.data.recordings import Gap
+from latlab.recordings.arrow import Gap
+from latlab.recordings.recording_findings import Impossible
 
 Case = tuple[str, str, Evidence, str, str]
 """A rule, its severity, evidence that breaks it, and words of where it is broken and of what is there."""

@@ -16,9 +16,9 @@ sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("lab", "whol
 from board_place import BoardPlace
 from lab_machine import private_network, run
 
-from latlab.lab.agent_binary import find_agent
-from latlab.lab.images import build_image
-from latlab.lab.site import STATE
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.images import build_image
+from latlab.testbed.site import STATE
 
 BOARD, OTHER_KERNEL = "debian-rt-board", "debian-rt"
 """The second is of guests that get a card."""

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from latlab.host.guest import BoardHost
-from latlab.lab.agent_binary import find_agent
-from latlab.lab.guests.planned import planned_site
-from latlab.lab.machines.board_qemu import board_argv
-from latlab.lab.site import Site
+from latlab.hosts.guest import BoardHost
 from latlab.scenario import Scenario
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.guests.planned import planned_site
+from latlab.testbed.machines.board_qemu import board_argv
+from latlab.testbed.site import Site
 
 BOOT_S = 120
 """Longer than a loaded machine takes."""

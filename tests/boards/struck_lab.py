@@ -6,8 +6,8 @@ from __future__ import annotations
 import sys
 
 from latlab.cli import main
-from latlab.host import guest, standstill
-from latlab.measure import cell
+from latlab.hosts import guest, standstill
+from latlab.run import cell
 
 IN_VAIN_S = 5
 

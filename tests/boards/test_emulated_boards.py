@@ -9,11 +9,11 @@ from pathlib import Path
 from board_place import HANG, BoardPlace, received
 from latlab_command import cells_of
 
-from latlab.lab.agent_binary import find_agent
-from latlab.lab.guests.planned import planned_site
-from latlab.lab.images import is_whole
-from latlab.lab.machines import machine_snapshots
 from latlab.scenario import load_scenario
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.guests.planned import planned_site
+from latlab.testbed.images import is_whole
+from latlab.testbed.machines import machine_snapshots
 
 PACKETS = 200
 

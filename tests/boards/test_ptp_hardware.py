@@ -12,7 +12,7 @@ import pytest
 from board_place import BoardPlace
 from virtual_bed import virtual_bed
 
-from latlab.host import Host
+from latlab.hosts import Host
 from latlab.scenario import load_scenario
 
 CABLED: dict[str, Any] = {

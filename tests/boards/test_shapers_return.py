@@ -12,19 +12,19 @@ from board_place import BoardPlace
 from kept_board import kept_board
 
 from latlab.errors import LabError
-from latlab.host import MACHINE, Host, LocalHost
-from latlab.host.guest import GUEST_AGENT, BoardHost
-from latlab.lab.apply import TestBed
-from latlab.lab.bridges.joints import joints
-from latlab.lab.bridges.offloads import tags_in_frames
-from latlab.lab.machines.board import LOAD
-from latlab.lab.shapers import shaper_steps, transmit_queue_steps
-from latlab.lab.site import Site
-from latlab.lab.step import Step
-from latlab.lab.tai import tai_steps
-from latlab.lab.undo import clean_stale
-from latlab.lab.vlans import vlan_steps
+from latlab.hosts import MACHINE, Host, LocalHost
+from latlab.hosts.guest import GUEST_AGENT, BoardHost
 from latlab.scenario import load_scenario
+from latlab.testbed.apply import TestBed
+from latlab.testbed.bridges.joints import joints
+from latlab.testbed.bridges.offloads import tags_in_frames
+from latlab.testbed.machines.board import LOAD
+from latlab.testbed.shapers import shaper_steps, transmit_queue_steps
+from latlab.testbed.site import Site
+from latlab.testbed.step import Step
+from latlab.testbed.tai import tai_steps
+from latlab.testbed.undo import clean_stale
+from latlab.testbed.vlans import vlan_steps
 
 AS_FOUND = "modprobe igb && ethtool -L eth1 combined 2 && ip link set dev eth1 up"
 OFTEN_SHAPED = """

@@ -9,8 +9,8 @@ from latlab_command import cells_of, read
 
 from latlab.analysis.guest_state import GUEST_IDLE, GUEST_KERNEL, GUEST_USER, HYPERVISOR
 from latlab.analysis.missing_stages import REASONS
-from latlab.data.recordings import read_recording
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.arrow import read_recording
+from latlab.recordings.run_folder import RunFolder
 
 PACKETS = 48
 AGENTS = {"trace": "vm1", "waking": "late", "entry": "vm1"}

@@ -12,15 +12,15 @@ import pytest
 from board_place import BoardPlace
 from kept_board import kept_board
 
-from latlab.host import MACHINE, LocalHost
-from latlab.host.guest import BoardHost
-from latlab.lab.apply import TestBed
-from latlab.lab.bridges.joints import joints
-from latlab.lab.bridges.vfio import Vfio
-from latlab.lab.machine import machine_at
-from latlab.lab.machines.board import LOAD
-from latlab.lab.site import Site
+from latlab.hosts import MACHINE, LocalHost
+from latlab.hosts.guest import BoardHost
 from latlab.scenario import load_scenario
+from latlab.testbed.apply import TestBed
+from latlab.testbed.bridges.joints import joints
+from latlab.testbed.bridges.vfio import Vfio
+from latlab.testbed.machine import machine_at
+from latlab.testbed.machines.board import LOAD
+from latlab.testbed.site import Site
 
 AS_FOUND = """
 modprobe igb

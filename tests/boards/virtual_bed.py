@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from latlab.host import Host
-from latlab.lab import make_hosts, test_bed_steps
-from latlab.lab.apply import TestBed
-from latlab.lab.guests.planned import planned_site
-from latlab.lab.machines import machine_snapshots, machine_steps, seen_sites
+from latlab.hosts import Host
 from latlab.scenario import Scenario
+from latlab.testbed import make_hosts, test_bed_steps
+from latlab.testbed.apply import TestBed
+from latlab.testbed.guests.planned import planned_site
+from latlab.testbed.machines import machine_snapshots, machine_steps, seen_sites
 
 
 @asynccontextmanager

@@ -8,11 +8,11 @@ import json
 import sys
 from collections.abc import Iterator
 
-from latlab import lab
+from latlab import testbed
 from latlab.cli import main
-from latlab.lab.site import Site
-from latlab.lab.step import Check, Step
 from latlab.scenario import Scenario
+from latlab.testbed.site import Site
+from latlab.testbed.step import Check, Step
 
 COUNT = """\
 tc qdisc add dev eth0 clsact
@@ -43,7 +43,7 @@ def witness(expected: str) -> None:
         show = ("tc", "-s", "-j", "filter", "show", "dev", "eth0", "ingress")
         yield Step("ecu", "tags by priority", (), check=Check(show, expected, counted), closing=True)
 
-    lab.MAKERS = (*lab.MAKERS, steps)
+    testbed.MAKERS = (*testbed.MAKERS, steps)
 
 
 if __name__ == "__main__":

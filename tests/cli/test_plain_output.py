@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from latlab.console import RunConsole, make_console, text_only
-from latlab.measure import events
+from latlab.run import events
 
 LATLAB = Path(sys.executable).with_name("latlab")
 ESCAPE = "\x1b"

@@ -17,13 +17,13 @@ import yaml
 from latlab.analysis.counts import stream_counts
 from latlab.analysis.metrics import METRICS, PROBE_METRICS
 from latlab.analysis.statistics import NAMES, PERCENTILES, smallest_n
-from latlab.host.tools import PACKAGES
-from latlab.lab import MAKERS
+from latlab.hosts.tools import PACKAGES
 from latlab.scenario import load_scenario, scenario_schema
 from latlab.scenario.limits import COUNTED, PROBE_COUNTED, STATISTICS
 from latlab.scenario.limits import METRICS as LIMITED
 from latlab.scenario.limits import PROBE_METRICS as PROBE_LIMITED
 from latlab.scenario.units import DURATION, RATE, SHARE, SIZE
+from latlab.testbed import MAKERS
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))

@@ -12,7 +12,7 @@ from emulated_machine import Machine, boot
 from initramfs import built_image, write_initramfs
 from two_hosts import Hosts
 
-from latlab.lab.agent_binary import find_agent
+from latlab.testbed.agent_binary import find_agent
 
 NEEDED = {"qemu-system-x86_64": "qemu-system-x86", "apt-get": "apt", "dpkg": "dpkg"}
 

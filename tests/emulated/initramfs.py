@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from unittest import mock
 
-from latlab.lab.images import Image, build_image
-from latlab.lab.images.archive import archive, file
+from latlab.testbed.images import Image, build_image
+from latlab.testbed.images.archive import archive, file
 
 MODULES = (
     "virtio_pci",

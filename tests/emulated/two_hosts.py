@@ -13,10 +13,10 @@ from typing import Any
 import polars as pl
 from emulated_machine import AGENT, IP, TC, Conversation, Machine
 
-from latlab.data.packets import build_packets, read_findings
-from latlab.data.recording_findings import RecordingFindings
-from latlab.data.recordings import read_recording
-from latlab.data.run_folder import CellFolder
+from latlab.recordings.arrow import read_recording
+from latlab.recordings.packets import build_packets, read_findings
+from latlab.recordings.recording_findings import RecordingFindings
+from latlab.recordings.run_folder import CellFolder
 
 MS = 1_000_000
 """A millisecond, in ns."""

@@ -17,9 +17,9 @@ sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("lab", "repo
 from guest_place import GuestPlace
 from lab_machine import private_network, run
 
-from latlab.lab.agent_binary import find_agent
-from latlab.lab.images import build_image
-from latlab.lab.site import STATE
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.images import build_image
+from latlab.testbed.site import STATE
 
 NEEDED = {"qemu-system-x86_64": "qemu-system-x86", "apt-get": "apt", "dpkg": "dpkg", "bpftool": "bpftool"}
 IMAGE = "debian-cloud"

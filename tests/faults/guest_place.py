@@ -16,13 +16,13 @@ import yaml
 from lab_machine import run
 from latlab_command import Place
 
-from latlab.data.recordings import Recording, read_recording
-from latlab.lab.agent_binary import find_agent
-from latlab.lab.process import MARK
-from latlab.lab.site import STATE
-from latlab.measure.events import CellEnded, Event, Phase
-from latlab.measure.run import run as run_scenario
+from latlab.recordings.arrow import Recording, read_recording
+from latlab.run.events import CellEnded, Event, Phase
+from latlab.run.matrix import run as run_scenario
 from latlab.scenario import load_scenario
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.process import MARK
+from latlab.testbed.site import STATE
 
 PERIOD_MS = 5
 DURATION_S = 3

@@ -15,16 +15,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from latlab.host import Completed, Host
-from latlab.lab import make_hosts, test_bed_steps
-from latlab.lab.agent_binary import find_agent
-from latlab.lab.apply import TestBed
-from latlab.lab.guests.origin import images_by_name
-from latlab.lab.guests.start import start_conditions
-from latlab.lab.service import Service
-from latlab.lab.site import Site
-from latlab.lab.step import Step
+from latlab.hosts import Completed, Host
 from latlab.scenario import load_scenario
+from latlab.testbed import make_hosts, test_bed_steps
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.apply import TestBed
+from latlab.testbed.guests.origin import images_by_name
+from latlab.testbed.guests.start import start_conditions
+from latlab.testbed.service import Service
+from latlab.testbed.site import Site
+from latlab.testbed.step import Step
 
 TAG = "dead"
 

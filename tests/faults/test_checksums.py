@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from guest_place import PACKETS, GuestPlace
 
-from latlab.lab.agent_binary import find_agent
+from latlab.testbed.agent_binary import find_agent
 
 pytestmark = pytest.mark.real
 

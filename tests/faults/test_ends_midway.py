@@ -12,7 +12,7 @@ import pytest
 from guest_place import KEPT, PACKETS, GuestPlace
 
 import latlab
-from latlab.measure import agent
+from latlab.run import agent
 
 pytestmark = pytest.mark.real
 

@@ -10,7 +10,7 @@ import pytest
 from guest_place import FAULT_AFTER_S, KEPT, GuestPlace
 from latlab_command import cells_of
 
-from latlab.lab.site import STATE
+from latlab.testbed.site import STATE
 
 pytestmark = pytest.mark.real
 

@@ -13,13 +13,13 @@ import pytest
 from guest_place import GuestPlace
 
 from latlab.errors import LabError
-from latlab.host import MACHINE, Host, LocalHost
-from latlab.lab import running_service
-from latlab.lab.apply import TestBed
-from latlab.lab.guests import steps
-from latlab.lab.running_service import LAST_LINES
-from latlab.lab.service import Service
-from latlab.lab.step import Check
+from latlab.hosts import MACHINE, Host, LocalHost
+from latlab.testbed import running_service
+from latlab.testbed.apply import TestBed
+from latlab.testbed.guests import steps
+from latlab.testbed.running_service import LAST_LINES
+from latlab.testbed.service import Service
+from latlab.testbed.step import Check
 
 pytestmark = pytest.mark.real
 

@@ -7,9 +7,9 @@ import signal
 import pytest
 from guest_place import GuestPlace
 
-from latlab.host import Host
-from latlab.lab import apply
-from latlab.lab.running_service import RunningService
+from latlab.hosts import Host
+from latlab.testbed import apply
+from latlab.testbed.running_service import RunningService
 
 pytestmark = [pytest.mark.real, pytest.mark.alone]
 

@@ -10,9 +10,9 @@ from guest_place import GUEST, GuestPlace
 from lab_machine import run as shell
 
 from latlab.errors import UsageError
-from latlab.lab.hardware import guest_address
-from latlab.lab.site import STATE, Site
-from latlab.measure import run
+from latlab.run import matrix
+from latlab.testbed.hardware import guest_address
+from latlab.testbed.site import STATE, Site
 
 pytestmark = pytest.mark.real
 
@@ -24,7 +24,7 @@ HERE: dict[str, Any] = {"hosts": {"sensor": {"kind": "netns"}, "ecu": {"kind": "
 @pytest.fixture(autouse=True)
 def tag(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run's tag is no surprise."""
-    monkeypatch.setattr(run, "Site", lambda tag, **parts: Site(TAG, **parts))
+    monkeypatch.setattr(matrix, "Site", lambda tag, **parts: Site(TAG, **parts))
 
 
 def refused(place: GuestPlace, **parts: Any) -> dict[str, str]:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from latlab.lab.agent_binary import find_agent
-from latlab.lab.images import Image
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.images import Image
 
 PORTS = 4
 PATIENCE_S = 60.0

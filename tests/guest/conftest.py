@@ -12,8 +12,8 @@ from unittest import mock
 import pytest
 from booted_guest import BootedGuest, boot
 
-from latlab.lab.agent_binary import find_agent
-from latlab.lab.images import Image, build_image
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.images import Image, build_image
 
 NEEDED = {"qemu-system-x86_64": "qemu-system-x86", "apt-get": "apt", "dpkg": "dpkg"}
 

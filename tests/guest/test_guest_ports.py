@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from booted_guest import NAME, PATIENCE_S, PORTS, BootedGuest, boot, qemu, relay
 
-from latlab.lab.images import Image
+from latlab.testbed.images import Image
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from lab_machine import private_network
 from latlab_command import Place
 from own_libvirt import Libvirt, own_libvirt
 
-from latlab.lab.agent_binary import find_agent
+from latlab.testbed.agent_binary import find_agent
 
 NEEDED = {
     "qemu-system-x86_64": "qemu-system-x86",

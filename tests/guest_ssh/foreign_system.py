@@ -8,11 +8,11 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from latlab.lab.guests.own import MANAGEMENT_MAC
-from latlab.lab.images import build_image
-from latlab.lab.images.archive import Entry, archive, file
-from latlab.lab.images.packages import Apt, Package, fetch, unpack
-from latlab.lab.images.store import packages_directory
+from latlab.testbed.guests.own import MANAGEMENT_MAC
+from latlab.testbed.images import build_image
+from latlab.testbed.images.archive import Entry, archive, file
+from latlab.testbed.images.packages import Apt, Package, fetch, unpack
+from latlab.testbed.images.store import packages_directory
 
 NAME = "with-sshd"
 APPEND = "console=ttyS0 panic=-1 quiet mitigations=off nokaslr cryptomgr.notests=1 net.ifnames=0"

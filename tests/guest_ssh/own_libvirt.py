@@ -15,7 +15,7 @@ from unittest import mock
 from foreign_system import APPEND, System
 from lab_machine import run
 
-from latlab.lab.guests.own import MANAGEMENT, MANAGEMENT_MAC
+from latlab.testbed.guests.own import MANAGEMENT, MANAGEMENT_MAC
 
 DOMAIN = "plant"
 PORT = 2222

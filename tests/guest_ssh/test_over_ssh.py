@@ -11,17 +11,17 @@ import pytest
 from lab_machine import scenario
 
 from latlab.errors import LabError
-from latlab.host import SshHost, host_from
-from latlab.lab import make_hosts
-from latlab.lab.bridges.joints import joints
-from latlab.lab.bridges.table import BRIDGES
-from latlab.lab.guests.libvirt import interface_xml
-from latlab.lab.guests.over_ssh import interface_of
-from latlab.lab.guests.own import MANAGEMENT_MAC, disk_format, own_argv
-from latlab.lab.guests.unavailable import unavailable
-from latlab.lab.plan import PlannedCell, plan_text
-from latlab.lab.site import Site
+from latlab.hosts import SshHost, host_from
 from latlab.scenario import Scenario
+from latlab.testbed import make_hosts
+from latlab.testbed.bridges.joints import joints
+from latlab.testbed.bridges.table import BRIDGES
+from latlab.testbed.guests.libvirt import interface_xml
+from latlab.testbed.guests.over_ssh import interface_of
+from latlab.testbed.guests.own import MANAGEMENT_MAC, disk_format, own_argv
+from latlab.testbed.guests.unavailable import unavailable
+from latlab.testbed.plan import PlannedCell, plan_text
+from latlab.testbed.site import Site
 
 KINDS = sorted(BRIDGES)
 ORIGINS = {

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from latlab.lab.agent_binary import find_agent
-from latlab.lab.images import Image
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.images import Image
 
 PATIENCE_S = "60"
 WITHIN_S = 600

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from latlab.lab.agent_binary import find_agent
-from latlab.lab.images import Image, build_image
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.images import Image, build_image
 
 BOARD = "debian-rt-board"
 

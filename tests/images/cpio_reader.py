@@ -7,9 +7,9 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from latlab.lab.images import Image
-from latlab.lab.images.elf import MAGIC, links
-from latlab.lab.images.recipe import LINKS
+from latlab.testbed.images import Image
+from latlab.testbed.images.elf import MAGIC, links
+from latlab.testbed.images.recipe import LINKS
 
 
 @dataclass(frozen=True)

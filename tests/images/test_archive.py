@@ -6,7 +6,7 @@ import stat
 
 from cpio_reader import read
 
-from latlab.lab.images.archive import DIRECTORY, archive, file, link
+from latlab.testbed.images.archive import DIRECTORY, archive, file, link
 
 ENTRIES = {
     "usr/bin/b": file(b"b", executable=True),

@@ -19,8 +19,8 @@ from booting import Run, booted
 from cpio_reader import Found, at, dynamic_programs, modules_dep, read
 
 from latlab.errors import LabError, UsageError
-from latlab.lab.agent_binary import find_agent
-from latlab.lab.images import (
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.images import (
     Image,
     build_image,
     clean_images,
@@ -30,11 +30,11 @@ from latlab.lab.images import (
     mended_igb,
     own_modules,
 )
-from latlab.lab.images.base import chosen_modules
-from latlab.lab.images.board_recipe import BOARDS, FEATURES, NEEDED, NESTED_KVM
-from latlab.lab.images.elf import MAGIC, module_facts
-from latlab.lab.images.modules import Modules
-from latlab.lab.images.recipe import guest_recipe
+from latlab.testbed.images.base import chosen_modules
+from latlab.testbed.images.board_recipe import BOARDS, FEATURES, NEEDED, NESTED_KVM
+from latlab.testbed.images.elf import MAGIC, module_facts
+from latlab.testbed.images.modules import Modules
+from latlab.testbed.images.recipe import guest_recipe
 
 NAME = "debian-rt-board"
 LATLAB = Path(sys.executable).with_name("latlab")
@@ -211,7 +211,7 @@ def test_without_a_compiler_or_a_module_there_is_an_image_that_says_what_it_lack
     assert not any(name.encode() in listed for name in own_modules.NAMES)
 
 
-FOUND_OUT_ON_THE_WAY = "from latlab.lab.images import build; build._Inputs.needed = 0"
+FOUND_OUT_ON_THE_WAY = "from latlab.testbed.images import build; build._Inputs.needed = 0"
 BUILD = f"import sys; from latlab.cli import main; sys.argv = ['latlab', 'image', 'build', '{NAME}']; main()"
 # The file system is there for this shell and what it runs only.
 IN_LITTLE_ROOM = """

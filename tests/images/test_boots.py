@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from booting import Run, booted
 
-from latlab.lab.images import Image
+from latlab.testbed.images import Image
 
 NEEDS_KVM = {"ptp_kvm"}
 

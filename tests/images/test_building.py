@@ -13,8 +13,8 @@ import pytest
 from cpio_reader import read
 
 from latlab.errors import LabError, UsageError
-from latlab.lab.agent_binary import find_agent
-from latlab.lab.images import Image, build_image, clean_images, find_image, list_images, snapshot_path
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.images import Image, build_image, clean_images, find_image, list_images, snapshot_path
 
 LATLAB = Path(sys.executable).with_name("latlab")
 NAME = "debian-cloud"

@@ -8,10 +8,10 @@ import stat
 import pytest
 from cpio_reader import Found, at, dynamic_programs, modules_dep, read
 
-from latlab.lab.agent_binary import find_agent
-from latlab.lab.images import Image
-from latlab.lab.images.elf import MAGIC, links
-from latlab.lab.images.recipe import BOOT_MODULES, LINKS, MODULES, PROGRAMS
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.images import Image
+from latlab.testbed.images.elf import MAGIC, links
+from latlab.testbed.images.recipe import BOOT_MODULES, LINKS, MODULES, PROGRAMS
 
 
 @pytest.fixture(scope="module")

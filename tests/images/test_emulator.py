@@ -13,10 +13,10 @@ from typing import cast
 import pytest
 
 from latlab.errors import LabError
-from latlab.lab.images import Image, emulator
-from latlab.lab.images.archives import LISTS, backports
-from latlab.lab.images.emulator import PACKAGE, newest_qemu
-from latlab.lab.images.packages import Apt, Package
+from latlab.testbed.images import Image, emulator
+from latlab.testbed.images.archives import LISTS, backports
+from latlab.testbed.images.emulator import PACKAGE, newest_qemu
+from latlab.testbed.images.packages import Apt, Package
 
 OLD, NEW = "1:7.2+dfsg-7+deb12u16", "1:10.0.2+ds-2~bpo12+1"
 APT_GET = """\

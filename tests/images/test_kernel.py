@@ -8,8 +8,8 @@ import struct
 
 import pytest
 
-from latlab.lab.images import lz4, zstd
-from latlab.lab.images.kernel import startable
+from latlab.testbed.images import lz4, zstd
+from latlab.testbed.images.kernel import startable
 
 VMLINUX = b"\x7fELF" + bytes(range(256)) * 40
 SETUP_SECTORS = 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from latlab.errors import UsageError
-from latlab.lab.images.kinds import READY_MADE, sort_of
-from latlab.lab.images.recipe import DDS_PROGRAMS, PROGRAMS
+from latlab.testbed.images.kinds import READY_MADE, sort_of
+from latlab.testbed.images.recipe import DDS_PROGRAMS, PROGRAMS
 
 
 def test_the_image_for_dds_is_the_real_time_one_and_ddsperf() -> None:

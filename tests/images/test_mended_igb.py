@@ -12,12 +12,12 @@ import pytest
 from cpio_reader import Found, modules_dep, read
 
 from latlab.errors import LabError
-from latlab.lab.images import Image
-from latlab.lab.images.elf import module_facts
-from latlab.lab.images.kernel_source import source_files
-from latlab.lab.images.mended_igb import FOLDER, apply_patch, mended
-from latlab.lab.images.modules import Module
-from latlab.lab.images.packages import Apt, Package
+from latlab.testbed.images import Image
+from latlab.testbed.images.elf import module_facts
+from latlab.testbed.images.kernel_source import source_files
+from latlab.testbed.images.mended_igb import FOLDER, apply_patch, mended
+from latlab.testbed.images.modules import Module
+from latlab.testbed.images.packages import Apt, Package
 
 DRIVER = "kernel/drivers/net/ethernet/intel/igb/igb.ko"
 SOURCE = {

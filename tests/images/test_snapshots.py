@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from latlab.lab.images import KEEP, Image, is_whole, keep_newest, part_path, snapshot_path
+from latlab.testbed.images import KEEP, Image, is_whole, keep_newest, part_path, snapshot_path
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ import pytest
 from cpio_reader import read
 
 from latlab.errors import LabError
-from latlab.lab.images import Image
-from latlab.lab.images.image import DESCRIPTION, NESTED_INITRAMFS
-from latlab.lab.images.kinds import DEFAULTS, GUEST_KIND
-from latlab.lab.images.store import home
-from latlab.lab.images.with_guests import KEEP, PUT_TOGETHER_MODULE, nested_path, put_together
+from latlab.testbed.images import Image
+from latlab.testbed.images.image import DESCRIPTION, NESTED_INITRAMFS
+from latlab.testbed.images.kinds import DEFAULTS, GUEST_KIND
+from latlab.testbed.images.store import home
+from latlab.testbed.images.with_guests import KEEP, PUT_TOGETHER_MODULE, nested_path, put_together
 
 OWN = b"all that the board has"
 OWN_NAME = DEFAULTS[GUEST_KIND]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from foreign import CAPTURED
 
-from latlab.data.run_folder import RunFolder
 from latlab.errors import UsageError
 from latlab.imports.write import import_files
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.comparison.document import compare
 from latlab.report.comparison.lines import remarks
 from latlab.report.comparison.wanted import wanted

@@ -7,7 +7,7 @@ from foreign import text
 
 from latlab.imports.base import Figures, Imported
 from latlab.imports.netperf import COARSE, read_round_trips
-from latlab.lab.probes.netperf import SELECTORS
+from latlab.testbed.probes.netperf import SELECTORS
 
 KINDS = ("tcp", "udp")
 US = 1000

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 
 US = 1_000
 STREAM: dict[str, Any] = {

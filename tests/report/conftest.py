@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from latlab.analysis.statistics import NAMES
 from latlab.analysis.summary import summarise_cell, with_reasons
 from latlab.analysis.trust import Reason
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.result import judged_result
 from latlab.report.testbed import with_test_bed

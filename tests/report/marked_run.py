@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.result import make_result
 from latlab.synthetic import Description, generate, write_run
 from latlab.synthetic.description import LateWakes, Noise, Spikes, Stall, Swing

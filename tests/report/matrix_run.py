@@ -13,7 +13,7 @@ import polars as pl
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.summary import summarise_cell, with_reasons
 from latlab.analysis.trust import judge
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.result import judged_result
 from latlab.report.testbed import with_test_bed
 

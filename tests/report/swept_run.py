@@ -8,7 +8,7 @@ from typing import Any
 from latlab.analysis.imported import no_counts
 from latlab.analysis.statistics import NAMES
 from latlab.analysis.summary import summarise_cell, with_reasons
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.result import judged_result
 from latlab.report.testbed import with_test_bed
 from latlab.scenario import Cell, cells, load_scenario

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.anomalies import HEADINGS, TITLE, WINDOW_HEADINGS, anomaly_rows, cut_lines, uncut_text, window_rows
 from latlab.report.build import write_report
 from latlab.report.document import Lines

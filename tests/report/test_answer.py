@@ -14,7 +14,7 @@ from compared_run import write_figures_run
 from matrix_run import REPEATS, TITLES, write_matrix_run
 from rich.console import Console
 
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.answer import answer
 from latlab.report.comparison.cells import comparisons_document
 from latlab.report.document import OneOf

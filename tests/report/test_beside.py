@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from latlab.analysis.anomalies.context import ClockStep
-from latlab.data.ptp_series import PtpSeries
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.ptp_series import PtpSeries
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.beside import beside, ptp_offset
 from latlab.report.result import make_result
 from latlab.synthetic import Description, generate, write_run

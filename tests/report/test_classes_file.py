@@ -10,8 +10,8 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from latlab.analysis.anomalies import NAMES
-from latlab.data.run_folder import CellFolder, RunFolder
 from latlab.errors import LabError
+from latlab.recordings.run_folder import CellFolder, RunFolder
 from latlab.report.build import write_report
 from latlab.report.classes import write_classes
 from latlab.report.result import make_result

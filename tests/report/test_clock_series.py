@@ -12,8 +12,8 @@ import pytest
 from pyarrow import ipc
 
 from latlab.analysis.words import duration
-from latlab.data.recordings import FORMAT, SCHEMAS
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.arrow import FORMAT, SCHEMAS
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.clock_series import HEIGHT, WIDTH, ClockChart, clock_charts
 from latlab.report.result import make_result

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from latlab import console as shown
 from latlab.console import RunConsole, cell_line, timer_lines, told_while, window_line
-from latlab.measure import events
+from latlab.run import events
 
 LACKING = {"what": "no IOMMU is in use", "where": "guests.vm1.bridge: vfio", "remedy": "turn it on"}
 TALKED = {"verb": "talk", "done": {"streams": [{"sent": 10}]}}

@@ -17,9 +17,9 @@ from rich.console import Console
 
 import latlab
 import latlab.cli
-from latlab.data.run_folder import RunFolder, list_runs
 from latlab.errors import EXIT_LAB, LatlabError, making_sense_of
 from latlab.listing import print_runs
+from latlab.recordings.run_folder import RunFolder, list_runs
 from latlab.report.build import write_report
 from latlab.report.result import make_result
 from latlab.synthetic import Description, generate, write_run

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from latlab.cli import app
 from latlab.foreseen import as_line, facts_of_this_machine, foreseen
-from latlab.lab.machine import Machine, assumed_machine
 from latlab.scenario import Loaded, load_scenario
+from latlab.testbed.machine import Machine, assumed_machine
 
 STREAM = {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": "64B"}
 SCENARIO: dict[str, Any] = {

@@ -20,7 +20,7 @@ from matrix_run import REPEATS, slug
 from rich.console import Console
 
 from latlab.analysis.metrics import METRICS_BY_NAME, metric_values
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report import repeats
 from latlab.report.html import render
 from latlab.report.payload import PAGE_BYTES

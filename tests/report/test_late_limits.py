@@ -12,7 +12,7 @@ from marked_run import LATE_SENDS, SPIKES, write_marked_run
 from rich.console import Console
 
 from latlab.analysis.words import duration
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report import anomalies, late_limits
 from latlab.report.build import write_report
 from latlab.report.late_limits import HEADINGS, bursts_text, late_note, late_rows, late_text

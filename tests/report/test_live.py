@@ -13,7 +13,7 @@ from terminal_screen import screen
 
 from latlab.console import RunConsole
 from latlab.live import COLUMNS, RAW, LiveCell, Row
-from latlab.measure.events import (
+from latlab.run.events import (
     CellEnded,
     CellStarted,
     ClockBound,

@@ -12,7 +12,7 @@ import pytest
 from marked_run import CELL, LATE, LATE_SENDS, STALLS, S, write_marked_run
 
 from latlab.analysis.anomalies import NAMES
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report import mark_pictures
 from latlab.report.marks import (
     GLYPHS,

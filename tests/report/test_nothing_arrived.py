@@ -17,7 +17,7 @@ from rich.console import Console
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.summary import summarise_cell, with_reasons
 from latlab.analysis.trust import judge
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.junit import result_junit
 from latlab.report.markdown import result_markdown

@@ -20,7 +20,7 @@ from browser import Elements, acted, body, charts, opened
 
 from latlab.analysis.metrics import METRICS_BY_NAME, metric_values
 from latlab.analysis.series import binned
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report import build, payload
 from latlab.report.build import write_report
 from latlab.report.payload import GOOD_BINS, MOST_BINS, PAGE_BYTES, bins_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report import picture_process as module
 from latlab.report.build import write_report
 from latlab.report.picture_process import PictureProcess, picture_process

@@ -15,7 +15,7 @@ from matplotlib.legend import Legend
 from PIL import Image
 
 from latlab.analysis.axis import Axis
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.legend import Key
 from latlab.report.palette import COLOURS, LOST_COLOUR
 from latlab.report.pictures import ccdf_figure, series_figure, write_pictures

@@ -13,7 +13,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from PIL import Image
 
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.clock_pictures import MOST, clocks_figure, write_clock_pictures
 from latlab.report.clock_series import ClockChart

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.document import Toned
 from latlab.report.html import render
 from latlab.report.ptp import HEADINGS, TITLE, PtpRow, ptp_rows

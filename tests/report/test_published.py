@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.html import render
 from latlab.report.markdown import result_markdown
 from latlab.report.published import headline_tables, published_tables

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.schedules import TITLE, run_schedules, schedule_drawings
 

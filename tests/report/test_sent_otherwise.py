@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.comparison.cells import comparisons_document
 from latlab.report.markdown import result_markdown

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.html import render
 from latlab.report.sections import Shown, parts_of
 from latlab.report.slots import TITLE, slot_rows

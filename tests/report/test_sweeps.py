@@ -14,7 +14,7 @@ from PIL import Image
 from swept_run import REPEATS, figures, write_several_run, write_swept_run
 
 from latlab.analysis.axis import log_axis
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.frame_rooms import FrameRooms
 from latlab.report.legend import Looks
 from latlab.report.palette import ANY_COLOUR

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from latlab.analysis.evidence import Thresholds
 from latlab.cli import app
-from latlab.data.run_folder import RunFolder
 from latlab.errors import LabError
 from latlab.model.rules import NAMES
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.markdown import result_markdown
 from latlab.report.result import make_result

@@ -19,7 +19,7 @@ from trace_events import COUNT, KNOWN, LATE, READER, listened, trace
 
 from latlab.analysis.missing_stages import NO_CLOCK, REASONS
 from latlab.analysis.reception import RECEPTION, reception_documents
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.chain_page import chain_drawing
 from latlab.report.chain_pictures import write_chain_picture

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from latlab.measure.probe_specs import frame_count
+from latlab.run.probe_specs import frame_count
 from latlab.scenario import Loaded, Scenario
 from latlab.scenario.one_frame import Room, room
 

@@ -10,11 +10,11 @@ from pydantic_core import PydanticCustomError
 from typer.testing import CliRunner
 
 from latlab.cli import app
-from latlab.lab.preflight import warnings
 from latlab.model.rules import RULES
 from latlab.scenario import Loaded, parse
 from latlab.scenario.trust import Trust
 from latlab.scenario.units import format_share, parse_share
+from latlab.testbed.preflight import warnings
 
 With = Callable[..., Loaded]
 Said = Callable[[dict[str, Any]], list[str]]

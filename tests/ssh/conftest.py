@@ -17,9 +17,9 @@ from latlab_command import Place
 from own_boards import own_boards
 from ssh_bench import Bench
 
-from latlab.lab.agent_binary import find_agent
-from latlab.lab.images import build_image
-from latlab.lab.site import STATE
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.images import build_image
+from latlab.testbed.site import STATE
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from latlab.data.run_folder import RunFolder
 from latlab.notebook import load
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.result import make_result
 from latlab.synthetic import Description, generate, write_run

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from latlab.analysis.anomalies import CODE
-from latlab.data.packets import _COLUMNS as PACKET_COLUMNS
 from latlab.errors import UsageError
+from latlab.recordings.packets import _COLUMNS as PACKET_COLUMNS
 from latlab.synthetic import Description, Synthetic, generate
 from latlab.synthetic.description import (
     Drift,

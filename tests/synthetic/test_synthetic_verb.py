@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from latlab.cli import main
-from latlab.data.run_folder import RunFolder, list_runs
+from latlab.recordings.run_folder import RunFolder, list_runs
 
 TEXT = """\
 seed: 7

@@ -13,9 +13,9 @@ import pytest
 
 from experiments import chosen, main
 from latlab import load
-from latlab.data.run_folder import RunFolder
 from latlab.errors import LabError
 from latlab.notebook import Run
+from latlab.recordings.run_folder import RunFolder
 from latlab.scenario import cells, load_scenario
 from published import FIVE
 from published.claims import Claim, Figures, Of, differ, times

@@ -9,7 +9,7 @@ from typing import Any
 
 from marks import CALLS, TESTS, alone_last, mark
 
-from latlab.lab import images
+from latlab.testbed import images
 
 
 class Item:
@@ -61,9 +61,9 @@ def marks_of(item: Item) -> list[str]:
 
 
 def test_a_test_that_calls_nothing_slow_is_fast() -> None:
-    assert marks_of(Item(plain, "data/test_x.py")) == ["fast"]
-    assert marks_of(Item(by_helper, "data/test_x.py")) == ["fast"]
-    assert marks_of(Item(plain, "data/test_x.py", mark="slow")) == ["slow"]
+    assert marks_of(Item(plain, "recordings/test_x.py")) == ["fast"]
+    assert marks_of(Item(by_helper, "recordings/test_x.py")) == ["fast"]
+    assert marks_of(Item(plain, "recordings/test_x.py", mark="slow")) == ["slow"]
     assert marks_of(Item(plain, "whole/test_x.py", mark="real")) == ["real"]
 
 

@@ -15,8 +15,8 @@ import yaml
 from latlab_command import Ended, Place, cells_of, read
 
 import latlab
-from latlab.lab.agent_binary import find_agent
-from latlab.lab.images import build_image
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.images import build_image
 
 IMAGE = "debian-cloud"
 NEEDED = {"qemu-system-x86_64": "qemu-system-x86", "apt-get": "apt", "dpkg": "dpkg"}

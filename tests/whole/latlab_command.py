@@ -15,8 +15,8 @@ from typing import Any, Self
 import yaml
 from lab_machine import dump
 
-from latlab.lab.agent_binary import find_agent
 from latlab.result.store import typed
+from latlab.testbed.agent_binary import find_agent
 
 LATLAB = Path(sys.executable).with_name("latlab")
 DRAWING = ("run", "report")

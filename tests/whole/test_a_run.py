@@ -15,7 +15,7 @@ from latlab_command import PACKETS, WARMUP, FinishedRun, cells_of, read
 import latlab
 from latlab.analysis.metrics import METRICS
 from latlab.analysis.statistics import NAMES
-from latlab.data.recordings import read_recording
+from latlab.recordings.arrow import read_recording
 
 pytestmark = pytest.mark.real
 

@@ -10,8 +10,8 @@ import pytest
 from lab_machine import run
 from latlab_command import SMALL, Ended, Place
 
-from latlab.data.recordings import read_recording
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.arrow import read_recording
+from latlab.recordings.run_folder import RunFolder
 
 pytestmark = pytest.mark.real
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from latlab_command import SMALL, Ended, FinishedRun, Place, read
 
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.result import exit_code, make_result
 
 pytestmark = pytest.mark.real

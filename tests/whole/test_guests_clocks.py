@@ -22,9 +22,9 @@ from lab_machine import private_network
 from latlab_command import Place
 from witness import Witness
 
-from latlab.data.clock_offset import Offset, offset_between
-from latlab.lab.agent_binary import find_agent
-from latlab.lab.site import STATE
+from latlab.recordings.clock_offset import Offset, offset_between
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.site import STATE
 
 pytestmark = [pytest.mark.real, pytest.mark.alone]
 

@@ -12,7 +12,7 @@ import pytest
 from latlab_command import PACKETS, Lab, Place, cells_of, read
 
 import latlab
-from latlab.data.recordings import Recording, read_recording
+from latlab.recordings.arrow import Recording, read_recording
 
 pytestmark = pytest.mark.real
 

@@ -13,8 +13,8 @@ from guest_runs import GuestRun, guest_run, image_cache
 from lab_machine import private_network
 from latlab_command import Place
 
-from latlab.lab.agent_binary import find_agent
-from latlab.lab.images import build_image
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.images import build_image
 
 pytestmark = pytest.mark.real
 

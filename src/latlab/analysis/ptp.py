@@ -44,7 +44,7 @@ def ptp_document(
 
     port: its entry in cell.json's `ptp`. recorded: the table `ptp` from before the streams on, which tells what the
     port was to begin with and when it heard its last Sync; for some slaves with our own readings of the offset beside
-    (latlab.data.ptp_series). window_ns: the first and last instant of the streams by its host's TAI; None: all of it.
+    (latlab.recordings.ptp_series). window_ns: the first and last instant of the streams by its host's TAI; None: all.
 
     `unlocked` are the spells in which it was not what it began as, or no slave within its limit, from the first reading
     that says so until the first that does not; ns from the first reading.

@@ -125,7 +125,7 @@ def complete_format(incomplete: str) -> Suggested:
 
 def complete_image(incomplete: str) -> Suggested:
     """Suggest images: those that latlab knows how to build, and those that are there."""
-    from latlab.lab.images import READY_MADE, list_images
+    from latlab.testbed.images import READY_MADE, list_images
 
     return _begun(incomplete, dict.fromkeys((*READY_MADE, *(image.name for image in list_images())), ""))
 

@@ -68,8 +68,8 @@ def image_build(
         latlab image build --board
     """
     from latlab.image_listing import print_images
-    from latlab.lab.agent_binary import find_agent
-    from latlab.lab.images import BOARD_KIND, build_image
+    from latlab.testbed.agent_binary import find_agent
+    from latlab.testbed.images import BOARD_KIND, build_image
 
     agent, console = find_agent(), open_console(stderr=True)
     image = build_image(
@@ -95,8 +95,8 @@ def image_list(as_json: Json = False) -> None:
         latlab image list
     """
     from latlab.image_listing import print_images
-    from latlab.lab.agent_binary import find_agent
-    from latlab.lab.images import list_images
+    from latlab.testbed.agent_binary import find_agent
+    from latlab.testbed.images import list_images
 
     found, agent = list_images(), find_agent()
     if as_json:
@@ -124,7 +124,7 @@ def image_clean(
         # All images, and the packages that were fetched for them
         latlab image clean
     """
-    from latlab.lab.images import clean_images
+    from latlab.testbed.images import clean_images
 
     removed = clean_images([name] if name else [])
     if as_json:

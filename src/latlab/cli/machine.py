@@ -22,8 +22,8 @@ def doctor(as_json: Json = False) -> None:
     """
     import asyncio
 
-    from latlab.lab.doctor import doctor as examine
     from latlab.listing import print_findings
+    from latlab.testbed.doctor import doctor as examine
 
     findings = asyncio.run(examine())
     if as_json:
@@ -44,7 +44,7 @@ def clean(as_json: Json = False) -> None:
     """
     import asyncio
 
-    from latlab.lab.undo import clean_stale
+    from latlab.testbed.undo import clean_stale
 
     undone = asyncio.run(clean_stale())
     if as_json:

@@ -37,7 +37,7 @@ from latlab.errors import making_sense_of, reads_files
 
 if TYPE_CHECKING:
     from latlab.analysis.chosen_windows import Chosen
-    from latlab.data.run_folder import RunFolder
+    from latlab.recordings.run_folder import RunFolder
 
 _ALL: Final = "all"
 """The name of all sections together."""
@@ -75,7 +75,7 @@ def run(
 
     from latlab.cli.ready_made import scenario_path
     from latlab.console import RunConsole, make_console
-    from latlab.measure import run as measure
+    from latlab.run import matrix as measure
     from latlab.scenario import load_scenario
 
     _check_metrics(metric)
@@ -205,8 +205,8 @@ def list_(as_json: Json = False, runs: Runs = RUNS) -> None:
         # Of another folder, for a program
         latlab list --runs /srv/runs --json
     """
-    from latlab.data.run_folder import list_runs
     from latlab.listing import print_runs
+    from latlab.recordings.run_folder import list_runs
 
     found = list_runs(runs)
     if as_json:
@@ -217,8 +217,8 @@ def list_(as_json: Json = False, runs: Runs = RUNS) -> None:
 
 def _opened(run: str | None, runs: Path) -> RunFolder:
     """The run of that name, or the newest. UsageError: there is none."""
-    from latlab.data.run_folder import RunFolder
     from latlab.errors import UsageError
+    from latlab.recordings.run_folder import RunFolder
 
     newest = next((path.parent.name for path in sorted(runs.glob("*/run.json"), reverse=True)), None)
     if run is None and newest is None:

@@ -30,9 +30,9 @@ def validate(scenario: ScenarioName = None, as_json: Json = False) -> None:
     from latlab.analysis.words import counted
     from latlab.console import runs_of_cells
     from latlab.foreseen import as_line, facts_of_this_machine, foreseen
-    from latlab.lab.guests.unavailable import summed_up, unavailable_here
-    from latlab.lab.machine import read_machine
-    from latlab.lab.preflight import preflight_cells, warnings
+    from latlab.testbed.guests.unavailable import summed_up, unavailable_here
+    from latlab.testbed.machine import read_machine
+    from latlab.testbed.preflight import preflight_cells, warnings
 
     found = cells(loaded)
     lacking = preflight_cells(loaded)
@@ -79,7 +79,7 @@ def plan(scenario: ScenarioName = None, as_json: Json = False) -> None:
         latlab plan demo | less
     """
     from latlab.cli.ready_made import scenario_path
-    from latlab.measure import run as measure
+    from latlab.run import matrix as measure
     from latlab.scenario import load_scenario
 
     text = measure.plan(load_scenario(scenario_path(scenario, "plan", as_json=as_json)))

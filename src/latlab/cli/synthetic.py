@@ -12,7 +12,7 @@ from latlab.cli.options import FILES, RUNS, Json
 from latlab.cli.output import print_json, write
 
 if TYPE_CHECKING:
-    from latlab.data.run_folder import RunFolder
+    from latlab.recordings.run_folder import RunFolder
     from latlab.synthetic import Description
 
 
@@ -55,7 +55,7 @@ def make_run(described: Description, root: Path, name: str) -> RunFolder:
     """
     import re
 
-    from latlab.data.run_folder import RunFolder
+    from latlab.recordings.run_folder import RunFolder
     from latlab.synthetic import generate
     from latlab.synthetic.run import LABEL, fill_run
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from latlab.analysis.words import counted
-from latlab.data.ddsperf import SAMPLES, Second, seconds
 from latlab.errors import UsageError
 from latlab.imports.base import (
     COLOURS,
@@ -25,6 +24,7 @@ from latlab.imports.base import (
     lines_of,
     nothing_in,
 )
+from latlab.recordings.ddsperf import SAMPLES, Second, seconds
 
 LATENCY: Final = (
     "half a round trip, (answer − question) / 2 of one participant's clock, as ddsperf prints it: whether both "

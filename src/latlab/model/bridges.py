@@ -1,6 +1,6 @@
 """Which virtual bridges there are, and what each is and can do whatever the machine (docs/reference/bridges.md).
 
-How one is made is in latlab.lab.bridges, a file a kind. Nobody compares a kind's name: what matters of it is here.
+How one is made is in latlab.testbed.bridges, a file a kind. Nobody compares a kind's name: what matters of it is here.
 """
 
 from __future__ import annotations

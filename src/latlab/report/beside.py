@@ -14,8 +14,8 @@ from latlab.analysis.anomalies.host_records import host_records
 from latlab.analysis.cell_anomalies import Beside, Series
 from latlab.analysis.evidence import Thresholds
 from latlab.analysis.ptp import SLAVE, UNCALIBRATED
-from latlab.data.clock_offset import offset_between
-from latlab.data.ptp_series import PtpSeries
+from latlab.recordings.clock_offset import offset_between
+from latlab.recordings.ptp_series import PtpSeries
 from latlab.report.testbed import ONE_CLOCK, ONE_KERNEL, clock_source
 
 _EVERY_NS: Final = 250_000_000

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from latlab.data.run_folder import RunFolder, publishing
 from latlab.errors import reads_files
+from latlab.recordings.run_folder import RunFolder, publishing
 from latlab.report.files import FIGURES, figures_csv
 from latlab.report.frame_rooms import FrameRooms
 from latlab.report.html import render

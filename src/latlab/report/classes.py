@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.anomalies import NAMES, Anomalies
 from latlab.analysis.counts import stream_rows
-from latlab.data.run_folder import CellFolder, writing_table
+from latlab.recordings.run_folder import CellFolder, writing_table
 
 CLASS: Final = pl.Enum(NAMES)
 _NO_EPISODE: Final = np.empty(0, np.uint32)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from latlab.analysis.series import binned
 from latlab.analysis.words import duration
-from latlab.data.ptp_series import PtpSeries, read_ptp
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.ptp_series import PtpSeries, read_ptp
+from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
 from latlab.report.places import cell_title
 

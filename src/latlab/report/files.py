@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from latlab.analysis.statistics import NAMES, PERCENTILES
 from latlab.analysis.variation import LOW_PERCENTILES
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
 from latlab.report.places import cell_title
 from latlab.report.variation import FORMS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from latlab.data.run_folder import RunFolder
 from latlab.errors import LatlabError
+from latlab.recordings.run_folder import RunFolder
 from latlab.scenario import Scenario, cells, load_scenario
 from latlab.scenario.one_frame import Room, room
 

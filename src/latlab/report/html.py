@@ -13,7 +13,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report import definitions, testbed
 from latlab.report.answer import answer, metric_of, title
 from latlab.report.document import Fold, Part, Pictured, Section, Table, Toned, Verbatim, filled

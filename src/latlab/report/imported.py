@@ -25,7 +25,7 @@ from latlab.analysis.summary import summarise_cell, with_reasons
 from latlab.analysis.tally import Tally
 from latlab.analysis.trust import Reason, judge
 from latlab.analysis.words import duration
-from latlab.data.run_folder import CellFolder
+from latlab.recordings.run_folder import CellFolder
 from latlab.report.rows import metric_names
 from latlab.report.testbed import with_test_bed
 from latlab.report.view import METRIC_ORDER

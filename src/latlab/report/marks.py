@@ -15,7 +15,7 @@ import polars as pl
 
 from latlab.analysis.anomalies import CLASSES
 from latlab.analysis.anomalies.stages import APPLICATION, DRIVER, KERNEL, PATH, QDISC, SOCKET, TALKER
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
 from latlab.report.places import cell_key
 from latlab.scenario import format_duration

@@ -9,7 +9,7 @@ from typing import Any, Final
 from latlab.analysis.metrics import METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
 from latlab.analysis.reception import RECEPTION
 from latlab.analysis.words import left_out_text, plural
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report import chain_table, definitions, files, rows, schedules, where
 from latlab.report.chain_page import chain_drawing
 from latlab.report.chains import chain_views

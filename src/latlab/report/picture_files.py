@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from latlab.analysis.reception import RECEPTION
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.chain_pictures import write_chain_picture
 from latlab.report.chains import chain_views
 from latlab.report.clock_pictures import write_clock_pictures

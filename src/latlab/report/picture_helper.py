@@ -14,7 +14,7 @@ import sys
 import threading
 from pathlib import Path
 
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.picture_files import PictureFiles
 
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Final
 
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 
 WORTH_CELLS: Final = 4
 """With fewer cells the pictures are drawn before a process has imported what draws them."""

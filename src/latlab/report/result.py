@@ -17,10 +17,10 @@ from latlab.analysis.evidence import Evidence
 from latlab.analysis.ptp import ptp_document
 from latlab.analysis.summary import result_document, summarise_cell, with_reasons
 from latlab.analysis.trust import judge, without_waived
-from latlab.data.packets import is_joined, read_findings, whole_packets
-from latlab.data.ptp_series import read_ptp
-from latlab.data.run_folder import CellFolder, RunFolder
 from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, LabError, LatlabError, UsageError, reads_files
+from latlab.recordings.packets import is_joined, read_findings, whole_packets
+from latlab.recordings.ptp_series import read_ptp
+from latlab.recordings.run_folder import CellFolder, RunFolder
 from latlab.report.beside import beside
 from latlab.report.classes import classes_table, write_classes
 from latlab.report.comparison.cells import comparisons_document

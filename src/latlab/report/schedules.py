@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from latlab.analysis.gate_port import Port
 from latlab.analysis.promise import lattice_of
-from latlab.data.run_folder import RunFolder
+from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
 from latlab.report.gates import Scheduled, entry_rows, load_titles, port_title, promised_groups, scenario_ports
 from latlab.report.places import cell_title

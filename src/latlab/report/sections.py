@@ -12,8 +12,8 @@ from latlab.analysis.accept import EXCEEDED
 from latlab.analysis.counts import counted
 from latlab.analysis.metrics import TIMER_METRICS
 from latlab.analysis.words import plural
-from latlab.data.run_folder import RunFolder
 from latlab.model.rules import OTHERS, RULES
+from latlab.recordings.run_folder import RunFolder
 from latlab.report import (
     anomalies,
     chain_table,

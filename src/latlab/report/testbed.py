@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from latlab.analysis.trust_readings import agent_name
 from latlab.analysis.words import left_out_text
-from latlab.data.clock_offset import find_chain
+from latlab.recordings.clock_offset import find_chain
 from latlab.report.places import Places, dimension_keys
 from latlab.report.probes import TRANSPORTS, probe_told
 from latlab.report.text import rate

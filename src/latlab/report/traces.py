@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from latlab.analysis.missing_stages import EMULATED, NOT_TRACED
 from latlab.analysis.reception import Instants, VmHost, reception_documents, timer_documents
-from latlab.data.clock_offset import offset_between
-from latlab.data.run_folder import CellFolder
-from latlab.data.traces import Traced, read_timer_traces, read_traces
+from latlab.recordings.clock_offset import offset_between
+from latlab.recordings.run_folder import CellFolder
+from latlab.recordings.traces import Traced, read_timer_traces, read_traces
 from latlab.report import rows
 from latlab.report.document import Table, bad_if
 from latlab.report.places import cell_title

@@ -15,8 +15,8 @@ from latlab.analysis.counts import counted, nothing_arrived
 from latlab.analysis.losses import lost_sequences
 from latlab.analysis.metrics import METRICS_BY_NAME, PROBE_METRICS, metric_values
 from latlab.analysis.round_trip import filled_launches, round_trips
-from latlab.data.legs import has_schedule
-from latlab.data.run_folder import CellFolder, RunFolder
+from latlab.recordings.legs import has_schedule
+from latlab.recordings.run_folder import CellFolder, RunFolder
 from latlab.report import rows
 from latlab.report.legend import Key, Looks
 from latlab.report.marks import Marks, marks_of

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from latlab.data.run_folder import RunFolder
 from latlab.errors import LabError
+from latlab.recordings.run_folder import RunFolder
 from latlab.result.types import Result
 
 

@@ -11,8 +11,8 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow import ipc
 
-from latlab.data.recordings import FORMAT, SCHEMAS
-from latlab.data.run_folder import RUN_FORMAT, CellFolder, RunFolder, write_json
+from latlab.recordings.arrow import FORMAT, SCHEMAS
+from latlab.recordings.run_folder import RUN_FORMAT, CellFolder, RunFolder, write_json
 from latlab.synthetic.generate import STREAM, Synthetic
 
 SLUG: Final = "all"

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from latlab.data.run_folder import CellFolder, RunFolder
 from latlab.errors import LatlabError
+from latlab.recordings.run_folder import CellFolder, RunFolder
 from latlab.report.facts import flatten
 from latlab.scenario import format_duration, format_size, load_scenario
 from latlab.scenario.matrix import CHOSEN

@@ -11,8 +11,8 @@ from latlab.analysis.comparison.compare import Pair, compared
 from latlab.analysis.comparison.configuration import Configuration, by_key, matched, streams_of_both
 from latlab.analysis.comparison.effect import ALPHA
 from latlab.analysis.comparison.regression import judged
-from latlab.data.run_folder import RunFolder
 from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, UsageError
+from latlab.recordings.run_folder import RunFolder
 from latlab.report.comparison.cells import compared_by
 from latlab.report.comparison.differs import (
     Group,

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from latlab.analysis.comparison.configuration import Configuration, configurations
-from latlab.data.run_folder import RunFolder
 from latlab.errors import LabError, UsageError
+from latlab.recordings.run_folder import RunFolder
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 

@@ -1,0 +1,453 @@
+"""A machine in virtual time: it runs only while somebody waits for what it does, and hears only when it stands still.
+
+The clock of such a machine counts the instructions it executes. If it ran on while the lab thinks, or if a command
+reached it at an instant that depends on this machine's speed, no two runs would be alike. So they take turns
+(docs/reference/agent.md, Turns): the machine halts as soon as it has something to say, and the lab lets it go on once
+there is someone who waits for more. All that the lab wants of it until then it hears at that instant, in the order of
+asking.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import mmap
+import os
+import signal
+import socket
+import struct
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from qemu.qmp import ConnectError, EventListener, QMPClient, QMPError, Runstate
+
+from latlab.hosts.base import Host, Lost
+from latlab.hosts.guest import GUEST_AGENT
+from latlab.hosts.standstill import never_ends
+from latlab.hosts.starved import starved
+
+MAILBOX: Final = "turns"
+MAILBOX_BYTES: Final = 1 << 21
+MONITOR: Final = "turns.sock"
+BLOCKING_MONITOR: Final = "qmp.sock"
+"""A monitor has one client at a time."""
+FINE: Final = "fine"
+FINE_NET: Final = "fine-net"
+FINE_US: Final = 10
+"""A timer of the virtual clock so often: of a network filter of a netdev that nothing is connected to.
+
+A CPU executes until the next timer of the virtual clock is due, and the others stand still meanwhile: for a millisecond
+and more, where the timer tick is the next (QEMU: icount_percpu_budget() in accel/tcg/tcg-accel-ops-icount.c,
+net/filter-buffer.c). While a cell measures, this one is never far."""
+PID: Final = "pid"
+"""Where QEMU writes its process id."""
+IDENTITY: Final = b"LATLTRN1"
+
+_IN_LENGTH, _OUT_LENGTH, _HALTED_TAI_NS, _WATCHED_TAI_NS, _STARVED_LENGTH, _STARVED_AT = range(8, 56, 8)
+_IN_AT: Final = 4096
+_AREA: Final = 512 * 1024
+_OUT_AT: Final = _IN_AT + _AREA
+_HEADER: Final = struct.Struct("=III")
+_PIECE: Final = 64 * 1024
+_START, _INPUT, _INPUT_END, _SIGNAL, _MORE, _OUT, _ERR, _EXIT = range(1, 9)
+
+HALTED: Final = "guest-panicked"
+"""What QEMU calls the state of a machine that has told it to halt: by the device for a kernel's panic."""
+_PASSES: Final = 64
+"""So often everything that is ready in the event loop has its turn, before the machine has: whoever was woken by what
+it said may have something to ask, and that may wake others."""
+_LINE: Final = 1 << 24
+_NO_STATUS: Final = 125
+"""Of a process whose end was told without its status."""
+_LAST_CHANCE_S: Final = 30.0
+"""So long a turn may still take once somebody has waited in vain for what it was to bring."""
+
+
+_HANG_UP_S: Final = 10.0
+
+
+class _LostError(Exception):
+    """The machine is there, and will never again say anything."""
+
+    def __init__(self, lost: Lost) -> None:
+        self.lost = lost
+        super().__init__(lost.why)
+
+
+class TurnsProcess:
+    """A process on the machine, with what asyncio's have: streams, an exit status once it is gone, waiting."""
+
+    def __init__(self, turns: Turns, number: int, stdout: int | None, stderr: int | None) -> None:
+        self._turns = turns
+        self._number = number
+        self._gone = asyncio.Event()
+        self.returncode: int | None = None
+        self.said = bytearray()
+        """What it wrote to a standard output that goes nowhere else."""
+        self.stdin = _Input(turns, number)
+        self.stdout, self._out = _output(stdout)
+        self.stderr, self._err = _output(stderr)
+
+    async def wait(self) -> int:
+        """The exit status, once it is gone; the machine runs meanwhile."""
+        with self._turns.waiting():
+            await self._gone.wait()
+        assert self.returncode is not None
+        return self.returncode
+
+    async def communicate(self, input: bytes | None = None) -> tuple[bytes, bytes]:
+        """What it wrote to its outputs that are pipes, once it is gone. input: all it is to read."""
+        if input:
+            self.stdin.write(input)
+        self.stdin.close()
+        await self.wait()
+        said = [await stream.read() if stream else b"" for stream in (self.stdout, self.stderr)]
+        return said[0], said[1]
+
+    def signal_group(self, number: int) -> None:
+        """Nothing; its process group gets the signal in the machine's next turn. It counts as gone if that kills it."""
+        if self.returncode is None:
+            self._turns.say(self._number, _SIGNAL, bytes([number]))
+            if number == signal.SIGKILL:
+                self.ended(-number)
+
+    def heard(self, kind: int, payload: bytes) -> None:
+        """Nothing; the machine has said this of it."""
+        if self.returncode is not None:
+            return
+        if kind == _EXIT:
+            self.ended(payload[0] if payload else _NO_STATUS)
+            return
+        stream, file = (self.stdout, self._out) if kind == _OUT else (self.stderr, self._err)
+        if stream:
+            stream.feed_data(payload)
+        elif file is not None:
+            os.write(file, payload)
+        elif kind == _OUT:
+            self.said += payload
+
+    def ended(self, status: int) -> None:
+        """Nothing; it is gone."""
+        if self.returncode is not None:
+            return
+        self.returncode = status
+        for stream in filter(None, (self.stdout, self.stderr)):
+            stream.feed_eof()
+        for file in (self._out, self._err):
+            if file is not None:
+                os.close(file)
+        self._gone.set()
+
+
+class _Input:
+    """A process's standard input."""
+
+    def __init__(self, turns: Turns, number: int) -> None:
+        self._turns = turns
+        self._number = number
+        self._open = True
+
+    def write(self, data: bytes) -> None:
+        for at in range(0, len(data), _PIECE):
+            self._turns.say(self._number, _INPUT, data[at : at + _PIECE])
+
+    def close(self) -> None:
+        if self._open:
+            self._turns.say(self._number, _INPUT_END)
+        self._open = False
+
+
+def _output(wanted: int | None) -> tuple[asyncio.StreamReader | None, int | None]:
+    """What a process's output goes to: a stream, or a file descriptor of our own; neither where nobody wants it."""
+    if wanted == asyncio.subprocess.PIPE:
+        return asyncio.StreamReader(limit=_LINE), None
+    if wanted is None or wanted == asyncio.subprocess.DEVNULL:
+        return None, None
+    return None, os.dup(wanted)
+
+
+class Turns:
+    """The lab's side of taking turns with one machine, whose mailbox and monitor are in `directory`."""
+
+    def __init__(self, name: str, directory: str) -> None:
+        self.name = name
+        self.tai_ns = 0
+        """The machine's CLOCK_TAI when it halted last."""
+        self.lost: Lost | None = None
+        """Why nothing more is to be heard of it, though its QEMU runs; None as long as there is hope."""
+        self._directory = Path(directory)
+        self._numbers = 0
+        self._processes: dict[int, TurnsProcess] = {}
+        self._said: list[bytes] = []
+        self._mailbox: mmap.mmap | None = None
+        self.fine = False
+        """Whether several CPUs change places each FINE_US of the machine's time, from its next turn on."""
+        self._is_fine = False
+        self._turns = 0
+        self._ended = 0
+        """Turns that were begun, and those of them that were seen to end."""
+        self._halted = asyncio.Event()
+        self._halted.set()
+        self._waiting = 0
+        self._wanted = asyncio.Event()
+        self._driver: asyncio.Task[None] | None = None
+
+    def start(self, words: Sequence[str], stdin: int | None, stdout: int | None, stderr: int | None) -> TurnsProcess:
+        """The process, which begins in the machine's next turn; it is gone at once where there will be none."""
+        self._numbers += 1
+        process = TurnsProcess(self, self._numbers, stdout, stderr)
+        if self.lost:
+            process.ended(-signal.SIGKILL)
+            return process
+        self._processes[self._numbers] = process
+        self.say(self._numbers, _START, b"".join(os.fsencode(word) + b"\0" for word in words))
+        if stdin != asyncio.subprocess.PIPE:
+            process.stdin.close()
+        return process
+
+    def say(self, number: int, kind: int, payload: bytes = b"") -> None:
+        """Nothing; the machine hears it in its next turn."""
+        self._said.append(_HEADER.pack(number, kind, len(payload)) + payload)
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """The machine has its turns as long as anyone is within."""
+        self._waiting += 1
+        self._wanted.set()
+        if self.lost is None and (self._driver is None or self._driver.done()):
+            self._driver = asyncio.ensure_future(self._drive())
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            if not self._waiting:
+                self._wanted.clear()
+
+    def ask(self, words: Sequence[str], within_s: float) -> str | None:
+        """What the command writes, once it has ended well: for those who cannot wait as others do, while nobody does.
+
+        None: it ended otherwise, or the machine is gone, or takes too long.
+        """
+        if self._waiting or not self._halted.is_set():
+            return None
+        process = self.start(words, None, None, None)
+        try:
+            with socket.socket(socket.AF_UNIX) as monitor:
+                monitor.settimeout(within_s)
+                monitor.connect(str(self._directory / BLOCKING_MONITOR))
+                mailbox = self._shared()
+                with monitor.makefile("rw") as line:
+                    _say(line, "qmp_capabilities")
+                    while process.returncode is None:
+                        self._begin(mailbox)
+                        _say(line, "cont")
+                        while json.loads(line.readline()).get("event") != "STOP":
+                            pass
+                        if not self._hear(mailbox):
+                            return None
+        except (OSError, ValueError, _LostError):
+            return None
+        return process.said.decode(errors="replace") if process.returncode == 0 else None
+
+    async def silence(self) -> Lost | None:
+        """Why the machine is lost, if it is: one that is in its turn gets a last chance to end it."""
+        if self.lost is None and not self._halted.is_set():
+            with self.waiting():
+                try:
+                    async with asyncio.timeout(_LAST_CHANCE_S):
+                        await self._halted.wait()
+                except TimeoutError:
+                    self.lost = Lost("its turn does not end: its kernel hangs, or a program that says nothing")
+        return self.lost
+
+    async def _drive(self) -> None:
+        """Nothing; the machine is gone or lost, and with it every process that was on it."""
+        client = QMPClient("latlab")
+        try:
+            await self._reach(client)
+            await self._take_turns(client, self._shared())
+        except _LostError as error:
+            self.lost = self.lost or error.lost
+        except (ConnectError, QMPError, EOFError, OSError):
+            pass
+        finally:
+            self._turns = self._ended = 0
+            self._halted.set()
+            if self._mailbox is not None:
+                self._mailbox.close()
+                self._mailbox = None
+            for process in self._processes.values():
+                process.ended(-signal.SIGKILL)
+            self._processes.clear()
+            self._said.clear()
+            # A QEMU that is lost may not even read what it is told.
+            with contextlib.suppress(QMPError, EOFError, OSError, TimeoutError):
+                async with asyncio.timeout(_HANG_UP_S):
+                    await client.disconnect()
+
+    async def _reach(self, client: QMPClient) -> None:
+        """Nothing; the machine's monitor answers, and it stands still. OSError: it does not answer."""
+        await client.connect(str(self._directory / MONITOR))
+        if (status := await _status(client)) != HALTED:
+            raise _LostError(Lost(f"it was to be stopped between two turns, and QEMU says it is {status}"))
+        # Those of turns that have ended before are not told again.
+        self._turns = self._ended = 0
+
+    def _shared(self) -> mmap.mmap:
+        """The memory shared with the machine."""
+        if self._mailbox is None:
+            with (self._directory / MAILBOX).open("r+b") as file:
+                self._mailbox = mmap.mmap(file.fileno(), MAILBOX_BYTES)
+        return self._mailbox
+
+    async def _take_turns(self, client: QMPClient, mailbox: mmap.mmap) -> None:
+        with client.listener(("STOP",)) as stops:
+            while True:
+                await _unless_gone(client, self._wanted.wait())
+                for _ in range(_PASSES):
+                    await asyncio.sleep(0)
+                if self._waiting:
+                    lost = never_ends(self._directory / PID, lambda: _word(mailbox, _WATCHED_TAI_NS))
+                    await _unless_gone(client, self._turn(client, mailbox, stops), lost)
+
+    async def _turn(self, client: QMPClient, mailbox: mmap.mmap, stops: EventListener) -> None:
+        """Nothing; the machine has had its turn. _LostError: it stopped elsewhere than at the end of it."""
+        unheard = not self._halted.is_set()
+        if not unheard:
+            await self._make_fine(client)
+            self._begin(mailbox)
+            await client.execute("cont")
+        # Those of turns that were taken otherwise are told here, too.
+        while self._ended < self._turns:
+            await stops.get()
+            self._ended += 1
+        if not self._hear(mailbox):
+            raise _LostError(Lost(f"it stopped in the middle of its turn: QEMU says it is {await _status(client)}"))
+
+    async def _make_fine(self, client: QMPClient) -> None:
+        """Add or remove the timer that makes CPUs change places, while the machine stands still."""
+        if self.fine and not self._is_fine:
+            await client.execute("netdev_add", {"type": "hubport", "id": FINE_NET, "hubid": 0})
+            timer = {"qom-type": "filter-buffer", "id": FINE, "netdev": FINE_NET, "interval": FINE_US}
+            await client.execute("object-add", timer)
+        elif self._is_fine and not self.fine:
+            await client.execute("object-del", {"id": FINE})
+            await client.execute("netdev_del", {"id": FINE_NET})
+        self._is_fine = self.fine
+
+    def _begin(self, mailbox: mmap.mmap) -> None:
+        """Nothing; the machine will hear what was said, and may go on."""
+        self._tell(mailbox)
+        # It says when it halts; whatever else stops it says nothing.
+        struct.pack_into("=q", mailbox, _HALTED_TAI_NS, 0)
+        struct.pack_into("=q", mailbox, _STARVED_LENGTH, 0)
+        self._turns += 1
+        self._halted.clear()
+
+    def _tell(self, mailbox: mmap.mmap) -> None:
+        batch = bytearray()
+        while self._said and len(batch) + len(self._said[0]) + _HEADER.size <= _AREA:
+            batch += self._said.pop(0)
+        if self._said:
+            batch += _HEADER.pack(0, _MORE, 0)
+        mailbox[_IN_AT : _IN_AT + len(batch)] = bytes(batch)
+        struct.pack_into("=Q", mailbox, _IN_LENGTH, len(batch))
+
+    def _hear(self, mailbox: mmap.mmap) -> bool:
+        """Whether the machine has ended its turn; what it said is with whom it concerns then.
+
+        _LostError: it gave its turn up, and says why.
+        """
+        if length := min(_word(mailbox, _STARVED_LENGTH), _IN_AT - _STARVED_AT):
+            raise _LostError(starved(self.name, mailbox[_STARVED_AT : _STARVED_AT + length]))
+        tai_ns = _word(mailbox, _HALTED_TAI_NS)
+        if not tai_ns:
+            return False
+        self.tai_ns = tai_ns
+        self._halted.set()
+        (length,) = struct.unpack_from("=Q", mailbox, _OUT_LENGTH)
+        at, end = _OUT_AT, _OUT_AT + min(length, _AREA)
+        while at + _HEADER.size <= end:
+            number, kind, size = _HEADER.unpack_from(mailbox, at)
+            at += _HEADER.size
+            if process := self._processes.get(number):
+                process.heard(kind, bytes(mailbox[at : at + size]))
+                if kind == _EXIT:
+                    del self._processes[number]
+            at += size
+        return True
+
+
+def _word(mailbox: mmap.mmap, at: int) -> int:
+    """The number there."""
+    (number,) = struct.unpack_from("=q", mailbox, at)
+    return int(number)
+
+
+def _say(line: TextIO, command: str) -> None:
+    """Nothing; QEMU has been told."""
+    line.write(json.dumps({"execute": command}) + "\n")
+    line.flush()
+
+
+async def _status(client: QMPClient) -> str:
+    """The machine's state, as QEMU calls it."""
+    answer: Mapping[str, Any] = await client.execute("query-status")  # type: ignore[assignment]
+    return str(answer["status"])
+
+
+async def _unless_gone(
+    client: QMPClient, awaited: Coroutine[Any, Any, object], lost: Coroutine[Any, Any, Lost] | None = None
+) -> None:
+    """Nothing, once that has come. EOFError: the machine is gone before. _LostError: so says `lost`, with why."""
+    coming, gone = asyncio.ensure_future(awaited), asyncio.ensure_future(client.runstate_changed())
+    losing = asyncio.ensure_future(lost) if lost else None
+    futures = [future for future in (coming, gone, losing) if future]
+    try:
+        await asyncio.sleep(0)  # from here on all see what changes
+        if client.runstate is Runstate.RUNNING:
+            await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+        if coming.done():
+            coming.result()
+        elif losing and losing.done():
+            raise _LostError(losing.result())
+        else:
+            raise EOFError
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+class TurnsHost(Host):
+    """A machine in virtual time. What runs there is no process of this machine's."""
+
+    kind = "turns"
+    agent = GUEST_AGENT
+    files_are_here = False
+    fleeting = True
+    patience = 20.0
+
+    def __init__(self, name: str, directory: str) -> None:
+        super().__init__(name)
+        self.directory = directory
+        self._turns = Turns(name, directory)
+
+    @property
+    def turns(self) -> Turns:
+        """How it is spoken to."""
+        return self._turns
+
+    def command(self, argv: Sequence[str]) -> tuple[str, ...]:
+        """The command itself, as it is run there."""
+        return tuple(argv)
+
+    def describe(self) -> dict[str, object]:
+        """`{"kind": "turns", "name": …, "directory": …}`."""
+        return {"kind": self.kind, "name": self.name, "directory": self.directory}
+
+    @property
+    def shared_kernel(self) -> str:
+        """Its own: nobody else's."""
+        return f"guest {self.directory}"

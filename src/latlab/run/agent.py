@@ -1,0 +1,280 @@
+"""One agent while it runs: told its spec, heard out event by event, ended with its lab."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+from collections import deque
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any, TypeVar
+
+from latlab.errors import LabError, rejection_remedy
+from latlab.hosts import Host, Process, signal_group
+from latlab.run.events import Latencies, Listener, Packets, Seen, Window, ignore
+from latlab.testbed.apply import TestBed
+
+T = TypeVar("T")
+
+READY_S = 20.0
+STOP_S = 20.0
+TRACING = ("trace", "timer")
+"""What may make a tracing instance: thousands of files before Linux 6.6, for a guest in emulation 10 s of work."""
+TRACING_PATIENCE = 3.0
+STDERR_LINES = 5
+
+
+class Agent:
+    """`latlab-agent VERB` on a host of a test bed. Every failure is a LabError naming host and verb.
+
+    role: what it does for the lab, where that is another word than its verb. probe: whose agent it is, where it is a
+    probe's.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        verb: str,
+        process: Process,
+        record: int | None,
+        listener: Listener,
+        probe: str | None = None,
+        role: str | None = None,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        self.host = host
+        self.verb = role or verb
+        self.probe = probe
+        self.ready: asyncio.Future[dict[str, Any]] = loop.create_future()
+        self.complete: asyncio.Future[None] = loop.create_future()
+        self.done: asyncio.Future[dict[str, Any]] = loop.create_future()
+        self.ready_at = 0.0
+        """The event loop's time when it was ready."""
+        self._argv = ("", verb)
+        self._ports: tuple[str, ...] = ()
+        self._error: dict[str, Any] | None = None
+        self._process = process
+        self._listener = listener
+        self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
+        self._record: int | None = record
+        self._reading = asyncio.ensure_future(self._read())
+
+    @classmethod
+    async def start(
+        cls,
+        bed: TestBed,
+        host: Host,
+        binary: str,
+        verb: str,
+        spec: Mapping[str, Any],
+        listener: Listener = ignore,
+        probe: str | None = None,
+        role: str | None = None,
+    ) -> Agent:
+        """The agent, ready: everything it needs is set up, and nothing has been sent yet."""
+        title = _title(role or verb, probe)
+        agent = cls(host, verb, *await bed.spawn(host, title, (binary, verb)), listener, probe, role)
+        agent._argv, agent._ports = (binary, verb), tuple(_ports(spec))
+        try:
+            agent._say(spec)
+            with bed.awaited(f"{agent.title} on {host.name} gets ready"):
+                await agent._within(agent.ready, READY_S, "was not ready")
+        except BaseException:
+            await agent.kill(bed)
+            raise
+        return agent
+
+    @property
+    def title(self) -> str:
+        """As "agent ping rr": what it does, and whose it is."""
+        return _title(self.verb, self.probe)
+
+    @property
+    def tai_ns(self) -> int:
+        """Its host's CLOCK_TAI when it was ready."""
+        return int(self.ready.result()["tai_ns"])
+
+    @property
+    def version(self) -> str | None:
+        """The agent's own, as it said when it was ready."""
+        ready = _result(self.ready)
+        return str(ready["version"]) if ready and "version" in ready else None
+
+    @property
+    def cyclone(self) -> str | None:
+        """The version of Cyclone DDS that is built into it, as it said when it was ready; None of other verbs."""
+        return (_result(self.ready) or {}).get("cyclone")
+
+    @property
+    def command(self) -> str:
+        """The command as one would type it; its spec goes to its standard input."""
+        return self.host.command_line(self._argv)
+
+    @property
+    def said(self) -> dict[str, Any] | None:
+        """Its `done`; None while it has not said it, or did not come to it."""
+        return _result(self.done)
+
+    def begin(self, start_tai_ns: int) -> None:
+        """Nothing; the streams start at that instant of its host's CLOCK_TAI."""
+        self._say({"start_tai_ns": start_tai_ns})
+
+    async def stop(self, bed: TestBed) -> dict[str, Any]:
+        """Its `done`; it has written its recordings and is gone."""
+        self._say({"stop": True})
+        try:
+            with bed.awaited(f"{self.title} on {self.host.name} stops"):
+                done = await self._within(self.done, STOP_S, "did not stop")
+                await self._within(asyncio.ensure_future(self._process.wait()), STOP_S, "was done and did not end")
+        finally:
+            await self.kill(bed)
+        return done
+
+    async def kill(self, bed: TestBed) -> None:
+        """Nothing; the process is gone, if it was not already."""
+        if self._process.returncode is None:
+            signal_group(self._process, signal.SIGKILL)
+            await self._process.wait()
+        await self._reading
+        bed.settle(self._record)
+        self._record = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Its entry in cell.json."""
+        return {
+            "host": self.host.name,
+            "verb": self.verb,
+            **({} if self.probe is None else {"probe": self.probe}),
+            "ready": _result(self.ready),
+            "done": _result(self.done),
+            "error": self._error,
+        }
+
+    async def _within(self, awaited: asyncio.Future[T], seconds: float, fault: str) -> T:
+        seconds *= self.host.patience * (TRACING_PATIENCE if self._argv[1] in TRACING else 1)
+        try:
+            with self.host.waiting():
+                async with asyncio.timeout(seconds):
+                    return await asyncio.shield(awaited)
+        except TimeoutError:
+            raise LabError(
+                f"`latlab-agent {self._argv[1]}` {fault} within {seconds:g} s{self._last_words()}",
+                where=self._where(),
+            ) from None
+
+    def _say(self, message: Mapping[str, Any]) -> None:
+        # An agent that has gone away says why by its events or its exit status, not by this pipe.
+        with contextlib.suppress(ConnectionError, RuntimeError):
+            assert self._process.stdin
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+
+    async def _read(self) -> None:
+        await asyncio.gather(self._read_events(), self._read_stderr())
+        status = await self._process.wait()
+        gone = LabError(
+            f"`latlab-agent {self._argv[1]}` ended unexpectedly with status {status}{self._last_words()}",
+            where=self._where(),
+        )
+        self._fail(gone)
+
+    async def _read_events(self) -> None:
+        assert self._process.stdout
+        async for line in _lines(self._process.stdout):
+            # What is no event is passed over: if it was to be one, that one is missed, and its waiter says so.
+            with contextlib.suppress(ValueError, LookupError, TypeError):
+                event = json.loads(line)
+                if isinstance(event, dict):
+                    self._take(event)
+
+    async def _read_stderr(self) -> None:
+        assert self._process.stderr
+        async for line in _lines(self._process.stderr):
+            self._stderr.append(line.decode(errors="replace").rstrip())
+
+    def _take(self, event: dict[str, Any]) -> None:
+        match event.pop("event"):
+            case "ready" if not self.ready.done():
+                self.ready_at = asyncio.get_running_loop().time()
+                self.ready.set_result(event)
+            case "complete" if not self.complete.done():
+                self.complete.set_result(None)
+            case "done" if not self.done.done():
+                self.done.set_result(event)
+            case "progress":
+                streams = {entry["stream"]: entry["packets"] for entry in event["streams"]}
+                tai_ns, steal_ns = event["tai_ns"], event.get("steal_ns")
+                found = {entry["stream"]: _seen(entry) for entry in event["streams"] if "missing" in entry}
+                bound = event.get("bound")
+                offset_ns = bound and (bound["lower_ns"], bound["upper_ns"])
+                host, verb = self.host.name, self.verb
+                self._listener(Packets(host, verb, streams, self.probe, 0, tai_ns, found, steal_ns, offset_ns))
+            case "window":
+                self._listener(self._window(event))
+            case "error":
+                self._error = event
+                where = ": ".join(filter(None, (self._where(), self.verb, event["where"])))
+                self._fail(LabError(event["what"], where=where, remedy=self._rejected(event) or event["remedy"]))
+
+    def _window(self, event: Mapping[str, Any]) -> Window:
+        told = {key: event[key] for key in ("from_tai_ns", "to_tai_ns", "n", "mean_ns", "stddev_ns")}
+        told |= {key: event[key] for key in ("min_ns", "max_ns", "above", "threshold_ns", "overdue")}
+        timer = (_result(self.ready) or {}).get("timer") or {}
+        return Window(self.host.name, self.probe or "", **told, tick_ns=timer.get("tick_ns"))
+
+    def _rejected(self, error: Mapping[str, Any]) -> str:
+        """What to do where packets that it sent were rejected; empty where the error is another."""
+        is_networks = str(error["what"]).startswith(("connect", "recv", "send"))
+        ports = " and ".join(self._ports)
+        return rejection_remedy(error.get("errno"), ports) if is_networks and ports else ""
+
+    def _fail(self, error: LabError) -> None:
+        for future in (self.ready, self.complete, self.done):
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # taken here: nobody may be waiting for this one
+
+    def _where(self) -> str:
+        return self.host.name + (f": probes.{self.probe}" if self.probe else "")
+
+    def _last_words(self) -> str:
+        return f": {'; '.join(self._stderr)}" if self._stderr else ""
+
+
+def _seen(entry: Mapping[str, Any]) -> Seen:
+    latest = entry["since_last"]
+    return Seen(entry["missing"], latest and Latencies(**latest))
+
+
+def _ports(spec: Any) -> Iterator[str]:
+    """The ports that an agent with this spec sends to."""
+    if isinstance(spec, Mapping):
+        if isinstance(to := spec.get("destination"), str) and spec.get("kind") in ("udp", "tcp"):
+            address, _, port = to.rpartition(":")
+            yield f"{spec['kind'].upper()} port {port} of {address}"
+        spec = list(spec.values())
+    if isinstance(spec, list):
+        for part in spec:
+            yield from _ports(part)
+
+
+def _title(role: str, probe: str | None) -> str:
+    return " ".join(filter(None, ("agent", role, probe)))
+
+
+async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """Every line of a stream; one that is longer than the stream's limit comes in pieces or not at all."""
+    while True:
+        try:
+            line = await stream.readline()
+        except ValueError:
+            continue
+        if not line:
+            return
+        yield line
+
+
+def _result(future: asyncio.Future[dict[str, Any]]) -> dict[str, Any] | None:
+    if not future.done() or future.cancelled() or future.exception():
+        return None
+    return future.result()

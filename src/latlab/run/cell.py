@@ -1,0 +1,461 @@
+"""One cell: the test bed up, everything started in order, measured, stopped, and the test bed down again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import Coroutine, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from latlab.errors import LabError, LatlabError, StartError, after_that, system_error
+from latlab.hosts import Host
+from latlab.recordings.packets import build_packets
+from latlab.recordings.run_folder import CellFolder
+from latlab.run.agent import Agent
+from latlab.run.agents import Agents
+from latlab.run.clocks import ClockWatch
+from latlab.run.events import Listener, Phase, Waiting
+from latlab.run.fetch import Recordings
+from latlab.run.interfaces import look_at_interfaces
+from latlab.run.kvm_clock import Facts
+from latlab.run.outcome import LABEL_VIRTUAL, Outcome
+from latlab.run.probe_specs import pings, timers
+from latlab.run.probes import Tools, nobody_answered
+from latlab.run.ptp import PtpWatch
+from latlab.run.specs import listeners, talkers
+from latlab.scenario import BoardHost, Run, Scenario
+from latlab.scenario.network import INNER
+from latlab.testbed import make_hosts, test_bed_steps
+from latlab.testbed.apply import TestBed, to_the_end
+from latlab.testbed.awaited import Awaited, Tell
+from latlab.testbed.guests.described import (
+    described_bridges,
+    described_guests,
+    described_guests_running,
+)
+from latlab.testbed.guests.start import start_conditions
+from latlab.testbed.guests.unavailable import unavailable
+from latlab.testbed.images import is_whole
+from latlab.testbed.loads import plan_loads
+from latlab.testbed.loads.kvm_exits import exit_counters
+from latlab.testbed.loads.runner import LoadRunner
+from latlab.testbed.machines import machine_snapshots, machine_steps, planned_sites, seen_sites
+from latlab.testbed.machines.board_qemu import INSTRUCTIONS_PER_NS, virtual_time_by
+from latlab.testbed.places import find_places
+from latlab.testbed.site import Site
+
+SAME_TAG = "0000"
+"""Marks what is made on a board in virtual time, which has it to itself: two runs are to be alike to the last name."""
+EMULATORS = ("TCGTCGTCGTCG",)
+"""CPUID signatures of plain emulation (QEMU's TCG): its figures say nothing about speed."""
+START_LEAD_NS = 200_000_000  # enough for every talker to have heard of the start before it comes
+SPARE_S = 30.0
+WATCH_S = 0.2
+SECOND_NS = 1_000_000_000
+LOAD_MARGIN_NS = 2 * SECOND_NS
+"""A load of fixed length is started before the streams and must not end before them."""
+
+
+async def run_cell(
+    run: Run,
+    order: int,
+    site: Site,
+    folder: CellFolder,
+    listener: Listener,
+    making: asyncio.Lock | None = None,
+    *,
+    live: bool = False,
+) -> dict[str, Any]:
+    """The cell's cell.json, which has been written, with its recordings and its packet table.
+
+    A cell that this machine cannot build is `unavailable`, and nothing is begun. A LatlabError makes the cell `failed`;
+    a cancellation makes it `interrupted` and is raised again, after the test bed is down and everything recorded is on
+    disk. live: its agents say more to the listener while they measure.
+    """
+    outcome = Outcome(run, order, live=live)
+    scenario = run.cell.scenario
+    if scenario.in_virtual_time:
+        outcome.label, outcome.instructions_per_ns = LABEL_VIRTUAL, INSTRUCTIONS_PER_NS
+        outcome.qemu = virtual_time_by(scenario, site)
+        outcome.run_id = f"{run.seed or 0:016x}"
+        site = replace(site, tag=SAME_TAG, lab=site.tag, emulator_seed=run.seed or 0)
+    site = replace(site, others=planned_sites(scenario, site))
+    if reasons := unavailable(scenario, site):
+        outcome.refuse(reasons)
+        _write(outcome, folder)
+        return outcome.as_dict()
+    interrupted = False
+    try:
+        await _on_test_bed(outcome, site, folder, listener, making or asyncio.Lock())
+        if outcome.reason is None:
+            outcome.status = "ok"
+    except asyncio.CancelledError as cancelled:
+        interrupted = True
+        outcome.status = "interrupted"
+        what = "; ".join(("a signal ended the run", *getattr(cancelled, "__notes__", ())))
+        outcome.reason = {"what": what, "where": "", "remedy": "run it again"}
+    except LatlabError as error:
+        outcome.fail(error)
+    except OSError as error:
+        outcome.fail(system_error(error))
+    _write(outcome, folder)
+    if outcome.start_tai_ns:
+        listener(Phase("joining"))
+        try:
+            with Awaited(_tells(listener))("the packet table is made"):
+                await asyncio.to_thread(build_packets, folder)
+        except LatlabError as error:
+            outcome.fail(error)
+            _write(outcome, folder)
+    if interrupted:
+        raise asyncio.CancelledError
+    return outcome.as_dict()
+
+
+def _tells(listener: Listener) -> Tell:
+    """Tell the listener of what takes long."""
+    return lambda what, seconds: listener(Waiting(what, seconds))
+
+
+def _write(outcome: Outcome, folder: CellFolder) -> None:
+    """Nothing; cell.json is written. LabError: it cannot be; it then says what the file would have said."""
+    try:
+        folder.write_cell(outcome.as_dict())
+    except OSError as error:
+        reason = outcome.reason
+        first = LabError(reason["what"], where=reason["where"], remedy=reason["remedy"]) if reason else None
+        raise after_that(first, error) if first else system_error(error) from error
+
+
+async def _on_test_bed(
+    outcome: Outcome, site: Site, folder: CellFolder, listener: Listener, making: asyncio.Lock
+) -> None:
+    """Nothing; the cell has been measured, and its test bed is down.
+
+    Where a machine hangs as it boots, or does not get ready from its snapshot, which is removed, all is made once more.
+    """
+    known: set[str] = set()
+    while True:
+        try:
+            return await _on_a_test_bed(outcome, site, folder, listener, making)
+        except StartError as error:
+            if error.which in known:
+                raise
+            known.add(error.which)
+            listener(Phase(error.again))
+
+
+async def _on_a_test_bed(
+    outcome: Outcome, site: Site, folder: CellFolder, listener: Listener, making: asyncio.Lock
+) -> None:
+    """making: held while a snapshot is made, which other cells then start from."""
+    scenario = outcome.run.cell.scenario
+    site = replace(site, logs=str(folder.logs_path), recordings=str(folder.path))
+    hosts = make_hosts(scenario, site)
+    listener(Phase("setting up"))
+    async with TestBed(f"{folder.path.parents[2].name}-{outcome.order}", hosts, _tells(listener)) as bed:
+        try:
+            if site.others:
+                kept = replace(site, snapshots=machine_snapshots(scenario, site))
+                async with contextlib.AsyncExitStack() as made:
+                    if not all(map(is_whole, kept.snapshots.values())):
+                        with bed.awaited("another cell makes its snapshots"):
+                            await made.enter_async_context(making)
+                    await bed.apply(list(machine_steps(scenario, kept)))
+                site = replace(site, others=await _seen(scenario, site, hosts))
+                if reasons := unavailable(scenario, site):
+                    return outcome.refuse(reasons)
+            if outcome.perturbation:
+                await next(iter(hosts.values())).pause(outcome.perturbation.idle_ns / SECOND_NS)
+            site = replace(site, **start_conditions(scenario, site))
+            outcome.bridges, outcome.guests = described_bridges(scenario, site), described_guests(scenario, site)
+            await bed.apply(test_bed_steps(scenario, site))
+            outcome.bridges = described_bridges(scenario, site)
+            outcome.guests = await described_guests_running(scenario, site)
+            if any(guest["acceleration"] == "tcg" for guest in outcome.guests):
+                outcome.is_emulated()
+            await _Cell(outcome, bed, site, folder, listener).measure()
+        finally:
+            outcome.steps = [asdict(result) for result in bed.results]
+            listener(Phase("tearing down"))
+
+
+async def _seen(scenario: Scenario, site: Site, hosts: Mapping[str, Host]) -> dict[str, Site]:
+    """The places on other machines as they are. In virtual time nobody else is waited for meanwhile."""
+    if scenario.in_virtual_time:
+        return seen_sites(scenario, site, hosts)
+    return await asyncio.to_thread(seen_sites, scenario, site, hosts)
+
+
+class _Cell:
+    """A cell on its test bed: what runs there, in the order in which it is started and stopped."""
+
+    def __init__(self, outcome: Outcome, bed: TestBed, site: Site, folder: CellFolder, listener: Listener) -> None:
+        self._outcome = outcome
+        self._scenario: Scenario = outcome.run.cell.scenario
+        self._bed = bed
+        self._folder = folder
+        self._listener = listener
+        self._site = site
+        self._places = find_places(self._scenario, site, bed.hosts)
+        self._recordings = Recordings(bed, folder)
+        self._agents = Agents(outcome, bed, site, self._places, self._recordings, folder, listener)
+        self._talking, self._listening = self._agents.talking, self._agents.listening
+        self._clocks = ClockWatch(
+            self._scenario,
+            site,
+            bed.hosts,
+            self._places,
+            self._recordings,
+            live=listener if outcome.live else None,
+        )
+        self._ptp = PtpWatch(self._scenario, site, bed.hosts, self._places, self._recordings)
+        self._tools = Tools(self._scenario, bed, self._places, self._recordings, folder)
+        loads = plan_loads(self._scenario, load_duration_ns(self._scenario), self._places)
+        self._loads = LoadRunner(
+            bed,
+            loads,
+            exit_counters(self._scenario, site),
+            outcome.perturbation.load_ns if outcome.perturbation else None,
+        )
+
+    async def measure(self) -> None:
+        """Nothing; everything has run to its end and been stopped. LabError at the first thing that fails.
+
+        Whatever fails, what the agents have recorded so far is finished before it is told.
+        """
+        failure: BaseException | None = None
+        try:
+            with self._bed.awaited("agents, clocks and loads start"):
+                await self._start()
+            with self._bed.awaited("talkers and tools come to their end"):
+                await self._watch()
+            with self._bed.awaited("packets in flight arrive"):
+                await self._settle()
+        except LabError as error:
+            failure = await self._bed.cause_of(error)
+        except BaseException as error:
+            failure = error
+        self._listener(Phase("stopping"))
+        self._finely(False)
+        await _all_of_these(
+            self._stop_agents(self._talking),
+            self._stop_tools(),
+            self._stop_loads(),
+            self._stop_agents(self._listening),
+            self._stop_clocks(),
+            self._fetch(),
+            self._facts("after"),
+            self._check_again(),
+            after=failure,
+            bed=self._bed,
+        )
+        if silence := nobody_answered(self._outcome.agents):
+            raise silence
+
+    async def _start(self) -> None:
+        """Listeners first, then talkers, clocks and loads; the streams last, when all else goes on."""
+        scenario, outcome = self._scenario, self._outcome
+        at = await look_at_interfaces(scenario, self._bed, self._places)
+        facts = await self._facts("before")
+        for host in listeners(scenario):
+            await self._agents.listen(host, at)
+        for name in pings(scenario):
+            await self._agents.pong(name, at)
+        for host in scenario.traced:
+            await self._agents.trace(host)
+        for guest in scenario.entered:
+            await self._agents.trace_entries(guest)
+        await self._tools.start()
+        for host in talkers(scenario):
+            await self._agents.talk(host, at)
+        for name in pings(scenario):
+            await self._agents.ping(name, at)
+        for name in timers(scenario):
+            await self._agents.timer(name)
+        for name in scenario.traced_timers:
+            await self._agents.trace_timer(name)
+        self._finely(True)
+        try:
+            await self._clocks.start(self._bed, outcome.run_id, self._folder, facts)
+            await self._ptp.start(self._bed, outcome.run_id, self._folder)
+        finally:
+            outcome.agents.extend((*self._clocks.agents, *self._ptp.agents))
+        if scenario.loads:
+            self._listener(Phase("loading"))
+        await self._loads.start()
+        lead_ns = START_LEAD_NS + (outcome.perturbation.start_ns if outcome.perturbation else 0)
+        outcome.starts_tai_ns = {
+            agent.host.name: _in_step(_now_tai_ns(agent) + lead_ns, scenario.cycle) for agent in self._talking
+        }
+        outcome.start_tai_ns = self._first_start_ns()
+        self._listener(Phase("measuring"))
+        self._tools.begin(START_LEAD_NS + scenario.warmup)
+        for agent in self._talking:
+            if agent.host.shared_kernel == self._talking[0].host.shared_kernel:
+                outcome.starts_tai_ns[agent.host.name] = outcome.start_tai_ns
+            agent.begin(outcome.starts_tai_ns[agent.host.name])
+        self._ptp.begin(self._start_at)
+        # The talkers know the start and wait for it: the file is written meanwhile, and a slow disk delays no packet.
+        # Should the lab be killed from here on, it says what the recordings are of.
+        outcome.clocks, outcome.ptp = self._clocks.known(), self._ptp.known()
+        outcome.steps = [asdict(result) for result in self._bed.results]
+        self._folder.write_cell(outcome.as_dict())
+
+    def _finely(self, is_fine: bool) -> None:
+        """Have the CPUs of boards in virtual time change places often, or as seldom as is fastest."""
+        for name, board in self._scenario.hosts.items():
+            if isinstance(board, BoardHost) and board.cpus > 1 and (turns := self._bed.hosts[name].turns):
+                turns.fine = is_fine
+
+    def _first_start_ns(self) -> int:
+        """When the streams start by the clock of who talks first; tools alone start by this machine's."""
+        if not self._talking:
+            return time.clock_gettime_ns(time.CLOCK_TAI) + START_LEAD_NS
+        return self._outcome.starts_tai_ns[self._talking[0].host.name]
+
+    def _start_at(self, agent: Agent) -> int:
+        """When the streams start, by the CLOCK_TAI of an agent's host: as a talker on its kernel has it, or near it."""
+        for talker in self._talking:
+            if talker.host.shared_kernel == agent.host.shared_kernel:
+                return self._outcome.starts_tai_ns[talker.host.name]
+        if not self._talking:
+            return _now_tai_ns(agent) + START_LEAD_NS
+        return _now_tai_ns(agent) + self._outcome.start_tai_ns - _now_tai_ns(self._talking[0])
+
+    async def _watch(self) -> None:
+        """Nothing once talkers and tools are done. LabError as soon as anything fails, or it takes too long."""
+        talking: set[asyncio.Future[Any]] = {agent.done for agent in self._talking} | {*self._tools.asking}
+        running = talking | {agent.done for agent in self._listening}
+        loop = asyncio.get_running_loop()
+        patience = max((agent.host.patience for agent in self._talking), default=1.0)
+        deadline = loop.time() + (_needed_ns(self._scenario) / SECOND_NS + SPARE_S) * patience
+        while not all(future.done() for future in talking):
+            pending = {future for future in running if not future.done()}
+            with contextlib.ExitStack() as waiting:
+                for agent in self._talking:
+                    waiting.enter_context(agent.host.waiting())
+                ended, _ = await asyncio.wait(pending, timeout=WATCH_S, return_when=asyncio.FIRST_COMPLETED)
+            for future in ended:
+                future.result()
+            if failure := self._bed.failure() or self._loads.failure() or self._tools.failure():
+                raise failure
+            if loop.time() > deadline:
+                late = ", ".join(agent.host.name for agent in self._talking if not agent.done.done()) or "a tool"
+                raise LabError(
+                    f"the talker is not done {SPARE_S:g} s after the last packet was due",
+                    where=late,
+                    remedy="see whether the machine is overloaded or was suspended",
+                )
+        for future in talking:
+            future.result()
+
+    async def _settle(self) -> None:
+        """Nothing; packets that are still on their way have had their time, on the clock of whoever receives them."""
+        settle_s = self._scenario.settle / SECOND_NS
+        if self._listening:
+            await self._listening[0].host.pause(settle_s)
+
+    async def _fetch(self) -> None:
+        with self._bed.awaited("recordings are fetched"):
+            await self._recordings.fetch()
+
+    async def _stop_agents(self, agents: list[Agent]) -> None:
+        await _all_of_these(*(agent.stop(self._bed) for agent in agents), bed=self._bed)
+
+    async def _stop_tools(self) -> None:
+        self._outcome.tools = await self._tools.stop()
+
+    async def _stop_loads(self) -> None:
+        self._outcome.loads = [load.as_dict() for load in await self._loads.stop()]
+
+    async def _check_again(self) -> None:
+        """Nothing; what was set and must last has been read again."""
+        with self._bed.awaited("what was set is read again"):
+            again = await self._bed.check_again()
+        keys = ("host", "title", "command", "expected", "actual", "ok", "why")
+        self._outcome.bridges = described_bridges(self._scenario, self._site)
+        self._outcome.rechecks = [{key: asdict(one)[key] for key in keys} for one in again]
+
+    async def _stop_clocks(self) -> None:
+        clocks, failure = await self._clocks.stop(self._bed)
+        self._outcome.ptp = self._ptp.known()
+        cards, later = await self._ptp.stop(self._bed)
+        self._outcome.clocks = [*clocks, *cards]
+        if failure := failure or later:
+            raise failure
+
+    async def _facts(self, when: str) -> Facts:
+        """Every host's and guest's facts, which are in facts-`when`.json."""
+        facts = {}
+        for name, host in self._bed.hosts.items():
+            if name not in self._scenario.hosts and name not in self._scenario.guests:
+                continue
+            if self._bed.is_gone(name) or name in self._recordings.silent:
+                continue
+            options = [option for device in self._devices(name) for option in ("--interface", device)]
+            with self._bed.awaited(f"{name} says its facts"):
+                facts[name] = json.loads((await host.run((self._places.agent(name), "facts", *options))).stdout)
+        if any(is_emulated(found) for found in facts.values()):
+            self._outcome.is_emulated()
+        self._folder.write_facts(when, facts)
+        return facts
+
+    def _devices(self, host: str) -> list[str]:
+        """The host's interfaces that packets pass: its ends of links, and the bridges they are ports of."""
+        passed = (end for segment in self._scenario.segments() for end in (*segment.members, *segment.ports))
+        ends = [end for end in passed if end.host == host]
+        on_links = [end.interface for end in ends if end.interface != INNER]
+        return list(dict.fromkeys([*on_links, *(self._places.device(end) for end in ends)]))
+
+
+def load_duration_ns(scenario: Scenario) -> int:
+    """How long the loads of a cell are needed: from before the first packet until after the last."""
+    return START_LEAD_NS + scenario.duration + scenario.settle + LOAD_MARGIN_NS
+
+
+def _needed_ns(scenario: Scenario) -> int:
+    """How long talkers need at most: the last question of a ping may wait for its answer until its timeout."""
+    patience = (getattr(probe, "timeout", 0) for probe in scenario.probes.values())
+    return START_LEAD_NS + scenario.duration + max(patience, default=0)
+
+
+def is_emulated(facts: Mapping[str, Any]) -> bool:
+    """Whether a host runs in plain software emulation, by its facts."""
+    hypervisor = (facts.get("machine") or {}).get("hypervisor") or {}
+    return hypervisor.get("signature") in EMULATORS
+
+
+def _in_step(start_tai_ns: int, cycle_ns: int) -> int:
+    """The first instant from then on at which a cycle of every schedule begins; any is, without schedules."""
+    return -(-start_tai_ns // cycle_ns) * cycle_ns if cycle_ns else start_tai_ns
+
+
+def _now_tai_ns(talker: Agent) -> int:
+    """The talker's CLOCK_TAI now: what it read when it was ready, and the time gone by since.
+
+    In virtual time none has gone by since the machine halted. It is rounded up to the second, so that where the streams
+    begin against the machine's own timers is the repetition's choice alone.
+    """
+    if talker.host.turns:
+        return -(-talker.host.turns.tai_ns // SECOND_NS) * SECOND_NS
+    return talker.tai_ns + int((asyncio.get_running_loop().time() - talker.ready_at) * SECOND_NS)
+
+
+async def _all_of_these(*works: Coroutine[Any, Any, object], bed: TestBed, after: BaseException | None = None) -> None:
+    """Nothing; all works have come to their end in turn, whatever became of those before, a cancellation included.
+
+    What failed first is raised, telling of the others; `after` failed before them all.
+    """
+    first = after
+    for work in works:
+        try:
+            await to_the_end(work)
+        except (LatlabError, OSError, asyncio.CancelledError) as error:
+            then = await bed.cause_of(error) if isinstance(error, LabError) else error
+            first = after_that(first, then) if first else then
+    if first:
+        raise first

@@ -1,0 +1,150 @@
+"""By which legs the clocks of two hosts are joined: a chain of pairs, each of which something bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from latlab.errors import LabError
+from latlab.hosts import Host
+from latlab.run.specs import CLOCK_PERIOD_NS, PAGE_PERIOD_NS, PTP_PERIOD_NS, clock_specs, page_specs, ptp_spec
+from latlab.scenario import Route, Scenario
+from latlab.testbed.guests.qemu import CLOCK_PAGE, knock_address
+from latlab.testbed.site import Site
+
+SPARE_NS = 60_000_000_000
+
+Source = Literal["one kernel", "shared page", "ptp_kvm", "exchange"]
+
+
+@dataclass(frozen=True)
+class Leg:
+    """Two hosts whose clocks are compared directly.
+
+    Between a guest and its host, `here` is the host, which shows its clock on a shared page or is shown by KVM, and
+    `there` is the guest, which reads it.
+    """
+
+    here: str
+    there: str
+    source: Source
+
+    @property
+    def recorder(self) -> str:
+        """The host that records the comparison: who asks, or who reads the other's clock."""
+        return self.here if self.source == "exchange" else self.there
+
+
+Told = tuple[str, Mapping[str, Any]]
+"""A host, and what its agent is told."""
+TaiOffset = Callable[[str], int | str]
+"""A host's TAI − UTC, s; in a plan, what it is."""
+
+
+def needed_legs(scenario: Scenario, hosts: Mapping[str, Host], with_kvm_clock: Collection[str]) -> list[Leg]:
+    """Every leg that is needed, once, whichever way it is gone. LabError: sync is shared, and a pair shares none.
+
+    with_kvm_clock: the guests that have KVM's PTP clock.
+    """
+    sync = scenario.clock.sync
+    kernels = {name: hosts[name].shared_kernel for name in (*scenario.hosts, *scenario.guests)}
+    guests = guest_legs(scenario, with_kvm_clock)
+    found: dict[frozenset[str], Leg] = {}
+    for talker, listener in _routes(scenario):
+        legs = joining_legs(talker, listener, kernels, guests, always_exchange=sync == "exchange")
+        if legs is None and sync == "shared":
+            raise _nothing_shared(talker, listener, [name for name in scenario.guests if name not in guests])
+        for leg in legs if legs is not None else [Leg(talker, listener, "exchange")]:
+            found.setdefault(frozenset((leg.here, leg.there)), leg)
+    return list(found.values())
+
+
+def guest_legs(scenario: Scenario, with_kvm_clock: Collection[str]) -> dict[str, Leg]:
+    """Guest → the leg that joins it and its host: over a page, which all have that latlab starts, else by KVM's clock.
+
+    A guest that has neither is not in it. Host and guest have to look at a page at the same time, each on a CPU of its
+    own, which an emulated board does not give them.
+    """
+    legs: dict[str, Leg] = {}
+    for name, guest in scenario.guests.items():
+        machine = scenario.machine_of(name)
+        nested = machine is not None and scenario.hosts[machine].kind == "board"
+        if guest.domain is None and not nested:
+            legs[name] = Leg(guest.host, name, "shared page")
+        elif name in with_kvm_clock:
+            legs[name] = Leg(guest.host, name, "ptp_kvm")
+    return legs
+
+
+def leg_specs(
+    scenario: Scenario, site: Site, leg: Leg, run_id: str, recording: Path | str, tai_offset_s: TaiOffset
+) -> tuple[Told, ...]:
+    """Whose agents compare the clocks of a leg that is measured, each with what it is told, in the order to start them.
+
+    The last one asks, and records.
+    """
+    needed_ns = scenario.duration + SPARE_NS
+    if leg.source == "exchange":
+        route, count = _routes(scenario)[leg.here, leg.there], needed_ns // CLOCK_PERIOD_NS
+        asks, answers = clock_specs(route, run_id, recording, count)
+        return (leg.there, answers), (leg.here, asks)
+    if leg.source == "ptp_kvm":
+        count = needed_ns // PTP_PERIOD_NS
+        return ((leg.there, ptp_spec(run_id, recording, count, tai_offset_s(leg.here))),)
+    folder = site.guest_state(leg.there)
+    page, address = f"{folder}/{CLOCK_PAGE}", knock_address(folder)
+    writes, reads = page_specs(page, address, run_id, recording, needed_ns // PAGE_PERIOD_NS)
+    return (leg.here, writes), (leg.there, reads)
+
+
+def joining_legs(
+    talker: str, listener: str, kernels: Mapping[str, str], guests: Mapping[str, Leg], *, always_exchange: bool
+) -> Sequence[Leg] | None:
+    """The shortest chain from the talker to the listener; None where only an exchange could join them.
+
+    kernels: host → the kernel it runs on. guests: guest → the leg that joins it and its host.
+    """
+    if always_exchange:
+        return [Leg(talker, listener, "exchange")]
+    chains: dict[str, tuple[Leg, ...]] = {talker: ()}
+    queue = [talker]
+    while queue and listener not in chains:
+        here = queue.pop(0)
+        for leg, there in _from(here, kernels, guests, last=listener):
+            if there not in chains:
+                chains[there] = (*chains[here], leg)
+                queue.append(there)
+    return chains.get(listener)
+
+
+def _from(here: str, kernels: Mapping[str, str], guests: Mapping[str, Leg], last: str) -> list[tuple[Leg, str]]:
+    same = [name for name, kernel in kernels.items() if kernel == kernels[here] and name != here]
+    # The listener itself first: hosts on one kernel need nobody between them.
+    same.sort(key=lambda name: name != last)
+    found = [(Leg(here, name, "one kernel"), name) for name in same]
+    found += [(leg, leg.there) for leg in guests.values() if leg.here == here]
+    if here in guests:
+        found.append((guests[here], guests[here].here))
+    return found
+
+
+def _nothing_shared(talker: str, listener: str, domains: Sequence[str]) -> LabError:
+    """domains: the guests that are joined to their host by nothing."""
+    alone = [name for name in (talker, listener) if name in domains]
+    load = f", or `modprobe ptp_kvm` in {' and '.join(alone)}: a guest of KVM has the clock then" if alone else ""
+    return LabError(
+        f"{talker} and {listener} run different kernels, and neither a page nor KVM's PTP clock joins them",
+        where="clock.sync",
+        remedy=f"say `clock: {{sync: auto}}`{load}",
+    )
+
+
+def _routes(scenario: Scenario) -> dict[tuple[str, str], Route]:
+    """Each two hosts once, whichever of them talks: a bound holds in both directions."""
+    pairs: dict[tuple[str, str], Route] = {}
+    for name, flow in scenario.recorded.items():
+        if (flow.receiver, flow.sender) not in pairs:
+            pairs.setdefault((flow.sender, flow.receiver), scenario.route(name))
+    return pairs

@@ -1,0 +1,335 @@
+"""The whole matrix: every repetition of every cell, one after the other, into one run folder."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import platform
+import random
+import secrets
+import signal
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import latlab
+from latlab.errors import UsageError
+from latlab.recordings.run_folder import RunFolder
+from latlab.run.cell import load_duration_ns, run_cell
+from latlab.run.clock_legs import leg_specs, needed_legs
+from latlab.run.events import (
+    CellEnded,
+    CellStarted,
+    Cleaned,
+    ClockBound,
+    Event,
+    Followed,
+    Listener,
+    Packets,
+    Phase,
+    RunStarted,
+    Waiting,
+    Window,
+    ignore,
+)
+from latlab.run.kvm_clock import planned_with_kvm_clock
+from latlab.run.probe_specs import ping_spec, pings, pong_spec, timer_spec, timers, verb_of
+from latlab.run.room import available_memory, check_room
+from latlab.run.specs import Bed, listen_spec, listeners, talk_spec, talkers
+from latlab.run.trace_specs import entry_spec, trace_spec, waking_spec
+from latlab.scenario import BoardHost, Cell, Loaded, Run, Scenario, cells, runs
+from latlab.testbed import make_hosts
+from latlab.testbed.bridges.joints import mac_of
+from latlab.testbed.emulator_cpu import emulator_cpu
+from latlab.testbed.guests.origin import images_by_name
+from latlab.testbed.guests.planned import TAG, planned_site
+from latlab.testbed.guests.qemu import acceleration
+from latlab.testbed.guests.unavailable import unavailable
+from latlab.testbed.journal import Journal
+from latlab.testbed.loads import plan_loads
+from latlab.testbed.places import find_places
+from latlab.testbed.plan import Command, PlannedCell, plan_text
+from latlab.testbed.preflight import find_agent, image_problems, preflight_cells, raise_problems, warnings
+from latlab.testbed.probes import plan_probes
+from latlab.testbed.site import Site
+from latlab.testbed.undo import clean_stale
+
+RUN_FORMAT = "latlab.run/1"
+SECOND_NS = 1_000_000_000
+ANY_RUN = "0" * 16
+"""The run id in a plan: a run has a random one."""
+
+
+def check(loaded: Loaded, root: Path, repeat: int) -> list[Cell]:
+    """The scenario's cells. UsageError, LabError: all that would keep them from running here; nothing is changed.
+
+    root: where the run's folder is to be. repeat: how often each is to be measured.
+    """
+    found = cells(loaded)
+    raise_problems(preflight_cells(loaded))
+    check_room(found, repeat, root)
+    return found
+
+
+def plan(loaded: Loaded) -> str:
+    """Every command that a run of the scenario would give, ready to paste."""
+    problems, warned = ([str(one) for one in found] for found in (image_problems(loaded), warnings(loaded)))
+    return plan_text([_planned(cell) for cell in cells(loaded)], problems, warned)
+
+
+async def run(
+    loaded: Loaded,
+    root: Path,
+    listener: Listener = ignore,
+    *,
+    check_repeat: bool = False,
+    jobs: int | None = None,
+    live: bool = False,
+) -> RunFolder:
+    """The run's folder, with every cell that could be run in it. A cell that failed leaves the others' results whole.
+
+    check_repeat: every cell is measured twice, in virtual time with the same seed, and the result says what the two
+    differ by. jobs: how many cells in virtual time are measured at once; as many as there are CPUs for if not given.
+    live: the listener hears once a second how late packets were, how well clocks are known and what CPUs wait for.
+
+    SIGINT and SIGTERM end the run in order: the cell's recordings are finished, the test bed is undone, and the folder
+    returned says `interrupted`. UsageError, LabError: nothing was run, and nothing is changed.
+    """
+    repeat = 2 if check_repeat else loaded.scenario.repeat
+    found = check(loaded, root, repeat)
+    jobs = at_once(found, jobs)
+    undone = await clean_stale(leave_unreached=True)
+    if undone:
+        listener(Cleaned(tuple(undone)))
+    # A journal that cannot be written is told now, while nothing has begun.
+    Journal.create(f"try-{secrets.token_hex(4)}").close()
+    seed = loaded.scenario.seed if loaded.scenario.seed is not None else random.SystemRandom().randrange(2**32)
+    order = runs(found, repeat, seed, copies=check_repeat)
+    folder = RunFolder.create(root, loaded.scenario.name)
+    folder.write_scenario(loaded.text)
+    with folder.alive():
+        folder.plan_path.write_text(plan(loaded), encoding="utf-8")
+        document = {
+            "format": RUN_FORMAT,
+            "run": folder.id,
+            "name": loaded.scenario.name,
+            "description": loaded.scenario.description,
+            "scenario_sha256": folder.scenario_digest(),
+            "seed": seed,
+            "trust": loaded.scenario.trust.model_dump(mode="json", exclude_unset=True),
+            "check_repeat": check_repeat,
+            "live": live,
+            "order": [{"slug": one.cell.slug, "repeat": one.repeat} for one in order],
+            "versions": {"latlab": latlab.__version__, "python": platform.python_version()},
+            "started": _now(),
+            "ended": None,
+            "status": "running",
+        }
+        folder.write_run(document)
+        listener(RunStarted(folder.path, len(found), len(order), seed, tuple(map(str, warnings(loaded)))))
+        try:
+            status = "ended" if await _until_told(_run_all(order, folder, listener, jobs, live=live)) else "interrupted"
+        except BaseException:
+            # On a full disk run.json cannot be written either; what has happened is the error that is raised.
+            with contextlib.suppress(OSError):
+                folder.write_run(document | {"ended": _now(), "status": "interrupted"})
+            raise
+        folder.write_run(document | {"ended": _now(), "status": status})
+    return folder
+
+
+def at_once(found: Sequence[Cell], jobs: int | None) -> int:
+    """Return how many of these cells are measured at once. UsageError: more than one was asked for, and they cannot be.
+
+    Only boards in virtual time do not notice each other. Each takes a CPU and its memory, which it may need twice: once
+    more for its snapshot, in the page cache.
+    """
+    if not all(cell.scenario.in_virtual_time for cell in found):
+        if jobs is not None and jobs > 1:
+            what = "cells that share this machine's clock and CPUs would disturb each other"
+            raise UsageError(what, where="--jobs", remedy="--jobs 1, or boards with time: virtual")
+        return 1
+    if jobs is not None:
+        return jobs
+    available = available_memory()
+    needed = 2 * max(
+        sum(host.memory for host in cell.scenario.hosts.values() if isinstance(host, BoardHost)) for cell in found
+    )
+    fitting = len(found) if available is None else available // needed
+    return max(1, min(len(os.sched_getaffinity(0)), fitting))
+
+
+async def _run_all(
+    order: Sequence[Run], folder: RunFolder, listener: Listener, jobs: int, *, live: bool = False
+) -> None:
+    """Run every cell, `jobs` at once, in this order."""
+    left = iter(enumerate(order, start=1))
+    repeats = max(one.repeat for one in order)
+    agent, images, making = str(find_agent()), images_by_name(), asyncio.Lock()
+
+    async def work() -> None:
+        tag = secrets.token_hex(2)
+        for number, one in left:
+            scenario = one.cell.scenario
+            shown = tuple(followed(scenario)) if live else ()
+            listener(CellStarted(number, one.cell.slug, one.repeat, repeats, scenario.duration, shown))
+            cell_folder = folder.add_cell(one.cell.slug, one.repeat)
+            with emulator_cpu() if scenario.in_virtual_time else contextlib.nullcontext(0) as cpu:
+                site = Site(tag, agent=agent, images=images, emulator_cpu=cpu)
+                known = partial(_of_cell, listener, number)
+                cell = await run_cell(one, number, site, cell_folder, known, making, live=live)
+                listener(CellEnded(number, cell))
+            if (this := asyncio.current_task()) and this.cancelling():
+                # A wait that was over at that moment may have lost it.
+                raise asyncio.CancelledError
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(jobs, len(order))):
+                group.create_task(work())
+    except BaseExceptionGroup as several:
+        raise several.exceptions[0] from None
+
+
+def followed(scenario: Scenario) -> Iterator[Followed]:
+    """What is shown live of a cell, in the scenario's order: what our own agents send and receive."""
+    for name, stream in scenario.streams.items():
+        number = scenario.stream_number(name)
+        yield Followed(name, number, number, stream.talker, stream.listener)
+    for name in pings(scenario):
+        asks, _ = scenario.probe_hosts(name)
+        up, down = (scenario.stream_number(f"{name}.{leg}") for leg in ("up", "down"))
+        yield Followed(name, down, up, asks, asks)
+    for name in timers(scenario):
+        (host,) = scenario.probe_hosts(name)
+        yield Followed(name, scenario.probe_number(name), None, host, host)
+
+
+def _of_cell(listener: Listener, number: int, event: Event) -> None:
+    """Pass an event of a cell on, with which cell it is."""
+    if isinstance(event, Phase | Waiting | Packets | ClockBound | Window):
+        event = replace(event, order=number)
+    listener(event)
+
+
+async def _until_told(work: Any) -> bool:
+    """Whether the work came to its own end; False if SIGINT, SIGTERM or SIGHUP ended it, in order.
+
+    One that the process was started to ignore, as by nohup, stays ignored.
+    """
+    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
+    for number in before:
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        await task
+    except asyncio.CancelledError:
+        return False
+    finally:
+        for number, handler in before.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)
+    return True
+
+
+def _planned(cell: Cell) -> PlannedCell:
+    scenario = cell.scenario
+    site = planned_site(scenario)
+    hosts = make_hosts(scenario, site)
+    places = find_places(scenario, site, hosts)
+    at = Bed(
+        {
+            # The address of a NIC that is there is only known to the machine: it is named by what it is.
+            str(end): mac_of(scenario, TAG, segment, end) or f"MAC of {end}"
+            for segment in scenario.segments()
+            for end in segment.members
+        },
+        places=places,
+    )
+    needed_ns = load_duration_ns(scenario)
+    seconds = -(-needed_ns // SECOND_NS)
+    listening = {host: listen_spec(scenario, host, at, ANY_RUN, f"listener-{host}") for host in listeners(scenario)}
+    talking = {host: talk_spec(scenario, host, at, ANY_RUN, f"talker-{host}") for host in talkers(scenario)}
+    agents = [
+        Command(host, (places.agent(host), "listen"), "listens", spec, seconds=seconds)
+        for host, spec in listening.items()
+    ]
+    agents += [
+        Command(
+            host,
+            (places.agent(host), "trace"),
+            "traces what receives, whose thread is `tid` of its `ready`",
+            trace_spec(scenario, host, ["TID"] * len(scenario.receivers[host]), ANY_RUN, f"trace-{host}"),
+            seconds=seconds,
+        )
+        for host in scenario.traced
+    ]
+    agents += [
+        Command(
+            scenario.guests[name].host,
+            (places.agent(scenario.guests[name].host), "trace"),
+            f"traces how interrupts come into {name}, in whose QEMU and vhost the threads are TID",
+            entry_spec(["TID"], ANY_RUN, f"entry-{name}"),
+            seconds=seconds,
+        )
+        for name in scenario.entered
+        if acceleration(scenario.guests[name], site.on(scenario.machine_of(name)).machine) == "kvm"
+    ]
+    agents += [
+        Command(host, (places.agent(host), "talk"), "talks", spec, started=True, seconds=seconds)
+        for host, spec in talking.items()
+    ]
+    for name in pings(scenario):
+        asks, answers = scenario.probe_hosts(name)
+        pong, ping = (
+            pong_spec(scenario, name, at, ANY_RUN, f"pong-{name}"),
+            ping_spec(scenario, name, at, ANY_RUN, f"ping-{name}"),
+        )
+        agents += [
+            Command(
+                answers,
+                (places.agent(answers), verb_of(scenario, name, "pong")),
+                f"answers {name}",
+                pong,
+                seconds=seconds,
+            ),
+            Command(
+                asks,
+                (places.agent(asks), verb_of(scenario, name, "ping")),
+                f"asks {name}",
+                ping,
+                started=True,
+                seconds=seconds,
+            ),
+        ]
+    for name in timers(scenario):
+        (host,) = scenario.probe_hosts(name)
+        timer = timer_spec(scenario, name, ANY_RUN, f"timer-{name}")
+        argv = (places.agent(host), "timer")
+        agents.append(Command(host, argv, f"waits for {name}", timer, started=True, seconds=seconds))
+    for name in scenario.traced_timers:
+        (host,) = scenario.probe_hosts(name)
+        spec = waking_spec(["TID"], ANY_RUN, f"waking-{name}")
+        argv, what = (places.agent(host), "trace"), f"traces {name}, whose thread is `tid` of its `ready`"
+        agents.append(Command(host, argv, what, spec, seconds=seconds))
+    for leg in needed_legs(scenario, hosts, planned_with_kvm_clock(scenario, site.machine, hosts)):
+        if leg.source != "one kernel":
+            recording = f"clock-{leg.here}-{leg.there}"
+            told = leg_specs(scenario, site, leg, ANY_RUN, recording, "TAI offset of {}".format)
+            agents += [
+                Command(host, (places.agent(host), "clock"), "compares clocks", spec, seconds=seconds)
+                for host, spec in told
+            ]
+    reasons = tuple(str(reason) for reason in unavailable(scenario, site))
+    loads, tools = plan_loads(scenario, needed_ns, places), plan_probes(scenario, places)
+    return PlannedCell(cell.slug, scenario, site, loads, agents, reasons, tools)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,106 @@
+"""What is known of a cell so far: it becomes cell.json, whatever happens."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from typing import Any
+
+from latlab.errors import LabError, LatlabError
+from latlab.recordings.run_folder import CELL_FORMAT
+from latlab.run.agent import Agent
+from latlab.run.perturbation import Perturbation
+from latlab.run.probe_specs import leg_entries, timer_entries
+from latlab.run.probes import known_probes
+from latlab.run.specs import stream_entries
+from latlab.run.tool_figures import ToolFigures
+from latlab.scenario import Run
+from latlab.testbed.guests.unavailable import summed_up
+
+LABEL = "measured"
+LABEL_EMULATED = "functional only"
+LABEL_VIRTUAL = "virtual time"
+
+
+@dataclass
+class Outcome:
+    """What is known of a cell so far; becomes cell.json, whatever happens."""
+
+    run: Run
+    order: int
+    run_id: str = field(default_factory=lambda: secrets.token_hex(8))
+    live: bool = False
+    """Whether it is shown live: its agents say more while they measure."""
+    status: str = "running"
+    reason: dict[str, str] | None = None
+    label: str | None = LABEL
+    instructions_per_ns: int | None = None
+    perturbation: Perturbation | None = field(init=False)
+    qemu: str | None = None
+    start_tai_ns: int = 0
+    starts_tai_ns: dict[str, int] = field(default_factory=dict)
+    agents: list[Agent] = field(default_factory=list)
+    tools: dict[str, ToolFigures] = field(default_factory=dict)
+    loads: list[dict[str, Any]] = field(default_factory=list)
+    clocks: list[dict[str, Any]] = field(default_factory=list)
+    ptp: list[dict[str, Any]] = field(default_factory=list)
+    bridges: list[dict[str, Any]] = field(default_factory=list)
+    guests: list[dict[str, Any]] = field(default_factory=list)
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    rechecks: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.perturbation = None if self.run.seed is None else Perturbation.of(self.run.seed)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The cell.json of docs/reference/run-folder.md."""
+        cell, scenario = self.run.cell, self.run.cell.scenario
+        return {
+            "format": CELL_FORMAT,
+            "cell": cell.label,
+            "slug": cell.slug,
+            "repeat": self.run.repeat,
+            "order": self.order,
+            "status": self.status,
+            "reason": self.reason,
+            "label": self.label,
+            "instructions_per_ns": self.instructions_per_ns,
+            "seed": self.run.seed,
+            "qemu": self.qemu,
+            "run_id": self.run_id,
+            "start_tai_ns": self.start_tai_ns,
+            "warmup_ns": scenario.warmup,
+            "duration_ns": scenario.duration,
+            "streams": [
+                *map(self._started, (*stream_entries(scenario), *leg_entries(scenario), *timer_entries(scenario))),
+                *(figures.stream for figures in self.tools.values()),
+            ],
+            "probes": known_probes(scenario, self.agents, self.tools),
+            "agents": [agent.as_dict() for agent in self.agents],
+            "loads": self.loads,
+            "clocks": self.clocks,
+            "ptp": self.ptp,
+            "bridges": self.bridges,
+            "guests": self.guests,
+            "steps": self.steps,
+            "rechecks": self.rechecks,
+        }
+
+    def _started(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """A stream's entry with its start, on the clock of its talker; of both legs of a probe on that of who asks."""
+        asks = entry["listener"] if entry.get("leg") == "down" else entry["talker"]
+        return entry | {"start_tai_ns": self.starts_tai_ns.get(asks, self.start_tai_ns)}
+
+    def is_emulated(self) -> None:
+        """Nothing; its figures say nothing about speed: with a clock of its own they say at least what differs."""
+        if self.instructions_per_ns is None:
+            self.label = LABEL_EMULATED
+
+    def refuse(self, reasons: list[LabError]) -> None:
+        """Nothing; the cell cannot be built, for these reasons."""
+        self.status, self.label, self.reason = "unavailable", None, summed_up(reasons).as_dict()
+
+    def fail(self, error: LatlabError) -> None:
+        """Nothing; the cell has failed, and why. The first reason stays."""
+        if self.reason is None:
+            self.status, self.reason = "failed", error.as_dict()

@@ -1,0 +1,246 @@
+"""What the agents of probes are told, and the probes' part of cell.json: pure, so that `plan` prints what `run` says.
+
+Who asks is called `ping`, who answers `pong`, by whatever they do it; who waits for instants is `timer`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from latlab.run.dds_specs import dds_plan
+from latlab.run.specs import Bed, Spec, realtime_spec
+from latlab.scenario import Flow, Route, Scenario
+from latlab.scenario.flows import dds_domains
+from latlab.scenario.one_frame import TCP_HEADERS
+from latlab.scenario.parts import End
+from latlab.scenario.probes import DdsProbe, PingProbe, TimerProbe
+from latlab.scenario.streams import UDP_OVERHEAD
+from latlab.testbed.probes import dds
+
+FRAGMENT_STEP = 8
+"""Fragments but the last carry a multiple of it (RFC 791, fragment offset)."""
+IP_HEADER = 20
+UDP_HEADER = 8
+
+
+def pings(scenario: Scenario) -> list[str]:
+    """The probes that our own agents ask and answer, in the scenario's order."""
+    return [name for name, probe in scenario.probes.items() if isinstance(probe, PingProbe | DdsProbe)]
+
+
+def verb_of(scenario: Scenario, name: str, role: str) -> str:
+    """The agent's verb by which a probe is asked (role `ping`), or answered (`pong`)."""
+    return "dds" if isinstance(scenario.probes[name], DdsProbe) else role
+
+
+def ping_spec(scenario: Scenario, name: str, bed: Bed, run_id: str, recording: Path | str) -> Spec:
+    """The spec of who asks: of `latlab-agent ping`, or `dds`."""
+    if isinstance(scenario.probes[name], DdsProbe):
+        return dds.ping_spec(dds_plan(scenario, name, bed, run_id, recording))
+    probe, route = _ping(scenario, name), scenario.route(f"{name}.up")
+    talker, count = scenario.tuning_of(probe.from_).talker, scenario.packet_count(f"{name}.up")
+    transport: Spec
+    if probe.transport == "ethernet":
+        transport = {"kind": "ethernet", "destination": bed.macs[str(route.listener_end)], **_frames(probe)}
+    else:
+        port = scenario.port(f"{name}.up")
+        transport = {
+            "kind": probe.transport,
+            "source": f"{route.source}:0",
+            "destination": f"{route.destination}:{port}",
+        }
+    return {
+        "side": {
+            **_side(scenario, name, bed, route.talker_end, run_id, recording),
+            "realtime": realtime_spec(talker),
+            "busy_wait_ns": talker.busy_wait,
+        },
+        "period_ns": probe.period,
+        "offset_ns": probe.offset,
+        "count": count,
+        "duration_ns": scenario.duration,
+        "timeout_ns": probe.timeout,
+        "transport": transport,
+    }
+
+
+def pong_spec(scenario: Scenario, name: str, bed: Bed, run_id: str, recording: Path | str) -> Spec:
+    """The spec of who answers: of `latlab-agent pong`, or `dds`."""
+    if isinstance(scenario.probes[name], DdsProbe):
+        return dds.pong_spec(dds_plan(scenario, name, bed, run_id, recording))
+    probe, route = _ping(scenario, name), scenario.route(f"{name}.up")
+    transport: Spec
+    if probe.transport == "ethernet":
+        transport = {"kind": "ethernet", **_frames(probe)}
+    else:
+        transport = {"kind": probe.transport, "listen": f"{route.listen}:{scenario.port(f'{name}.up')}"}
+    return {
+        "side": {
+            **_side(scenario, name, bed, route.listener_end, run_id, recording),
+            "realtime": realtime_spec(scenario.tuning_of(probe.to).listener),
+        },
+        "transport": transport,
+    }
+
+
+def timers(scenario: Scenario) -> list[str]:
+    """The probes that are timers of our own agents, in the scenario's order."""
+    return [name for name, probe in scenario.probes.items() if isinstance(probe, TimerProbe)]
+
+
+def timer_spec(scenario: Scenario, name: str, run_id: str, recording: Path | str) -> Spec:
+    """The spec of `latlab-agent timer`. Its thread runs as its host's talker does: it waits for instants, too."""
+    probe = _timer(scenario, name)
+    return {
+        "run_id": run_id,
+        "recording": str(recording),
+        "realtime": realtime_spec(scenario.tuning_of(probe.on).talker),
+        "stream": scenario.probe_number(name),
+        "name": name,
+        "period_ns": probe.period,
+        "count": scenario.instant_count(name),
+        "offset_ns": probe.offset,
+        "how": probe.how,
+        "threshold_ns": probe.threshold,
+        "window_ns": probe.window,
+        "trace": True if probe.trace == "threads" else probe.trace,
+    }
+
+
+def timer_entries(scenario: Scenario) -> list[dict[str, Any]]:
+    """The timers in the `streams` of cell.json: keys as a stream's, of which a timer has no packet's; and its own."""
+    return [_timer_entry(scenario, name) for name in timers(scenario)]
+
+
+def leg_entries(scenario: Scenario) -> list[dict[str, Any]]:
+    """The legs in the `streams` of cell.json: keys as a stream's, and which probe's, which leg, in how many frames."""
+    return [_leg(scenario, flow) for flow in scenario.recorded.values() if flow.probe is not None]
+
+
+def probe_entries(scenario: Scenario) -> list[dict[str, Any]]:
+    """The `probes` of cell.json, as the scenario has them; what ran, and what it said, is added when it has."""
+    entries, domains = [], dds_domains(scenario.probes)
+    for name, probe in scenario.probes.items():
+        written = probe.model_dump(mode="json", by_alias=True, exclude={"probe", "from_", "to", "via", "on"})
+        if name in domains:
+            written["domain"] = domains[name]
+        hosts = scenario.probe_hosts(name)
+        entries.append(
+            {
+                "name": name,
+                "probe": probe.kind,
+                "from": hosts[0],
+                "to": hosts[-1],
+                "period_ns": getattr(probe, "period", None),
+                "timeout_ns": getattr(probe, "timeout", None),
+                "asked": {key: value for key, value in written.items() if value is not None},
+            }
+        )
+    return entries
+
+
+def frame_count(scenario: Scenario, flow: Flow) -> int | None:
+    """In how many frames a packet of the flow goes: IPv4's fragments, or TCP's segments; None: DDS chooses."""
+    if flow.transport == "dds":
+        return None
+    mtu, size = scenario.route(flow.name).segment.mtu, flow.size or 0
+    if flow.transport == "tcp":
+        return -(-size // (mtu - TCP_HEADERS))
+    if flow.transport == "ethernet" or size + UDP_OVERHEAD <= mtu:
+        return 1
+    room = (mtu - IP_HEADER) // FRAGMENT_STEP * FRAGMENT_STEP
+    return -(-(size + UDP_HEADER) // room)
+
+
+def _timer(scenario: Scenario, name: str) -> TimerProbe:
+    probe = scenario.probes[name]
+    assert isinstance(probe, TimerProbe), name
+    return probe
+
+
+def _timer_entry(scenario: Scenario, name: str) -> dict[str, Any]:
+    probe = _timer(scenario, name)
+    return {
+        "name": name,
+        "stream": scenario.probe_number(name),
+        "talker": probe.on,
+        "listener": probe.on,
+        "interface": None,
+        "port": None,
+        "period_ns": probe.period,
+        "offset_ns": probe.offset,
+        "size": None,
+        "count": scenario.instant_count(name),
+        "priority": None,
+        "transport": None,
+        "vlan": None,
+        "launch_time": None,
+        "probe": name,
+        "leg": None,
+        "timer": {"how": probe.how, "threshold_ns": probe.threshold, "window_ns": probe.window},
+    }
+
+
+def _ping(scenario: Scenario, name: str) -> PingProbe:
+    probe = scenario.probes[name]
+    assert isinstance(probe, PingProbe), name
+    return probe
+
+
+def _side(scenario: Scenario, name: str, bed: Bed, end: End, run_id: str, recording: Path | str) -> Spec:
+    """What both sides are told alike, and of their own interface."""
+    probe = _ping(scenario, name)
+    kernel = probe.timestamps == "kernel"
+    hardware = kernel and str(end) in bed.hardware
+    listener = scenario.tuning_of(end.host).listener
+    return {
+        "run_id": run_id,
+        "recording": str(recording),
+        "stamps": {
+            "sched": kernel,
+            "software": kernel,
+            "hardware": hardware,
+            "key": "auto",
+            "by": scenario.timestamps.by,
+        },
+        "mode": listener.mode,
+        "busy_poll_us": listener.busy_poll_us,
+        "hardware_stamps": hardware,
+        "software_stamps": kernel,
+        "up": scenario.stream_number(f"{name}.up"),
+        "down": scenario.stream_number(f"{name}.down"),
+        "name": name,
+        "interface": bed.places.device(end),
+        "size": probe.size,
+        "priority": probe.priority,
+    }
+
+
+def _frames(probe: PingProbe) -> Spec:
+    return {"ethertype": probe.ethertype, "vlan": probe.vlan, "pcp": probe.pcp}
+
+
+def _leg(scenario: Scenario, flow: Flow) -> dict[str, Any]:
+    route: Route = scenario.route(flow.name)
+    asked = scenario.flows[f"{flow.probe}.up"]
+    return {
+        "name": flow.name,
+        "stream": flow.number,
+        "talker": flow.sender,
+        "listener": flow.receiver,
+        "interface": route.talker_end.interface,
+        "port": scenario.parent_of(route.talker_end).interface,
+        "period_ns": asked.period,
+        "offset_ns": asked.offset,
+        "size": flow.size,
+        "count": scenario.packet_count(asked.name),
+        "priority": flow.priority,
+        "transport": flow.transport,
+        "to_port": scenario.port(flow.name) if flow.transport in ("udp", "tcp") else None,
+        "vlan": flow.vlan or route.segment.vlan,
+        "launch_time": None,
+        "probe": flow.probe,
+        "leg": flow.leg,
+        "frames": frame_count(scenario, flow),
+    }

@@ -1,0 +1,131 @@
+"""The probes of a cell while it is measured: what their agents said in the end, and tools, which ask by themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from latlab.errors import LabError, system_error
+from latlab.recordings.run_folder import CellFolder
+from latlab.run.agent import Agent
+from latlab.run.fetch import Recordings
+from latlab.run.probe_specs import probe_entries
+from latlab.run.tool_figures import ToolFigures, tool_figures
+from latlab.scenario import Scenario
+from latlab.testbed.apply import TestBed
+from latlab.testbed.places import Places
+from latlab.testbed.probes import plan_probes
+from latlab.testbed.probes.base import ToolPlan
+from latlab.testbed.probes.runner import ToolRan, ToolRunner
+from latlab.testbed.probes.table import TOOLS
+
+SECOND_NS = 1_000_000_000
+
+
+class Tools:
+    """The tools of a cell: their servers wait with the listeners, their clients ask once the warm-up is over."""
+
+    def __init__(
+        self, scenario: Scenario, bed: TestBed, places: Places, recordings: Recordings, folder: CellFolder
+    ) -> None:
+        self._scenario = scenario
+        self._bed = bed
+        self._folder = folder
+        plans = [replace(plan, log=self._told(plan, recordings)) for plan in plan_probes(scenario, places)]
+        self._runner = ToolRunner(bed, plans)
+        self._asking: asyncio.Task[None] | None = None
+
+    def _told(self, plan: ToolPlan, recordings: Recordings) -> str:
+        """What a client is told as the file of its log."""
+        return recordings.prefix(self._bed.hosts[plan.asker], self._folder.tool_log_path(plan.name))
+
+    async def start(self) -> None:
+        """Nothing; every server answers. LabError: a tool is missing, too old, or does not start."""
+        await self._runner.start()
+
+    def begin(self, in_ns: int) -> None:
+        """Nothing; the clients measure from in_ns from now on."""
+        if self._runner.plans:
+            self._asking = asyncio.ensure_future(self._runner.ask(in_ns / SECOND_NS))
+
+    @property
+    def asking(self) -> list[asyncio.Task[None]]:
+        """What has to come to its end before the cell is measured; it fails with whatever fails first."""
+        return [self._asking] if self._asking else []
+
+    def failure(self) -> LabError | None:
+        """The first server that is over while it is needed."""
+        return self._runner.failure()
+
+    async def stop(self) -> dict[str, ToolFigures]:
+        """{probe: what it measured} of those that came to their end; all processes are gone. LabError: what one wrote
+        cannot be read.
+        """
+        if self._asking and not self._asking.done():
+            self._asking.cancel()
+            await asyncio.wait([self._asking])
+        return {ran.plan.name: await self._figures(ran) for ran in await self._runner.stop()}
+
+    async def _figures(self, ran: ToolRan) -> ToolFigures:
+        log = await self._log(ran)
+        number = self._scenario.probe_number(ran.plan.name)
+        return await asyncio.to_thread(tool_figures, ran, number, log, self._folder)
+
+    async def _log(self, ran: ToolRan) -> Path:
+        """The file here that has what the client wrote: its log, or else what it printed."""
+        here, host = self._folder.tool_log_path(ran.plan.name), self._bed.hosts[ran.plan.asker]
+        try:
+            if not TOOLS[ran.plan.kind].writes_log:
+                here.write_text(ran.output.stdout + ran.output.stderr, encoding="utf-8")
+            elif not host.files_are_here:
+                here.write_text((await host.run(("cat", ran.plan.log))).stdout, encoding="utf-8")
+        except OSError as error:
+            raise system_error(error) from error
+        if not here.exists():
+            raise LabError(
+                f"{ran.plan.kind} wrote no log: {ran.output.stdout.strip()[-200:]}",
+                where=f"probes.{ran.plan.name}",
+                remedy=f"its command: {ran.commands[-1]}",
+            )
+        return here
+
+
+def known_probes(scenario: Scenario, agents: Sequence[Agent], tools: dict[str, ToolFigures]) -> list[dict[str, Any]]:
+    """The `probes` of cell.json: as the scenario has them, and with what is known by now of whoever measured them."""
+    entries = []
+    for entry in probe_entries(scenario):
+        mine = [agent for agent in agents if agent.probe == entry["name"]]
+        if mine:
+            entry |= {"version": mine[0].version, "commands": [agent.command for agent in mine]}
+            if mine[0].cyclone:
+                entry["cyclone"] = mine[0].cyclone
+        elif entry["name"] in tools:
+            entry |= tools[entry["name"]].entry
+        else:
+            entry |= {"version": None, "commands": []}
+        entries.append(entry)
+    return entries
+
+
+def nobody_answered(agents: Sequence[Agent]) -> LabError | None:
+    """What is told of the first ping that asked, and had no answer at all; None where each had one.
+
+    agents: all of the cell, at its end.
+    """
+    said = {(agent.probe, agent.verb): agent.said for agent in agents if agent.probe and agent.said}
+    for (probe, verb), done in said.items():
+        if verb != "ping" or not done["sent"] or done["received"]:
+            continue
+        came = said.get((probe, "pong"), {}).get("received")
+        (host,) = {agent.host.name for agent in agents if agent.probe == probe and agent.verb == "pong"} or {"?"}
+        if came:
+            what = f"{came} of {done['sent']} questions came to {host}, and none of its answers came back"
+            remedy = "see what drops packets on the path back: a firewall, a route, reverse path filtering, a bridge"
+        else:
+            what = f"none of {done['sent']} questions came to {host}"
+            remedy = "see what drops packets on the path there: a firewall, a port that is not let in, a bridge"
+        return LabError(f"no answer came: {what}", where=f"probes.{probe}", remedy=remedy)
+    return None

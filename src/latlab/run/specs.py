@@ -1,0 +1,269 @@
+"""What the agents are told, from a cell's scenario: pure, so that `plan` prints just what `run` says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from latlab.scenario import Route, Scenario
+from latlab.scenario.streams import CLOCK_PORT
+from latlab.scenario.tuning import Realtime
+from latlab.testbed.guests.qemu import KNOCK_IO_PORT, KNOCK_PORTS
+from latlab.testbed.places import Places
+
+CLOCK_PERIOD_NS = 10_000_000
+PAGE_PERIOD_NS = 50_000_000
+PAGE_BURST_NS = 500_000
+"""How long the host's clock is shown after a knock, at most: it ends as soon as the guest has seen enough."""
+
+PTP_PERIOD_NS = 50_000_000
+"""As often as a page is looked at: each time the guest's CPU is away from the guest for some microseconds."""
+
+Spec = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Bed:
+    """What only the machine knows once the test bed stands: MAC addresses and hardware stamping by `host.interface`.
+
+    places: each host's agent, and the device behind each interface.
+    """
+
+    macs: Mapping[str, str]
+    hardware: frozenset[str] = frozenset()
+    places: Places = field(default_factory=Places)
+
+
+def talkers(scenario: Scenario) -> list[str]:
+    """The hosts that talk, in the order of their first stream."""
+    return list(dict.fromkeys(stream.talker for stream in scenario.streams.values()))
+
+
+def listeners(scenario: Scenario) -> list[str]:
+    """The hosts that listen, in the order of their first stream."""
+    return list(dict.fromkeys(stream.listener for stream in scenario.streams.values()))
+
+
+def talk_spec(scenario: Scenario, host: str, bed: Bed, run_id: str, recording: Path | str) -> Spec:
+    """The spec of `latlab-agent talk` on a host: all streams it talks."""
+    tuning = scenario.tuning_of(host).talker
+    names = [name for name, stream in scenario.streams.items() if stream.talker == host]
+    ends = [scenario.route(name).talker_end for name in names]
+    return {
+        "run_id": run_id,
+        "recording": str(recording),
+        "realtime": realtime_spec(tuning),
+        "busy_wait_ns": tuning.busy_wait,
+        "stamps": {
+            "sched": True,
+            "software": True,
+            "hardware": any(str(end) in bed.hardware for end in ends),
+            "key": "auto",
+            "by": scenario.timestamps.by,
+        },
+        "streams": [_talk_stream(scenario, name, bed) for name in names],
+    }
+
+
+def listen_spec(scenario: Scenario, host: str, bed: Bed, run_id: str, recording: Path | str) -> Spec:
+    """The spec of `latlab-agent listen` on a host: all streams it listens to."""
+    tuning = scenario.tuning_of(host).listener
+    names = [name for name, stream in scenario.streams.items() if stream.listener == host]
+    ends = [scenario.route(name).listener_end for name in names]
+    return {
+        "run_id": run_id,
+        "recording": str(recording),
+        "realtime": realtime_spec(tuning),
+        "mode": tuning.mode,
+        "busy_poll_us": tuning.busy_poll_us,
+        "hardware_stamps": any(str(end) in bed.hardware for end in ends),
+        "stamps_by": scenario.timestamps.by,
+        "streams": [_listen_stream(scenario, name, bed) for name in names],
+    }
+
+
+def with_live(spec: Mapping[str, Any]) -> Spec:
+    """The same spec of an agent, whose progress says more: of what it receives, its clocks and its CPUs."""
+    if "side" in spec:
+        return {**spec, "side": {**spec["side"], "live": True}}
+    return {**spec, "live": True}
+
+
+def clock_specs(route: Route, run_id: str, recording: Path | str, count: int) -> tuple[Spec, Spec]:
+    """The specs of `latlab-agent clock`: the initiator's at the route's talker, the responder's at its listener."""
+    realtime = {"lock_memory": False}
+    initiator = {
+        "role": "initiator",
+        "run_id": run_id,
+        "source": f"{route.source}:{CLOCK_PORT}",
+        "peer": f"{route.destination}:{CLOCK_PORT}",
+        "period_ns": CLOCK_PERIOD_NS,
+        "count": count,
+        "recording": str(recording),
+        "realtime": realtime,
+    }
+    responder = {
+        "role": "responder",
+        "run_id": run_id,
+        "listen": f"{route.listen}:{CLOCK_PORT}",
+        "peer": f"{route.source}:{CLOCK_PORT}",
+        "realtime": realtime,
+    }
+    return initiator, responder
+
+
+def page_specs(page: str, address: str, run_id: str, recording: Path | str, count: int) -> tuple[Spec, Spec]:
+    """The specs of `latlab-agent clock` over a shared page: the writer's on the VM host, the reader's in the guest.
+
+    address: where on the VM host's loopback the guest's knocks come to.
+    """
+    realtime = {"lock_memory": False}
+    to, source = KNOCK_PORTS
+    writer = {
+        "role": "page-writer",
+        "run_id": run_id,
+        "page": page,
+        "listen": f"{address}:{to}",
+        "peer": f"{address}:{source}",
+        "burst_ns": PAGE_BURST_NS,
+        "realtime": realtime,
+    }
+    reader = {
+        "role": "page-reader",
+        "run_id": run_id,
+        "device": "auto",
+        "knock": {"port": KNOCK_IO_PORT},
+        "period_ns": PAGE_PERIOD_NS,
+        "count": count,
+        "recording": str(recording),
+        "realtime": realtime,
+    }
+    return writer, reader
+
+
+def ptp_spec(
+    run_id: str,
+    recording: Path | str,
+    count: int,
+    tai_offset_s: int | str,
+    *,
+    device: str = "auto",
+    period_ns: int = PTP_PERIOD_NS,
+) -> Spec:
+    """The spec of `latlab-agent clock` that reads a PTP clock beside the system's: in a guest its host's, as KVM shows
+    it, which is what `auto` means; else a card's.
+
+    tai_offset_s: what is added to the clock for TAI: where KVM shows UTC, TAI − UTC on the host; a card counts TAI.
+    """
+    return {
+        "role": "ptp",
+        "run_id": run_id,
+        "device": device,
+        "host_tai_offset_s": tai_offset_s,
+        "period_ns": period_ns,
+        "count": count,
+        "recording": str(recording),
+        "realtime": {"lock_memory": False},
+    }
+
+
+def stream_entries(scenario: Scenario) -> list[dict[str, Any]]:
+    """The `streams` of cell.json, without the legs of probes."""
+    entries = []
+    for name, stream in scenario.streams.items():
+        launch, route = stream.launch_time, scenario.route(name)
+        entries.append(
+            {
+                "name": name,
+                "stream": scenario.stream_number(name),
+                "talker": stream.talker,
+                "listener": stream.listener,
+                "interface": route.talker_end.interface,
+                "port": scenario.parent_of(route.talker_end).interface,
+                "period_ns": stream.period,
+                "offset_ns": stream.offset,
+                "size": stream.size,
+                "count": scenario.packet_count(name),
+                "priority": stream.priority,
+                "transport": stream.transport,
+                "to_port": scenario.port(name) if stream.transport == "udp" else None,
+                "vlan": stream.vlan or route.segment.vlan,
+                "launch_time": None if launch is None else _launch_time(launch),
+            }
+        )
+    return entries
+
+
+def realtime_spec(tuning: Realtime) -> Spec:
+    """How a measuring thread is to run, as every spec has it."""
+    return {
+        "fifo": tuning.fifo,
+        "cpus": list(tuning.cpus) if tuning.cpus else None,
+        "lock_memory": tuning.lock_memory,
+        "cpu_dma_latency_us": tuning.cpu_dma_latency_us,
+        "timer_slack_ns": tuning.timer_slack,
+    }
+
+
+def _launch_time(launch: Any) -> Spec:
+    return {
+        "lead_ns": launch.lead,
+        "clock": launch.clock,
+        "deadline": launch.deadline,
+        "late": launch.late,
+        "allowed_lateness_ns": launch.allowed_lateness,
+        "margin_ns": launch.margin,
+    }
+
+
+def _talk_stream(scenario: Scenario, name: str, bed: Bed) -> Spec:
+    stream, route = scenario.streams[name], scenario.route(name)
+    launch = stream.launch_time
+    spec = {
+        "stream": scenario.stream_number(name),
+        "name": name,
+        "interface": bed.places.device(route.talker_end),
+        "period_ns": stream.period,
+        "offset_ns": stream.offset,
+        "size": stream.size,
+        "count": scenario.packet_count(name),
+        "priority": stream.priority,
+        "batch": launch.batch if launch else 1,
+        "launch_time": _launch_time(launch) if launch else None,
+    }
+    if stream.transport == "ethernet":
+        transport: Spec = {
+            "kind": "ethernet",
+            "destination": bed.macs[str(route.listener_end)],
+            "ethertype": stream.ethertype,
+            "vlan": stream.vlan,
+            "pcp": stream.pcp,
+        }
+    else:
+        transport = {
+            "kind": "udp",
+            "source": f"{route.source}:0",
+            "destination": f"{route.destination}:{scenario.port(name)}",
+        }
+    return spec | {"transport": transport}
+
+
+def _listen_stream(scenario: Scenario, name: str, bed: Bed) -> Spec:
+    stream, route = scenario.streams[name], scenario.route(name)
+    if stream.transport == "ethernet":
+        transport: Spec = {"kind": "ethernet", "ethertype": stream.ethertype, "vlan": stream.vlan}
+    else:
+        transport = {
+            "kind": "udp",
+            "listen": f"{route.listen}:{scenario.port(name)}",
+        }
+    return {
+        "stream": scenario.stream_number(name),
+        "name": name,
+        "interface": bed.places.device(route.listener_end),
+        "size": stream.size,
+        "count": scenario.packet_count(name),
+        "transport": transport,
+    }

@@ -1,0 +1,165 @@
+"""What every virtual bridge is: how it is made beside the guests, and how a guest is plugged into it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from ipaddress import IPv4Interface
+
+from latlab.hosts.tools import install_remedy
+from latlab.model.bridges import BridgeKind
+from latlab.scenario import End, Guest, Segment
+from latlab.testbed.service import Service
+from latlab.testbed.site import Site
+from latlab.testbed.step import Argv, Step
+
+CHECKSUM_OFFLOADS_OFF = tuple(
+    f"{feature}=off"
+    for feature in (
+        *("csum", "guest_csum", "gso", "guest_tso4", "guest_tso6", "guest_ecn", "guest_ufo"),
+        *("host_tso4", "host_tso6", "host_ecn", "host_ufo"),
+    )
+)
+"""virtio-net-pci properties of a guest whose frames must carry whole checksums: XDP and user-space datapaths
+forward a frame as it is, and one whose checksum the NIC was to complete arrives with a wrong one."""
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """What keeps a bridge from being made here, and what would provide it."""
+
+    what: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Port:
+    """One guest at a bridge. number: its place among all guests of the scenario. mac: of its network card."""
+
+    guest: str
+    end: End
+    wants: Guest
+    number: int
+    mac: str
+    address: IPv4Interface
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """Another interface on the segment."""
+
+    end: End
+    address: IPv4Interface
+    mac: str
+
+
+@dataclass(frozen=True)
+class Joint:
+    """One bridge of a cell: guests of one host, joined to one uplink (or to none) in one way.
+
+    number: its place among the cell's joints. made: the uplink is made for the run (a veth), or there is none: the
+    offloads of the veth's other end, and of the others made on the segment, peers, are ours to set. mac, address, end:
+    the host's on the segment; mac is empty where they were there before the run, else they go onto the bridge. others:
+    the interfaces beyond the uplink whose addresses are known before the run. local: the host is this machine in its
+    own network namespace, where there are others' devices, too. beside: the kinds of the same host's other joints.
+    queues: the uplink's pairs of queues; None where they are as they were before the run. tagged: the uplink is a VLAN
+    interface, made for the run on whatever is there: the host's address is its VLAN's, and goes onto the bridge in any
+    case. tags: streams of frames that have a VLAN tag pass the uplink.
+    """
+
+    number: int
+    host: str
+    uplink: str | None
+    kind: str
+    segment: Segment
+    ports: tuple[Port, ...]
+    made: bool
+    mac: str
+    address: IPv4Interface
+    end: End
+    peers: tuple[End, ...]
+    others: tuple[Neighbour, ...]
+    local: bool = False
+    beside: tuple[str, ...] = ()
+    queues: int | None = None
+    tagged: bool = False
+    tags: bool = False
+
+
+@dataclass(frozen=True)
+class Plug:
+    """How QEMU plugs one guest in.
+
+    netdev: the value of -netdev, without its id, which is `net0`. device: further properties of virtio-net-pci. fds:
+    number of a file descriptor → the device node it is to be opened on. more: further arguments. form: guests with the
+    same device and form can start from the same snapshot. driver: the device, where it is no virtio-net-pci.
+    """
+
+    netdev: str | None
+    device: tuple[str, ...] = ()
+    fds: tuple[tuple[int, str], ...] = ()
+    more: Argv = ()
+    form: str = "tap"
+    driver: Argv = ()
+    machine: tuple[str, ...] = ()
+    memory: Argv = field(default=())
+
+
+class Bridge(ABC):
+    """One kind of virtual bridge; a file each, listed in `table`."""
+
+    kind: BridgeKind
+    """Its facts."""
+
+    @abstractmethod
+    def lacking(self, joint: Joint, site: Site) -> Lacking | None:
+        """What keeps it from being made on this machine; None when it can be. Reads only."""
+
+    def may_have_vhost_on(self, site: Site) -> bool:
+        """The same of this machine, where it depends on what is installed there."""
+        return self.kind.has_vhost
+
+    @abstractmethod
+    def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
+        """What is made before the guests start."""
+
+    @abstractmethod
+    def plug(self, joint: Joint, port: Port, site: Site) -> Plug:
+        """How QEMU plugs the guest in."""
+
+    def after_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
+        """What is done once the guests run; nothing for most."""
+        return ()
+
+    def device(self, joint: Joint, site: Site) -> str | None:
+        """The interface that has the host's address on the segment; None where the uplink keeps it."""
+        return None
+
+    def detail(self, joint: Joint, site: Site) -> str:
+        """Which of its makings it is here and why, in words, where there are several; empty for most."""
+        return ""
+
+    def carries_in_kernel(self, joint: Joint, site: Site) -> str:
+        """What carries the packets between host and guest, in words: vhost-net, or QEMU itself."""
+        return "vhost-net" if vhost(joint.ports[0].wants, site) else "QEMU"
+
+
+def vhost(guest: Guest, site: Site) -> bool:
+    """Whether the guest's packets are carried by vhost-net."""
+    return guest.vhost == "on" or (guest.vhost == "auto" and site.machine.vhost_net)
+
+
+def lacking_vhost(joint: Joint, site: Site) -> Lacking | None:
+    """vhost-net was asked for and is not there."""
+    if any(port.wants.vhost == "on" for port in joint.ports) and not site.machine.vhost_net:
+        return Lacking("vhost: on, and there is no /dev/vhost-net", "`modprobe vhost_net`, or vhost: auto")
+    return None
+
+
+def lacking_tools(site: Site, *tools: str) -> Lacking | None:
+    """The first of the programs that is missing."""
+    for tool in tools:
+        if not site.machine.has_tool(tool):
+            return Lacking(f"{tool} is missing", install_remedy(tool))
+    return None

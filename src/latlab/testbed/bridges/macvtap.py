@@ -1,0 +1,80 @@
+"""macvtap: the guest's own MAC on the uplink, without a bridge between (kernel: drivers/net/macvtap.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from latlab.model import bridges
+from latlab.testbed.bridges.base import Bridge, Joint, Lacking, Plug, Port, lacking_tools, lacking_vhost, vhost
+from latlab.testbed.bridges.kernel import no_ipv6, up
+from latlab.testbed.bridges.offloads import every_vlan
+from latlab.testbed.service import Service
+from latlab.testbed.site import Site
+from latlab.testbed.step import Check, Step
+
+FIRST_FD, LAST_FD = 3, 9
+"""File descriptors that QEMU is started with: what a POSIX shell can redirect (Shell Command Language, 2.7)."""
+
+MAKE_NODE = 'set -- $(cat "/sys/class/net/$1/tap"*/dev | tr : " ") "$2"; mknod -m 600 "$3" c "$1" "$2"'
+
+
+def macvtap_device(port: Port, site: Site) -> str:
+    """The name of a guest's macvtap."""
+    return site.device(f"m{port.number}")
+
+
+class Macvtap(Bridge):
+    """A macvtap for each guest on the uplink, in mode bridge: guests of one uplink reach each other, not their host."""
+
+    kind = bridges.MACVTAP
+
+    def lacking(self, joint: Joint, site: Site) -> Lacking | None:
+        """ip, and the kernel's macvtap: it is tried, for nothing else tells whether it is built in."""
+        most = LAST_FD - FIRST_FD + 1
+        if any(port.wants.queues > most for port in joint.ports):
+            return Lacking(f"more than {most} queues", f"queues: {most} or fewer")
+        return lacking_tools(site, "ip", "mknod") or lacking_vhost(joint, site)
+
+    def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
+        """A macvtap for each guest, with its MAC, and a device node of our own for it.
+
+        The one that devtmpfs makes is named by interface index, which repeats across network namespaces.
+        """
+        steps: list[Step | Service] = [*every_vlan(joint)]
+        for port in joint.ports:
+            device, node = macvtap_device(port, site), self._node(port, site)
+            steps += [
+                Step(
+                    host=joint.host,
+                    title=f"make {port.guest}'s macvtap",
+                    do=(
+                        *("ip", "link", "add", "link", joint.uplink or "", "name", device, "address", port.mac),
+                        *("numtxqueues", str(port.wants.queues), "numrxqueues", str(port.wants.queues)),
+                        *("type", "macvtap", "mode", "bridge"),
+                    ),
+                    undo=("ip", "link", "del", "dev", device),
+                    present=("test", "-e", f"/sys/class/net/{device}"),
+                    check=Check(("cat", f"/sys/class/net/{device}/address"), expected=port.mac),
+                ),
+                no_ipv6(joint, device),
+                up(joint, device),
+                Step(
+                    host=joint.host,
+                    title=f"make the device node of {port.guest}'s macvtap",
+                    do=("sh", "-ec", MAKE_NODE, "sh", device, node),
+                    check=Check(("stat", "-c", "%F", node), expected="character special file"),
+                ),
+            ]
+        return steps
+
+    def plug(self, joint: Joint, port: Port, site: Site) -> Plug:
+        """The macvtap's node, opened once for each queue."""
+        kernel = vhost(port.wants, site)
+        numbers = range(FIRST_FD, FIRST_FD + port.wants.queues)
+        fds = ":".join(map(str, numbers))
+        netdev = f"tap,{'fds' if len(numbers) > 1 else 'fd'}={fds},vhost={'on' if kernel else 'off'}"
+        node = self._node(port, site)
+        return Plug(netdev, fds=tuple((number, node) for number in numbers), form="vhost" if kernel else "tap")
+
+    def _node(self, port: Port, site: Site) -> str:
+        return f"{site.guest_state(port.guest)}/tap"

@@ -1,0 +1,188 @@
+"""The QEMU command line of a guest (qemu-system(1)): what an engineer would type, nothing hidden."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from latlab.scenario import Guest
+from latlab.testbed.bridges.base import Plug, Port
+from latlab.testbed.images import Image
+from latlab.testbed.machine import Machine
+from latlab.testbed.site import Site
+from latlab.testbed.step import Argv
+
+PORTS = 16
+"""Programs that can be run in a guest at the same time. A device can have 31 ports, and of more than about as many
+QEMU tells the driver nothing: the queue by which it does has 32 places (hw/char/virtio-serial-bus.c)."""
+BOARD_DEVICES = 6
+"""Of so many ports each on a board: agents, switches and guests of all hosts on it, and what runs in those guests."""
+
+CLOCK_PAGE = "clock"
+CLOCK_PAGE_SIZE = "1M"
+KNOCK_IO_PORT = 0x4E0
+"""Where a guest knocks: a port of its machine that nothing else of QEMU's is at (`info mtree` of q35)."""
+KNOCK_PORTS = (1021, 1022)
+"""UDP ports on the host's loopback that knocks come to and from. Below 1024: only root may pretend to be either end."""
+MONITOR = "qmp.sock"
+MIB = 2**20
+OLDEST_QEMU = (7, 2)
+
+PROGRAMS = {"x86_64": "qemu-system-x86_64", "aarch64": "qemu-system-aarch64"}
+MACHINES = {"x86_64": "q35", "aarch64": "virt"}
+CONSOLES = {"x86_64": "ttyS0", "aarch64": "ttyAMA0"}
+
+
+def acceleration(guest: Guest, machine: Machine) -> str:
+    """`kvm` or `tcg`: what the guest runs with here."""
+    return acceleration_here(machine) if guest.acceleration == "auto" else guest.acceleration
+
+
+def acceleration_here(machine: Machine) -> str:
+    """`kvm` where it works, else `tcg`."""
+    return "tcg" if machine.kvm else "kvm"
+
+
+def qemu_program(machine: Machine) -> str:
+    """The QEMU for guests of this machine's own architecture."""
+    return PROGRAMS.get(machine.architecture, f"qemu-system-{machine.architecture}")
+
+
+def qemu_version(machine: Machine) -> tuple[int, ...] | None:
+    """The version, such as (7, 2, 22); None when it cannot be told."""
+    said = machine.say((qemu_program(machine), "--version")) or ""
+    found = re.search(r"version (\d+)\.(\d+)(?:\.(\d+))?", said)
+    return tuple(int(part) for part in found.groups() if part) if found else None
+
+
+def qemu_lacking(machine: Machine) -> str | None:
+    """What is wrong with the machine's QEMU; None when it serves."""
+    program = qemu_program(machine)
+    if not machine.has_tool(program):
+        return f"{program} is missing"
+    version = qemu_version(machine)
+    if version is None:
+        return f"`{program} --version` does not say its version"
+    return f"QEMU {'.'.join(map(str, version))} is too old" if version < OLDEST_QEMU else None
+
+
+def qemu_argv(port: Port, plug: Plug, image: Image, site: Site, console: str, incoming: Path | None = None) -> Argv:
+    """The whole command that runs a guest of ours in the foreground until it is ended.
+
+    console: the file that gets what the guest prints. incoming: the snapshot it goes on from.
+    """
+    folder = site.guest_state(port.guest)
+    argv = (
+        qemu_program(site.machine),
+        *machine_options(port.wants, plug, site.machine),
+        *("-name", f"{port.guest},debug-threads=on"),
+        *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
+        *("-serial", f"file:{console}"),
+        *("-pidfile", f"{folder}/pid"),
+        *("-qmp", f"unix:{folder}/{MONITOR},server=on,wait=off"),
+        *("-kernel", str(image.kernel), "-initrd", str(image.initramfs)),
+        *("-append", command_line(port, image)),
+        *serial_ports(folder),
+        *clock_page(folder, site),
+        *_network(port, plug),
+        *plug.more,
+        *(("-incoming", f"exec:cat {shlex.quote(str(incoming))}") if incoming else ()),
+    )
+    return with_descriptors(plug, argv)
+
+
+def command_line(port: Port, image: Image) -> str:
+    """The guest kernel's command line."""
+    return " ".join(filter(None, (image.append, port.wants.append)))
+
+
+def with_descriptors(plug: Plug, argv: Argv) -> Argv:
+    """The command, begun with the file descriptors that the plug needs."""
+    if not plug.fds:
+        return argv
+    opened = " ".join(f'{number}<>"${{{place}}}"' for place, (number, _) in enumerate(plug.fds, start=1))
+    nodes = [node for _, node in plug.fds]
+    # A shell opens them and becomes QEMU, by whose name it is called.
+    script = f'f() {{ exec {opened}; }}; f "$@"; shift {len(nodes)}; exec "$@"'
+    return ("sh", "-c", script, argv[0], *nodes, *argv)
+
+
+def snapshot_key(port: Port, plug: Plug, image: Image, machine: Machine) -> str:
+    """What two guests must have in common to go on from one snapshot."""
+    wants = port.wants
+    accelerated = acceleration(wants, machine)
+    parts = (
+        *(image.digest, qemu_version(machine), accelerated, wants.vcpus, wants.memory, wants.queues, wants.append),
+        *(plug.form, *CARD, *plug.device, *plug.machine, KNOCK_IO_PORT),
+    )
+    return "\n".join(map(str, parts))
+
+
+def machine_options(guest: Guest, plug: Plug, machine: Machine) -> Iterator[str]:
+    """The arguments of machine, acceleration, CPUs and memory."""
+    accelerated = acceleration(guest, machine)
+    options = (MACHINES.get(machine.architecture, "virt"), *plug.machine)
+    yield from ("-machine", ",".join(options))
+    yield from ("-accel", "kvm" if accelerated == "kvm" else "tcg,thread=multi")
+    yield from ("-cpu", "host" if accelerated == "kvm" else "max")
+    yield from ("-smp", str(guest.vcpus), "-m", f"{guest.memory // MIB}M")
+    yield from plug.memory
+
+
+def serial_ports(folder: str, devices: int = 1) -> Iterator[str]:
+    """The arguments of the ports by which our agent is spoken to: PORTS of them at each device."""
+    for device in range(devices):
+        yield from ("-device", f"virtio-serial-pci,id=serial{device}")
+        for nr in range(1, PORTS + 1):
+            n = PORTS * device + nr
+            yield from ("-chardev", f"socket,id=port{n},path={folder}/port{n}.sock,server=on,wait=off")
+            yield from ("-device", f"virtserialport,bus=serial{device}.0,chardev=port{n},nr={nr},name=latlab.{n}")
+
+
+def clock_page(folder: str, site: Site) -> Iterator[str]:
+    """The arguments of the page of memory by which guest and host compare clocks, and of what the guest knocks at.
+
+    A byte written to the I/O port is sent as a datagram before the guest's next instruction (hw/char/debugcon.c).
+    """
+    if not site.clock_pages:
+        return
+    backend = f"memory-backend-file,id=clock,share=on,mem-path={folder}/{CLOCK_PAGE},size={CLOCK_PAGE_SIZE}"
+    yield from ("-object", backend, "-device", "ivshmem-plain,memdev=clock,master=on")
+    if site.machine.architecture == "x86_64":
+        address, (to, source) = knock_address(folder), KNOCK_PORTS
+        yield from ("-chardev", f"udp,id=knock,host={address},port={to},localaddr={address},localport={source}")
+        yield from ("-device", f"isa-debugcon,iobase={KNOCK_IO_PORT:#x},chardev=knock")
+
+
+def knock_address(folder: str) -> str:
+    """The loopback address of the guest with this folder: guests on one host have each their own."""
+    first, second, third = hashlib.sha256(folder.encode()).digest()[:3]
+    return f"127.{1 + first % 254}.{second}.{1 + third % 254}"
+
+
+def _network(port: Port, plug: Plug) -> Iterator[str]:
+    if plug.driver:
+        yield from plug.driver
+        return
+    kind, _, options = (plug.netdev or "").partition(",")
+    yield from ("-netdev", ",".join(filter(None, (kind, "id=net0", options))))
+    yield from ("-device", network_card(port, plug, FIRST_MAC))
+
+
+def network_card(port: Port, plug: Plug, mac: str) -> str:
+    """The value of -device for the measured network card."""
+    queues = port.wants.queues
+    several = (f"mq=on,vectors={2 * queues + 2}",) if queues > 1 else ()
+    return ",".join(("virtio-net-pci,netdev=net0", f"mac={mac}", *CARD, *several, *plug.device))
+
+
+FIRST_MAC = "02:00:00:00:00:01"
+"""The card's own; the guest gets the one of this run by `ip link set address`, so that a snapshot serves every run."""
+
+CARD = ("ctrl_vlan=off", "romfile=")
+"""No guest starts from the network: QEMU need not have the firmware for it. With ctrl_vlan QEMU keeps from the guest
+what is tagged with a VLAN it has no interface for (receive_filter in hw/net/virtio-net.c); vhost-net and real cards let
+it in."""

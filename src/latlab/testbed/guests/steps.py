@@ -1,0 +1,132 @@
+"""Guests of our own images: started, answering, with their clock set and their interface configured."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from latlab.model.bridges import KINDS
+from latlab.scenario import Scenario
+from latlab.scenario.network import USER_GATEWAY
+from latlab.testbed.bridges.base import Joint, Neighbour, Plug, Port
+from latlab.testbed.bridges.joints import neighbours
+from latlab.testbed.guests.monitor import MONITOR_MODULE
+from latlab.testbed.guests.qemu import MONITOR, qemu_argv
+from latlab.testbed.images import is_whole
+from latlab.testbed.namespaces import ipv6_off
+from latlab.testbed.service import Service
+from latlab.testbed.site import Site
+from latlab.testbed.step import Check, Step
+
+BOOT_S = 60
+BOOT_MS = (BOOT_S + 5) * 1000
+BOOT_ELSEWHERE_S = 240
+"""A board is emulated itself: half a minute where it has a CPU of this machine for itself, and minutes where not."""
+BOOT_ELSEWHERE_MS = (BOOT_ELSEWHERE_S + 5) * 1000
+
+LOAD_DRIVERS = "cat /sys/bus/pci/devices/*/modalias | xargs -n 1 modprobe -q; true"
+"""Our images have no udev: what is on the bus beside QEMU's own devices is looked for once."""
+
+KVM_CLOCK = ("sh", "-c", "modprobe -q ptp_kvm; true")
+"""Where no page joins the clocks of guest and host."""
+
+NAME_AND_CLOCK = 'echo "$0" >/proc/sys/kernel/hostname; exec date -u -s "$1"'
+SET = 'exec "$0" in "$1" sh -c "$2" "$3" "@$(date +%s)"'
+"""A guest's name is not on its kernel's command line: all guests of a kind go on from one snapshot."""
+
+
+def folder_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
+    """The folders of the run's sockets, pages and nodes."""
+    if not scenario.guests:
+        return
+    places = {name: site.on(scenario.machine_of(name)) for name in scenario.guests}
+    for place in {place.name: place for place in places.values()}.values():
+        yield Step(
+            host=place.name,
+            title="make the folder of the run's sockets",
+            do=("mkdir", "-p", "-m", "700", place.state),
+            undo=("rm", "-r", place.state),
+            present=("test", "-d", place.state),
+        )
+    for name, place in places.items():
+        yield Step(place.name, f"make {name}'s folder", ("mkdir", "-p", place.guest_state(name)))
+
+
+def start_guest(port: Port, plug: Plug, host: str, site: Site, kept: set[Path]) -> Iterator[Step | Service]:
+    """The guest runs and answers, has its name, and its clock tells the time of this machine to the second.
+
+    One that may start from a snapshot is booted for it the first time, and then starts from it like ever after.
+    kept: the snapshots that earlier steps of the cell have made; what these make is added.
+    """
+    folder = site.guest_state(port.guest)
+    snapshot = site.snapshots.get(port.guest)
+    if snapshot and snapshot not in kept and not is_whole(snapshot):
+        kept.add(snapshot)
+        yield _qemu(port, plug, host, site, None, f"boot {port.guest} for its snapshot", passing=True)
+        yield Step(
+            host=site.name,
+            title=f"keep {port.guest} as it is now to start from, here and ever after",
+            do=(sys.executable, "-m", MONITOR_MODULE, "snapshot", f"{folder}/{MONITOR}", str(snapshot)),
+        )
+    yield _qemu(port, plug, host, site, snapshot, f"start {port.guest}")
+    yield Step(
+        host=site.name,
+        title=f"tell {port.guest} its name and, to the second, the time",
+        do=("sh", "-c", SET, site.agent, folder, NAME_AND_CLOCK, port.guest),
+    )
+
+
+def _qemu(
+    port: Port, plug: Plug, host: str, site: Site, snapshot: Path | None, title: str, *, passing: bool = False
+) -> Service:
+    image = site.images[port.wants.image_name]
+    console = f"{site.logs}/{port.guest}.console" if site.is_here else None
+    boot_s, boot_ms = (BOOT_S, BOOT_MS) if site.is_here else (BOOT_ELSEWHERE_S, BOOT_ELSEWHERE_MS)
+    answers = (site.agent, "in", "--patience", str(boot_s), site.guest_state(port.guest), "echo", "answers")
+    return Service(
+        host=host,
+        title=title,
+        # What a guest on another machine prints comes here as its QEMU's own output.
+        argv=qemu_argv(port, plug, image, site, console or "/dev/stdout", snapshot),
+        log=site.log(port.guest),
+        console=console,
+        ready=Check(answers, expected="answers", within_ms=boot_ms),
+        passing=passing,
+        carries=port.guest,
+        incoming=snapshot,
+    )
+
+
+def configure_guest(scenario: Scenario, port: Port, joint: Joint, site: Site) -> Iterator[Step]:
+    """The guest's interface has its address and knows its neighbours; IPv6 keeps still."""
+    device = port.end.interface
+    translated = KINDS[joint.kind].translates
+    if KINDS[joint.kind].hands_over_card:
+        yield Step(port.guest, f"load the driver of {port.guest}'s network card", ("sh", "-c", LOAD_DRIVERS))
+    if not site.is_here:
+        yield Step(port.guest, f"load the driver of KVM's PTP clock in {port.guest}, if there is KVM", KVM_CLOCK)
+    address = () if translated else ("address", port.mac)
+    yield ipv6_off(port.guest, device)
+    # One command for all of it: each takes a while in a guest that is emulated.
+    yield Step(
+        host=port.guest,
+        title=f"bring {port.end} up as it is to be in this run",
+        do=("ip", "link", "set", "dev", device, "mtu", str(joint.segment.mtu), *address, "up"),
+    )
+    yield Step(port.guest, f"give {port.end} its address", ("ip", "addr", "add", str(port.address), "dev", device))
+    if translated:
+        gateway = str(USER_GATEWAY.ip)
+        yield Step(port.guest, "send all through the user network", ("ip", "route", "add", "default", "via", gateway))
+        return
+    for neighbour in neighbours(scenario, site.tag, joint.segment, port.end):
+        yield _neighbour(port, device, neighbour)
+
+
+def _neighbour(port: Port, device: str, neighbour: Neighbour) -> Step:
+    address = str(neighbour.address.ip)
+    return Step(
+        host=port.guest,
+        title=f"tell {port.guest} the hardware address of {neighbour.end}, so that no ARP gets between the packets",
+        do=("ip", "neigh", "replace", address, "lladdr", neighbour.mac, "dev", device, "nud", "permanent"),
+    )

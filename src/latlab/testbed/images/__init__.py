@@ -1,0 +1,28 @@
+"""Images of guests and boards: a kernel and an initial file system of Debian's packages, the agent as first process."""
+
+from latlab.testbed.images.build import build_image
+from latlab.testbed.images.image import Image, file_digest
+from latlab.testbed.images.kinds import BOARD_KIND, DEFAULTS, GUEST_KIND, READY_MADE
+from latlab.testbed.images.recipe import FLAVOURS
+from latlab.testbed.images.snapshot import KEEP, is_whole, keep_newest, part_path, snapshot_path
+from latlab.testbed.images.store import clean_images, find_image, image_directory, list_images
+
+__all__ = [
+    "BOARD_KIND",
+    "DEFAULTS",
+    "FLAVOURS",
+    "GUEST_KIND",
+    "KEEP",
+    "READY_MADE",
+    "Image",
+    "build_image",
+    "clean_images",
+    "file_digest",
+    "find_image",
+    "image_directory",
+    "is_whole",
+    "keep_newest",
+    "list_images",
+    "part_path",
+    "snapshot_path",
+]

@@ -1,0 +1,98 @@
+"""What Debian has besides what this machine's apt knows: backports, and components that the machine does not use.
+
+apt is given lists and sources of its own for it: those of the machine stay as they are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from latlab.errors import LabError
+from latlab.testbed.images.packages import Apt
+from latlab.testbed.images.tools import printed
+
+LISTS = Path("/var/lib/apt/lists")
+FORMAT = "$(ORIGIN)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)"
+COMPONENTS = ("contrib", "non-free")
+"""Of Debian what no machine has unless asked to (Debian Policy, 2.2.2 and 2.2.3)."""
+
+
+@dataclass(frozen=True)
+class _Target:
+    """Where packages are: whose archive, its address, the release, and the component of that."""
+
+    origin: str
+    uri: str
+    release: str
+    component: str
+
+    @property
+    def line(self) -> str:
+        """Of sources.list(5)."""
+        return f"deb {self.uri} {self.release} {self.component}\n"
+
+
+def backports(cache: Path) -> Apt:
+    """An apt that takes packages from there first. LabError: there are none, or they cannot be asked for.
+
+    cache: the folder its lists are kept in. They are fetched when the machine's own are newer; where that fails, those
+    fetched before serve: an image is not made anew with an older QEMU because the network is away.
+    """
+    targets = _targets()
+    uri, release = next(_releases(targets))
+    added = _Target("Debian", uri, f"{release}-backports", "main")
+    return _apt(cache / "backports", (*targets, added), ("-o", f"APT::Default-Release={added.release}"))
+
+
+def other_components(cache: Path) -> Apt:
+    """An apt that knows COMPONENTS, too, whose packages are not all free software. Errors, cache: as of `backports`."""
+    targets = _targets()
+    found = (_Target("Debian", *place, component) for place in _releases(targets) for component in COMPONENTS)
+    return _apt(cache / "components", (*targets, *found))
+
+
+def _apt(folder: Path, targets: Sequence[_Target], options: tuple[str, ...] = ()) -> Apt:
+    """An apt with its sources and lists in the folder."""
+    folder = folder.absolute()
+    (folder / "lists" / "partial").mkdir(parents=True, exist_ok=True)
+    sources, lines = folder / "sources.list", "".join(dict.fromkeys(target.line for target in targets))
+    options = (
+        *("-o", f"Dir::Etc::sourcelist={sources}", "-o", "Dir::Etc::sourceparts=-"),
+        *("-o", f"Dir::State::lists={folder}/lists", "-o", "Dir::State::status=/dev/null"),
+        *options,
+    )
+    known = sources.exists() and sources.read_text() == lines
+    if not known or _when(sources) < _when(LISTS):
+        sources.write_text(lines)
+        # Whatever ends this now: it is due again.
+        os.utime(sources, (0, 0))
+        try:
+            printed("apt-get", "update", "-q", "--error-on=any", *options, remedy="look at the network")
+            sources.touch()
+        except LabError:
+            if not known:
+                sources.unlink()
+                raise
+    return Apt(folder, options)
+
+
+def _targets() -> tuple[_Target, ...]:
+    """All that the machine's apt has."""
+    rows = printed("apt-get", "indextargets", "--format", FORMAT, "Created-By: Packages").splitlines()
+    return tuple(_Target(*row.split("|")) for row in dict.fromkeys(rows))
+
+
+def _releases(targets: Sequence[_Target]) -> Iterator[tuple[str, str]]:
+    """Address and name of each release of Debian's, without updates. LabError: the machine's apt has none."""
+    found = [(one.uri, one.release) for one in targets if one.origin == "Debian" and one.component == "main"]
+    releases = [place for place in found if "-" not in place[1]]
+    if not releases:
+        raise LabError("apt has no release of Debian's to look for more of", where="building an image")
+    yield from releases
+
+
+def _when(path: Path) -> float:
+    return path.stat().st_mtime

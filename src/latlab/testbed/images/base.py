@@ -1,0 +1,289 @@
+"""All of an image but the agent: the kernel, and the archives of programs, modules and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from latlab.errors import LabError
+from latlab.testbed.images import elf, mended_igb, own_modules
+from latlab.testbed.images.archive import DIRECTORY, Entry, archive, file, link
+from latlab.testbed.images.archives import COMPONENTS, other_components
+from latlab.testbed.images.board_recipe import NESTED_KVM
+from latlab.testbed.images.emulator import emulator, newest_qemu
+from latlab.testbed.images.kernel import startable
+from latlab.testbed.images.kmod_tables import kmod_tables
+from latlab.testbed.images.libraries import needed_libraries
+from latlab.testbed.images.modules import Module, Modules, tables
+from latlab.testbed.images.packages import Apt, Package, fetch, machine_architecture, unpack
+from latlab.testbed.images.recipe import (
+    BOOT_LIST,
+    BUSYBOX,
+    DIRECTORIES,
+    LEFT_OUT,
+    LINKS,
+    SETTINGS,
+    SHELL,
+    Parts,
+    Recipe,
+)
+from latlab.testbed.images.tools import Say, printed
+from latlab.testbed.images.tree import PROGRAM_FOLDERS, Tree
+
+AGENT = "usr/bin/latlab-agent"
+INIT = "init"
+BUSYBOX_PROGRAM = "/usr/bin/busybox"
+KMOD = "kmod"
+MODPROBE = "usr/sbin/modprobe"  # where the kernel itself calls it
+
+# Folders of the scratch that are no package's.
+HEADERS = ".headers"
+KMOD_TABLES = ".tables"
+
+
+@dataclass(frozen=True)
+class Ingredients:
+    """The packages an image is made of.
+
+    programs: those of the recipe; extra: asked for by name, whole; libraries: of those and of programs; headers: what
+    our own modules are compiled with; none where that is not needed or cannot be done; source: of the kernel, for the
+    same. Of QEMU and its libraries there are the newest that Debian has for this release.
+    """
+
+    recipe: Recipe
+    architecture: str
+    kernel: Package
+    programs: tuple[Package, ...]
+    extra: tuple[Package, ...]
+    libraries: tuple[Package, ...]
+    headers: tuple[Package, ...]
+    source: Package | None
+
+    @property
+    def packages(self) -> tuple[Package, ...]:
+        """All of them, each once."""
+        return (*self.unpacked, self.source) if self.source else self.unpacked
+
+    @property
+    def unpacked(self) -> tuple[Package, ...]:
+        """Those that are unpacked; of the kernel's source only a folder is ever on the disk."""
+        return tuple(dict.fromkeys((self.kernel, *self.programs, *self.extra, *self.libraries, *self.headers)))
+
+
+@dataclass(frozen=True)
+class Base:
+    """What was made: the kernel and its version, and the archive the agent is to be added to.
+
+    nested: the archive of what starts guests in the machine itself; None: none are. emulator: the QEMU that runs the
+    machine, as files by their paths in its folder. lacking: module that is not there → what that takes away.
+    """
+
+    kernel: bytes
+    kernel_version: str
+    archive: bytes
+    nested: bytes | None
+    emulator: Mapping[str, Entry]
+    lacking: Mapping[str, str]
+
+
+def find_ingredients(recipe: Recipe, extra: Sequence[str], cache: Path, say: Say) -> Ingredients:
+    """What apt has today for an image of that recipe. LabError: it lacks a package.
+
+    cache: the folder apt may use; say: is told, a line each, what there is only in an older version.
+    """
+    architecture = machine_architecture()
+    if architecture not in recipe.architectures:
+        raise LabError(
+            f"there are no such images for {architecture}",
+            where="building an image",
+            remedy=f"there are for {', '.join(recipe.architectures)}",
+        )
+    apt = Apt(cache)
+    kernel = apt.kernel(*(name.format(architecture) for name in recipe.kernels))
+    nested = recipe.nested or Parts()
+    programs = tuple(apt.packages(recipe.parts.packages))
+    emulator = newest_qemu(apt, nested.packages, cache, say) if recipe.nested else ()
+    named, named_by = _named(apt, extra, cache, say)
+    # Of a package that has files only most is left out, and so is what that would need.
+    linked = tuple(one for one in programs if one.name in recipe.parts.programs)
+    newer = {one.name: one for one in emulator}
+    needed = {one.name: one for one in (*named_by.libraries_of(named), *apt.libraries_of(linked))}
+    libraries = [needed[name] for name in sorted(needed) if name not in newer]
+    headers = tuple(apt.headers(kernel)) if recipe.nested and not own_modules.missing_compiler() else ()
+    mends = mended_igb.MODULE in recipe.features and headers and not mended_igb.missing_programs()
+    source = apt.source(kernel) if mends else None
+    return Ingredients(recipe, architecture, kernel, (*programs, *emulator), named, tuple(libraries), headers, source)
+
+
+def _named(apt: Apt, names: Sequence[str], cache: Path, say: Say) -> tuple[tuple[Package, ...], Apt]:
+    """The packages that the user names, and the apt that knows them: the machine's own, or one that knows all of
+    Debian's components. LabError: neither does.
+    """
+    if not names:
+        return (), apt
+    try:
+        return tuple(apt.packages(names)), apt
+    except LabError as error:
+        try:
+            wider = other_components(cache)
+        except LabError as unreached:
+            where = f"nor can Debian's other components be asked ({unreached.what})"
+            raise LabError(f"{error.what}; {where}", where=error.where, remedy=error.remedy) from error
+        found = tuple(wider.packages(names))
+    for package in found:
+        component = package.section.rpartition("/")[0]
+        if component in COMPONENTS:
+            say(f"{package.name} is from Debian's component {component}, and not all of it is free software")
+    return found, wider
+
+
+def make_base(ingredients: Ingredients, cache: Path, scratch: Path, say: Say) -> Base:
+    """The kernel and the archives. LabError: a part is missing.
+
+    cache: where fetched packages are kept; scratch: a folder to unpack them in; say: is told, a line each, what the
+    image is made without.
+    """
+    recipe = ingredients.recipe
+    folders = _unpacked(ingredients, cache, scratch)
+    root = folders[ingredients.kernel.name]
+    kernel = startable(next(root.glob("boot/vmlinu*")).read_bytes())
+    modules = Modules(root)
+    names, lacking = chosen_modules(modules, recipe)
+    for name, feature in lacking.items():
+        say(f"kernel {modules.release} has no module {name}, so the image is without this: {feature}")
+    own: list[Module] = []
+    if recipe.nested:
+        try:
+            own = _own_modules(ingredients, scratch)
+        except LabError as error:
+            lacking |= dict.fromkeys(own_modules.NAMES, NESTED_KVM)
+            ours = " and ".join(own_modules.NAMES)
+            say(f"modules {ours} are not made ({error.what}), so the image is without this: {NESTED_KVM}")
+    if mended_igb.MODULE in recipe.features and mended_igb.MODULE not in lacking:
+        try:
+            own.append(_mended_igb(modules, ingredients, cache, scratch))
+        except LabError as error:
+            lacking[mended_igb.NAME] = mended_igb.FEATURE
+            igb = mended_igb.MODULE
+            say(f"module {igb} is the kernel's own ({error.what}), so the image is without this: {mended_igb.FEATURE}")
+    tree = Tree(folders[one.name] for one in ingredients.unpacked if one not in ingredients.headers)
+    programs = _programs(ingredients, folders, tree)
+    entries = programs | _modules(modules, names, own, recipe, tree, scratch) | _settings()
+    nested, runs = None, {}
+    if recipe.nested:
+        parts = _parts(recipe.nested, folders)
+        nested = archive(parts | needed_libraries(programs | parts, tree))
+        runs = emulator(parts, tree)
+    return Base(kernel, modules.release, archive(entries), nested, runs, lacking)
+
+
+def chosen_modules(modules: Modules, recipe: Recipe) -> tuple[list[str], dict[str, str]]:
+    """The names of the modules to take in, and those that the kernel lacks, each with what that takes away.
+
+    LabError: it lacks one that no image can be without.
+    """
+    if missing := [name for name in recipe.modules if not modules.has(name)]:
+        raise LabError(f"kernel {modules.release} has no module {', '.join(missing)}", where="building an image")
+    wanted = (*recipe.modules, *recipe.features, *recipe.modules_if_there)
+    lacking = {name: feature for name, feature in recipe.features.items() if not modules.has(name)}
+    return [name for name in wanted if modules.has(name)], lacking
+
+
+def agent_archive(agent: bytes, where: str) -> bytes:
+    """The archive of the agent, the last one of an image. agent: the binary, from `where`. LabError: it cannot run."""
+    if not agent.startswith(elf.MAGIC) or elf.links(agent).needed:
+        raise LabError("it is no static program, so it cannot run in a guest", where=where, remedy="`make build`")
+    return archive({AGENT: file(elf.without_symbols(agent), executable=True), INIT: link(f"/{AGENT}")})
+
+
+def _unpacked(ingredients: Ingredients, cache: Path, scratch: Path) -> dict[str, Path]:
+    """The folder of each package, by its name; kernel headers belong together, in one."""
+    packages = ingredients.unpacked
+    shared = dict.fromkeys((one.name for one in ingredients.headers), scratch / HEADERS)
+    folders = {package.name: scratch / package.name for package in packages} | shared
+    for package, path in zip(packages, fetch(packages, cache), strict=True):
+        unpack(path, folders[package.name])
+    return folders
+
+
+def _own_modules(ingredients: Ingredients, scratch: Path) -> list[Module]:
+    """Our own modules. LabError: they cannot be made here."""
+    if missing := own_modules.missing_compiler():
+        raise LabError(f"{' and '.join(missing)} not on the PATH")
+    if not ingredients.headers:
+        raise LabError(f"apt has no headers of {ingredients.kernel.name} {ingredients.kernel.version}")
+    return own_modules.compiled(scratch / HEADERS, scratch)
+
+
+def _mended_igb(modules: Modules, ingredients: Ingredients, cache: Path, scratch: Path) -> Module:
+    """The driver that takes the stock one's place. LabError: it cannot be made here."""
+    kernel = ingredients.kernel
+    if missing := mended_igb.missing_programs():
+        raise LabError(f"{' and '.join(missing)} not on the PATH")
+    if not ingredients.headers:
+        raise LabError(f"apt has no headers of {kernel.name} {kernel.version}")
+    if not ingredients.source:
+        raise LabError(f"apt has no source of {kernel.name} {kernel.version}")
+    *_, stock = modules.in_order([mended_igb.MODULE])
+    (source,) = fetch([ingredients.source], cache)
+    return mended_igb.mended(stock, source, scratch / HEADERS, scratch)
+
+
+def _programs(ingredients: Ingredients, folders: Mapping[str, Path], tree: Tree) -> dict[str, Entry]:
+    """The programs, with what they read and the libraries they need; busybox for all that nothing else is there for."""
+    entries = _parts(ingredients.recipe.parts, folders)
+    for one in ingredients.extra:
+        entries |= Tree([folders[one.name]]).without(LEFT_OUT)
+    entries |= needed_libraries(entries, tree)
+    entries["usr/bin/sh"] = link(SHELL)
+    for applet in _applets(folders[BUSYBOX]):
+        if not any(f"{folder}/{applet}" in entries for folder in PROGRAM_FOLDERS):
+            entries[f"usr/bin/{applet}"] = link(BUSYBOX_PROGRAM)
+    entries.setdefault(MODPROBE, link(BUSYBOX_PROGRAM))
+    return entries
+
+
+def _parts(parts: Parts, folders: Mapping[str, Path]) -> dict[str, Entry]:
+    """The programs, what they read besides, and the links, without libraries."""
+    entries: dict[str, Entry] = {}
+    for package in parts.packages:
+        tree = Tree([folders[package]])
+        for name in parts.programs.get(package, ()):
+            entries |= tree.program(name)
+        for pattern in parts.files.get(package, ()):
+            entries |= tree.matching(pattern)
+    return entries | {path: link(target) for path, target in parts.links.items()}
+
+
+def _applets(folder: Path) -> list[str]:
+    busybox = next(path for place in ("bin", "usr/bin") if (path := folder / place / "busybox").exists())
+    return printed(str(busybox), "--list").split()
+
+
+def _modules(
+    modules: Modules, names: Sequence[str], own: Sequence[Module], recipe: Recipe, programs: Tree, scratch: Path
+) -> dict[str, Entry]:
+    """The modules in their folder, the tables modprobe reads, and the list of those to load at boot.
+
+    own: ours, some in the place of the kernel's.
+    """
+    ours = {module.path for module in own}
+    ordered = [*(module for module in modules.in_order(names) if module.path not in ours), *own]
+    home = f"usr/lib/modules/{modules.release}"
+    entries = {f"{home}/{module.path}": file(module.data) for module in ordered}
+    if KMOD in recipe.parts.programs:
+        made = kmod_tables(modules, ordered, programs, scratch / KMOD_TABLES)
+        entries |= {f"{home}/{name}": file(data) for name, data in made.items()}
+    else:
+        texts = tables(ordered) | {"modules.builtin": modules.builtin}
+        entries |= {f"{home}/{name}": file(text.encode()) for name, text in texts.items()}
+    at_boot = [*modules.in_order(recipe.boot_modules), *(one for one in own if one.name in own_modules.AT_BOOT)]
+    boot = "".join(f"/{home}/{module.path}\n" for module in at_boot)
+    return entries | {BOOT_LIST: file(boot.encode())}
+
+
+def _settings() -> dict[str, Entry]:
+    entries = dict.fromkeys(DIRECTORIES, DIRECTORY)
+    entries |= {path: link(target) for path, target in LINKS.items()}
+    return entries | {path: file(text.encode()) for path, text in SETTINGS.items()}

@@ -1,0 +1,260 @@
+"""Building an image: only what changed since the last time is made again."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+
+from latlab.errors import LabError
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.images.base import Ingredients, agent_archive, find_ingredients, make_base
+from latlab.testbed.images.emulator import qemu_version, write_files
+from latlab.testbed.images.image import (
+    BASE,
+    DESCRIPTION,
+    EMULATOR,
+    INITRAMFS,
+    KERNEL,
+    NESTED_BASE,
+    NESTED_INITRAMFS,
+    Image,
+    digest_of,
+    folder_name,
+    size_of,
+    write_description,
+)
+from latlab.testbed.images.kinds import DEFAULTS, GUEST_KIND, Sort, command_line, default_name, recipe_version, sort_of
+from latlab.testbed.images.nested_image import image_archive
+from latlab.testbed.images.packages import to_be_fetched
+from latlab.testbed.images.room import room
+from latlab.testbed.images.store import find_image, home, locked, packages_directory, remove_superseded
+from latlab.testbed.images.tools import Say
+
+BUILDING = ".building-"
+COPIES = 2
+"""What packages take unpacked stands twice while an image is made: the second time is in the archives."""
+
+
+def build_image(
+    name: str | None = None,
+    flavour: str | None = None,
+    packages: Iterable[str] = (),
+    agent: Path | None = None,
+    *,
+    kind: str | None = None,
+    force: bool = False,
+    say: Say = lambda line: None,
+) -> Image:
+    """The image of that name, built unless the same was built before; it is there whole or not at all.
+
+    name: the ready-made one of the kind if not given. flavour: one of FLAVOURS; a ready-made image has its own.
+    packages: Debian packages to take in besides. agent: the binary that is the machine's first process; the installed
+    one if not given. kind: `guest` or `board`; the ready-made image's own if not given, else `guest`. force: build it
+    even if nothing changed. say: is told what is going on, a line each time. UsageError: no such kind or flavour.
+    LabError: a package, what should be in one, the agent or room is not to be had.
+    """
+    name = name or default_name(flavour, kind)
+    folder, sort = home(name), sort_of(name, flavour, kind)
+    binary = agent or find_agent()
+    extra = tuple(sorted(set(packages)))
+    nested = _nested_image(binary, say) if sort.recipe.nested else None
+    with locked(folder, lambda: say(f"waiting for another build of {name}")):
+        remove_superseded(folder)
+        data = binary.read_bytes()
+        ingredients = find_ingredients(sort.recipe, extra, packages_directory(), say)
+        digest = hashlib.sha256(data).hexdigest()
+        inputs = _Inputs(name, sort, extra, digest, ingredients, nested, recipe_version(sort.kind))
+        built = find_image(name)
+        if built and built.digest == inputs.digest and not force:
+            return built
+        try:
+            with tempfile.TemporaryDirectory(dir=folder, prefix=BUILDING) as scratch:
+                last = agent_archive(data, str(binary))
+                return _built(inputs, None if force else built, last, Path(scratch), say)
+        finally:
+            remove_superseded(folder)
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """All that decides what an image is.
+
+    agent: digest of the binary; nested: the guest image that goes in; recipe: digest of the sources it is made by.
+    """
+
+    name: str
+    sort: Sort
+    extra: tuple[str, ...]
+    agent: str
+    ingredients: Ingredients
+    nested: Image | None
+    recipe: str
+
+    @property
+    def versions(self) -> dict[str, str]:
+        return {package.name: package.version for package in self.ingredients.packages}
+
+    @cached_property
+    def base(self) -> str:
+        """Digest of all but the agent and the nested image."""
+        flavour = self.sort.flavour
+        parts = {"recipe": self.recipe, "flavour": flavour, "extra": self.extra, "packages": self.versions}
+        return digest_of(parts)
+
+    @cached_property
+    def digest(self) -> str:
+        return digest_of({"base": self.base, "agent": self.agent} | self.nested_digest)
+
+    @property
+    def nested_digest(self) -> dict[str, str]:
+        return {"nested_image": self.nested.digest} if self.nested else {}
+
+    @property
+    def base_files(self) -> tuple[str, ...]:
+        """The files that are made of packages."""
+        return (KERNEL, BASE, NESTED_BASE) if self.nested else (KERNEL, BASE)
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folders of files that are made of packages."""
+        return (EMULATOR,) if self.nested else ()
+
+    @property
+    def emulator(self) -> str:
+        """The version of the QEMU that the image has for its machine; empty if it has none."""
+        return qemu_version(self.ingredients.packages) if self.nested else ""
+
+    @property
+    def whole_files(self) -> tuple[str, ...]:
+        """The files that are made of those, the agent and the nested image."""
+        return (INITRAMFS, NESTED_INITRAMFS) if self.nested else (INITRAMFS,)
+
+    @property
+    def needed(self) -> int:
+        """Bytes that building takes, about."""
+        packages = self.ingredients.packages
+        unpacked = sum(package.unpacked_size for package in self.ingredients.unpacked)
+        return (
+            to_be_fetched(packages, packages_directory()) + COPIES * unpacked + (self.nested.size if self.nested else 0)
+        )
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What is known of files that are made of packages."""
+
+    kernel_version: str
+    lacking: Mapping[str, str]
+
+
+def _nested_image(agent: Path, say: Say) -> Image:
+    """The guest image that goes into a board: as it is, unless it has another agent or would be made in another way."""
+    name = DEFAULTS[GUEST_KIND]
+    image = find_image(name)
+    if image and image.is_up_to_date(agent):
+        return image
+    say(f"building {name} first, for guests nested in the board")
+    try:
+        return build_image(name, agent=agent, say=say)
+    except LabError as error:
+        what = f"{name}, for guests nested in the board, is not built: {error.what}"
+        raise LabError(what, where=error.where, remedy=error.remedy) from None
+
+
+def _built(inputs: _Inputs, before: Image | None, last: bytes, parts: Path, say: Say) -> Image:
+    """The image, in its place. before: the one that is there, of which what did not change is taken over.
+
+    last: the archive of the agent. parts: a folder in the image's own, to work in.
+    """
+    made = _taken_over(before, inputs, parts)
+    if made is None:
+        with room(home(inputs.name), inputs.needed):
+            say(f"fetching and unpacking {len(inputs.versions)} packages")
+            made = _made(inputs, parts, say)
+    say("writing the initial file system")
+    with room(home(inputs.name), _size_of_whole(inputs, parts)):
+        _write_whole(inputs, parts, last)
+        return _put(inputs, parts, made)
+
+
+def _made(inputs: _Inputs, parts: Path, say: Say) -> _Made:
+    """Kernel and bases are in the folder, made of packages."""
+    with tempfile.TemporaryDirectory(dir=parts) as unpacked:
+        base = make_base(inputs.ingredients, packages_directory(), Path(unpacked), say)
+    (parts / KERNEL).write_bytes(base.kernel)
+    (parts / BASE).write_bytes(base.archive)
+    if base.nested is not None:
+        (parts / NESTED_BASE).write_bytes(base.nested)
+    for folder in inputs.folders:
+        write_files(base.emulator, parts / folder)
+    return _Made(base.kernel_version, base.lacking)
+
+
+def _taken_over(before: Image | None, inputs: _Inputs, parts: Path) -> _Made | None:
+    """Kernel and bases are in the folder, those of the image before. None: they would differ."""
+    if before is None or before.base != inputs.base:
+        return None
+    if not all((before.folder / part).exists() for part in (*inputs.base_files, *inputs.folders)):
+        return None
+    for part in inputs.base_files:
+        os.link(before.folder / part, parts / part)
+    for folder in inputs.folders:
+        shutil.copytree(before.folder / folder, parts / folder, symlinks=True, copy_function=os.link)
+    return _Made(before.kernel_version, before.lacking)
+
+
+def _size_of_whole(inputs: _Inputs, parts: Path) -> int:
+    """Bytes of the initial file systems, less the agent."""
+    base = (parts / BASE).stat().st_size
+    return base + ((parts / NESTED_BASE).stat().st_size + base + inputs.nested.size if inputs.nested else 0)
+
+
+def _write_whole(inputs: _Inputs, parts: Path, last: bytes) -> None:
+    """Nothing; the initial file systems are in the folder. last: what ends each."""
+    base = (parts / BASE).read_bytes()
+    (parts / INITRAMFS).write_bytes(base + last)
+    if inputs.nested:
+        with (parts / NESTED_INITRAMFS).open("wb") as file:
+            file.writelines((base, (parts / NESTED_BASE).read_bytes(), image_archive(inputs.nested), last))
+
+
+def _put(inputs: _Inputs, parts: Path, made: _Made) -> Image:
+    """The image, in its place: first its files, then, at one blow, the word that it is there."""
+    folder = home(inputs.name) / folder_name(inputs.digest)
+    folder.mkdir(exist_ok=True)
+    for part in (*inputs.base_files, *inputs.whole_files):
+        os.replace(parts / part, folder / part)
+    for part in inputs.folders:
+        # One that is there is of the same packages, and may be in use.
+        if not (folder / part).exists():
+            os.replace(parts / part, folder / part)
+    image = Image(
+        name=inputs.name,
+        kernel=folder / KERNEL,
+        initramfs=folder / INITRAMFS,
+        append=command_line(inputs.sort, inputs.ingredients.architecture),
+        flavour=inputs.sort.flavour,
+        kernel_version=made.kernel_version,
+        digest=inputs.digest,
+        packages=inputs.versions,
+        built=datetime.now(UTC).isoformat(timespec="seconds"),
+        size=size_of(folder, inputs.sort.kind),
+        extra=inputs.extra,
+        agent=inputs.agent,
+        recipe=inputs.recipe,
+        base=inputs.base,
+        kind=inputs.sort.kind,
+        lacking=made.lacking,
+        emulator=inputs.emulator,
+        **inputs.nested_digest,
+    )
+    write_description(image, parts / DESCRIPTION)
+    os.replace(parts / DESCRIPTION, home(inputs.name) / DESCRIPTION)
+    return image

@@ -1,0 +1,103 @@
+"""The QEMU that runs boards: the newest that Debian has for this release, in the board's image, not installed.
+
+Which QEMU it is decides what a board has: its model of network card, and how well virtual time repeats.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import stat
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from latlab.errors import LabError
+from latlab.testbed.images import elf
+from latlab.testbed.images.archive import Entry, file
+from latlab.testbed.images.archives import backports
+from latlab.testbed.images.libraries import needed_libraries
+from latlab.testbed.images.packages import Apt, Package
+from latlab.testbed.images.tools import Say
+from latlab.testbed.images.tree import Tree, merged
+
+PACKAGE = "qemu-system-x86"
+PROGRAM = "qemu-system-x86_64"
+REPEATS_SINCE = (10, 0)
+"""The first version in which virtual time was seen to repeat to the nanosecond."""
+
+MODULES = "usr/lib/*/qemu/*.so"
+# The modules of an installed QEMU, of another version, are not its own.
+START = """\
+#!/bin/sh
+at=$(dirname "$(readlink -f "$0")")
+export QEMU_MODULE_DIR="$at/{modules}"
+exec "$at/{loader}" --argv0 {program} --library-path "{libraries}" "$at/{binary}" \\
+    -L "$at/usr/share/qemu" -L "$at/usr/share/seabios" "$@"
+"""
+
+
+def newest_qemu(apt: Apt, names: Sequence[str], cache: Path, say: Say) -> tuple[Package, ...]:
+    """The packages of those names, PACKAGE among them, and of the libraries that one needs. LabError: apt has none.
+
+    apt: the machine's own; where its QEMU is older than REPEATS_SINCE, backports are asked. cache: a folder for that.
+    say: is told if there are none.
+    """
+    found, known_by = apt.packages(names), apt
+    own = qemu_version(found)
+    if _numbers(own) < REPEATS_SINCE:
+        try:
+            known_by = backports(cache)
+            found = known_by.packages(names)
+        except LabError as error:
+            since = ".".join(map(str, REPEATS_SINCE))
+            say(f"boards get QEMU {own} ({error.what}); virtual time repeats to the nanosecond from {since} on")
+            found, known_by = apt.packages(names), apt
+    linked = [package for package in found if package.name == PACKAGE]
+    return (*found, *known_by.libraries_of(linked))
+
+
+def qemu_version(packages: Sequence[Package]) -> str:
+    """The version of the QEMU among the packages, such as 10.0.2."""
+    (whole,) = (package.version for package in packages if package.name == PACKAGE)
+    found = re.match(r"(?:\d+:)?(\d+(?:\.\d+)*)", whole)
+    return found[1] if found else whole
+
+
+def emulator(parts: Mapping[str, Entry], tree: Tree) -> dict[str, Entry]:
+    """All of QEMU by its paths in a folder, to be started there as PROGRAM, wherever that folder is.
+
+    parts: the program and what it reads; tree: has its libraries. It uses none of this machine's.
+    """
+    libraries = needed_libraries(parts, tree)
+    entries = {**parts, **libraries}
+    folders = dict.fromkeys(posixpath.dirname(path) for path in libraries)
+    binary = f"usr/bin/{PROGRAM}"
+    interpreter = merged((elf.links(entries[binary].data).interpreter or "").lstrip("/"))
+    script = START.format(
+        modules=posixpath.dirname(next((path for path in entries if fnmatchcase(path, MODULES)), MODULES)),
+        loader=next(reversed(tree.followed(interpreter))),
+        program=PROGRAM,
+        libraries=":".join(f"$at/{folder}" for folder in folders),
+        binary=binary,
+    )
+    return {**entries, PROGRAM: file(script.encode(), executable=True)}
+
+
+def write_files(entries: Mapping[str, Entry], folder: Path) -> None:
+    """Nothing; the entries are in the folder, which is made."""
+    folder.mkdir()
+    for name, entry in entries.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if stat.S_ISDIR(entry.mode):
+            path.mkdir(exist_ok=True)
+        elif stat.S_ISLNK(entry.mode):
+            path.symlink_to(entry.data.decode())
+        else:
+            path.write_bytes(entry.data)
+            path.chmod(stat.S_IMODE(entry.mode))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)))

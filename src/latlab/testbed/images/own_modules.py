@@ -1,0 +1,62 @@
+"""Our own kernel modules, compiled with the headers of Debian's kernel by this machine's compiler.
+
+Nothing is installed. Their sources, in the folder module_sources, say what each is for.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from latlab.errors import LabError
+from latlab.testbed.images.modules import Module
+from latlab.testbed.images.tools import printed
+
+AT_BOOT = ("constant_tsc",)
+"""Whoever looks at what the CPU can do is to find it so."""
+NAMES = (*AT_BOOT, "svm_inject_once")
+SOURCES = Path(__file__).with_name("module_sources")
+COMPILER = ("gcc", "make", "strip")
+INCLUDED = "include /usr/src/"
+
+
+def missing_compiler() -> list[str]:
+    """The programs it takes that are not on this machine."""
+    return [program for program in COMPILER if not shutil.which(program)]
+
+
+def compiled(headers: Path, scratch: Path) -> list[Module]:
+    """The modules. LabError: they cannot be compiled.
+
+    headers: the folder the packages of headers were unpacked in; scratch: a folder to work in.
+    """
+    folder = scratch / SOURCES.name
+    shutil.copytree(SOURCES, folder)
+    return [Module(path.stem, f"extra/{path.name}", path.read_bytes()) for path in built(headers, folder, NAMES)]
+
+
+def built(headers: Path, folder: Path, names: Sequence[str]) -> list[Path]:
+    """The modules of these names, made in the folder of the sources that are there. LabError: they do not compile."""
+    tree = _own_headers(headers)
+    makefile = tree / "Makefile"
+    # It names the headers that all kernels of that version share by where they would be installed.
+    makefile.write_text(makefile.read_text(encoding="utf-8").replace(INCLUDED, f"include {headers}/usr/src/"))
+    # What debuggers read is taken out again. What describes types, made by pahole, is for tracing.
+    without = ("CONFIG_DEBUG_INFO=", "CONFIG_DEBUG_INFO_BTF_MODULES=")
+    # Warnings name the source's file: not by where it was compiled.
+    same = f"KCFLAGS=-ffile-prefix-map={folder}/="
+    printed("make", "-C", str(tree), f"M={folder}", f"-j{os.cpu_count() or 1}", *without, same, "modules")
+    paths = [folder / f"{name}.ko" for name in names]
+    # Their build's number differs with the folder they were compiled in.
+    printed("strip", "--strip-debug", "--remove-section=.note.gnu.build-id", *map(str, paths))
+    return paths
+
+
+def _own_headers(headers: Path) -> Path:
+    """The folder of the headers that are this kernel's alone: it has its configuration."""
+    found = next(headers.glob("usr/src/*/.config"), None)
+    if found is None:
+        raise LabError("the packages of kernel headers have no configuration", where="building an image")
+    return found.parent

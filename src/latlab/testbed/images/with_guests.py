@@ -1,0 +1,52 @@
+"""A board's initial file system with the images of the guests that are to start on it.
+
+A board's image has that of the guests one need not name; with others it is put together once, and kept with the image.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from latlab.testbed.images.image import NESTED_INITRAMFS, Image, digest_of, folder_name
+from latlab.testbed.images.kinds import DEFAULTS, GUEST_KIND
+from latlab.testbed.images.nested_image import image_archive
+from latlab.testbed.images.room import room
+from latlab.testbed.images.snapshot import keep_newest, part_path
+
+PUT_TOGETHER_MODULE = "latlab.testbed.images.put_together"
+KEEP = 3
+"""The newest that are kept of a board's image; each is larger than that."""
+
+
+def nested_path(board: Image, guests: Sequence[Image]) -> Path:
+    """Where the initial file system is that has the images of those guests, whether it is there or not."""
+    others = {image.name: image.digest for image in _others(board, guests)}
+    if not others:
+        return board.folder / NESTED_INITRAMFS
+    return board.folder / "nested" / folder_name(digest_of(others))
+
+
+def put_together(board: Image, guests: Sequence[Image]) -> None:
+    """Nothing; the initial file system is at its nested_path, which appears whole or not at all. LabError: no room."""
+    path, own, others = nested_path(board, guests), board.folder / NESTED_INITRAMFS, _others(board, guests)
+    path.parent.mkdir(exist_ok=True)
+    part = part_path(path)
+    try:
+        with room(path.parent, own.stat().st_size + sum(image.size for image in others)):
+            with part.open("wb") as file:
+                with own.open("rb") as source:
+                    shutil.copyfileobj(source, file)
+                file.writelines(map(image_archive, others))
+            os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+    keep_newest(path.parent, KEEP)
+
+
+def _others(board: Image, guests: Sequence[Image]) -> list[Image]:
+    """Those that the board's image does not have. Two images of one content have one digest, and two names."""
+    own = (DEFAULTS[GUEST_KIND], board.nested_image)
+    return [image for image in guests if (image.name, image.digest) != own]

@@ -1,0 +1,125 @@
+"""The loads of a cell, resolved to addresses and ports. Kinds are in `table`, running them in `runner`."""
+
+from __future__ import annotations
+
+from latlab.scenario import Busy, Flow, LoadOn, Scenario, StressNg
+from latlab.scenario.loads import FOLDER, WORKER_SIZE, Flood, Iperf3, LoadBetween, Netperf
+from latlab.testbed.loads.base import Cores, LoadPlan, Work
+from latlab.testbed.places import Places
+
+FIRST_PORT = 5600
+
+Sent = Flood | Iperf3 | Netperf
+
+
+def plan_loads(scenario: Scenario, duration_ns: int, places: Places) -> list[LoadPlan]:
+    """The plans of a cell's loads, in the scenario's order.
+
+    scenario is the cell's: its loads are the active ones. duration_ns is how long they are needed: netperf
+    lasts that long, rounded up to seconds, the others until they are stopped.
+    """
+    ports = _ports(scenario)
+    seconds = -(-duration_ns // 1_000_000_000)
+    return [
+        _on_one(scenario, name, load, seconds, places)
+        if isinstance(load, LoadOn)
+        else _between(scenario, name, load, ports[name], seconds, places)
+        for name, load in scenario.loads.items()
+    ]
+
+
+def ports_of(scenario: Scenario, flow: Flow) -> range:
+    """The ports at who answers, or listens, that a flow takes; none of raw frames."""
+    if flow.port is None:
+        return range(0)
+    own = scenario.probes[flow.probe].own_ports if flow.probe else 0
+    return range(flow.port, flow.port + max(own, 1))
+
+
+def instances_of(load: Sent) -> int:
+    """How many flows or clients the load has."""
+    return load.flows if load.kind == "flood" else load.instances
+
+
+def _on_one(scenario: Scenario, name: str, load: Busy | StressNg, seconds: int, places: Places) -> LoadPlan:
+    return LoadPlan(
+        name=name,
+        kind=load.kind,
+        source=load.on,
+        sink="",
+        source_address="",
+        sink_address="",
+        listen_address="",
+        source_interface="",
+        size=None,
+        rate_bps=None,
+        instances=load.workers,
+        protocol="",
+        priority=0,
+        port=0,
+        seconds=seconds,
+        source_agent=places.agent(load.on),
+        sink_agent="",
+        source_cores=cores_of(scenario, load.on),
+        work=_work(load),
+    )
+
+
+def _work(load: Busy | StressNg) -> Work:
+    if load.kind == "busy" or load.what == "cpu":
+        return Work(load.what)
+    folder = (load.path or FOLDER) if load.what == "io" else None
+    return Work(load.what, load.size or WORKER_SIZE, folder)
+
+
+def _between(scenario: Scenario, name: str, load: Sent, port: int, seconds: int, places: Places) -> LoadPlan:
+    route = scenario.load_route(name)
+    return LoadPlan(
+        name=name,
+        kind=load.kind,
+        source=load.from_,
+        sink=load.to,
+        source_address=str(route.source),
+        sink_address=str(route.destination),
+        listen_address=str(route.listen),
+        source_interface=places.device(route.talker_end),
+        size=load.size,
+        rate_bps=None if load.kind == "netperf" else load.rate,
+        instances=instances_of(load),
+        protocol=_protocol(load),
+        priority=load.priority if load.kind == "flood" else 0,
+        port=port,
+        seconds=seconds,
+        source_agent=places.agent(load.from_),
+        sink_agent=places.agent(load.to),
+        source_cores=cores_of(scenario, load.from_),
+        sink_cores=cores_of(scenario, load.to),
+    )
+
+
+def _protocol(load: Sent) -> str:
+    if load.kind == "iperf3":
+        return load.protocol
+    return "tcp" if load.kind == "netperf" and load.test == "TCP_STREAM" else "udp"
+
+
+def cores_of(scenario: Scenario, host: str) -> Cores:
+    """How programs of others, loads and tools, run on a host."""
+    tuning = scenario.tuning_of(host).load
+    return Cores(tuning.fifo, tuple(tuning.cpus) if tuning.cpus else None)
+
+
+def _ports(scenario: Scenario) -> dict[str, int]:
+    """The first port of each load; each has as many as instances and one more, none of them a stream's or probe's."""
+    taken = {port for flow in scenario.flows.values() for port in ports_of(scenario, flow)}
+    ports: dict[str, int] = {}
+    port = FIRST_PORT
+    for name, load in scenario.loads.items():
+        if not isinstance(load, LoadBetween):
+            continue
+        count = 1 + instances_of(load)
+        while clash := taken & set(range(port, port + count)):
+            port = max(clash) + 1
+        ports[name] = port
+        port += count
+    return ports

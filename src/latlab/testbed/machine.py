@@ -1,0 +1,199 @@
+"""What this machine is, as far as it decides whether a scenario can run on it. Read only."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from ipaddress import IPv4Address
+from pathlib import Path
+
+from latlab.errors import LabError
+from latlab.hosts import MACHINE, Host, LocalHost
+
+CAPABILITIES = {  # include/uapi/linux/capability.h
+    "CAP_NET_ADMIN": 12,
+    "CAP_NET_RAW": 13,
+    "CAP_IPC_LOCK": 14,
+    "CAP_SYS_ADMIN": 21,
+    "CAP_SYS_NICE": 23,
+    "CAP_SYS_TIME": 25,
+}
+
+
+ASSUMED_CPUS = 1024
+SECTION = "----\n"
+LOOK = """\
+cat /proc/self/status; echo ----; cat /sys/devices/system/cpu/online; echo ----; ls /sys/class/net; echo ----; uname -m
+echo ----; cat /proc/net/udp; tail -n +2 /proc/net/udp6 2>/dev/null; :
+"""
+ANY = "*"
+UDP_TABLES = (Path("/proc/net/udp"), Path("/proc/net/udp6"))
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The machine: those of CAPABILITIES in effect, CPUs online, interfaces by name, tools on the PATH.
+
+    udp: address and port of every UDP socket; the address is ANY where it takes what comes to any.
+    read: a file's text, None where it cannot be read. exists: whether a path is there. may_write: whether a file can be
+    written.
+    architecture: as uname(2) names it. say: what a command
+    that changes nothing prints, None if it fails. list: the names in a folder, in order; none where there is no
+    folder. link: the last name of where a symbolic link leads; None where there is no link. seen: somebody has looked.
+    """
+
+    capabilities: frozenset[str]
+    cpus: frozenset[int]
+    interfaces: frozenset[str]
+    has_tool: Callable[[str], bool]
+    udp: frozenset[tuple[str, int]] = frozenset()
+    read: Callable[[str], str | None] = field(default=lambda path: None)
+    exists: Callable[[str], bool] = field(default=lambda path: False)
+    architecture: str = "x86_64"
+    say: Callable[[tuple[str, ...]], str | None] = field(default=lambda argv: None)
+    list: Callable[[str], tuple[str, ...]] = field(default=lambda path: ())
+    link: Callable[[str], str | None] = field(default=lambda path: None)
+    may_write: Callable[[str], bool] = field(default=lambda path: True)
+    seen: bool = True
+
+    @property
+    def kvm(self) -> str | None:
+        """Why hardware virtualisation cannot be used here; None when it can.
+
+        A device that is there is not enough: without the CPU's own virtualisation a guest of ours never gets to run.
+        """
+        if not self.exists("/dev/kvm"):
+            return "there is no /dev/kvm"
+        flags = self.read("/proc/cpuinfo") or ""
+        is_x86 = "GenuineIntel" in flags or "AuthenticAMD" in flags
+        if is_x86 and not re.search(r"^flags\s*:.*\b(vmx|svm)\b", flags, re.MULTILINE):
+            return "/dev/kvm is there, but the CPU shows neither vmx nor svm"
+        return None
+
+    @property
+    def vhost_net(self) -> bool:
+        """Whether the kernel itself can carry packets between a tap and a guest."""
+        return self.exists("/dev/vhost-net")
+
+
+def assumed_machine() -> Machine:
+    """One that nobody has looked at: it has everything, and no interface that is in the way."""
+    return Machine(
+        capabilities=frozenset(CAPABILITIES),
+        cpus=frozenset(range(ASSUMED_CPUS)),
+        interfaces=frozenset(),
+        has_tool=lambda tool: True,
+        exists=lambda path: True,
+        seen=False,
+    )
+
+
+def machine_at(host: Host) -> Machine:
+    """The host's machine as it is now. LabError: it cannot be looked at.
+
+    What is the same for every scenario is read at once, the rest as it is asked for.
+    """
+    said = host.ask(("sh", "-c", LOOK))
+    if said is None:
+        by_hand = host.command_line(("true",))
+        raise LabError("it cannot be looked at", where=host.name, remedy=f"`{by_hand}` has to work")
+    status, cpus, interfaces, architecture, sockets = said.split(SECTION)
+
+    @cache
+    def ask(*argv: str) -> str | None:
+        return host.ask(argv)
+
+    return Machine(
+        capabilities=effective_capabilities(status),
+        cpus=parse_cpu_list(cpus),
+        interfaces=frozenset(interfaces.split()),
+        has_tool=lambda tool: ask("sh", "-c", 'command -v "$0"', tool) is not None,
+        architecture=architecture.strip(),
+        say=lambda argv: ask(*argv),
+        read=lambda path: ask("cat", path),
+        exists=lambda path: ask("test", "-e", path) is not None,
+        may_write=lambda path: ask("test", "-w", path) is not None,
+        list=lambda path: tuple(sorted((ask("ls", path) or "").split())),
+        link=lambda path: (ask("readlink", path) or "").strip().rpartition("/")[2] or None,
+        udp=frozenset(parse_sockets(sockets)),
+    )
+
+
+def read_machine() -> Machine:
+    """This machine as it is now."""
+    return Machine(
+        capabilities=effective_capabilities(Path("/proc/self/status").read_text(encoding="utf-8")),
+        cpus=parse_cpu_list(Path("/sys/devices/system/cpu/online").read_text(encoding="utf-8")),
+        interfaces=frozenset(path.name for path in Path("/sys/class/net").iterdir()),
+        has_tool=lambda tool: shutil.which(tool) is not None,
+        architecture=platform.machine(),
+        say=_said,
+        read=_text,
+        exists=lambda path: Path(path).exists(),
+        list=_names,
+        link=_target,
+        may_write=lambda path: os.access(path, os.W_OK),
+        udp=frozenset(socket for path in UDP_TABLES if path.exists() for socket in parse_sockets(path.read_text())),
+    )
+
+
+@cache
+def _said(argv: tuple[str, ...]) -> str | None:
+    return LocalHost(MACHINE).ask(argv)
+
+
+def _text(path: str) -> str | None:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+
+
+def _names(path: str) -> tuple[str, ...]:
+    try:
+        return tuple(sorted(entry.name for entry in Path(path).iterdir()))
+    except OSError:
+        return ()
+
+
+def _target(path: str) -> str | None:
+    try:
+        return Path(path).readlink().name
+    except OSError:
+        return None
+
+
+def effective_capabilities(status: str) -> frozenset[str]:
+    """Those of CAPABILITIES that proc(5)'s status file has in CapEff."""
+    lines = [line for line in status.splitlines() if line.startswith("CapEff:")]
+    effective = int(lines[0].split()[1], 16) if lines else 0
+    return frozenset(name for name, bit in CAPABILITIES.items() if effective >> bit & 1)
+
+
+def parse_sockets(table: str) -> Iterator[tuple[str, int]]:
+    """Local address and port of each socket in a table of /proc/net (proc_pid_net(5)); ANY is IPv6's any, too.
+
+    An address stands there as the 32-bit words it has in memory, in hexadecimal.
+    """
+    for line in table.splitlines()[1:]:
+        address, port = line.split()[1].split(":")
+        words = [int(address[at : at + 8], 16) for at in range(0, len(address), 8)]
+        if not any(words):
+            yield ANY, int(port, 16)
+        elif len(words) == 1:
+            yield str(IPv4Address(words[0].to_bytes(4, sys.byteorder))), int(port, 16)
+
+
+def parse_cpu_list(text: str) -> frozenset[int]:
+    """The CPU numbers in the kernel's list format, such as `0-3,8` (cpuset(7))."""
+    cpus: set[int] = set()
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        cpus.update(range(int(first), int(last or first) + 1))
+    return frozenset(cpus)

@@ -1,0 +1,43 @@
+"""What every kind of machine is to the lab."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+
+from latlab.errors import LabError
+from latlab.hosts import Host
+from latlab.scenario import Scenario
+from latlab.testbed.machine import Machine, assumed_machine
+from latlab.testbed.service import Service
+from latlab.testbed.site import Site
+from latlab.testbed.step import Step
+
+
+class MachineKind(ABC):
+    """One kind of machine a scenario's host can be."""
+
+    @abstractmethod
+    def host(self, scenario: Scenario, name: str, site: Site) -> Host:
+        """The host that runs commands in the machine's own network namespace. site: this machine's."""
+
+    def lacking(self, scenario: Scenario, name: str, site: Site) -> Iterator[LabError]:
+        """What keeps it from being used, as far as this machine tells. site: this machine's."""
+        yield from ()
+
+    def snapshot(self, scenario: Scenario, name: str, site: Site) -> Path | None:
+        """What it goes on from, whether that is there or not; None where it has no such thing. site: this machine's."""
+        return None
+
+    @abstractmethod
+    def steps(self, scenario: Scenario, name: str, site: Site) -> Iterator[Step | Service]:
+        """It is reached, and ready for the test bed. site: this machine's; without a snapshot of it none is made."""
+
+    def planned(self, scenario: Scenario, name: str) -> Machine:
+        """What it is taken for as long as nobody has looked at it."""
+        return assumed_machine()
+
+    @abstractmethod
+    def site(self, scenario: Scenario, name: str, site: Site) -> Site:
+        """The cell's place there; its machine is set by who knows it. site: this machine's."""

@@ -1,0 +1,218 @@
+"""A machine that QEMU emulates, with a kernel and tools of its own: it is started for each cell, and gone after it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from latlab.errors import LabError
+from latlab.hosts import MACHINE, Host, TurnsHost
+from latlab.hosts.guest import GUEST_AGENT, BoardHost
+from latlab.hosts.turns import HALTED, IDENTITY, MAILBOX, MAILBOX_BYTES
+from latlab.model.bridges import KINDS
+from latlab.scenario import BoardHost as WantedBoard
+from latlab.scenario import Scenario
+from latlab.testbed.guests.monitor import MONITOR_MODULE
+from latlab.testbed.guests.qemu import MONITOR, qemu_lacking
+from latlab.testbed.images import Image, is_whole, snapshot_path
+from latlab.testbed.images.with_guests import PUT_TOGETHER_MODULE
+from latlab.testbed.machine import Machine, assumed_machine
+from latlab.testbed.machines.base import MachineKind
+from latlab.testbed.machines.board_modules import modules_lacking
+from latlab.testbed.machines.board_qemu import (
+    QUEUES,
+    board_argv,
+    board_key,
+    card_model,
+    initramfs,
+    nested_images,
+    pci_address,
+)
+from latlab.testbed.service import WITH_ITS_LAB, Service
+from latlab.testbed.site import Site
+from latlab.testbed.step import Check, Step
+from latlab.testbed.tuning.threads import ALL, EMULATOR, VCPUS, at_fifo, on_cpus, thread_step
+
+BOOT_S = 240
+"""Plain emulation on a busy machine boots a whole kernel slowly."""
+NESTED = "/usr/share/latlab/images"
+"""Where an image of a board has the images of its guests."""
+LOAD = """\
+modprobe -a tun vhost_net bridge veth macvtap 8021q openvswitch vfio-pci
+grep -q svm /proc/cpuinfo && modprobe -aq constant_tsc kvm_amd svm_inject_once || modprobe -q kvm_intel; :
+"""
+"""KVM needs a CPU with virtualisation: QEMU's emulated one has AMD's. The RT kernel wants a constant TSC for it, and
+what QEMU gets wrong about interrupts that KVM injects has to be got round."""
+SETTLED = 'until [ "$(cut -d. -f1 /proc/uptime)" -ge 12 ]; do sleep 1; done\n'
+"""In its first seconds a board's clock has its rate refined, and no two in virtual time are alike before that is over.
+Open vSwitch takes a machine up for less than 10 s for one without CPUs (count_cpu_cores() in its lib/ovs-thread.c), and
+asks nobody then what to do with a frame."""
+ANSWERS = ("echo", "answers")
+SET_CLOCK = 'exec "$0" in "$1" date -u -s "@$(date +%s)"'
+
+
+class BoardMachine(MachineKind):
+    """A host of kind board."""
+
+    def host(self, scenario: Scenario, name: str, site: Site) -> Host:
+        """Its first process is our agent, which is spoken to as in a guest of ours, or in turns."""
+        if _is_virtual(scenario, name):
+            return TurnsHost(name, folder(site, name))
+        return BoardHost(name, folder(site, name), site.agent)
+
+    def lacking(self, scenario: Scenario, name: str, site: Site) -> Iterator[LabError]:
+        """QEMU, where the board's image has none, and the kernel modules that the image lacks."""
+        image = _image(scenario, name, site)
+        if not image.is_built:
+            # That is a problem of its own; which QEMU and which modules there will be is not known before.
+            return
+        if not image.emulator and (what := qemu_lacking(site.machine)):
+            remedy = "QEMU 7.2 or newer: `sudo apt install qemu-system-x86`"
+            yield LabError(what, where=f"hosts.{name}", remedy=remedy)
+        model = card_model(image, site.machine)
+        yield from modules_lacking(scenario, name, image, site.machine, model)
+        yield from _undriven(scenario, name, site, model)
+        for number, link in enumerate(scenario.links):
+            is_cable = not scenario.link_is_created(link)
+            # Of both its boards the first tells it.
+            if is_cable and scenario.on_machine(link.ends[0]).host == name and link.queues > QUEUES[model]:
+                what = f"{link.queues} queues: the boards' cards are of the model {model}, which has {QUEUES[model]}"
+                remedy = "fewer queues" + (", or QEMU 8 or newer, which has igb" if model != "igb" else "")
+                yield LabError(what, where=f"links[{number}].queues", remedy=remedy)
+
+    def snapshot(self, scenario: Scenario, name: str, site: Site) -> Path:
+        """It has booted, and what the test bed needs is loaded."""
+        image = _image(scenario, name, site)
+        return snapshot_path(image, board_key(scenario, name, image, site) + _load(scenario, name, site))
+
+    def steps(self, scenario: Scenario, name: str, site: Site) -> Iterator[Step | Service]:
+        """It runs and answers, from a snapshot of its first boot, and its clock tells the time to the second."""
+        image = _image(scenario, name, site)
+        virtual = _is_virtual(scenario, name)
+        # In a snapshot it costs no cell anything.
+        load = Step(name, f"load what bridges and guests on {name} need", ("sh", "-c", _load(scenario, name, site)))
+        snapshot = site.snapshots.get(name)
+        yield Step(MACHINE, f"make the folder of {name}'s ports", ("mkdir", "-p", folder(site, name)))
+        if virtual:
+            mailbox = f"{folder(site, name)}/{MAILBOX}"
+            made = f"printf {IDENTITY.decode()} >{mailbox} && truncate -s {MAILBOX_BYTES} {mailbox}"
+            yield Step(MACHINE, f"make the memory by which the lab and {name} take turns", ("sh", "-c", made))
+        if not initramfs(scenario, name, image, site).exists():
+            names = [one.name for one in nested_images(scenario, name, site)]
+            yield Step(
+                MACHINE,
+                f"put {name}'s initial file system together, with {', '.join(names)} for its guests",
+                (sys.executable, "-m", PUT_TOGETHER_MODULE, image.name, *names),
+            )
+        if snapshot and not is_whole(snapshot):
+            yield _qemu(scenario, name, site, None, f"boot {name} for its snapshot", passing=True)
+            yield load
+            keep = (sys.executable, "-m", MONITOR_MODULE, "snapshot", f"{folder(site, name)}/{MONITOR}", str(snapshot))
+            yield Step(MACHINE, f"keep {name} as it is now to start from, here and ever after", keep)
+        yield _qemu(scenario, name, site, snapshot, f"start {name}")
+        if not snapshot:
+            yield load
+        if virtual:
+            yield from _alone(name, site)
+        else:
+            yield Step(
+                host=MACHINE,
+                title=f"set {name}'s clock, to the second",
+                do=("sh", "-c", SET_CLOCK, site.agent, folder(site, name)),
+            )
+
+    def planned(self, scenario: Scenario, name: str) -> Machine:
+        """Its network cards are where its ports for them are."""
+        cards = _wanted(scenario, name).cards
+        devices = {f"/sys/class/net/{card}/device": pci_address(number) for number, card in enumerate(cards)}
+        return replace(assumed_machine(), link=devices.get)
+
+    def site(self, scenario: Scenario, name: str, site: Site) -> Site:
+        """The agent and the guests' images are those of the board's image."""
+        images = {key: _nested(image) for key, image in site.images.items() if image.kind == "guest"}
+        place = Site(site.tag, name=name, machine=site.machine, agent=GUEST_AGENT, images=images)
+        # Its guests take turns with it on the same CPUs.
+        return replace(place, clock_pages=False)
+
+
+def folder(site: Site, name: str) -> str:
+    """Where the board's ports and its monitor are, on this machine."""
+    return f"{site.ways}/{name}"
+
+
+def _qemu(
+    scenario: Scenario, name: str, site: Site, snapshot: Path | None, title: str, *, passing: bool = False
+) -> Service:
+    image, at = _image(scenario, name, site), folder(site, name)
+    console = f"{site.logs}/{name}.console"
+    ready = Check((site.agent, "in", "--patience", str(BOOT_S), at, *ANSWERS), "answers", within_ms=(BOOT_S + 5) * 1000)
+    if _is_virtual(scenario, name):
+        state = (sys.executable, "-m", MONITOR_MODULE, "state", f"{at}/{MONITOR}", HALTED, str(BOOT_S))
+        ready = Check(state, HALTED, within_ms=(BOOT_S + 5) * 1000)
+    return Service(
+        host=MACHINE,
+        title=title,
+        # Nobody would let it go on, or look at it.
+        argv=(*WITH_ITS_LAB, "KILL", *board_argv(scenario, name, image, site, at, console, snapshot)),
+        log=site.log(name),
+        console=console,
+        ready=ready,
+        passing=passing,
+        carries=name,
+        incoming=snapshot,
+    )
+
+
+def _alone(name: str, site: Site) -> Iterator[Step]:
+    """QEMU's threads share one CPU, where the thread of the virtual CPUs never runs beside another.
+
+    Its main thread runs timers, too. When it does would depend on this machine, were it not woken only by the virtual
+    CPUs' thread, which it then goes before: at the same instruction each time. (Some timers only it can run, and the
+    virtual CPUs wait for them without sleeping.) All are real-time threads: when the kernel gives others their share
+    (sched_rt_runtime_us), it takes it from all.
+    """
+    pids = f"{folder(site, name)}/pid"
+    shared = on_cpus((site.emulator_cpu,))
+    steps = [thread_step(MACHINE, f"{name}'s threads {shared.title}", ALL, shared, pids)]
+    for who, find, priority in (("other threads", EMULATOR, 2), ("virtual CPUs", VCPUS, 1)):
+        ahead = at_fifo(priority)
+        steps.append(thread_step(MACHINE, f"{name}'s {who} {ahead.title}", find, ahead, pids))
+    yield from (replace(step, about=name) for step in steps)
+
+
+def _undriven(scenario: Scenario, name: str, site: Site, model: str) -> Iterator[LabError]:
+    """Guests that get a card of the board's, and a kernel that drives none but virtual ones."""
+    for key, guest in scenario.guests.items():
+        if not KINDS[guest.bridge].hands_over_card or not guest.is_ours or scenario.machine_of(key) != name:
+            continue
+        if site.images[guest.image_name].flavour == "cloud":
+            what = f"the kernel of {guest.image_name} has no driver for {model}, the board's card that {key} gets"
+            remedy = "image: debian-rt, once `latlab image build debian-rt` has made it; or debian-standard"
+            yield LabError(what, where=f"guests.{key}.image", remedy=remedy)
+
+
+def _load(scenario: Scenario, name: str, site: Site) -> str:
+    """What is loaded once it has booted. Cards become eth0, eth1, … by their driver, in the order of their ports."""
+    model = card_model(_image(scenario, name, site), site.machine)
+    return LOAD + (f"modprobe {model}\n" if _wanted(scenario, name).nics else "") + SETTLED
+
+
+def _is_virtual(scenario: Scenario, name: str) -> bool:
+    return _wanted(scenario, name).time == "virtual"
+
+
+def _wanted(scenario: Scenario, name: str) -> WantedBoard:
+    wanted = scenario.hosts[name]
+    assert isinstance(wanted, WantedBoard)
+    return wanted
+
+
+def _image(scenario: Scenario, name: str, site: Site) -> Image:
+    return site.images[_wanted(scenario, name).image_name]
+
+
+def _nested(image: Image) -> Image:
+    at = Path(NESTED) / image.name
+    return replace(image, kernel=at / image.kernel.name, initramfs=at / image.initramfs.name)

@@ -1,0 +1,210 @@
+"""The QEMU command line of a board (qemu-system(1)): a PC with as many CPUs and network cards as it is to have."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from latlab.hosts.turns import MAILBOX, MAILBOX_BYTES
+from latlab.hosts.turns import MONITOR as TURNS_MONITOR
+from latlab.model.bridges import KINDS
+from latlab.scenario import BoardHost, End, Scenario
+from latlab.testbed.guests.qemu import (
+    BOARD_DEVICES,
+    MACHINES,
+    MIB,
+    MONITOR,
+    acceleration_here,
+    qemu_program,
+    qemu_version,
+    serial_ports,
+)
+from latlab.testbed.hardware import board_address
+from latlab.testbed.images import Image
+from latlab.testbed.images.with_guests import nested_path
+from latlab.testbed.machine import Machine
+from latlab.testbed.site import Site
+from latlab.testbed.step import Argv
+
+VIRTUAL_TIME = (
+    *("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"),
+    *("-cpu", "max,-rdrand,-rdseed", "-rtc", "base=2025-01-01T00:00:00,clock=vm"),
+    *("-global", "migration.announce-rounds=0"),
+)
+"""A nanosecond is an instruction, of any of its CPUs, which take turns on one thread; while all are idle time goes by
+at once. Nothing is random, and the date is always the same (QEMU: docs/devel/tcg-icount.rst).
+
+A QEMU that goes on from a snapshot announces its cards for a second, by timers of this machine's clock. While one is
+pending it cuts the turns of the virtual CPUs short (icount_get_limit() in accel/tcg/tcg-accel-ops-icount.c)."""
+INSTRUCTIONS_PER_NS = 1
+
+IOMMU = ("-device", "intel-iommu,intremap=on")
+IOMMU_USED = "intel_iommu=on iommu=pt"
+"""What hands a card on to a guest keeps it from the rest of the board's memory; the board's own go there directly
+(Linux: Documentation/admin-guide/kernel-parameters.txt)."""
+
+IGB_SINCE = (8, 0)
+"""The first QEMU with Intel's igb (hw/net/igb.c): a clock of its own (PHC), and queues."""
+
+
+def board_argv(
+    scenario: Scenario, name: str, image: Image, site: Site, folder: str, console: str, incoming: Path | None
+) -> Argv:
+    """The whole command that runs the board in the foreground until it is ended.
+
+    console: the file that gets what it prints. incoming: the snapshot it goes on from.
+    """
+    return (
+        program(image, site.machine),
+        *_machine(scenario, name, site),
+        *("-name", f"{name},debug-threads=on"),
+        *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
+        *("-serial", f"file:{console}"),
+        *("-pidfile", f"{folder}/pid"),
+        *("-qmp", f"unix:{folder}/{MONITOR},server=on,wait=off"),
+        *("-kernel", str(image.kernel), "-initrd", str(initramfs(scenario, name, image, site))),
+        *("-append", _command_line(scenario, name, image)),
+        *(_turns(folder) if _is_virtual(scenario, name) else serial_ports(folder, BOARD_DEVICES)),
+        *(IOMMU if _hands_on(scenario, name) else ()),
+        *_cards(scenario, name, image, site),
+        *(("-incoming", f"exec:cat {shlex.quote(str(incoming))}") if incoming else ()),
+    )
+
+
+def program(image: Image, machine: Machine) -> str:
+    """The QEMU that runs the board: its image's, else this machine's."""
+    return str(image.emulator_program or qemu_program(machine))
+
+
+def version(image: Image, machine: Machine) -> tuple[int, ...]:
+    """That QEMU's version, such as (10, 0, 2); empty when it cannot be told."""
+    if image.emulator:
+        return tuple(map(int, image.emulator.split(".")))
+    return qemu_version(machine) or ()
+
+
+def virtual_time_by(scenario: Scenario, site: Site) -> str:
+    """The version of the QEMU whose instructions are counted, such as 10.0.2."""
+    boards = (host for host in scenario.hosts.values() if isinstance(host, BoardHost) and host.time == "virtual")
+    return next((".".join(map(str, version(site.images[board.image_name], site.machine))) for board in boards), "")
+
+
+def board_key(scenario: Scenario, name: str, image: Image, site: Site) -> str:
+    """What two boards must have in common to go on from one snapshot."""
+    board, machine = _board(scenario, name), site.machine
+    place = list(scenario.hosts).index(name)
+    parts = (
+        *(board_address(place, number) for number in range(board.nics)),
+        *(image.digest, version(image, machine), acceleration_here(machine), board.cpus, board.memory, board.nics),
+        *(card_model(image, machine), board.append, name, initramfs(scenario, name, image, site).name, board.time),
+        *(_hands_on(scenario, name), BOARD_DEVICES),
+    )
+    return "\n".join(map(str, parts))
+
+
+def initramfs(scenario: Scenario, name: str, image: Image, site: Site) -> Path:
+    """The one with QEMU and guests' images in it only where guests are on the board: it takes longer to boot."""
+    if not _has_guests(scenario, name):
+        return image.initramfs
+    return nested_path(image, nested_images(scenario, name, site))
+
+
+def nested_images(scenario: Scenario, name: str, site: Site) -> list[Image]:
+    """The images of our own that guests on the board start from, as they are on this machine."""
+    guests = (guest for key, guest in scenario.guests.items() if scenario.machine_of(key) == name and guest.is_ours)
+    return [site.images[image] for image in sorted({guest.image_name for guest in guests})]
+
+
+def _machine(scenario: Scenario, name: str, site: Site) -> Iterator[str]:
+    board, machine = _board(scenario, name), site.machine
+    # With guests in it: where each virtual CPU has a thread, QEMU's emulation of AMD's virtualisation goes wrong under
+    # load, and the board or a guest starts anew without a word.
+    threads = "single" if _has_guests(scenario, name) else "multi"
+    yield from ("-machine", MACHINES.get(machine.architecture, "virt"))
+    if board.time == "virtual":
+        yield from (*VIRTUAL_TIME, "-seed", str(site.emulator_seed))
+    else:
+        accelerated = acceleration_here(machine)
+        yield from ("-accel", "kvm" if accelerated == "kvm" else f"tcg,thread={threads}")
+        yield from ("-cpu", "host" if accelerated == "kvm" else "max")
+    yield from ("-smp", str(board.cpus), "-m", f"{board.memory // MIB}M")
+
+
+def _turns(folder: str) -> Iterator[str]:
+    """The arguments by which the lab and a board in virtual time take turns (latlab.hosts.turns)."""
+    mailbox = f"memory-backend-file,id=turns,share=on,mem-path={folder}/{MAILBOX},size={MAILBOX_BYTES}"
+    yield from ("-object", mailbox, "-device", "ivshmem-plain,memdev=turns,master=on")
+    yield from ("-device", "pvpanic", "-action", "panic=pause")
+    yield from ("-qmp", f"unix:{folder}/{TURNS_MONITOR},server=on,wait=off")
+
+
+def _command_line(scenario: Scenario, name: str, image: Image) -> str:
+    board = _board(scenario, name)
+    virtual = "latlab.turns nokaslr" if board.time == "virtual" else ""
+    iommu = IOMMU_USED if _hands_on(scenario, name) else ""
+    return " ".join(filter(None, (image.append, f"latlab.name={name}", virtual, iommu, board.append)))
+
+
+def _has_guests(scenario: Scenario, name: str) -> bool:
+    return any(scenario.machine_of(guest) == name for guest in scenario.guests)
+
+
+def _hands_on(scenario: Scenario, name: str) -> bool:
+    """Whether a guest on the board gets one of its cards."""
+    given = (key for key, guest in scenario.guests.items() if KINDS[guest.bridge].hands_over_card)
+    return any(scenario.machine_of(key) == name for key in given)
+
+
+def _is_virtual(scenario: Scenario, name: str) -> bool:
+    return _board(scenario, name).time == "virtual"
+
+
+def _cards(scenario: Scenario, name: str, image: Image, site: Site) -> Iterator[str]:
+    """Each card on a PCIe port of its own. One that a link names is joined to the card at the link's other end."""
+    model = card_model(image, site.machine)
+    for number in range(_board(scenario, name).nics):
+        netdev = ",".join((f"id=nic{number}", *_cable(scenario, End(name, f"eth{number}"), site)))
+        yield from ("-netdev", netdev)
+        yield from ("-device", f"pcie-root-port,id=port{number},chassis={number + 1}")
+        mac = board_address(list(scenario.hosts).index(name), number)
+        yield from ("-device", f"{model},bus=port{number},netdev=nic{number},mac={mac},romfile=")
+
+
+def pci_address(card: int) -> str:
+    """Where the board finds its card of that number: the firmware counts the buses in the order of their ports."""
+    return f"0000:{card + 1:02x}:00.0"
+
+
+def _cable(scenario: Scenario, end: End, site: Site) -> Iterator[str]:
+    """The values of -netdev: frames as datagrams between two sockets, or within one QEMU through a hub of two ports.
+
+    A card without a cable hears nobody.
+    """
+    for number, link in enumerate(scenario.links):
+        ends = [scenario.on_machine(one) for one in link.ends]
+        if end in ends and not scenario.link_is_created(link):
+            if ends[0].host == ends[1].host:
+                yield f"type=hubport,hubid={number}"
+                return
+            here = ends.index(end)
+            paths = [f"{site.ways}/cable{number}-{side}" for side in (here, 1 - here)]
+            yield "type=dgram"
+            yield from (f"local.type=unix,local.path={paths[0]}", f"remote.type=unix,remote.path={paths[1]}")
+            return
+    yield f"type=hubport,hubid={len(scenario.links) + int(end.interface.removeprefix('eth'))}"
+
+
+QUEUES = {"e1000e": 1, "igb": 8}
+"""Model of a card → how many pairs of receive and transmit queues it can have (Linux's drivers of the same names)."""
+
+
+def card_model(image: Image, machine: Machine) -> str:
+    """The model of a board's network cards, which is the name of Linux's driver, too."""
+    return "igb" if version(image, machine) >= IGB_SINCE else "e1000e"
+
+
+def _board(scenario: Scenario, name: str) -> BoardHost:
+    board = scenario.hosts[name]
+    assert isinstance(board, BoardHost)
+    return board

@@ -1,0 +1,29 @@
+"""Programs that must be where a part of the scenario runs them, told with their packages while the other cells run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from latlab.errors import LabError
+from latlab.hosts.tools import PACKAGES, install_remedy
+from latlab.scenario import Scenario
+from latlab.testbed.site import Site
+
+
+def program_missing(scenario: Scenario, site: Site, host: str, program: str, where: str) -> Iterator[LabError]:
+    """A program that is not on a host, or not in the image that a guest starts from, once it is built; of others nobody
+    knows before.
+    """
+    guest = scenario.guests.get(host)
+    if guest is None:
+        if not site.on(scenario.machine_of(host)).machine.has_tool(program):
+            yield LabError(f"{program} is missing on {host}", where=where, remedy=install_remedy(program))
+    elif guest.is_ours:
+        image = site.on(scenario.machine_of(host)).images.get(guest.image_name)
+        package = PACKAGES.get(program, program)
+        if image is not None and image.packages and package not in image.packages:
+            yield LabError(
+                f"{program} is not in {guest.image_name}, which {host} starts from",
+                where=where,
+                remedy=f"`latlab image build {guest.image_name} --package {package}`",
+            )

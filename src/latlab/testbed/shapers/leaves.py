@@ -1,0 +1,70 @@
+"""Qdiscs without classes: etf and cbs, at the root or beneath one of its queues, and tbf, at the root."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from latlab.scenario.shapers import Cbs, Etf, Tbf
+from latlab.testbed.shapers.base import Place, in_words
+from latlab.testbed.shapers.root import shaped
+from latlab.testbed.step import Step
+
+SWITCH = {True: "on", False: "off"}
+
+
+class EtfKind:
+    """tc-etf(8). Its clock is TAI: the kernel takes no other (net/sched/sch_etf.c, validate_input_params)."""
+
+    def steps(self, shaper: Etf, place: Place) -> Iterator[Step]:
+        """One step."""
+        flags = {"offload": shaper.offload, "deadline_mode": shaper.deadline, "skip_sock_check": shaper.skip_sock_check}
+        words = ("etf", "clockid", "CLOCK_TAI", "delta", str(shaper.delta), *(name for name, on in flags.items() if on))
+        options = {"clockid": "TAI", "delta": shaper.delta, **{name: SWITCH[on] for name, on in flags.items()}}
+        check = place.check(in_words({"kind": "etf", "options": options}, etf_words), etf_words)
+        yield from shaped(place, shaper, place.replaced(*words), check)
+
+
+def etf_words(options: dict[str, Any]) -> str:
+    """`TAI, delta 200000 ns, offload off, deadline_mode off, skip_sock_check off`."""
+    flags = ", ".join(f"{name} {options[name]}" for name in ("offload", "deadline_mode", "skip_sock_check"))
+    return f"{options['clockid']}, delta {options['delta']} ns, {flags}"
+
+
+class CbsKind:
+    """tc-cbs(8): slopes in kbit/s, credits in bytes."""
+
+    def steps(self, shaper: Cbs, place: Place) -> Iterator[Step]:
+        """One step."""
+        speed = shaper.speed or place.speed
+        options = {
+            "idleslope": shaper.idle_slope // 1_000,
+            "sendslope": shaper.send_slope_bps(speed) // 1_000,
+            "hicredit": shaper.hi_credit_bytes(speed),
+            "locredit": shaper.lo_credit_bytes(speed),
+            "offload": int(shaper.offload),
+        }
+        words = ("cbs", *(word for name, value in options.items() for word in (name, str(value))))
+        check = place.check(in_words({"kind": "cbs", "options": options}, cbs_words), cbs_words)
+        yield from shaped(place, shaper, place.replaced(*words), check)
+
+
+def cbs_words(options: dict[str, Any]) -> str:
+    """`idleslope 1000 sendslope -9999000 hicredit 1 locredit -1522 offload 0`."""
+    return " ".join(f"{name} {options[name]}" for name in ("idleslope", "sendslope", "hicredit", "locredit", "offload"))
+
+
+class TbfKind:
+    """tc-tbf(8). It prints bytes a second, and in place of its limit how long the last packet within it waits."""
+
+    def steps(self, shaper: Tbf, place: Place) -> Iterator[Step]:
+        """One step."""
+        words = ("tbf", "rate", f"{shaper.rate}bit", "burst", f"{shaper.burst}b", "limit", f"{shaper.limit}b")
+        options = {"rate": shaper.rate // 8, "burst": shaper.burst}
+        check = place.check(in_words({"kind": "tbf", "options": options}, tbf_words), tbf_words)
+        yield from shaped(place, shaper, place.replaced(*words), check)
+
+
+def tbf_words(options: dict[str, Any]) -> str:
+    """`rate 12500000 B/s, burst 1600 B`."""
+    return f"rate {options['rate']} B/s, burst {options['burst']} B"

@@ -1,0 +1,96 @@
+"""Hosts: commands run where they should, and what goes wrong is said with its remedy."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from latlab.errors import LabError
+from latlab.hosts import Host, LocalHost, NetnsHost, host_from
+
+HERE = LocalHost("ecu")
+
+
+def test_a_command_gets_its_input_and_returns_its_outputs() -> None:
+    done = asyncio.run(HERE.run(("sh", "-c", "cat; echo oops >&2"), input=b"hello"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "hello", "oops\n")
+
+
+def test_a_failing_command_names_host_command_status_and_its_last_words() -> None:
+    with pytest.raises(LabError) as caught:
+        asyncio.run(HERE.run(("sh", "-c", "seq 9 >&2; exit 3")))
+    assert caught.value.where == "ecu"
+    assert "status 3: 5; 6; 7; 8; 9" in caught.value.what
+
+
+def test_an_exit_status_can_be_asked_for_instead() -> None:
+    assert asyncio.run(HERE.run(("false",), check=False)).returncode == 1
+
+
+def test_a_missing_tool_names_the_package_that_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(LabError, match=r"ecu: ethtool is missing \(`sudo apt install ethtool`"):
+        asyncio.run(HERE.run(("ethtool", "-T", "eth0")))
+
+
+def test_a_command_that_hangs_is_ended_with_its_children() -> None:
+    with pytest.raises(LabError, match=r"did not end within 0\.2 s"):
+        asyncio.run(HERE.run(("sh", "-c", "sleep 60 & sleep 60"), timeout_s=0.2))
+
+
+def test_a_cancelled_command_is_gone() -> None:
+    pids = []
+
+    class Watched(LocalHost):
+        async def spawn(self, argv, **options):  # type: ignore[no-untyped-def]
+            process = await super().spawn(argv, **options)
+            pids.append(process.pid)
+            return process
+
+    async def session() -> None:
+        task = asyncio.ensure_future(Watched("ecu").run(("sleep", "60")))
+        while not pids:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(session())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pids[0], 0)
+
+
+def test_a_ctrl_c_at_the_terminal_does_not_reach_what_was_started() -> None:
+    async def session() -> None:
+        process = await HERE.spawn(("sleep", "60"))
+        assert os.getsid(process.pid) == os.getpgid(process.pid) == process.pid
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+
+    asyncio.run(session())
+
+
+@pytest.mark.parametrize("host", [HERE, NetnsHost("sensor", "latlab-t1-sensor")], ids=lambda host: host.kind)
+def test_a_host_is_the_same_after_its_description(host: Host) -> None:
+    again = host_from(host.describe())
+    assert (type(again), again.name, again.command(("true",))) == (type(host), host.name, host.command(("true",)))
+
+
+@pytest.mark.parametrize(
+    "description", [{"kind": "moon", "name": "x"}, {"kind": "local", "name": "x", "crater": 3}, {}]
+)
+def test_a_description_from_another_version_is_refused(description: dict[str, object]) -> None:
+    with pytest.raises(LabError, match="known kinds: local, netns"):
+        host_from(description)
+
+
+def test_a_namespace_shares_its_machine_s_kernel_and_so_its_clock() -> None:
+    assert NetnsHost("sensor", "latlab-t1-sensor").shared_kernel == HERE.shared_kernel
+
+
+def test_a_namespace_s_command_can_be_pasted() -> None:
+    host = NetnsHost("sensor", "latlab-t1-sensor")
+    assert host.command_line(("echo", "a b")) == "ip netns exec latlab-t1-sensor echo 'a b'"

@@ -1,0 +1,53 @@
+"""A run that is told to end ends with the cell under way, even where a wait of that cell's loses the cancellation."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from latlab.recordings.run_folder import RunFolder
+from latlab.run import matrix
+from latlab.scenario import cells, load_scenario
+
+TEXT = """\
+name: two
+hosts: {here: {kind: local}, there: {kind: netns}}
+links:
+  - {ends: [here.lat0, there.eth0]}
+streams:
+  control: {talker: here, listener: there, period: 1ms, size: 64B}
+duration: 1s
+"""
+
+
+def test_a_cancellation_that_a_cell_loses_ends_the_run_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[int] = []
+
+    async def losing(one: matrix.Run, order: int, *_: Any, **__: Any) -> dict[str, Any]:
+        begun.append(order)
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        return {"status": "ok"}
+
+    monkeypatch.setattr(matrix, "run_cell", losing)
+    path = tmp_path / "two.yaml"
+    path.write_text(TEXT)
+    order = matrix.runs(cells(load_scenario(path)), repeat=3, seed=1)
+    folder = RunFolder.create(tmp_path, "two")
+
+    async def told() -> None:
+        work = asyncio.ensure_future(matrix._run_all(order, folder, lambda event: None, jobs=2))
+        while len(begun) < 2:
+            await asyncio.sleep(0.01)
+        work.cancel()
+        await work
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(told())
+    assert begun == [1, 2]

@@ -1,0 +1,89 @@
+"""The XDP bridge in its test bed: what it counts until the end is what the trust rules are told, true or not."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bridge_bed import TAG, build, comes_back, joint_of, plug_in, real_site, with_guest
+from lab_machine import run
+
+from latlab.analysis.evidence import Evidence
+from latlab.analysis.trust import RULES
+from latlab.scenario import Scenario
+from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.apply import TestBed
+from latlab.testbed.guests.described import described_bridges
+from latlab.testbed.namespaces import namespace_name
+from latlab.testbed.site import Site
+
+pytestmark = pytest.mark.real
+
+CARRIED, EVERY = "the XDP bridge carried the streams", "the XDP bridge carried every packet"
+EXCHANGES = 5
+TAP = f"ll{TAG}t0"
+
+
+@pytest.fixture
+def here(tmp_path: Path, machine: None) -> Site:
+    """This machine, in a network of its own."""
+    return replace(real_site("xdp", tmp_path), agent=str(find_agent()))
+
+
+def judged(bridges: list[dict[str, Any]], host: str) -> set[str]:
+    """The rules about XDP that are broken, had each exchange been a packet of a stream each way."""
+    ways = {"down": (host, "vm1"), "up": ("vm1", host)}
+    streams = [{"name": name, "talker": talker, "listener": listener} for name, (talker, listener) in ways.items()]
+    counted = {name: {"counts": {"received": EXCHANGES}} for name in ways}
+    cell = {"status": "ok", "streams": streams, "bridges": bridges}
+    evidence = Evidence(cell=cell, document={"streams": counted})
+    return {rule.name for rule in RULES if rule.name in (CARRIED, EVERY) and any(rule.broken(evidence))}
+
+
+def after_exchanges(made: Scenario, site: Site, host: str, begin: Callable[[], None] = lambda: None) -> set[str]:
+    """What is judged once the host and the guest have exchanged packets; begin: is called before they do."""
+
+    async def exchange(bed: TestBed) -> set[str]:
+        await plug_in(bed, made)
+        begin()
+        while "frames" not in described_bridges(made, site)[0]["detail"]:  # it counts, and tells so once a second
+            await asyncio.sleep(0.05)
+        for _ in range(EXCHANGES):
+            assert await comes_back(bed, made, host) == "came back"
+        assert [again.ok for again in await bed.check_again()] == [True, True]
+        return judged(described_bridges(made, site), host)
+
+    async def session() -> set[str]:
+        async with await build(made, site) as bed:
+            return await exchange(bed)
+
+    return asyncio.run(session())
+
+
+def test_packets_from_port_to_port_are_redirected_and_the_counts_are_of_the_last_of_them(here: Site) -> None:
+    made = with_guest("xdp")
+    assert after_exchanges(made, here, "sensor") == set()
+    (found,) = described_bridges(made, here)
+    counts = re.match(rf"nic native, {TAP} native; frames redirected (\d+), passed \d+, dropped 0; ", found["detail"])
+    assert counts and int(counts[1]) >= 2 * EXCHANGES, found["detail"]
+
+
+def test_packets_whose_ends_the_bridge_does_not_know_are_found_to_be_the_kernel_bridges(here: Site) -> None:
+    made = with_guest("xdp")
+    (port,) = joint_of(made).ports
+
+    def forget() -> None:
+        bridge = ("bridge", "-n", namespace_name(TAG, "ecu"))
+        run(*bridge, "link", "set", "dev", TAP, "learning", "off")
+        run(*bridge, "fdb", "del", port.mac, "dev", TAP, "master")
+
+    assert after_exchanges(made, here, "sensor", forget) == {CARRIED}
+
+
+def test_packets_of_the_vm_host_itself_are_found_to_be_the_kernel_bridges(here: Site) -> None:
+    assert after_exchanges(with_guest("xdp"), here, "ecu") == {EVERY}

@@ -1,0 +1,76 @@
+"""A lab that kills itself: `killed_lab.py TAG WHEN N` sends itself SIGKILL before or after its Nth change.
+
+Changes are what its steps do and, when it has come that far, what they undo. It ends with status 0 when it
+has fewer than N of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from lab_machine import scenario
+
+from latlab.hosts import MACHINE, Completed, LocalHost, NetnsHost
+from latlab.testbed import test_bed_steps
+from latlab.testbed.apply import TestBed
+from latlab.testbed.namespaces import namespace_name
+from latlab.testbed.site import Site
+
+
+class Death:
+    """Counts the changes down, and kills this process before or after the last one."""
+
+    def __init__(self, changes: set[tuple[str, ...]], when: str, at: int) -> None:
+        self._changes, self._when, self._left = changes, when, at
+
+    async def at(self, argv: Sequence[str], running: Coroutine[Any, Any, Completed]) -> Completed:
+        if tuple(argv) not in self._changes:
+            return await running
+        self._left -= 1
+        if self._left == 0 and self._when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        done = await running
+        if self._left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return done
+
+
+class KilledLocal(LocalHost):
+    """This machine, until death."""
+
+    death: Death
+
+    async def run(self, argv: Sequence[str], **options: Any) -> Completed:
+        return await self.death.at(argv, super().run(argv, **options))
+
+
+class KilledNetns(NetnsHost):
+    """A namespace, until death."""
+
+    death: Death
+
+    async def run(self, argv: Sequence[str], **options: Any) -> Completed:
+        return await self.death.at(argv, super().run(argv, **options))
+
+
+async def main(tag: str, when: str, at: int) -> None:
+    small = scenario({"sensor": "netns", "ecu": "local"})
+    steps = test_bed_steps(small, Site(tag))
+    changes = {argv for step in steps for argv in (step.do, step.undo) if argv}
+    KilledLocal.death = KilledNetns.death = Death(changes, when, at)
+    hosts = {
+        MACHINE: KilledLocal(MACHINE),
+        "sensor": KilledNetns("sensor", namespace_name(tag, "sensor")),
+        "ecu": KilledLocal("ecu"),
+    }
+    async with TestBed(tag, hosts) as bed:
+        await bed.apply(steps)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))

@@ -1,0 +1,176 @@
+"""The doctor: what this machine can do, found out without a trace."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lab_machine import dump
+
+from latlab.hosts import MACHINE, LocalHost
+from latlab.testbed.bridge_findings import bridge_findings, guest_findings, image_findings
+from latlab.testbed.bridges.table import BRIDGES
+from latlab.testbed.doctor import WORTH, doctor, worth_doing
+from latlab.testbed.finding import Finding
+from latlab.testbed.images import Image
+from latlab.testbed.journal import Journal
+from latlab.testbed.machine import Machine
+
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
+
+
+def found() -> dict[str, Finding]:
+    return {finding.name: finding for finding in asyncio.run(doctor())}
+
+
+def test_the_doctor_leaves_no_trace(journals: Path) -> None:
+    before = dump()
+    found()
+    assert dump() == before
+    assert list(journals.iterdir()) == []
+
+
+def test_it_knows_what_this_machine_can_do() -> None:
+    findings = found()
+    assert findings["namespaces and veth"].ok
+    assert findings["software timestamps"].ok
+    assert findings["SCHED_FIFO"].ok
+    assert findings["ip"].ok
+
+
+def test_whatever_is_not_well_comes_with_a_remedy() -> None:
+    assert [finding for finding in found().values() if not finding.ok and not finding.remedy] == []
+
+
+def test_what_is_most_worth_doing_is_at_most_three_things_and_what_keeps_runs_from_working_first() -> None:
+    def of(name: str, ok: bool | None) -> Finding:
+        return Finding("area", name, ok, "found", f"mend {name}")
+
+    limits = [of("RT throttling", None), of("isolated CPUs", None), of("PREEMPT_RT", None), of("qdisc etf", None)]
+    assert worth_doing(limits) == [
+        *("isolated CPUs: mend isolated CPUs", "PREEMPT_RT: mend PREEMPT_RT", "RT throttling: mend RT throttling"),
+    ]
+    assert worth_doing([*limits, of("ip", False)])[0] == "ip: mend ip"
+    assert worth_doing([of("ip", True), of("qdisc etf", None)]) == []
+    assert set(WORTH) <= set(found())
+
+
+def test_an_unset_tai_offset_is_no_limit() -> None:
+    assert found()["TAI offset"].ok is True
+
+
+def test_a_qdisc_is_there_or_it_is_not() -> None:
+    assert {finding.found for name, finding in found().items() if name.startswith("qdisc ")} <= {
+        *("can be set", "not in this kernel"),
+    }
+
+
+def test_a_missing_tool_is_told_apart_from_one_that_would_be_nice(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    findings = found()
+    assert (findings["ip"].ok, findings["iperf3"].ok) == (False, None)
+    assert findings["namespaces and veth"].ok is False
+    assert "iproute2" in findings["ip"].remedy
+
+
+def test_every_bridge_is_available_or_says_what_is_missing() -> None:
+    findings = found()
+    assert {name.removeprefix("bridge ") for name in findings if name.startswith("bridge ")} == set(BRIDGES)
+    assert findings["bridge user"].found == "available"
+    for kind in BRIDGES:
+        finding = findings[f"bridge {kind}"]
+        assert finding.found.startswith("available" if finding.ok else "not available: "), finding
+
+
+def test_a_bridge_that_only_the_kernel_can_tell_of_is_tried() -> None:
+    assert found()["bridge xdp"].found in {
+        f"available: {link} on a veth, {tap} on a tap"
+        for link in ("native", "generic")
+        for tap in ("native", "generic")
+    }
+
+
+def stand_in(**known: Any) -> Machine:
+    nothing: frozenset[Any] = frozenset()
+    return Machine(nothing, nothing, nothing, has_tool=known.pop("has_tool", lambda tool: True), **known)
+
+
+def of_machine(machine: Machine, tried: dict[str, Finding] | None = None) -> dict[str, Finding]:
+    return {one.name: one for one in (*guest_findings(machine), *bridge_findings(machine, tried or {}))}
+
+
+QEMU = {("qemu-system-x86_64", "--version"): "QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7)"}
+
+
+def available(findings: dict[str, Finding]) -> list[str]:
+    return [name for name, one in findings.items() if name.startswith("bridge ") and one.ok]
+
+
+def test_a_machine_with_qemu_alone_has_user_nat_only() -> None:
+    machine = stand_in(has_tool=lambda tool: tool.startswith("qemu-system"), say=QEMU.get)
+    assert available(of_machine(machine)) == ["bridge user"]
+
+
+def test_a_machine_with_nothing_has_no_bridge_and_every_remedy_is_told() -> None:
+    findings = of_machine(stand_in(has_tool=lambda tool: False))
+    assert available(findings) == []
+    assert findings["bridge tap"].found == "not available: qemu-system-x86_64 is missing, and no guest without it"
+    assert "openvswitch-switch" in findings["Open vSwitch"].remedy
+    assert "qemu-system-x86" in findings["QEMU"].remedy
+    assert [one for one in findings.values() if not one.ok and not one.remedy] == []
+
+
+def test_what_a_well_kept_machine_has_is_told_with_its_versions() -> None:
+    said = {
+        ("qemu-system-x86_64", "--version"): "QEMU emulator version 10.0.2 (Debian 1:10.0.2+ds-2)",
+        ("ovs-vswitchd", "--version"): "ovs-vswitchd (Open vSwitch) 3.5.0\nDPDK 24.11.1",
+    }
+    there = {"/dev/vhost-net", "/dev/net/tun", "/sys/module/openvswitch"}
+    groups = ("0", "1", "2")
+    machine = stand_in(
+        say=said.get, exists=there.__contains__, list=lambda path: groups if path.endswith("iommu_groups") else ()
+    )
+    findings = of_machine(machine)
+    assert (findings["QEMU"].ok, findings["QEMU"].found) == (True, "10.0.2")
+    assert findings["vhost-net"].ok
+    assert findings["IOMMU"].found == "3 groups"
+    assert findings["Open vSwitch"].found == "3.5.0, kernel datapath, with DPDK (vhost-user)"
+    assert findings["bridge ovs"].found == "available: kernel datapath"
+    assert "vfio" in findings["bridge vfio"].found
+
+
+def image_of(name: str, kind: str, **parts: Any) -> Image:
+    return Image(name, Path("kernel"), Path("initramfs"), "", "rt", "6.12-rt", "00", {}, "", 0, kind=kind, **parts)
+
+
+def test_images_of_guests_and_of_boards_are_told_apart() -> None:
+    machine = stand_in()
+    cloud, board = image_of("debian-cloud", "guest"), image_of("mine", "board", lacking={"act_gate": "gates"})
+    guests, boards = image_findings([cloud, board], machine)
+    assert (guests.name, guests.ok, guests.found) == ("guest images", True, "debian-cloud (6.12-rt); for guests")
+    assert (boards.name, boards.ok) == ("board images", True)
+    assert boards.found == "mine (6.12-rt, without act_gate); for hosts of kind board"
+    guests, boards = image_findings([], machine)
+    assert (guests.found, guests.remedy) == ("none", "`latlab image build debian-cloud`, for guests")
+    assert (boards.found, boards.remedy) == ("none", "`latlab image build debian-rt-board`, for hosts of kind board")
+    _, boards = image_findings([cloud], stand_in(architecture="aarch64"))
+    assert boards.ok is None and "none for aarch64" in boards.remedy
+
+
+def test_a_kernel_that_makes_no_macvtap_has_no_such_bridge() -> None:
+    refused = Finding("bridges", "macvtap", None, "this kernel makes no macvtap", "`modprobe macvtap`")
+    finding = of_machine(stand_in(say=QEMU.get), {"macvtap": refused})["bridge macvtap"]
+    assert (finding.ok, finding.found) == (None, "not available: this kernel makes no macvtap")
+
+
+def test_what_a_dead_run_left_is_named() -> None:
+    journal = Journal.create("old-run")
+    journal.record(LocalHost(MACHINE), "something", ("true",), None)
+    journal.close()
+    finding = found()["journals"]
+    assert "old-run" in finding.found
+    assert finding.remedy == "`latlab clean`"

@@ -1,0 +1,80 @@
+"""Interrupts that wait for more packets: what ethtool prints of them, and the steps that follow from it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from lab_machine import scenario
+from tuned import GUEST, HOSTS, tuned
+
+from latlab.testbed.site import Site
+from latlab.testbed.tuning.coalescing import NO_SETTING, RESTORE, SET, coalescing_steps, former, in_words
+
+IGB = """\
+Coalesce parameters for lat0:
+Adaptive RX: n/a  TX: n/a
+stats-block-usecs:\tn/a
+
+rx-usecs:\t3
+rx-frames:\tn/a
+rx-usecs-irq:\tn/a
+
+tx-usecs:\t0
+"""
+MLX5 = IGB.replace("RX: n/a  TX: n/a", "RX: on  TX: on").replace("rx-usecs:\t3", "rx-usecs:\t8")
+
+
+def test_a_card_waits_as_long_as_asked_and_as_before_afterwards() -> None:
+    (step,) = coalescing_steps("ecu", tuned(coalescing={"lat0": "20us"}), Site("0a9f"))
+    assert step.do == ("sh", "-c", SET, "lat0", "20")
+    assert step.undo == ("sh", "-c", RESTORE, "lat0", "{wait}", "{adaptive}")
+    assert step.check is not None
+    assert step.check.expected == step.check.read(IGB.replace("rx-usecs:\t3", "rx-usecs:\t20")) == "20 us"
+
+
+@pytest.mark.parametrize(
+    ("printed", "words", "before"),
+    [
+        (IGB, "3 us", {"wait": "3", "adaptive": "off"}),
+        (MLX5, "8 us, adaptive", {"wait": "8", "adaptive": "on"}),
+    ],
+)
+def test_what_ethtool_prints_is_read(printed: str, words: str, before: dict[str, str]) -> None:
+    assert in_words(printed) == words
+    assert former(printed) == before
+
+
+def test_a_card_without_the_setting_says_so() -> None:
+    assert in_words("netlink error: Operation not supported\n") == NO_SETTING
+
+
+@pytest.mark.parametrize(
+    ("printed", "script", "words", "asked"),
+    [
+        (IGB, SET, ["0"], ["-C lat0 rx-usecs 0"]),
+        (MLX5, SET, ["0"], ["-C lat0 adaptive-rx off", "-C lat0 rx-usecs 0"]),
+        (IGB, RESTORE, ["3", "off"], ["-C lat0 rx-usecs 3"]),
+        (MLX5, RESTORE, ["8", "on"], ["-C lat0 rx-usecs 8", "-C lat0 adaptive-rx on"]),
+    ],
+)
+def test_only_a_card_that_adapts_is_asked_about_that(
+    tmp_path: Path, printed: str, script: str, words: list[str], asked: list[str]
+) -> None:
+    tool = tmp_path / "ethtool"
+    tool.write_text(f"""#!/bin/sh
+[ "$1" = -c ] && exec cat {tmp_path}/printed
+echo "$@" >>{tmp_path}/asked
+""")
+    tool.chmod(0o755)
+    (tmp_path / "printed").write_text(printed)
+    subprocess.run(["sh", "-c", script, "lat0", *words], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, check=True)
+    assert (tmp_path / "asked").read_text().splitlines() == asked
+
+
+@pytest.mark.parametrize(("bridge", "asked"), [("tap", []), ("vfio", [("eth0", "0")])])
+def test_of_guests_only_a_card_of_vfio_is_asked(bridge: str, asked: list[tuple[str, str]]) -> None:
+    guests = {"vm1": GUEST | {"bridge": bridge}}
+    small = scenario(HOSTS, guests=guests, tuning={"vm1": {"coalescing": {"eth0": 0}}})
+    assert [step.do[-2:] for step in coalescing_steps("vm1", small, Site("0a9f"))] == asked
