@@ -36,6 +36,9 @@ LINKS: Final = {
 }
 
 _INT64: Final = 2**63
+_MANY, _HALF_OF_US = 50, 500_000
+"""Of so many packets in several seconds one has a fraction of a second beyond this, if it is microseconds; if it is
+nanoseconds, they all lie in the first thousandth of their seconds."""
 _COOKED_2, _COOKED_2_HEADER = 276, 20
 
 
@@ -65,6 +68,7 @@ class Capture:
     unstamped: packets without a timestamp. odd: packets of an unknown interface, or at a time that cannot be. unread:
     {link type: packets} of those that are not read here. dropped: {(section, interface): packets} that the capture says
     it dropped. cut: what was left when the file ended or made no sense any more; empty if it did not.
+    questioned: why its timestamps are doubtful; empty if they are not.
     """
 
     data: mmap.mmap
@@ -80,6 +84,7 @@ class Capture:
     unread: dict[int, int] = field(default_factory=dict)
     dropped: dict[tuple[int, int], int] = field(default_factory=dict)
     cut: str = ""
+    questioned: str = ""
 
     def __len__(self) -> int:
         return len(self.seen_ns)
@@ -116,7 +121,7 @@ class Capture:
         part.interface.extend([0] * len(mine))
         if place == 0:
             part.unstamped, part.odd, part.unread = self.unstamped, self.odd, self.unread
-            part.dropped, part.cut = self.dropped, self.cut
+            part.dropped, part.cut, part.questioned = self.dropped, self.cut, self.questioned
         return part
 
 
@@ -142,6 +147,12 @@ def read_capture(path: Path) -> Capture:
         raise not_what_it_says(path, "no capture: it begins neither like pcap nor like pcapng")
     if not len(capture) and capture.unread:
         raise _unread(path, capture.unread)
+    if not len(capture) and capture.odd:
+        raise UsageError(
+            f"all of its {capture.odd} packets are of an unknown interface, or at a time that cannot be",
+            where=str(path),
+            remedy="find out who wrote how its timestamps count (if_tsresol): nanoseconds are 9, microseconds 6",
+        )
     if not len(capture):
         raise nothing_in(path, "packet with a timestamp", "look whether the capture's filter lets packets through")
     return capture
@@ -163,6 +174,8 @@ def _read_classic(path: Path, data: mmap.mmap, order: str, tick_ns: int) -> Capt
         raise _unread(path, [interface.link])
     capture = Capture(data)
     record, size, place = struct.Struct(f"{order}IIII"), len(data), 24
+    beyond = most = 0
+    at_s = set[int]()
     while place + 16 <= size:
         if data[place : place + 4] == data[:4] and data[place + 4 : place + 8] == data[4:8]:
             raise UsageError(
@@ -174,11 +187,26 @@ def _read_classic(path: Path, data: mmap.mmap, order: str, tick_ns: int) -> Capt
         place += 16
         if captured > size - place:
             capture.cut = f"a packet of {captured} bytes at byte {place} of {size}"
-            return capture
-        capture.add(seconds * 10**9 + ticks * tick_ns, place, captured, wire, interface)
+            break
+        if ticks * tick_ns >= 10**9:
+            beyond += 1
+        else:
+            capture.add(seconds * 10**9 + ticks * tick_ns, place, captured, wire, interface)
+            most = max(most, ticks)
+            at_s.add(seconds)
         place += captured
-    if place < size:
+    if place < size and not capture.cut:
         capture.cut = f"{size - place} bytes at its end, less than a packet's header"
+    if beyond > len(capture) and tick_ns > 1:
+        raise UsageError(
+            f"its first bytes say microseconds, and {beyond} of its {beyond + len(capture)} packets have more of them "
+            "than a second has: they are nanoseconds",
+            where=str(path),
+            remedy="find out who wrote its first bytes: those of nanoseconds are 4d 3c b2 a1 (or a1 b2 3c 4d)",
+        )
+    capture.odd += beyond
+    if tick_ns == 1 and len(at_s) > 1 and len(capture) >= _MANY and _HALF_OF_US < most < 10**6:
+        capture.questioned = f"all {len(capture)} packets in the first {most} ns of {len(at_s)} seconds"
     return capture
 
 

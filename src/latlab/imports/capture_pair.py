@@ -51,11 +51,11 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
     points, left_out = points_of(paths, names, captures)
     if not one_file:
         _refuse_one_point(*points)
-    pair = _match(*points)
+    pair = _match(*points, left_out)
     if one_file and _median_ns(pair, pair.match >= 0) < 0:
         points.reverse()
         captures = captures[::-1]
-        pair = _match(*points)
+        pair = _match(*points, left_out)
     streams, more, problems = _streams(pair, given.clock_bound_ns, one_clock=one_file)
     return Imported(
         "captures",
@@ -129,8 +129,11 @@ class _Matched:
         return self.first, self.second
 
 
-def _match(first: Point, second: Point) -> _Matched:
-    """What is in both. A packet that one capture saw twice cannot be told apart in the other either."""
+def _match(first: Point, second: Point, left_out: Sequence[LeftOut]) -> _Matched:
+    """What is in both. A packet that one capture saw twice cannot be told apart in the other either.
+
+    left_out: what is in neither, which an error names.
+    """
     doubled = np.union1d(first.key[~first.alone], second.key[~second.alone])
     left, right = (np.flatnonzero(~np.isin(point.key, doubled)) for point in (first, second))
     _, at_left, at_right = np.intersect1d(first.key[left], second.key[right], assume_unique=True, return_indices=True)
@@ -140,9 +143,11 @@ def _match(first: Point, second: Point) -> _Matched:
         raise UsageError(
             f"no packet of {first.name} can be found in it: {len(left)} and {len(right)} can be told apart, and "
             f"none of these is in both; {ambiguous[0]} and {ambiguous[1]} cannot, having the payload of others"
-            + (f" ({everywhere[0]})" if everywhere else ""),
+            + (f" ({everywhere[0]})" if everywhere else "")
+            + "".join(f"; {one.count} {one.what} {one.why}" for one in left_out),
             where=str(second.path),
-            remedy="capture the same packets at both points, with payloads that differ, such as sequence numbers",
+            remedy="capture the same packets at both points, with payloads that differ, such as sequence numbers"
+            + (", and more of each (tcpdump -s 128)" if any("captured" in one.why for one in left_out) else ""),
         )
     match = np.full(len(first.key), -1, np.int64)
     match[left[at_left]] = right[at_right]
@@ -399,6 +404,19 @@ def _problems(captures: Sequence[Capture], points: Sequence[Point], streams: Seq
     for capture, point in zip(captures, points, strict=True):
         if capture.cut:
             found.append(cut_short(point.name, f"{len(capture)} packets, then {capture.cut}"))
+        if capture.questioned:
+            found.append(
+                Problem(
+                    "unit-possible",
+                    "these nanoseconds may be microseconds",
+                    "suspect",
+                    "packets at all times within a second",
+                    capture.questioned,
+                    "find out who wrote its first bytes, which say nanoseconds; d4 c3 b2 a1 (or a1 b2 c3 d4) say "
+                    "microseconds",
+                    point.name,
+                )
+            )
         if point.dropped:
             found.append(
                 Problem(

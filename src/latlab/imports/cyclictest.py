@@ -32,6 +32,7 @@ from latlab.imports.base import (
     not_its_total,
     not_what_it_says,
     nothing_in,
+    signed,
     too_large,
     unknown_version,
 )
@@ -44,13 +45,15 @@ FILE_VERSION: Final = 1
 _TEXT_VERSION: Final = "version not in the file"
 _BETWEEN: Final = ("wake_due", "wake")
 _MOST_THREADS: Final = 4096
+_DIGITS_MOST: Final = 20
 _TEXT_MEANS: Final = 2
 """Units by less than which the mean may be too low: its values were cut to whole units, and then itself once more."""
 
 _ROW: Final = re.compile(r"^(\d{6,15})((?:[ \t]+\d{1,15})+)[ \t]*$")
 _SUMMED: Final = re.compile(r"^# ((?:Min|Avg|Max) Latencies|Histogram Overflows|Total):((?: +\d+)*)\s*$")
 _THREAD: Final = re.compile(
-    r"^T:\s*(\d+) \(\s*(\d+)\) P:\s*(\d+) I:(\d+) C:\s*(\d+) Min:\s*(\d+) Act:\s*\d+ Avg:\s*(\d+) Max:\s*(\d+)"
+    r"^T:\s*(\d+) \(\s*(\d+)\) P:\s*(\d+) I:(\d+) C:\s*(\d+) Min:\s*(-?\d+) Act:\s*-?\d+ "
+    r"Avg:\s*(-?\d+) Max:\s*(-?\d+)"
 )
 
 _VERBOSE: Final = re.compile(r"^ *\d{1,4}: *\d{1,12}: *-?\d{1,12}\s*$")
@@ -64,6 +67,7 @@ _MISSED_SHARE: Final = 0.01
 _UNLIKELY_US: Final = 1_000
 _IMPOSSIBLE_NS: Final = 100
 """A mean wake-up that no machine reaches, and one that no machine is as slow as, however short the interval."""
+_LARGEST: Final = INT64 // 4_000
 _SLACK: Final = 4
 """cyclictest writes its JSON while threads may still run: cycles are counted some instants after their values."""
 
@@ -111,7 +115,7 @@ class _Thread:
         """
         if before.cycles == 0:
             return live or self.pid == before.pid
-        grown = self.cycles >= before.cycles and self.min <= before.min and self.max >= before.max
+        grown = self.cycles >= before.cycles and self.min <= before.min and (self.max >= before.max or self.max < 0)
         alike = (self.pid, self.interval_us, self.priority) == (before.pid, before.interval_us, before.priority)
         return grown and alike and (live or self == before or before.cycles * before.interval_us < _FIRST_TABLE_US)
 
@@ -166,7 +170,7 @@ def read_text(paths: Sequence[Path], given: Given) -> Imported:
         if match := _ROW.match(line):
             rows.append([int(match[1]), *map(int, match[2].split())])
         elif match := _SUMMED.match(line):
-            summed[match[1]] = [int(number) for number in match[2].split() if len(number) < 19]
+            summed[match[1]] = [_as_printed(number) for number in match[2].split()]
         elif thread := _thread_of(line):
             threads[thread.number] = thread  # without -q it is printed again and again: the last one counts
         elif _VERBOSE.match(line):
@@ -192,6 +196,8 @@ def read_text(paths: Sequence[Path], given: Given) -> Imported:
         raise nothing_in(path, "thread that made a cycle", "let cyclictest run longer, to its end")
     else:
         raise nothing_in(path, "histogram and no line of a thread", "run cyclictest with -q, and -h for percentiles")
+    figures, early = _without_wrapped(path, figures)
+    problems += early
     problems += _unit_problems(path, figures, {one.number: one for one in ran}, unit, told=given.unit is not None)
     return Imported(
         "cyclictest",
@@ -220,7 +226,7 @@ def _of_histogram(
     ordered = bool((np.diff(table[:, 0]) > 0).all()) and len(whole) == len(rows)
     figures = []
     for thread in range(min(columns, threads, _MOST_THREADS)):
-        above = overflows[thread] if thread < len(overflows) else 0
+        above = max(0, overflows[thread]) if thread < len(overflows) else 0
         least, mean, most = (_nth(summed.get(f"{what} Latencies"), thread, ns) for what in ("Min", "Avg", "Max"))
         held, printed = int(table[:, thread + 1].sum()), _nth(summed.get("Total"), thread, 1)
         if not ordered or printed not in (None, held):
@@ -232,6 +238,39 @@ def _of_histogram(
         tally = Tally(table[:, 0] * ns, (table[:, 0] + 1) * ns, table[:, thread + 1], above=above)
         figures.append(_thread_figures(thread, _TEXT_MEANS * ns, tally, least, mean, most))
     return figures, problems
+
+
+def _as_printed(number: str) -> int:
+    """One of the sums' numbers, which are printed unsigned; what fits no 64 bits is none, and counts as below 0."""
+    value = int(number) if len(number) <= _DIGITS_MOST else -1
+    return signed(value) if value < 2**64 else -1
+
+
+def _without_wrapped(path: Path, figures: Sequence[Figures]) -> tuple[list[Figures], list[Problem]]:
+    """The figures without those that wrapped, and what is said of threads that were awake before their time.
+
+    Such a wake-up is below 0. cyclictest takes it as unsigned, so that it is larger than all others: it becomes the
+    maximum, spoils the mean, and counts as beyond the histogram (timerthread in cyclictest.c).
+    """
+    found, problems = list[Figures](), list[Problem]()
+    for one in figures:
+        told = [value for value in (one.min, one.max) if value is not None and value < 0]
+        if told:
+            wrapped = one.max is not None and one.max < 0
+            one = replace(one, mean=None if wrapped else one.mean, max=None if wrapped else one.max)
+            problems.append(
+                Problem(
+                    "timestamps-possible",
+                    "a thread was awake before its timer was due",
+                    "untrusted",
+                    "wake-ups after the instant that the timer was set for",
+                    f"{min(told)} ns" + (": the largest value and the mean are not known" if wrapped else ""),
+                    "find out what set the clock meanwhile; leave out --clock=1, the clock that can be set",
+                    f"{path.name}, {one.stream}",
+                )
+            )
+        found.append(one)
+    return found, problems
 
 
 def _of_line(thread: _Thread, ns: int) -> Figures:
@@ -302,7 +341,7 @@ def _unit_problems(
 
 
 def _nth(values: list[int] | None, place: int, ns: int) -> int | None:
-    return values[place] * ns if values and place < len(values) else None
+    return values[place] * ns if values and place < len(values) and abs(values[place]) < _LARGEST else None
 
 
 def _thread_figures(
@@ -352,6 +391,8 @@ def read_json(paths: Sequence[Path], given: Given) -> Imported:
             problems.append(damage)
             found = replace(found, tally=None, kept="summary")
         figures += [found] if found else []
+    figures, early = _without_wrapped(path, figures)
+    problems += early
     if not figures:
         raise not_what_it_says(path, "no thread in it has cycles, min, avg and max")
     return Imported(
@@ -420,7 +461,7 @@ def _json(path: Path) -> dict[str, Any]:
 def _json_thread(name: str, thread: Any, ns: int) -> Figures | None:
     """The thread's figures; None where it has none. Its cycles count those beyond the histogram, too."""
     try:
-        cycles, least, most = (_number(thread[key]) for key in ("cycles", "min", "max"))
+        cycles, least, most = _number(thread["cycles"]), *(_number(thread[key], -_LARGEST) for key in ("min", "max"))
         mean = float(thread["avg"]) * ns
         bins = sorted((_number(low), _number(count)) for low, count in (thread.get("histogram") or {}).items())
         number = int(name)
@@ -435,10 +476,10 @@ def _json_thread(name: str, thread: Any, ns: int) -> Figures | None:
     return replace(found, n=cycles, described=f"thread {number} on CPU {cpu} · wake-ups, no packets")
 
 
-def _number(value: Any) -> int:
-    """An integer of 0 or more that stays one in nanoseconds; ValueError: it is none."""
+def _number(value: Any, least: int = 0) -> int:
+    """An integer of `least` or more that stays one in nanoseconds; ValueError: it is none."""
     number = int(value)
-    if not 0 <= number < INT64 // 4_000:
+    if not least <= number < _LARGEST:
         raise ValueError(number)
     return number
 

@@ -117,12 +117,14 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
     streams = [_stream(server, int(size[1]) if size else None) for server in servers]
     problems = [cut_short(path.name, "rows without the line that ends them") for one in servers if not one.ended]
     for server in servers:
-        printed = server.counted.get("observations")
+        where = f"{path.name}, server {server.number}"
+        printed, least = server.counted.get("observations"), _received_once(server)
         if printed is not None and printed != len(server.rows):
-            where = f"{path.name}, server {server.number}"
             problems.append(not_its_total(where, "Total observations", printed, len(server.rows)))
+        elif printed is None and len(server.rows) < least:
+            problems.append(not_its_total(where, "ReceivedMessages", least, len(server.rows)))
         back = went_back_ns(np.array([row[0] for row in server.rows], np.int64))
-        problems += clock_problems(f"{path.name}, server {server.number}", back, 0)
+        problems += clock_problems(where, back, 0)
     return Imported(
         "sockperf",
         "the log of 3.4 to 3.10 (it does not say which)",
@@ -171,6 +173,12 @@ def _parse(lines: Sequence[str]) -> tuple[list[_Server], str, int]:
         elif last and (match := _DROPPED.search(line)):
             last.counted |= dict(zip(("dropped", "duplicated", "out of order"), map(int, match.groups()), strict=True))
     return servers, parameters, odd
+
+
+def _received_once(server: _Server) -> int:
+    """How many answers the log has a row of at least: those received, but for copies and those out of order."""
+    said = server.counted
+    return said.get("received", 0) - said.get("duplicated", 0) - said.get("out of order", 0)
 
 
 def _other_separator(lines: Sequence[str]) -> str | None:
