@@ -51,11 +51,11 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
     points, left_out = points_of(paths, names, captures)
     if not one_file:
         _refuse_one_point(*points)
-    pair = _match(*points, left_out)
+    pair = _match(points[0], points[1], left_out)
     if one_file and _median_ns(pair, pair.match >= 0) < 0:
         points.reverse()
         captures = captures[::-1]
-        pair = _match(*points, left_out)
+        pair = _match(points[0], points[1], left_out)
     streams, more, problems = _streams(pair, given.clock_bound_ns, one_clock=one_file)
     return Imported(
         "captures",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +17,7 @@ from latlab.analysis.anomalies.signals import Signals
 from latlab.analysis.anomalies.stages import PATH, PLACES
 from latlab.analysis.words import duration
 
+Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
 
 STRETCH_NS: Final = 20_000_000
@@ -29,6 +31,18 @@ no such line in its spectrum, whatever its correlation time is."""
 QUARTERS, ALIKE = 4, 0.6
 SPREADS: Final = 1.0
 """Of packets: a peak-to-peak amplitude of less is not reported."""
+
+TRIED: Final = 16
+"""Frequencies on either side of the best one so far, of which the best is taken, twice."""
+FLAT: Final = 0.25
+"""Of a cycle: medians of longer stretches flatten a wave by more than their mean does."""
+FOLLOWED: Final = 0.25
+"""Of packets' spread: by less than that the line of the usual latency, which goes straight from stretch to stretch,
+lies beside a wave."""
+UNKNOWN: Final = 0.25
+"""Of medians, in which no packet came: of more nothing is said."""
+SPARSE: Final = 4
+"""Times as many places as packets: where fewer have a packet, its number is its place."""
 
 AROUND: Final = 8
 """Packets on either side of one, whose median is what is usual at an end of the stream."""
@@ -54,44 +68,141 @@ def note_oscillation(seen: Seen) -> None:
         seen.usual[end] = latency - running_median(latency, AROUND) <= signals.limit_ns[end]
 
 
-def oscillation_of(signals: Signals) -> Found | None:
-    """The oscillation of the whole stream, if there is one: its period, amplitude and place."""
+@dataclass(frozen=True)
+class Wave:
+    """A sine that is fitted to medians of `size` packets' time: `parts` of sine and cosine, ns.
+
+    frequency: in cycles a median.
+    """
+
+    frequency: float
+    parts: tuple[float, float]
+    size: int
+
+    @classmethod
+    def through(cls, medians: Float64, near: float, size: int) -> Wave:
+        """The one that fits best, of frequencies within one cycle of the whole stream about `near` cycles."""
+        cycles, step = near, 1.0
+        for _ in range(2):
+            tried = cycles + step * np.arange(-TRIED, TRIED + 1) / TRIED
+            cycles = float(min(tried, key=lambda one: _fit(medians, one / len(medians))[1]))
+            step /= TRIED
+        frequency = cycles / len(medians)
+        sine, cosine = _fit(medians, frequency)[0].tolist()
+        return cls(frequency, (sine, cosine), size)
+
+    @property
+    def pk_pk_ns(self) -> float:
+        """From peak to peak; what the mean over a median's time takes from it is given back."""
+        return 2 * float(np.hypot(*self.parts)) / float(np.sinc(min(self.frequency, FLAT)))
+
+    def at(self, places: Int64) -> Float64:
+        """What it is at packets' places, ns, float64 [n]."""
+        found: Float64 = _basis(self.frequency, (places + 0.5) / self.size - 0.5) @ np.array(self.parts)
+        found *= self.pk_pk_ns / (2 * float(np.hypot(*self.parts)))
+        return found
+
+
+def fast_wave_ns(signals: Signals) -> Float64 | None:
+    """The wave of an oscillation that the line of the usual latency cannot follow, at each packet, ns, float64 [n].
+
+    None: there is none, or the line follows it. The line lies beside a sine by an eighth of the square of what that
+    turns in a stretch, times half of its height.
+    """
+    found = _line_of(signals)
+    if found is None:
+        return None
+    wave = found[0]
+    turned = 2 * np.pi * wave.frequency / wave.size * signals.size
+    beside_ns = wave.pk_pk_ns / 2 * min(1.0, turned**2 / 8)
+    return wave.at(_places(signals)) if beside_ns > FOLLOWED * signals.spread_ns else None
+
+
+def _places(signals: Signals) -> Int64:
+    """How many periods after the first packet each was launched, so that lost ones have their time, too."""
+    launch, period_ns = signals.launch_ns, signals.context.period_ns
+    places: Int64 = (launch - launch[0] + period_ns // 2) // period_ns
+    if np.any(np.diff(places) < 1) or places[-1] >= SPARSE * len(places):
+        return np.arange(len(launch))
+    return places
+
+
+def _medians(signals: Signals, size: int) -> Float64:
+    """Of the latency in each stretch of `size` periods, without what was queued or lies beyond a gap."""
+    latency, aside = signals.level_ns + signals.late_ns, either(signals.held, signals.apart)
+    places = _places(signals)
+    if int(places[-1]) >= len(places):
+        if aside is not None:
+            latency[aside] = np.nan
+        known, latency, aside = latency, np.full(int(places[-1]) + 1, np.nan), None
+        latency[places] = known
+    found: Float64 = block_quantiles(latency[: len(latency) // size * size], size, (0.5,), left_out=aside)[0]
+    return found
+
+
+def _line_of(signals: Signals) -> tuple[Wave, Float64, float] | None:
+    """The wave that has most of the level's variance, all the time; the medians less a straight line; and its share."""
     n, period_ns = len(signals.row), signals.context.period_ns
     size = max(PACKETS_LEAST, STRETCH_NS // period_ns)
     if n < POINTS_LEAST * size:
         return None
-    latency = signals.level_ns + signals.late_ns
-    aside = either(signals.held, signals.apart)
-    medians = filled(block_quantiles(latency[: n // size * size], size, (0.5,), left_out=aside)[0])
+    medians = _medians(signals, size)
+    unknown = np.isnan(medians)
+    if np.count_nonzero(unknown) > UNKNOWN * len(medians):
+        return None
+    medians = filled(medians)
     at = np.arange(len(medians), dtype=np.float64)
     medians = medians - np.polyval(np.polyfit(at, medians, 1), at)
+    cycles, near, share = _strongest(medians)
+    if cycles < CYCLES_LEAST:
+        return None
+    if unknown.any():
+        # Where no packet came, a line goes through the others' wave: the wave goes on there instead.
+        medians[unknown] = np.nan
+        wave = Wave.through(medians, near, size)
+        medians[unknown] = (_basis(wave.frequency, at) @ np.array(wave.parts))[unknown]
+        cycles, near, share = _strongest(medians)
+    if share < SHARE:
+        return None
+    wave = Wave.through(medians, near, size)
+    if wave.pk_pk_ns < max(SPREADS * signals.spread_ns, 2 * signals.thresholds.level_least_ns):
+        return None
+    if not _all_the_time(medians, wave.frequency):
+        return None
+    return wave, medians, share
+
+
+def _strongest(medians: Float64) -> tuple[int, float, float]:
+    """The frequency with most of their variance, in whole cycles, nearer, and with how much of it."""
     power = np.abs(np.fft.rfft(medians)) ** 2
     power[0] = 0.0
     cycles = int(np.argmax(power))
-    line = float(power[max(1, cycles - 1) : cycles + 2].sum())
-    if cycles < CYCLES_LEAST or line < SHARE * float(power.sum()):
-        return None
-    pk_pk = 2 * (2 * 2 * line) ** 0.5 / len(medians)
-    if pk_pk < max(SPREADS * signals.spread_ns, 2 * signals.thresholds.level_least_ns):
-        return None
-    if not _all_the_time(medians, cycles / len(medians)):
-        return None
     # Between two of its frequencies the transform has two neighbours: their middle, by power.
     near = np.arange(max(1, cycles - 1), min(cycles + 2, len(power)))
-    frequency = float((near * power[near]).sum() / power[near].sum()) / len(medians)
-    every = size * period_ns / frequency
-    where = _where(signals, n, frequency / size)
-    wave = _wave(medians, frequency)
-    middles = np.minimum(np.arange(len(medians)) * size + size // 2, n - 1)
-    records = records_of(signals, signals.launch_ns[middles], wave, signals.spread_ns)
+    line = float(power[near].sum())
+    return cycles, float((near * power[near]).sum() / max(line, 1e-300)), line / max(float(power.sum()), 1e-300)
+
+
+def oscillation_of(signals: Signals) -> Found | None:
+    """The oscillation of the whole stream, if there is one: its period, amplitude and place."""
+    found = _line_of(signals)
+    if found is None:
+        return None
+    wave, medians, share = found
+    pk_pk, every = wave.pk_pk_ns, wave.size * signals.context.period_ns / wave.frequency
+    places = _places(signals)
+    where = _where(signals, places, wave.frequency / wave.size)
+    middles = np.searchsorted(places, np.arange(len(medians)) * wave.size + wave.size // 2)
+    at_ns = signals.launch_ns[np.minimum(middles, len(places) - 1)]
+    records = records_of(signals, at_ns, _wave(medians, wave.frequency), signals.spread_ns)
     name = "clock_swing" if records.supported and where == PATH else "oscillation"
     evidence: dict[str, Any] = {
         "kind": "oscillation",
         "period_ns": round(every),
         "pk_pk_ns": round(pk_pk),
         "peak_ns": round(pk_pk / 2),
-        "cycles": round(frequency * len(medians), 1),
-        "share": round(line / float(power.sum()), 2),
+        "cycles": round(wave.frequency * len(medians), 1),
+        "share": round(share, 2),
         "where": where,
         **records.evidence,
     }
@@ -110,17 +221,34 @@ def _all_the_time(medians: Float64, frequency: float) -> bool:
     return alike and all(line >= SHARE**0.5 * part for line, part in zip(lines, parts, strict=True))
 
 
+def _basis(frequency: float, at: Float64) -> Float64:
+    """Sine and cosine of this frequency, float64 [n, 2]."""
+    phase = 2 * np.pi * frequency * at
+    return np.stack((np.sin(phase), np.cos(phase)), axis=1)
+
+
+def _fit(medians: Float64, frequency: float) -> tuple[Float64, float]:
+    """How much of sine and cosine of this frequency fits best beside a straight line, and the squares left over.
+
+    medians: NaN where none is known. frequency: in cycles a median.
+    """
+    at = np.arange(len(medians), dtype=np.float64)
+    known = ~np.isnan(medians)
+    line = np.stack((np.ones(len(at)), at / max(1, len(at))), axis=1)
+    basis = np.concatenate((_basis(frequency, at), line), axis=1)[known]
+    parts: Float64 = np.linalg.lstsq(basis, medians[known], rcond=None)[0]
+    return parts[:2], float(np.sum((medians[known] - basis @ parts) ** 2))
+
+
 def _wave(medians: Float64, frequency: float) -> Float64:
     """The sine of this frequency, in cycles a median, that fits best."""
-    phase = 2 * np.pi * frequency * np.arange(len(medians))
-    basis = np.stack((np.sin(phase), np.cos(phase)), axis=1)
-    fitted: Float64 = basis @ np.linalg.lstsq(basis, medians, rcond=None)[0]
+    fitted: Float64 = _basis(frequency, np.arange(len(medians), dtype=np.float64)) @ _fit(medians, frequency)[0]
     return fitted
 
 
-def _where(signals: Signals, n: int, frequency: float) -> str:
-    """The place that oscillates most at this frequency, in cycles a packet."""
-    turning = np.exp(-2j * np.pi * frequency * np.arange(n))
+def _where(signals: Signals, places: Int64, frequency: float) -> str:
+    """The stage that oscillates most at this frequency, in cycles a period."""
+    turning = np.exp(-2j * np.pi * frequency * places)
     taken = signals.stages.taken_ns(signals.row)
     size = {place: abs(complex(((one - np.median(one)) * turning).sum())) for place, one in taken.items()}
     return max(size, key=lambda place: size[place]) if size else PATH

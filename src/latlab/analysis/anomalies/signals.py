@@ -137,14 +137,22 @@ def stretch_packets(period_ns: int, thresholds: Thresholds) -> int:
     return min(most, max(least, thresholds.block_ns // period_ns))
 
 
-def make_signals(rows: pl.DataFrame, context: Context, thresholds: Thresholds) -> Signals:
-    """The signals of one stream's rows of the packet table."""
+def make_signals(
+    rows: pl.DataFrame, context: Context, thresholds: Thresholds, wave_ns: Float64 | None = None
+) -> Signals:
+    """The signals of one stream's rows of the packet table.
+
+    wave_ns: what of each judged packet's latency is an oscillation that is faster than the line of the usual latency,
+    float64 [n]; it is usual.
+    """
     warmup = int(rows["warmup"].sum())
     last = next((name for name in ("rx_user", "rx_soft", "rx_hard") if _has(rows, name)), None)
     row = _judged(rows, last, warmup)
     launch = _taken(rows["launch_tai_ns"], row)
     end = launch if last is None else _taken(rows[f"{last}_tai_ns"], row)
     latency = (end - launch).astype(np.float64)
+    if wave_ns is not None:
+        latency -= wave_ns
     size = stretch_packets(context.period_ns, thresholds)
     spans = together(latency, end, launch, context.period_ns, thresholds)
     bursts = find_bursts(spans, end, thresholds)
@@ -161,6 +169,8 @@ def make_signals(rows: pl.DataFrame, context: Context, thresholds: Thresholds) -
     aside = with_trains(held, trains, len(row))
     limits = usual.limit_ns(aside, slow_start, thresholds, thresholds.false_alarms)
     beside = beside_neighbours(usual, aside, slow_start, thresholds, thresholds.false_alarms)
+    if wave_ns is not None:
+        level += wave_ns
     return Signals(
         rows,
         context,
