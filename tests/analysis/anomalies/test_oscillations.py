@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from made import episodes, found, stream
 
+from latlab.synthetic import Synthetic
 from latlab.synthetic.description import Drift, Ingredient, Losses, Noise, Oscillation, Periodic, Spikes
 
 PACKETS = 32_000
@@ -14,10 +15,10 @@ LATE = [8, 9]
 """Codes of `periodic` and `unexplained`."""
 
 
-def made(noise: Noise, pk_pk_ns: int, every_ns: int, *more: Ingredient, packets: int = PACKETS, **changes: object):  # type: ignore[no-untyped-def]
-    return stream(
-        Oscillation(pk_pk_ns, every_ns), *more, packets=packets, noise=noise, clock_bound_ns=0, seed=6, **changes
-    )
+def made(noise: Noise, pk_pk_ns: int, every_ns: int, *more: Ingredient, clock_bound_ns: int | None = 0) -> Synthetic:
+    """A stream of this noise with the sine on its path, and more."""
+    ingredients = (Oscillation(pk_pk_ns, every_ns), *more)
+    return stream(*ingredients, packets=PACKETS, noise=noise, clock_bound_ns=clock_bound_ns, seed=6)
 
 
 @pytest.mark.parametrize("pk_pk_ns", [60_000, 1_000_000])
@@ -36,7 +37,7 @@ def test_lost_packets_do_not_shorten_the_period(lost: Losses) -> None:
 
 
 def test_a_drift_beside_it_changes_neither() -> None:
-    anomalies = found(made(GAUSSIAN, 60_000, 1_000_000_000, Drift(2_000.0)), clock_bound_ns=None)
+    anomalies = found(made(GAUSSIAN, 60_000, 1_000_000_000, Drift(2_000.0), clock_bound_ns=None))
     (one,) = episodes(anomalies, "oscillation")
     assert one.evidence["pk_pk_ns"] == pytest.approx(60_000, rel=0.02)
 

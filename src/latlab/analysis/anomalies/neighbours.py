@@ -102,9 +102,10 @@ def beside_neighbours(
 
 def _are_alike(late: Float64, left_out: Bools | None) -> bool:
     """Whether packets differ from the next ones by less than from others."""
-    firsts = np.unique(np.linspace(0, max(0, len(late) - PIECE), PIECES).astype(np.int64))
-    place = np.unique((firsts[:, np.newaxis] + np.arange(min(PIECE, len(late)))).ravel())
-    place = place[:-1][np.diff(place) == 1]
+    chosen = np.zeros(len(late), np.bool_)
+    for first in np.linspace(0, max(0, len(late) - PIECE), PIECES).astype(np.int64).tolist():
+        chosen[first : first + PIECE] = True
+    place = np.flatnonzero(chosen[:-1] & chosen[1:])
     if left_out is not None:
         place = place[~(left_out[place] | left_out[place + 1])]
     if len(place) < SIDE:

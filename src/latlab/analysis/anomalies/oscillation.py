@@ -236,7 +236,7 @@ def _fit(medians: Float64, frequency: float) -> tuple[Float64, float]:
     known = ~np.isnan(medians)
     line = np.stack((np.ones(len(at)), at / max(1, len(at))), axis=1)
     basis = np.concatenate((_basis(frequency, at), line), axis=1)[known]
-    parts: Float64 = np.linalg.lstsq(basis, medians[known], rcond=None)[0]
+    parts = np.asarray(np.linalg.lstsq(basis, medians[known], rcond=None)[0], np.float64)
     return parts[:2], float(np.sum((medians[known] - basis @ parts) ** 2))
 
 
