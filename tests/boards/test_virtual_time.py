@@ -82,6 +82,24 @@ def test_a_load_runs_beside_the_stream_in_virtual_time(place: BoardPlace) -> Non
     assert latencies[0].to_list() != latencies[1].to_list()
 
 
+def test_cells_that_share_a_test_bed_measure_what_each_measures_by_itself(place: BoardPlace) -> None:
+    parts: dict[str, Any] = {"hosts": HOSTS, "streams": {"control": STREAM}, "duration": "200ms"}
+    load = {"kind": "flood", "from": "sensor", "to": "ecu", "size": "1000B", "rate": "8Mbit/s"}
+    before = place.trace()
+    packets = {}
+    for name, values in (("together", ["none", "bulk"]), ("alone", ["bulk"])):
+        path = place.board_scenario(**parts, name=name, loads={"bulk": load}, matrix={"loads": values})
+        ended = place.latlab("run", path)
+        assert ended.status == 0, ended.err + ended.out
+        (folder,) = place.runs.glob(f"*-{name}-*")
+        for slug, cell in cells_of(folder).items():
+            assert cell["shared_bed"] == (name == "together")
+            if "bulk" in str(slug):
+                packets[name] = next(folder.glob("cells/*bulk*/r1/packets.parquet")).read_bytes()
+    assert packets["together"] == packets["alone"]
+    assert place.trace() == before
+
+
 @pytest.mark.parametrize(
     ("command", "how"),
     [(PANIC, "ended with status 0"), (HANG, "runs, but board1 is lost: its own clock has not moved for")],

@@ -152,7 +152,7 @@ async def _on_test_bed(
         try:
             if shared and not shared.refused:
                 async with shared.lock:
-                    if not shared.machine:
+                    while not (shared.machine or shared.refused):
                         await _on_a_test_bed(outcome, site, folder, listener, making, keep=shared)
                         if outcome.reason:
                             return None
@@ -186,6 +186,7 @@ async def _on_a_test_bed(
     hosts = make_hosts(scenario, site)
     listener(Phase("setting up"))
     turns = hosts[scenario.machines()[0]].turns if keep or kept else None
+    outcome.shared_bed = kept is not None
     if turns and kept:
         turns.go_on_after(kept.turns)
     async with TestBed(f"{folder.path.parents[2].name}-{outcome.order}", hosts, _tells(listener)) as bed:
@@ -196,11 +197,14 @@ async def _on_a_test_bed(
                     starts = dict.fromkeys(starts, kept.machine)
                 begun = replace(site, snapshots=starts)
                 async with contextlib.AsyncExitStack() as made:
-                    if not all(map(is_whole, begun.snapshots.values())):
+                    if makes := not all(map(is_whole, begun.snapshots.values())):
                         with bed.awaited("another cell makes its snapshots"):
                             await made.enter_async_context(making)
                     await bed.apply(list(machine_steps(scenario, begun)))
                 if turns and keep:
+                    if makes:
+                        # Who goes on from what is kept here has no machine to boot first, and says nothing to it.
+                        return None
                     turns.keeping = True
                 site = replace(site, others=await _seen(scenario, site, hosts))
                 if reasons := unavailable(scenario, site):
