@@ -18,7 +18,7 @@ from latlab.analysis.anomalies.found import Found, Holds, Seen, Several
 from latlab.analysis.anomalies.held import find_holds, find_stalls, find_throttled
 from latlab.analysis.anomalies.judged import LateLimits, late_limits
 from latlab.analysis.anomalies.levels import find_levels
-from latlab.analysis.anomalies.oscillation import fast_wave_ns, find_oscillation, note_oscillation
+from latlab.analysis.anomalies.oscillation import fast_wave_ns, find_oscillation, line_of, note_oscillation
 from latlab.analysis.anomalies.regular import find_periodic
 from latlab.analysis.anomalies.shifts import find_shifts
 from latlab.analysis.anomalies.signals import make_signals
@@ -180,10 +180,12 @@ def find_anomalies(rows: pl.DataFrame, context: Context, thresholds: Thresholds 
     rows: its part of the packet table (docs/reference/run-folder.md), by sequence, one row a scheduled packet.
     """
     signals = make_signals(rows, context, thresholds)
-    if (wave_ns := fast_wave_ns(signals)) is not None:
+    line = line_of(signals)
+    if (wave_ns := fast_wave_ns(signals, line)) is not None:
         signals = make_signals(rows, context, thresholds, wave_ns)
+        line = line_of(signals)
     seen = Seen(signals, find_holds(signals) if len(signals.row) else Holds.none())
-    note_oscillation(seen)
+    note_oscillation(seen, line)
     for detector in DETECTORS:
         # All of a detector's findings before any is taken: none of its own claims is in its way.
         found: list[Found | Several] = list(detector(seen))

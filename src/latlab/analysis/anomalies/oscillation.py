@@ -54,14 +54,16 @@ def find_oscillation(seen: Seen) -> Iterator[Found]:
         yield seen.oscillation
 
 
-def note_oscillation(seen: Seen) -> None:
+def note_oscillation(seen: Seen, line: Line | None) -> None:
     """Note in `seen` the oscillation of the whole stream, and who is late at its ends for nothing else.
+
+    line: `line_of` its signals.
 
     There the line of the usual latency has no stretch beyond to go to: packets are held against those around them.
     """
-    seen.oscillation = oscillation_of(seen.signals)
-    if seen.oscillation is None:
+    if line is None:
         return
+    seen.oscillation = _found(seen.signals, line)
     signals, size = seen.signals, seen.signals.size
     for end in (slice(0, size), slice(len(signals.row) - size, None)):
         latency = signals.level_ns[end] + signals.late_ns[end]
@@ -103,16 +105,15 @@ class Wave:
         return found
 
 
-def fast_wave_ns(signals: Signals) -> Float64 | None:
+def fast_wave_ns(signals: Signals, line: Line | None) -> Float64 | None:
     """The wave of an oscillation that the line of the usual latency cannot follow, at each packet, ns, float64 [n].
 
     None: there is none, or the line follows it. The line lies beside a sine by an eighth of the square of what that
-    turns in a stretch, times half of its height.
+    turns in a stretch, times half of its height. line: `line_of` the signals.
     """
-    found = _line_of(signals)
-    if found is None:
+    if line is None:
         return None
-    wave = found[0]
+    wave = line.wave
     turned = 2 * np.pi * wave.frequency / wave.size * signals.size
     beside_ns = wave.pk_pk_ns / 2 * min(1.0, turned**2 / 8)
     return wave.at(_places(signals)) if beside_ns > FOLLOWED * signals.spread_ns else None
@@ -140,8 +141,17 @@ def _medians(signals: Signals, size: int) -> Float64:
     return found
 
 
-def _line_of(signals: Signals) -> tuple[Wave, Float64, float] | None:
-    """The wave that has most of the level's variance, all the time; the medians less a straight line; and its share."""
+@dataclass(frozen=True)
+class Line:
+    """The wave that has most of the level's variance, all the time; that share; the medians less a straight line."""
+
+    wave: Wave
+    share: float
+    medians: Float64
+
+
+def line_of(signals: Signals) -> Line | None:
+    """The line in the level's spectrum, all through the stream; None: there is none."""
     n, period_ns = len(signals.row), signals.context.period_ns
     size = max(PACKETS_LEAST, STRETCH_NS // period_ns)
     if n < POINTS_LEAST * size:
@@ -169,7 +179,7 @@ def _line_of(signals: Signals) -> tuple[Wave, Float64, float] | None:
         return None
     if not _all_the_time(medians, wave.frequency):
         return None
-    return wave, medians, share
+    return Line(wave, share, medians)
 
 
 def _strongest(medians: Float64) -> tuple[int, float, float]:
@@ -183,12 +193,9 @@ def _strongest(medians: Float64) -> tuple[int, float, float]:
     return cycles, float((near * power[near]).sum() / max(line, 1e-300)), line / max(float(power.sum()), 1e-300)
 
 
-def oscillation_of(signals: Signals) -> Found | None:
-    """The oscillation of the whole stream, if there is one: its period, amplitude and place."""
-    found = _line_of(signals)
-    if found is None:
-        return None
-    wave, medians, share = found
+def _found(signals: Signals, line: Line) -> Found:
+    """The oscillation of the whole stream: its period, amplitude and place."""
+    wave, medians, share = line.wave, line.medians, line.share
     pk_pk, every = wave.pk_pk_ns, wave.size * signals.context.period_ns / wave.frequency
     places = _places(signals)
     where = _where(signals, places, wave.frequency / wave.size)
