@@ -7,6 +7,7 @@ from shutil import copytree
 from typing import Any
 
 import pytest
+from partial import partial
 
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
@@ -15,6 +16,7 @@ from latlab.report.markdown import result_markdown
 from latlab.report.rows import summaries
 from latlab.report.testbed import sent_as
 from latlab.result.store import typed
+from latlab.result.types import Result
 
 TAGGED = {"transport": "ethernet", "vlan": 5, "interface": "eth0", "port": "eth0"}
 OVER_VLAN = {"transport": "udp", "vlan": 5, "interface": "eth0.5", "port": "eth0"}
@@ -58,7 +60,7 @@ def test_a_load_at_another_rate_is_named(sent: dict[str, Any]) -> None:
         if cell["cell"]["loads"] == ["load-up"]:
             rate = 6e7 if cell["cell"]["guests.vm1.bridge"] == "tap" else 3e7
             cell["loads"] = [{"name": "load-up", "asked_bps": rate}]
-    (table, _) = summaries(typed(sent), "latency")
+    (table, _) = summaries(partial(Result, sent), "latency")
     assert "load-up is 60 Mbit/s in bridge tap, loads load-up, and 30 Mbit/s elsewhere" in table.notes
 
 
