@@ -10,6 +10,7 @@ from latlab.analysis.guest_state import GUEST_IDLE, GUEST_KERNEL, GUEST_USER, HY
 from latlab.analysis.interrupts import ACCEPT, ENTRY, EXIT, INJECT, LOST, MSI
 from latlab.analysis.reception import VmHost, reception_documents
 from latlab.report.traces import whom_text
+from latlab.result.types import CameTo
 
 VCPU, OTHER_VCPU, VHOST = 500, 501, 600
 INTERRUPTED, IO, HALTED_INTEL, HALTED_AMD = 1, 30, 12, 0x78
@@ -91,4 +92,4 @@ def test_each_packet_of_a_guest_is_told_what_its_interrupt_came_to() -> None:
     ]
     latest = document["chain"]["worst"]["each"][0]
     assert latest["interrupted"] == {"what": "thread", "comm": "hog", "vcpu": GUEST_USER}
-    assert whom_text(latest["interrupted"]) == "thread hog (guest user)"
+    assert whom_text(CameTo.model_validate(latest["interrupted"])) == "thread hog (guest user)"

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from latlab.analysis.statistics import NAMES
 from latlab.recordings.run_folder import RunFolder
 
 US = 1_000
@@ -14,6 +15,7 @@ STREAM: dict[str, Any] = {
     "name": "control", "stream": 1, "talker": "sensor", "listener": "ecu", "interface": "eth0", "period_ns": 1_006_000,
     "offset_ns": 0, "size": 64, "count": 1_000, "priority": 7, "transport": "udp", "vlan": None, "launch_time": None,
 }  # fmt: skip
+NOT_KNOWN = ("start_tai_ns", "silent", "gates")
 FACTS: dict[str, Any] = {
     "kernel": {"release": "6.12.1-rt", "boot_id": "a"},
     "cpu": {"cpus": {"0": {"governor": "performance", "idle_ns": 7}}},
@@ -24,7 +26,8 @@ def figures(p50: float, **others: float | None) -> dict[str, Any]:
     """One metric's figures in a result: every statistic is made of its median, in µs, unless it is given."""
     made = {"p50": p50, "mean": p50 + 1, "p99_9": p50 + 20, "max": p50 + 40, "stddev": p50 / 10} | others
     return {
-        "n": 900, "lost": 0, "missing": 0, "unbounded": 0, "from": "launch", "to": "rx_soft", "uncertainty_ns": 0,
+        **dict.fromkeys(NAMES), "n": 900, "lost": 0, "duplicated": 0, "reordered": 0, "missing": 0, "unbounded": 0,
+        "from": "launch", "to": "rx_soft", "uncertainty_ns": 0,
         **{name: None if value is None else round(value * US) for name, value in made.items()},
     }  # fmt: skip
 
@@ -97,7 +100,8 @@ def _result_cell(
     cell: Mapping[str, Any], median: float | None, verdict: str, metric: Mapping[str, Any], lost: int
 ) -> dict[str, Any]:
     counts = {"sent": 1_000, "lost": lost}
-    block = {"talker": "sensor", "listener": "ecu", "clock": "one kernel", "counts": counts}
+    block = {"talker": "sensor", "listener": "ecu", "clock": "one kernel", "counts": counts, **dict.fromkeys(NOT_KNOWN)}
     streams = {} if median is None else {"control": {**block, "metrics": {"latency": figures(median) | metric}}}
     kept = {key: cell[key] for key in ("cell", "slug", "repeat", "order", "status", "reason", "label")}
+    kept |= {"instructions_per_ns": None, "qemu": None, "start_tai_ns": None, "loads": [], "refused": {}}
     return {**kept, "label": kept["label"] if streams else None, "verdict": verdict, "streams": streams}

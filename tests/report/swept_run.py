@@ -68,7 +68,16 @@ def _cell(folder: RunFolder, order: int, one: Cell, repeat: int) -> dict[str, An
         found |= {key: 3 * found[key] for key in ("min", "mean", "p50", "p90", "p99", "max")}
     if (mtu, size) == (9000, 8_000):
         found |= {"n": 300, "p99": None}
-    shared = {"lost": 0, "missing": 0, "unbounded": 0, "from": "launch", "to": "answered", "uncertainty_ns": 0}
+    shared = {
+        "lost": 0,
+        "duplicated": 0,
+        "reordered": 0,
+        "missing": 0,
+        "unbounded": 0,
+        "from": "launch",
+        "to": "answered",
+        "uncertainty_ns": 0,
+    }
     block = {
         "talker": ends[0],
         "listener": ends[1],
@@ -79,7 +88,7 @@ def _cell(folder: RunFolder, order: int, one: Cell, repeat: int) -> dict[str, An
         "windows": None,
     }
     # Nothing but figures is known, as of what a tool measures: there is no packet to draw.
-    streams = {name: {**block, "metrics": {"round_trip": shared | found | {"kept": "figures"}}}}
+    streams = {name: {**block, "metrics": {"round_trip": shared | found | {"kept": "summary"}}}}
     left_out = (mtu, size) == (9000, 32_000)
     document = summarise_cell(cell, None) | {"streams": {} if left_out else streams}
     return with_reasons(with_test_bed(document, cell), [])

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from partial import partial
 from rich.console import Console
 
 from latlab.recordings.run_folder import RunFolder
@@ -21,6 +22,8 @@ from latlab.report.markdown import result_markdown
 from latlab.report.result import make_result
 from latlab.report.sections import Shown, parts_of
 from latlab.report.terminal import print_result
+from latlab.result.store import typed
+from latlab.result.types import Result
 
 SLOW_NS = 400_000
 
@@ -51,23 +54,25 @@ def slow_at_first(analysed: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_stall_is_a_class_of_its_own_with_its_length_in_words(result: dict[str, Any]) -> None:
-    rows = [dict(zip(HEADINGS, row.texts, strict=True)) for row in anomaly_rows(result)]
+    rows = [dict(zip(HEADINGS, row.texts, strict=True)) for row in anomaly_rows(typed(result))]
     stalls = [row for row in rows if row["class"] == "Stall"]
     # The other stream's packets come further apart than the stall is long.
     assert {row["stream"] for row in stalls} == {"control"}
     for row in stalls:
         assert "flood1" in row["cell"] and int(row["episodes"]) >= 1 <= int(row["packets"])
         assert "ms" in row["the worst"]
-    told = [line for row in anomaly_rows(result) if row.texts[3] == "Stall" for line in row.episodes]
+    told = [line for row in anomaly_rows(typed(result)) if row.texts[3] == "Stall" for line in row.episodes]
     assert all(line.startswith("at ") for line in told)
 
 
 def test_what_is_cut_stands_with_its_reason_and_both_sides_whole(slow_at_first: dict[str, Any]) -> None:
     result = slow_at_first
-    found = [dict(zip(WINDOW_HEADINGS, row.texts, strict=True)) for row in window_rows(result)]
+    found = [dict(zip(WINDOW_HEADINGS, row.texts, strict=True)) for row in window_rows(typed(result))]
     blocks = [block for cell in result["cells"] for block in cell["streams"].values() if block["windows"]["cuts"]]
     assert len(found) == 2 * len(blocks) > 0
-    assert [len(row.cuts) for row in window_rows(result)][1::2] == [len(one["windows"]["cuts"]) for one in blocks]
+    assert [len(row.cuts) for row in window_rows(typed(result))][1::2] == [
+        len(one["windows"]["cuts"]) for one in blocks
+    ]
     for whole, clean, block in zip(found[::2], found[1::2], blocks, strict=True):
         packets, sides = block["windows"]["packets"], block["windows"]["metrics"]["latency"]
         assert (whole["of"], clean["of"]) == ("whole run", "clean windows")
@@ -96,7 +101,7 @@ def test_what_several_cuts_have_in_common_is_said_once_with_their_times() -> Non
     windows = {"cuts": cuts, "kept": [], "packets": {"whole": 100, "kept": 42, "cut": 58}, "metrics": {}}
     cell = {"cell": {}, "slug": "all", "repeat": 1, "start_tai_ns": 500_000_000}
     cell["streams"] = {"control": {"start_tai_ns": None, "windows": windows, "metrics": {}}}
-    (line,) = cut_lines({"cells": [cell]})
+    (line,) = cut_lines(partial(Result, {"cells": [cell]}))
     assert line.endswith(
         "repeat 1, control: 58 of 100 packets are cut: at 500 ms, 1.5 s, 3.5 s, 4.5 s and 53 more times: throttled for "
         "50 ms; at 2.5 s: a clock step"
@@ -106,9 +111,12 @@ def test_what_several_cuts_have_in_common_is_said_once_with_their_times() -> Non
 def test_what_was_cut_stands_below_the_table(slow_at_first: dict[str, Any]) -> None:
     result = slow_at_first
     lines = [
-        line for part in parts_of("anomalies", Shown(result, [])) if isinstance(part, Lines) for line in part.lines
+        line
+        for part in parts_of("anomalies", Shown(typed(result), []))
+        if isinstance(part, Lines)
+        for line in part.lines
     ]
-    assert set(cut_lines(result)) <= set(lines)
+    assert set(cut_lines(typed(result))) <= set(lines)
 
 
 def test_both_sides_have_their_own_intervals(slow_at_first: dict[str, Any]) -> None:
@@ -117,25 +125,25 @@ def test_both_sides_have_their_own_intervals(slow_at_first: dict[str, Any]) -> N
     clean = block["windows"]["metrics"]["latency"]["clean"]
     found = clean["confidence"]["p50"]
     assert found["value"] == clean["p50"] and found["low"] <= clean["p50"] <= found["high"]
-    whole, kept = (dict(zip(WINDOW_HEADINGS, row.texts, strict=True)) for row in list(window_rows(result))[:2])
+    whole, kept = (dict(zip(WINDOW_HEADINGS, row.texts, strict=True)) for row in list(window_rows(typed(result)))[:2])
     assert kept["p50"] == f"{clean['p50'] / 1000:.1f} ({found['low'] / 1000:.1f} … {found['high'] / 1000:.1f})"
     assert "(" not in kept["max"] + whole["max"]  # of a maximum there is no interval
 
 
 def test_of_how_many_streams_nothing_is_cut_is_said(slow_at_first: dict[str, Any], result: dict[str, Any]) -> None:
-    assert uncut_text(result).startswith("Nothing is cut from any stream: ")
+    assert uncut_text(typed(result)).startswith("Nothing is cut from any stream: ")
     streams = [block["windows"] for cell in slow_at_first["cells"] for block in cell["streams"].values()]
     uncut = sum(not one["cuts"] for one in streams)
-    assert uncut_text(slow_at_first).startswith(f"Nothing is cut from {uncut} of {len(streams)} streams: ")
+    assert uncut_text(typed(slow_at_first)).startswith(f"Nothing is cut from {uncut} of {len(streams)} streams: ")
 
 
 def test_terminal_markdown_and_page_tell_the_same(result: dict[str, Any], reported_run: Path) -> None:
     with Console(width=240, record=True, file=StringIO()) as console:
-        print_result(result, console)
+        print_result(typed(result), console)
     text, page = console.export_text(), write_report(RunFolder(reported_run), formats=()).read_text()
-    markdown = result_markdown(result, ["latency"])
+    markdown = result_markdown(typed(result), ["latency"])
     assert TITLE in text and TITLE in markdown and TITLE in page and '<a href="#anomalies">' in page
-    for row in anomaly_rows(result):
+    for row in anomaly_rows(typed(result)):
         worst = row.texts[-1]
         assert worst in " ".join(text.split()) and escaped(worst) in markdown and worst in page
 
@@ -143,11 +151,11 @@ def test_terminal_markdown_and_page_tell_the_same(result: dict[str, Any], report
 def test_times_count_from_the_streams_own_start_as_those_of_its_series_do(slow_at_first: dict[str, Any]) -> None:
     apart_ns = 1_086_000_000
     result = slow_at_first
-    before = [row.episodes for row in anomaly_rows(result) if row.episodes and row.texts[2] == "control"]
+    before = [row.episodes for row in anomaly_rows(typed(result)) if row.episodes and row.texts[2] == "control"]
     for cell in result["cells"]:
         assert {block["start_tai_ns"] for block in cell["streams"].values()} <= {cell["start_tai_ns"]}
         for block in cell["streams"].values():
             block["start_tai_ns"] -= apart_ns
             for one in (episode for found in block["anomalies"].values() for episode in found["shown"]):
                 one["from_tai_ns"] -= apart_ns
-    assert [row.episodes for row in anomaly_rows(result) if row.episodes and row.texts[2] == "control"] == before
+    assert [row.episodes for row in anomaly_rows(typed(result)) if row.episodes and row.texts[2] == "control"] == before

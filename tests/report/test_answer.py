@@ -20,13 +20,14 @@ from latlab.report.comparison.cells import comparisons_document
 from latlab.report.document import OneOf
 from latlab.report.html import render
 from latlab.report.terminal import print_answer
+from latlab.result.store import typed
 
 Printed = Callable[..., list[str]]
 
 
 def printed(result: dict[str, Any], width: int = 100) -> list[str]:
     file = io.StringIO()
-    print_answer(result, ["latency"], Console(file=file, width=width, force_terminal=True, color_system=None))
+    print_answer(typed(result), ["latency"], Console(file=file, width=width, force_terminal=True, color_system=None))
     return [line.rstrip() for line in file.getvalue().splitlines()]
 
 
@@ -49,7 +50,7 @@ def compared(path: Path, medians: dict[str, Sequence[float]], **options: Any) ->
 
 def test_in_a_log_no_sentence_is_broken(matrix: dict[str, Any]) -> None:
     file = io.StringIO()
-    print_answer(matrix, ["latency"], Console(file=file, width=60))
+    print_answer(typed(matrix), ["latency"], Console(file=file, width=60))
     (line,) = [line for line in file.getvalue().splitlines() if line.startswith("  bridge vfio: unavailable")]
     assert line.endswith("intel_iommu=on or amd_iommu=on)")
 
@@ -136,7 +137,7 @@ def test_the_dominant_stage_of_each_stream_and_load_is_named(matrix: dict[str, A
 
 def test_a_run_without_loads_has_a_row_a_bridge_and_no_column_that_is_empty(tmp_path: Path) -> None:
     result = compared(tmp_path / "run", {"tap": (812, 813), "xdp": (400, 401)})
-    (table,) = [part for one in answer(result, ["latency"]) for part in one.parts if isinstance(part, OneOf)]
+    (table,) = [part for one in answer(typed(result), ["latency"]) for part in one.parts if isinstance(part, OneOf)]
     # So few packets have no 99th percentile.
     assert list(table.shapes[-1][0].headings) == ["bridge", "p50", "max", "lost"]
 
@@ -144,7 +145,7 @@ def test_a_run_without_loads_has_a_row_a_bridge_and_no_column_that_is_empty(tmp_
 def test_the_page_begins_with_the_same_table_and_sentences(folder: RunFolder, matrix: dict[str, Any]) -> None:
     page = render(folder, {}).before
     first, _, _ = page.partition('<nav aria-label="Contents">')
-    shown = {one.name: one.parts for one in answer(matrix, ["latency"])}
+    shown = {one.name: one.parts for one in answer(typed(matrix), ["latency"])}
     (table, _) = shown["figures"]
     assert isinstance(table, OneOf)
     for row in table.shapes[0][0].rows:

@@ -20,6 +20,8 @@ from latlab.report.comparison.page import compared_metrics
 from latlab.report.comparison.wanted import Wanted
 from latlab.report.gfm import escaped
 from latlab.report.markdown import result_markdown
+from latlab.result.store import typed
+from latlab.result.types import Interval
 
 TAP = (812.0, 845.0, 901.0, 830.0, 822.0)
 XDP = (790.0, 831.0, 870.0, 812.0, 815.0)
@@ -92,7 +94,8 @@ def test_all_of_the_page_are_one_family(matrix: dict[str, Any]) -> None:
         min(1.0, len(found) * min(one["p"] for one in found))
     )
     assert all(
-        f"(Holm: 5 % for all {len(found)} of all metrics together)" in one.summary for one in compared_metrics(matrix)
+        f"(Holm: 5 % for all {len(found)} of all metrics together)" in one.summary
+        for one in compared_metrics(typed(matrix))
     )
 
 
@@ -129,7 +132,7 @@ def test_a_first_value_that_was_not_measured_leaves_its_place_to_the_next(made: 
 
 def test_a_difference_stands_in_words_with_its_interval(made: Result) -> None:
     result = made({"tap": TAP, "xdp": tuple(value - 100 for value in TAP), "ovs": OVS})
-    (metric,) = compared_metrics(result)
+    (metric,) = compared_metrics(typed(result))
     (group,) = metric.groups
     assert group.title == "control, by bridge: each against bridge tap"
     lines = list(group.lines)
@@ -140,10 +143,10 @@ def test_a_difference_stands_in_words_with_its_interval(made: Result) -> None:
 
 
 def test_markdown_has_what_is_shown_of_each_metric(matrix: dict[str, Any]) -> None:
-    told = result_markdown(matrix, ["latency"])
+    told = result_markdown(typed(matrix), ["latency"])
     assert "**Comparison of cells: latency**\n" in told
     assert "**Comparison of cells: latency\\_user**\n" in told
-    for metric in compared_metrics(matrix):
+    for metric in compared_metrics(typed(matrix)):
         lines = [line for group in metric.groups for line in group.lines]
         assert lines
         assert all(escaped(line) in told for line in (metric.summary, *lines, *metric.notes))
@@ -160,7 +163,7 @@ def test_the_first_metric_there_is_stands_for_those_that_go_all_the_way(made: Re
 def test_a_run_of_one_cell_compares_nothing(made: Result) -> None:
     result = made({"tap": TAP})
     assert result["comparisons"] == []
-    assert compared_metrics(result) == []
+    assert compared_metrics(typed(result)) == []
 
 
 def with_confidence(result: dict[str, Any], half_us: float) -> dict[str, Any]:
@@ -168,7 +171,13 @@ def with_confidence(result: dict[str, Any], half_us: float) -> dict[str, Any]:
     for cell in result["cells"]:
         found = cell["streams"]["control"]["metrics"]["latency"]
         ends = {"low": found["p50"] - half_us * US, "high": found["p50"] + half_us * US}
-        found["confidence"] = {"p50": ends, "max": {"share_above": 0.001}}
+        none = dict.fromkeys(Interval.model_fields)
+        intervals = dict.fromkeys(("mean", "stddev", "p50", "p90", "p99", "p99_9", "p99_99"), none) | {
+            "p50": none | ends
+        }
+        largest = {"value": None, "share_above": 0.001, "effective_n": None}
+        known = {"n": 900, "confidence": 0.95, "method": "bootstrap", "supports": ""}
+        found["confidence"] = {**known, **intervals, "max": largest}
     return result | {"comparisons": comparisons_document(result)}
 
 
@@ -180,7 +189,7 @@ def test_cells_deployed_once_show_nothing_and_say_that_repetitions_are_lacking(m
     assert one["within_ns"] == pytest.approx([-412_000 - 4242.64, -412_000 + 4242.64], abs=0.01)
     assert "[407.8, 416.2] by the packets of these two deployments alone" in one["sentence"]
     assert only(result, "max")[0]["within_ns"] is None
-    (metric,) = compared_metrics(result)
+    (metric,) = compared_metrics(typed(result))
     assert metric.summary.startswith("Nothing can be shown")
     assert "every cell was deployed once" in metric.notes[0]
     assert "with repeat: 5" in metric.notes[1]
@@ -188,7 +197,7 @@ def test_cells_deployed_once_show_nothing_and_say_that_repetitions_are_lacking(m
 
 
 def test_why_nothing_can_be_shown_is_told_once_where_it_rules_out_many(made: Result) -> None:
-    (metric,) = compared_metrics(made({"tap": (812.0,), "xdp": (400.0,), "ovs": (530.0,)}))
+    (metric,) = compared_metrics(typed(made({"tap": (812.0,), "xdp": (400.0,), "ovs": (530.0,)})))
     (group,) = metric.groups
     count = sum(len(block.entries) for block in group.blocks)
     (line,) = group.lines
@@ -196,7 +205,7 @@ def test_why_nothing_can_be_shown_is_told_once_where_it_rules_out_many(made: Res
 
 
 def test_repetitions_are_not_told_to_be_lacking_where_they_are_there(made: Result) -> None:
-    (metric,) = compared_metrics(made({"tap": TAP, "xdp": XDP}))
+    (metric,) = compared_metrics(typed(made({"tap": TAP, "xdp": XDP})))
     assert not any("deployed once" in note for note in metric.notes)
 
 

@@ -27,6 +27,7 @@ from latlab.report.chain_view import Bar, ChainView, chain_view
 from latlab.report.markdown import part_lines
 from latlab.report.palette import WAY_COLOURS
 from latlab.report.sections import chain_part
+from latlab.result.types import Chain
 
 REPORT = Path(latlab.report.__file__).parent
 COUNT = 4000
@@ -38,7 +39,7 @@ STEPS = {
 EVIL = "<script>alert(1)</script> $x$ | `tick`"
 
 
-def cell(metric: str, *, hard: bool = False, slow_ns: int = 0, nic_off_ns: int = 0) -> dict[str, Any]:
+def cell(metric: str, *, hard: bool = False, slow_ns: int = 0, nic_off_ns: int = 0) -> Chain:
     """The document of a stream with a skewed tail, of which five packets are later by slow_ns on the path."""
     rng = np.random.default_rng(5)
     at = 1_795_294_349_000_000_000 + np.arange(COUNT) * PERIOD_NS
@@ -63,7 +64,7 @@ def cell(metric: str, *, hard: bool = False, slow_ns: int = 0, nic_off_ns: int =
     assert values is not None
     found = chain_document(packets, values)
     assert found is not None
-    return found
+    return Chain.model_validate(found)
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +86,9 @@ def test_a_bar_is_its_intervals_one_behind_the_other_and_ends_at_its_value(hardw
     document = cell("latency_user", hard=True, nic_off_ns=10_000)
     found = bars(hardware)
     assert [bar.what for bar in found] == ["typical", "mean p99–p99.9", "mean ≥ p99.9", "worst"]
-    assert [bar.value_ns for bar in found[:-1]] == [group["value_ns"] for group in document["groups"]]
-    assert found[-1].value_ns == document["worst"]["each"][0]["value_ns"]
+    assert [bar.value_ns for bar in found[:-1]] == [group.value_ns for group in document.groups]
+    assert document.worst
+    assert found[-1].value_ns == document.worst.each[0].value_ns
     for bar in found:
         assert bar.segments[0].from_ns == 0
         assert all(one.to_ns == other.from_ns for one, other in pairwise(bar.segments))
@@ -241,7 +243,7 @@ def test_labels_and_note_say_that_bars_are_means_and_of_which_packets(software: 
 
 def test_without_a_p99_9_the_group_above_p99_goes_to_the_end_and_says_so() -> None:
     document = cell("latency")
-    fewer = {**document, "groups": [one for one in document["groups"] if one["name"] != "p99_9"]}
+    fewer = document.model_copy(update={"groups": [one for one in document.groups if one.name != "p99_9"]})
     view = chain_view("control", "latency", [("bridge tap", fewer)])
     assert [bar.what for bar in bars(view)] == ["typical", "mean ≥ p99", "worst"]
     assert "mean ≥ p99: of all from p99 on" in view.note and "p99.9" not in view.note

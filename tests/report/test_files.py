@@ -13,10 +13,11 @@ from urllib.parse import unquote
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.files import FIGURES, figures_csv
+from latlab.result.store import typed
 
 
 def test_every_figure_of_the_result_is_in_the_csv(matrix: dict[str, Any]) -> None:
-    rows = list(csv.DictReader(io.StringIO(figures_csv(matrix))))
+    rows = list(csv.DictReader(io.StringIO(figures_csv(typed(matrix)))))
     found = {(row["slug"], row["repeat"], row["stream"], row["metric"]): row for row in rows}
     assert len(found) == len(rows)
     for cell in matrix["cells"]:
@@ -35,7 +36,7 @@ def test_intervals_and_delay_variation_have_columns_and_rows(matrix: dict[str, A
     def text(value: object) -> str:
         return "" if value is None else str(value)
 
-    rows = list(csv.DictReader(io.StringIO(figures_csv(matrix))))
+    rows = list(csv.DictReader(io.StringIO(figures_csv(typed(matrix)))))
     cell = next(one for one in matrix["cells"] if one["streams"])
     stream, block = next(iter(cell["streams"].items()))
     own = [row for row in rows if (row["slug"], row["repeat"], row["stream"]) == (cell["slug"], "1", stream)]

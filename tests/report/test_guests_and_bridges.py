@@ -28,13 +28,14 @@ from latlab.report.result import exit_code, judged_result
 from latlab.report.rows import summaries
 from latlab.report.terminal import print_result
 from latlab.report.testbed import clock_source, label_reasons
+from latlab.result.store import typed
 
 RUN = {"run": "20261121-205152-bridges-3f9a", "name": "bridges"}
 
 
 def printed(result: dict[str, Any], width: int) -> list[str]:
     file = io.StringIO()
-    print_result(result, Console(file=file, width=width, force_terminal=True, color_system=None))
+    print_result(typed(result), Console(file=file, width=width, force_terminal=True, color_system=None))
     return file.getvalue().splitlines()
 
 
@@ -97,7 +98,7 @@ def test_unavailable_cells_change_neither_verdict_nor_exit_code(matrix: dict[str
     limits = {"down.latency.max": 10**12}
     whole = judged_result(RUN, matrix["cells"], limits)
     without = judged_result(RUN, there, limits)
-    assert exit_code(whole) == exit_code(without) == 0
+    assert exit_code(typed(whole)) == exit_code(typed(without)) == 0
     assert {key: whole[key] for key in ("verdict", "label", "reasons", "accept")} == {
         key: without[key] for key in ("verdict", "label", "reasons", "accept")
     }
@@ -106,14 +107,14 @@ def test_unavailable_cells_change_neither_verdict_nor_exit_code(matrix: dict[str
 def test_where_every_cell_is_unavailable_nothing_was_measured(matrix: dict[str, Any]) -> None:
     gone = [cell for cell in matrix["cells"] if cell["status"] == "unavailable"]
     result = judged_result(RUN, gone, {})
-    assert (exit_code(result), result["verdict"]) == (3, "untrusted")
+    assert (exit_code(typed(result)), result["verdict"]) == (3, "untrusted")
     assert [reason["finding"] for reason in result["reasons"]] == ["no cell was measured"]
 
 
 def test_a_failed_cell_is_a_failure_whatever_could_not_be_built(matrix: dict[str, Any]) -> None:
     cells = copy.deepcopy(matrix["cells"])
     cells[0] |= {"status": "failed", "reason": {"what": "x", "where": "", "remedy": ""}}
-    assert exit_code(judged_result(RUN, cells, {})) == 3
+    assert exit_code(typed(judged_result(RUN, cells, {}))) == 3
 
 
 def test_the_clock_stands_beside_the_uncertainty(matrix: dict[str, Any], page: str) -> None:
@@ -149,11 +150,11 @@ def test_a_bound_is_never_rounded_down(matrix: dict[str, Any]) -> None:
         for cell in matrix["cells"]:
             if cell["streams"]:
                 cell["streams"]["down"]["metrics"]["latency"]["uncertainty_ns"] = ns
-        assert {row.uncertainty for row in summaries(matrix, "latency")[0].rows} == {text}
+        assert {row.uncertainty for row in summaries(typed(matrix), "latency")[0].rows} == {text}
 
 
 def test_what_one_host_s_clock_alone_tells_is_off_by_nothing(matrix: dict[str, Any], page: str) -> None:
-    assert {row.clock for row in summaries(matrix, "delivery")[0].rows} == {"one clock"}
+    assert {row.clock for row in summaries(typed(matrix), "delivery")[0].rows} == {"one clock"}
     assert "delivery = rx_user − rx_soft, µs ± 0.0 (one clock) · " in page
 
 
@@ -205,18 +206,20 @@ def test_repetitions_are_never_pooled_and_their_spread_stands_beside_that_within
 def test_a_cell_that_ran_once_has_no_spread_and_one_that_was_cut_short_is_in_none(matrix: dict[str, Any]) -> None:
     cut = [cell for cell in matrix["cells"] if cell["slug"] == slug("tap", "none")]
     cut[0] |= {"status": "interrupted", "reason": {"what": "SIGINT", "where": "", "remedy": ""}}
-    (spread,) = [one for one in repeats.spreads(summaries(matrix, "latency")[0]) if one.slug == slug("tap", "none")]
+    (spread,) = [
+        one for one in repeats.spreads(summaries(typed(matrix), "latency")[0]) if one.slug == slug("tap", "none")
+    ]
     assert spread.repeats == 2
     assert len(spread.figures["max"]) == 2
     matrix["cells"] = [cell for cell in matrix["cells"] if cell["repeat"] == 1]
-    assert [repeats.spreads(table) for table in summaries(matrix, "latency")] == [(), ()]
+    assert [repeats.spreads(table) for table in summaries(typed(matrix), "latency")] == [(), ()]
     assert "mean of the repetitions" not in "\n".join(printed(matrix, 200))
 
 
 def test_a_figure_that_one_repetition_cannot_support_is_blank(matrix: dict[str, Any]) -> None:
     cell = next(cell for cell in matrix["cells"] if cell["slug"] == slug("tap", "none"))
     cell["streams"]["down"]["metrics"]["latency"]["p99"] = None
-    spread = repeats.spreads(summaries(matrix, "latency")[0])[0]
+    spread = repeats.spreads(summaries(typed(matrix), "latency")[0])[0]
     assert spread.text("p99") == ""
     assert spread.text("max") != ""
 
@@ -294,7 +297,7 @@ def test_a_measured_cell_beside_an_emulated_one_is_told_apart(matrix: dict[str, 
         if cell["cell"]["guests.vm1.bridge"] == "xdp":
             cell["label"] = "measured"
             cell["guests"] = [{**guest, "acceleration": "kvm"} for guest in cell["guests"]]
-    (sentence,) = label_reasons(matrix)
+    (sentence,) = label_reasons(typed(matrix))
     assert sentence.endswith("how fast a machine is; in bridge tap, bridge macvtap")
     rows = [line for line in printed(matrix, 200) if line.startswith(("tap  ", "xdp  ")) and "suspect" in line]
     assert {line.split()[0] for line in rows if line.rstrip().endswith("suspect, functional only")} == {"tap"}
@@ -304,7 +307,7 @@ def test_a_measured_cell_beside_an_emulated_one_is_told_apart(matrix: dict[str, 
 def test_a_measured_run_needs_no_explanation(matrix: dict[str, Any]) -> None:
     for cell in matrix["cells"]:
         cell["label"] = "measured"
-    assert label_reasons(matrix) == []
+    assert label_reasons(typed(matrix)) == []
 
 
 def test_the_test_bed_tells_bridges_guests_and_what_is_not_as_set(page: str) -> None:
@@ -335,7 +338,7 @@ def test_the_page_draws_every_cell_of_the_matrix(matrix_run: Path) -> None:
 def test_figures_in_virtual_time_say_what_they_are_good_for(matrix: dict[str, Any], qemu: str, repeats: str) -> None:
     for cell in matrix["cells"]:
         cell |= {"label": "virtual time", "instructions_per_ns": 1, "qemu": qemu}
-    (sentence,) = label_reasons(matrix)
+    (sentence,) = label_reasons(typed(matrix))
     assert sentence.startswith(
         "virtual time: reproducible, compares configurations, says nothing about this machine's speed; "
         "the clock counts instructions, 1 a nanosecond"

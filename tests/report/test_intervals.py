@@ -20,12 +20,13 @@ from latlab.report.anomalies import window_rows
 from latlab.report.intervals import HEADINGS, LARGE, MEANINGS, NAMES, SHORT, TITLE, Intervals, intervals
 from latlab.report.markdown import result_markdown
 from latlab.report.terminal import print_result
+from latlab.result.store import typed
 
 
 @pytest.fixture
 def latency(matrix: dict[str, Any]) -> dict[tuple[str, str], dict[str, str]]:
     """{(repeat, stream) of the first cell: {heading: text}}."""
-    found = intervals(matrix, "latency")
+    found = intervals(typed(matrix), "latency")
     assert found
     first = found.rows[0][0]
     rows = [dict(zip(HEADINGS, row, strict=True)) for row in found.rows]
@@ -53,11 +54,11 @@ def test_an_interval_holds_its_figure_and_is_blank_where_the_document_has_none(
 
 
 def test_every_row_is_said_what_its_n_supports_and_whether_there_is_a_tail(matrix: dict[str, Any]) -> None:
-    found = intervals(matrix, "latency")
+    found = intervals(typed(matrix), "latency")
     assert found
     assert not found.supports, "the table says it, of so many rows"
     few = matrix | {"cells": [cell for cell in matrix["cells"] if cell["streams"]][:2]}
-    some = intervals(few, "latency")
+    some = intervals(typed(few), "latency")
     assert some and len(some.rows) == len(some.supports) == 4
     told = [line for line in found.tails if "Extrapolated, not a bound" in line or "no tail estimate: " in line]
     folded = [re.fullmatch(r"no tail estimate for (any|\d+) of the (\d+): .+", line) for line in found.tails]
@@ -70,9 +71,9 @@ def test_tails_that_one_reason_refuses_are_one_line_where_they_are_many(matrix: 
     for cell in matrix["cells"]:
         for block in cell["streams"].values():
             block["metrics"]["latency"]["tail"] |= {"words": "", "why": "too few"}
-    found = intervals(matrix, "latency")
+    found = intervals(typed(matrix), "latency")
     assert found and found.tails == (f"no tail estimate for any of the {len(found.rows)}: too few",)
-    few = intervals(matrix | {"cells": [cell for cell in matrix["cells"] if cell["streams"]][:1]}, "latency")
+    few = intervals(typed(matrix | {"cells": [cell for cell in matrix["cells"] if cell["streams"]][:1]}), "latency")
     assert few and [line.split(": ", 1)[1] for line in few.tails] == ["no tail estimate: too few"] * 2
 
 
@@ -81,18 +82,18 @@ def test_a_result_of_an_earlier_latlab_has_none(matrix: dict[str, Any]) -> None:
         for block in cell["streams"].values():
             for figures in block["metrics"].values():
                 figures.pop("confidence", None)
-    assert intervals(matrix, "latency") is None
+    assert intervals(typed(matrix), "latency") is None
 
 
 def test_terminal_markdown_and_page_show_them_unasked(matrix: dict[str, Any], matrix_run: Path) -> None:
-    found = intervals(matrix, "latency")
+    found = intervals(typed(matrix), "latency")
     assert found
     headings, shown = found.filled()
     assert {"p50", "mean"} <= set(headings) <= set(HEADINGS) and len(shown) == len(found.rows)
     with Console(width=300, record=True, file=StringIO()) as console:
-        print_result(matrix, console, ["latency"])
+        print_result(typed(matrix), console, ["latency"])
     page = (matrix_run / "report.html").read_text()
-    for text in (" ".join(console.export_text().split()), result_markdown(matrix, ["latency"]), page):
+    for text in (" ".join(console.export_text().split()), result_markdown(typed(matrix), ["latency"]), page):
         assert TITLE in text
         for row in shown:
             assert [one for one in row[NAMES:] if one not in text] == []
@@ -137,11 +138,11 @@ def test_terminal_markdown_and_page_say_what_the_words_of_the_table_mean(result:
         for block in cell["streams"].values():
             mean = block["metrics"]["latency"]["confidence"]["mean"]
             mean |= {"low": None, "high": None, "needs_n": None, "why": f"{TOO_SHORT}58 of them or more"}
-    found = intervals(drifting, "latency")
+    found = intervals(typed(drifting), "latency")
     assert found and any("run too short" in row for row in found.rows)
     with Console(width=300, record=True, file=StringIO()) as console:
-        print_result(drifting, console, ["latency"])
-    for text in (" ".join(console.export_text().split()), result_markdown(drifting, ["latency"])):
+        print_result(typed(drifting), console, ["latency"])
+    for text in (" ".join(console.export_text().split()), result_markdown(typed(drifting), ["latency"])):
         assert [note for note in found.notes() if note not in text] == [] and found.notes()
 
 
@@ -154,7 +155,7 @@ def test_without_any_interval_the_terminal_says_what_is_lacking(result: dict[str
                     if isinstance(one, dict) and "low" in one:
                         one |= {"low": None, "high": None, "needs_n": None, "why": HEAVY}
     with Console(width=200, record=True, file=StringIO()) as console:
-        print_result(bare, console, ["latency"])
+        print_result(typed(bare), console, ["latency"])
     said = " ".join(console.export_text().split())
     assert f"latency: no 95 % interval is supported: {HEAVY} (mean, p50, p90, p99, p99.9, p99.99, stddev)" in said
 
@@ -177,12 +178,12 @@ def test_where_no_packet_has_figures_it_is_said_why(matrix: dict[str, Any], chan
             "metrics": {"latency": {"whole": nothing, "clean": nothing}},
         }
     result = matrix | {"cells": [cell]}
-    found = intervals(result, "latency")
+    found = intervals(typed(result), "latency")
     assert found
     reason = f"no packet is in the figures: {said}"
     (note,) = found.notes()
     assert note.startswith(f"no 95 % interval is supported: {reason} (")
     assert all(line.endswith(reason) for line in (*found.supports, *found.tails))
-    windows = [row.texts for row in window_rows(result)]
+    windows = [row.texts for row in window_rows(typed(result))]
     assert [(of, n) for *_, of, n in (texts[:5] for texts in windows)] == [("clean windows", "")] * len(cell["streams"])
     assert all(texts[-1].startswith(f"{reason}; ") and "a slow beginning" in texts[-1] for texts in windows)

@@ -13,6 +13,7 @@ from lxml import etree  # type: ignore[import-untyped]
 from latlab.report.comparison.document import compare
 from latlab.report.comparison.wanted import wanted
 from latlab.report.junit import comparison_junit, result_junit
+from latlab.result.store import typed
 
 SCHEMA = etree.XMLSchema(etree.parse(Path(__file__).with_name("junit.xsd")))
 OLD = (812.0, 845.0, 835.0, 830.0, 822.0)
@@ -54,7 +55,7 @@ def test_the_schema_refuses_what_is_no_junit() -> None:
 
 
 def test_reasons_and_limits_of_a_cell_are_its_cases(result: dict[str, Any]) -> None:
-    root = parsed(result_junit(result, strict=True))
+    root = parsed(result_junit(typed(result), strict=True))
     idle, loaded = (suites(root)[f"first: loads={load}/r1"] for load in ("none", "flood1"))
     assert kinds(idle) == {
         "measured": "passed",
@@ -75,7 +76,7 @@ def test_reasons_and_limits_of_a_cell_are_its_cases(result: dict[str, Any]) -> N
 
 
 def test_what_is_suspect_fails_only_where_it_fails_the_run(result: dict[str, Any]) -> None:
-    idle = suites(parsed(result_junit(result)))["first: loads=none/r1"]
+    idle = suites(parsed(result_junit(typed(result))))["first: loads=none/r1"]
     case = idle.find('testcase[@name="trust: cpus-isolated"]')
     assert case.find("failure") is None
     assert case.find("system-out").text.startswith("suspect: the agents' CPUs are not isolated\n")
@@ -83,7 +84,7 @@ def test_what_is_suspect_fails_only_where_it_fails_the_run(result: dict[str, Any
 
 
 def test_a_cell_that_cannot_be_built_is_skipped_with_its_reason(result: dict[str, Any]) -> None:
-    suite = suites(parsed(result_junit(result, strict=True)))["first: loads=iperf3/r1"]
+    suite = suites(parsed(result_junit(typed(result), strict=True)))["first: loads=iperf3/r1"]
     assert kinds(suite) == {"measured": "skipped"}
     skipped = suite.find("testcase/skipped")
     assert skipped.get("message") == "unavailable: no iperf3 on this machine"
@@ -94,7 +95,7 @@ def test_a_cell_that_cannot_be_built_is_skipped_with_its_reason(result: dict[str
 def test_a_cell_that_did_not_run_to_its_end_is_an_error(result: dict[str, Any], status: str) -> None:
     cell = result["cells"][0]
     cell |= {"status": status, "reason": {"what": "no reply", "where": "ecu", "remedy": "look at it"}}
-    suite = suites(parsed(result_junit(result, strict=True)))[f"first: {cell['slug']}/r1"]
+    suite = suites(parsed(result_junit(typed(result), strict=True)))[f"first: {cell['slug']}/r1"]
     assert kinds(suite)["measured"] == "error"
     assert suite.find("testcase/error").get("message") == f"{status}: no reply"
 
@@ -102,31 +103,34 @@ def test_a_cell_that_did_not_run_to_its_end_is_an_error(result: dict[str, Any], 
 def test_a_cell_without_reasons_passes(result: dict[str, Any]) -> None:
     result["reasons"] = []
     assert (
-        kinds(suites(parsed(result_junit(result, strict=True)))["first: loads=none/r1"])["trust: trusted"] == "passed"
+        kinds(suites(parsed(result_junit(typed(result), strict=True)))["first: loads=none/r1"])["trust: trusted"]
+        == "passed"
     )
 
 
 def test_a_rule_broken_in_two_ways_is_one_case(result: dict[str, Any]) -> None:
     other = result["reasons"][0] | {"where": "loads=none/r1: ecu", "actual": "CPU 2 too"}
     result["reasons"].append(other)
-    suite = suites(parsed(result_junit(result, strict=True)))["first: loads=none/r1"]
+    suite = suites(parsed(result_junit(typed(result), strict=True)))["first: loads=none/r1"]
     assert "CPU 2 too" in suite.find("testcase/failure").text
 
 
 def test_what_is_found_of_the_whole_run_has_a_suite(result: dict[str, Any]) -> None:
     result["reasons"].append(result["reasons"][0] | {"where": "", "id": "cell-measured"})
-    assert kinds(suites(parsed(result_junit(result, strict=True)))["first: run"]) == {"trust: cell-measured": "failure"}
+    assert kinds(suites(parsed(result_junit(typed(result), strict=True)))["first: run"]) == {
+        "trust: cell-measured": "failure"
+    }
 
 
 def test_a_run_of_many_cells_is_valid(matrix: dict[str, Any]) -> None:
-    root = parsed(result_junit(matrix, strict=True))
+    root = parsed(result_junit(typed(matrix), strict=True))
     assert len(root) == len(matrix["cells"])
     assert {"passed", "failure", "skipped"} == {kind for suite in root for kind in kinds(suite).values()}
 
 
 def test_what_xml_has_no_place_for_is_replaced(result: dict[str, Any]) -> None:
     result["reasons"][0]["actual"] = "\x1b[31m<CPU> & \x00\ud800 \U0001f600"
-    parsed(result_junit(json.loads(json.dumps(result))))
+    parsed(result_junit(typed(json.loads(json.dumps(result)))))
 
 
 def against(tmp_path: Path, new: dict[str, Any], **options: Any) -> Any:

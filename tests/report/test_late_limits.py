@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from marked_run import LATE_SENDS, SPIKES, write_marked_run
+from partial import partial
 from rich.console import Console
 
 from latlab.analysis.words import duration
@@ -19,6 +20,8 @@ from latlab.report.late_limits import HEADINGS, bursts_text, late_note, late_row
 from latlab.report.markdown import result_markdown
 from latlab.report.result import make_result
 from latlab.report.terminal import print_result
+from latlab.result.store import typed
+from latlab.result.types import LateLimits, Result, Stream
 from latlab.synthetic import Description, generate, write_run
 from latlab.synthetic.description import Noise
 
@@ -47,20 +50,28 @@ def only_block(result: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def lateness(block: dict[str, Any]) -> str:
+    return late_text(Stream.model_validate(block))
+
+
+def bursts(limits: dict[str, Any]) -> str:
+    return bursts_text(LateLimits.model_validate(limits))
+
+
 def shown(result: dict[str, Any]) -> str:
     with Console(width=300, record=True, file=StringIO()) as console:
-        print_result(result, console)
+        print_result(typed(result), console)
     return " ".join(console.export_text().split())
 
 
 def test_where_nothing_was_found_every_report_says_so_and_from_when_on_a_packet_is_late(clean: RunFolder) -> None:
     result = clean.result()
-    (row,) = anomalies.anomaly_rows(result)
-    told = late_text(only_block(result))
+    (row,) = anomalies.anomaly_rows(typed(result))
+    told = lateness(only_block(result))
     assert row.texts[3:6] == (anomalies.NONE_FOUND, "0", "0") and row.texts[-1] == told
     page = write_report(clean, formats=()).read_text()
     assert '<section id="anomalies">' in page and '<a href="#anomalies">' in page
-    for text in (page, shown(result), result_markdown(result, ["latency"]).replace("\\_", "_")):
+    for text in (page, shown(result), result_markdown(typed(result), ["latency"]).replace("\\_", "_")):
         assert anomalies.NONE_FOUND in text and told in text
 
 
@@ -77,9 +88,9 @@ def test_a_heavy_tail_whose_limit_is_beyond_all_that_was_measured_is_told_beside
         "single late packets cannot be told here below 2.799 ms from launch to rx_user: the tail is heavy up to "
         "there, and the latest packet took 2.255 ms"
     )
-    assert list(anomalies.anomaly_rows(result))[-1].texts[3:] == (anomalies.NOT_TOLD, "", "", told)
-    assert told in shown(result) and told in result_markdown(result, ["latency"]).replace("\\_", "_")
-    assert told in late_text(only_block(result))
+    assert list(anomalies.anomaly_rows(typed(result)))[-1].texts[3:] == (anomalies.NOT_TOLD, "", "", told)
+    assert told in shown(result) and told in result_markdown(typed(result), ["latency"]).replace("\\_", "_")
+    assert told in lateness(only_block(result))
 
 
 def test_where_nothing_bounds_the_clocks_lateness_is_told_beyond_what_is_usual_and_no_level_is(
@@ -88,36 +99,40 @@ def test_where_nothing_bounds_the_clocks_lateness_is_told_beyond_what_is_usual_a
     result = clean.result()
     block = only_block(result)
     limits, latency = block["late_limits"], block["metrics"]["latency_user"]
-    assert late_limits.UNKNOWN not in late_text(block)
+    assert late_limits.UNKNOWN not in lateness(block)
     latency["uncertainty_ns"] = None
     for key in ("usual_ns", "from_ns"):
         limits[key] = {name: value - 15_000_000 for name, value in limits[key].items()}
-    told = late_text(block)
+    told = lateness(block)
     assert told.startswith(
         f"lateness threshold {duration(limits['above_ns']['middle'])} beyond the packets around from launch"
     )
     assert late_limits.UNKNOWN in told and "-15" not in told
-    (row,) = late_rows(result)
+    (row,) = late_rows(typed(result))
     found = dict(zip(HEADINGS, row, strict=True))
     assert found["usual"] == found["late from"] == "not known" and "not known" not in found["late beyond usual by"]
     limits |= {"out_of_reach": True, "largest_ns": limits["usual_ns"]["middle"] + 9_000}
     above = duration(limits["from_ns"]["middle"] - limits["usual_ns"]["middle"])
-    assert f"below {above} beyond usual from launch to rx_user" in late_text(block)
-    assert late_text(block).endswith("the latest packet took 9 µs more than usual")
+    assert f"below {above} beyond usual from launch to rx_user" in lateness(block)
+    assert lateness(block).endswith("the latest packet took 9 µs more than usual")
 
 
 def test_where_neighbours_are_alike_it_is_said_from_when_on_one_is_late_beside_them(clean: RunFolder) -> None:
     result = clean.result()
     limits = only_block(result)["late_limits"]
     assert limits["beside_ns"] is None
-    (row,) = late_rows(result)
+    (row,) = late_rows(typed(result))
     assert dict(zip(HEADINGS, row, strict=True))["or later than its neighbours by"] == ""
     limits |= {"beside_ns": {"least": 9_000, "middle": 9_500, "greatest": 10_000}}
-    (row,) = late_rows(result)
+    (row,) = late_rows(typed(result))
     assert dict(zip(HEADINGS, row, strict=True))["or later than its neighbours by"] == "9.0 … 10.0"
-    assert "), or 9.5 µs later than the packets before and after it" in late_text(only_block(result))
+    assert "), or 9.5 µs later than the packets before and after it" in late_text(
+        Stream.model_validate(only_block(result))
+    )
     limits |= {"out_of_reach": True}
-    assert "from launch to rx_user, unless 9.5 µs later than their neighbours: " in late_text(only_block(result))
+    assert "from launch to rx_user, unless 9.5 µs later than their neighbours: " in late_text(
+        Stream.model_validate(only_block(result))
+    )
 
 
 def test_limits_are_in_order_and_no_packet_of_a_clean_run_is_beyond_the_greatest(clean: RunFolder) -> None:
@@ -146,14 +161,14 @@ def test_every_late_packet_was_held_against_limits_within_those_that_are_told(ma
 
 def test_the_limits_stand_beside_the_thresholds_a_row_a_stream(marked: RunFolder) -> None:
     result = marked.result()
-    (row,) = late_rows(result)
+    (row,) = late_rows(typed(result))
     found = dict(zip(HEADINGS, row, strict=True))
     limits = only_block(result)["late_limits"]
     assert found["packets judged"] == str(limits["packets"])
     assert found["late sender: before submit more than"].split(" … ")[0] == f"{limits['sender_ns']['least'] / 1000:.1f}"
     assert found["wake-up suspect beyond"] == f"{PERIOD_NS / 1000:.1f}"
-    assert "50%" in late_note(result)
-    page, markdown = write_report(marked, formats=()).read_text(), result_markdown(result, ["latency"])
+    assert "50%" in late_note(typed(result))
+    page, markdown = write_report(marked, formats=()).read_text(), result_markdown(typed(result), ["latency"])
     assert late_limits.TITLE in page and late_limits.TITLE in markdown
     for text in row:
         assert text in page and text.replace("_", "\\_") in markdown
@@ -161,25 +176,25 @@ def test_the_limits_stand_beside_the_thresholds_a_row_a_stream(marked: RunFolder
 
 def test_packets_that_come_in_bursts_are_said_to_in_words_and_in_the_table(clean: RunFolder) -> None:
     limits = only_block(clean.result())["late_limits"]
-    assert limits["bursts"] is None and bursts_text(limits) == ""
-    bursts = {"packets": 880, "of": 900, "share": 0.9778, "times": 110, "size": 8, "every_ns": 8_000_000}
-    often = limits | {"bursts": bursts | {"regular": True, "usual": True}}
+    assert limits["bursts"] is None and bursts(limits) == ""
+    some = {"packets": 880, "of": 900, "share": 0.9778, "times": 110, "size": 8, "every_ns": 8_000_000}
+    often = limits | {"bursts": some | {"regular": True, "usual": True}}
     told = "880 of 900 packets (97.78%) came in 110 bursts, of 8 in the median, every 8 ms"
-    assert bursts_text(often) == f"{told}, which is how they always come: none of that is called a stall"
-    seldom = limits | {"bursts": bursts | {"regular": False, "usual": False}}
-    assert bursts_text(seldom).endswith("at irregular intervals, 8 ms in the median")
+    assert bursts(often) == f"{told}, which is how they always come: none of that is called a stall"
+    seldom = limits | {"bursts": some | {"regular": False, "usual": False}}
+    assert bursts(seldom).endswith("at irregular intervals, 8 ms in the median")
     result = clean.result()
-    before = late_text(only_block(result))
+    before = lateness(only_block(result))
     only_block(result)["late_limits"] = often
-    assert late_text(only_block(result)) == f"{before}; {bursts_text(often)}"
-    (row,) = late_rows(result)
-    assert dict(zip(HEADINGS, row, strict=True))["in bursts"] == bursts_text(often)
+    assert lateness(only_block(result)) == f"{before}; {bursts(often)}"
+    (row,) = late_rows(typed(result))
+    assert dict(zip(HEADINGS, row, strict=True))["in bursts"] == bursts(often)
 
 
 def test_what_has_no_schedule_says_that_it_was_not_looked_for(result: dict[str, Any]) -> None:
     block = next(block for cell in result["cells"] for block in cell["streams"].values())
     block |= {"anomalies": None, "late_limits": None}
-    last = list(anomalies.anomaly_rows(result))[-1]
+    last = list(anomalies.anomaly_rows(typed(result)))[-1]
     assert last.texts[3:6] == (anomalies.NOT_LOOKED_FOR, "", "") and "when its packets were due" in last.texts[-1]
 
 
@@ -187,7 +202,7 @@ def test_what_nothing_was_looked_for_in_stands_once_a_stream_and_reason(result: 
     for cell in result["cells"]:
         for block in cell["streams"].values():
             block |= {"anomalies": None, "late_limits": None, "probe": {"name": "loop", "period_ns": None}}
-    found = list(anomalies.anomaly_rows(result))
+    found = list(anomalies.anomaly_rows(partial(Result, result)))
     names = {name for cell in result["cells"] for name in cell["streams"]}
     assert len(found) == len(names) < sum(len(cell["streams"]) for cell in result["cells"])
     assert all("closed loop" in row.texts[-1] and row.texts[0].startswith("all ") for row in found)

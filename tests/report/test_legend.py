@@ -5,41 +5,41 @@ from __future__ import annotations
 import itertools
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from partial import partial
 
 import latlab.report
 from latlab.report.legend import Looks
 from latlab.report.palette import COLOURS, DASHES, LOST_COLOUR, MARKERS
+from latlab.result.types import Result
 from latlab.scenario import BRIDGES
 
 BRIDGE = "guests.vm1.bridge"
 
 
-def result(repeats: int = 1, **matrix: list[str]) -> dict[str, Any]:
+def result(repeats: int = 1, **matrix: list[str]) -> Result:
     """A result with a cell for every combination; the keys' underscores are dots."""
     keys = [key.replace("_", ".") for key in matrix]
     combinations = [dict(zip(keys, values, strict=True)) for values in itertools.product(*matrix.values())]
-    return {
-        "cells": [
-            {"cell": cell, "slug": ",".join(f"{k}={v}" for k, v in cell.items()) or "all", "repeat": repeat}
-            for cell in combinations
-            for repeat in range(1, repeats + 1)
-        ]
-    }
+    cells = [
+        {"cell": cell, "slug": ",".join(f"{k}={v}" for k, v in cell.items()) or "all", "repeat": repeat}
+        for cell in combinations
+        for repeat in range(1, repeats + 1)
+    ]
+    return partial(Result, {"cells": cells})
 
 
-def told(found: dict[str, Any]) -> dict[str, list[str]]:
+def told(found: Result) -> dict[str, list[str]]:
     """heading → texts of the whole legend."""
-    return {key.heading: [one.text for one in key.entries] for key in Looks(found).legend(found["cells"])}
+    return {key.heading: [one.text for one in key.entries] for key in Looks(found).legend(found.cells)}
 
 
 def test_the_first_dimension_is_the_colour_and_the_second_the_dash() -> None:
     found = result(guests_vm1_bridge=list(BRIDGES), loads=["none", "load"])
-    looks = {(cell["cell"][BRIDGE], cell["cell"]["loads"]): Looks(found).of(cell) for cell in found["cells"]}
+    looks = {(cell.cell[BRIDGE], cell.cell["loads"]): Looks(found).of(cell) for cell in found.cells}
     for number, bridge in enumerate(BRIDGES):
         assert {looks[bridge, load].colour for load in ("none", "load")} == {number}
         assert [looks[bridge, load].dash for load in ("none", "load")] == list(DASHES[:2])
@@ -49,7 +49,7 @@ def test_the_first_dimension_is_the_colour_and_the_second_the_dash() -> None:
 
 def test_a_dimension_with_one_value_takes_no_colour_from_the_next() -> None:
     found = result(streams_control_size=["64B"], loads=["none", "load"])
-    assert [Looks(found).of(cell).colour for cell in found["cells"]] == [0, 1]
+    assert [Looks(found).of(cell).colour for cell in found.cells] == [0, 1]
     assert told(found) == {"loads": ["none", "load"]}
 
 
@@ -57,20 +57,20 @@ def test_repetitions_are_the_dimension_after_the_matrix_s() -> None:
     assert told(result(3)) == {"repeat": ["1", "2", "3"]}
     assert list(told(result(2, loads=["none", "load"]))) == ["loads", "repeat"]
     found = result(2, guests_vm1_bridge=["tap", "xdp"], loads=["none", "load"])
-    assert [Looks(found).of(cell).marker for cell in found["cells"]] == [*MARKERS[:2]] * 4
+    assert [Looks(found).of(cell).marker for cell in found.cells] == [*MARKERS[:2]] * 4
     assert told(found)["repeat"] == ["1", "2"]
 
 
 def test_dimensions_beyond_the_third_share_the_marker() -> None:
     found = result(2, guests_vm1_bridge=["tap", "xdp"], loads=["none", "load"], streams_control_size=["64B", "1kB"])
     assert told(found)["size · repeat"] == ["64B · 1", "64B · 2", "1kB · 1", "1kB · 2"]
-    assert len({Looks(found).of(cell) for cell in found["cells"]}) == 16
+    assert len({Looks(found).of(cell) for cell in found.cells}) == 16
 
 
 def test_a_bridge_has_its_colour_wherever_its_key_stands_and_however_many_cells_there_are() -> None:
     for loads in (["none", "load"], [f"load{n}" for n in range(len(DASHES) + 1)]):
         found = result(loads=loads, guests_vm1_bridge=["tap", "xdp"])
-        looks = {(cell["cell"]["loads"], cell["cell"][BRIDGE]): Looks(found).of(cell) for cell in found["cells"]}
+        looks = {(cell.cell["loads"], cell.cell[BRIDGE]): Looks(found).of(cell) for cell in found.cells}
         assert {bridge: {looks[load, bridge].colour for load in loads} for bridge in ("tap", "xdp")} == {
             "tap": {0},
             "xdp": {1},
@@ -92,18 +92,18 @@ def test_one_cell_needs_no_legend() -> None:
     ids=["too many colours", "and repetitions", "too many dashes"],
 )
 def test_with_more_values_than_colours_or_dashes_each_cell_has_a_look_and_a_line_of_its_own(
-    found: dict[str, Any],
+    found: Result,
 ) -> None:
     looks = Looks(found)
-    assert len({looks.of(cell) for cell in found["cells"]}) == len(found["cells"])
-    (key,) = looks.legend(found["cells"])
+    assert len({looks.of(cell) for cell in found.cells}) == len(found.cells)
+    (key,) = looks.legend(found.cells)
     assert key.heading == ""
-    assert len({one.text for one in key.entries}) == len(found["cells"])
+    assert len({one.text for one in key.entries}) == len(found.cells)
 
 
 def test_the_legend_tells_what_is_shown_only() -> None:
     found = result(guests_vm1_bridge=["tap", "vfio"], loads=["none", "load"])
-    shown = [cell for cell in found["cells"] if cell["cell"][BRIDGE] == "tap"]
+    shown = [cell for cell in found.cells if cell.cell[BRIDGE] == "tap"]
     bridge, loads = Looks(found).legend(shown)
     assert [one.text for one in bridge.entries] == ["tap"]
     assert [one.text for one in loads.entries] == ["none", "load"]

@@ -6,6 +6,7 @@ from typing import Any
 
 from latlab.report.markdown import result_markdown
 from latlab.report.text import microseconds
+from latlab.result.store import typed
 
 
 def tables(text: str) -> dict[str, list[list[str]]]:
@@ -21,7 +22,7 @@ def tables(text: str) -> dict[str, list[list[str]]]:
 
 
 def test_the_verdict_comes_first_and_each_section_once(result: dict[str, Any]) -> None:
-    text = result_markdown(result, ["latency"])
+    text = result_markdown(typed(result), ["latency"])
     assert text.startswith(f"## {result['scenario']}: {result['verdict']}\n")
     titles = [line for line in text.splitlines() if line.startswith("#")]
     assert len(set(titles)) == len(titles)
@@ -31,7 +32,7 @@ def test_the_verdict_comes_first_and_each_section_once(result: dict[str, Any]) -
 def test_every_row_has_as_many_cells_as_there_are_headings_and_the_figures_of_the_result(
     matrix: dict[str, Any],
 ) -> None:
-    found = tables(result_markdown(matrix, ["latency", "latency_user"]))
+    found = tables(result_markdown(typed(matrix), ["latency", "latency_user"]))
     assert all(len({len(row) for row in rows}) == 1 for rows in found.values())
     rows = [row for title, rows in found.items() if "latency" in title for row in rows[1:]]
     measured = [
@@ -47,7 +48,7 @@ def test_every_row_has_as_many_cells_as_there_are_headings_and_the_figures_of_th
 
 
 def test_reasons_limits_and_what_is_lacking_are_told(result: dict[str, Any]) -> None:
-    text = result_markdown(result, ["latency"])
+    text = result_markdown(typed(result), ["latency"])
     for reason in result["reasons"]:
         assert f"**{reason['severity']}**: {reason['finding']}" in text
     found = tables(text)
@@ -58,6 +59,6 @@ def test_reasons_limits_and_what_is_lacking_are_told(result: dict[str, Any]) -> 
 def test_nothing_is_taken_for_markup(result: dict[str, Any]) -> None:
     result["scenario"] = "a_b_*c* <script>|x|"
     result["reasons"][0]["actual"] = "`code` | [link](there)\nand <b>more</b>"
-    text = result_markdown(result, ["latency"])
+    text = result_markdown(typed(result), ["latency"])
     assert r"## a\_b\_\*c\* \<script\>\|x\|: " in text
     assert r"\`code\` \| \[link\](there) and \<b\>more\</b\>" in text

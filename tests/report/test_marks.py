@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 from marked_run import CELL, LATE, LATE_SENDS, STALLS, S, write_marked_run
+from partial import partial
 
 from latlab.analysis.anomalies import NAMES
 from latlab.recordings.run_folder import RunFolder
@@ -27,6 +28,8 @@ from latlab.report.marks import (
 from latlab.report.pictures import series_figure, write_pictures
 from latlab.report.result import make_result
 from latlab.report.view import View, view
+from latlab.result.store import typed
+from latlab.result.types import Stream
 from latlab.synthetic import Description, generate, write_run
 from latlab.synthetic.description import Stall
 
@@ -38,7 +41,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 
 @pytest.fixture(scope="module")
 def shown(run: RunFolder) -> View:
-    return view(run, run.result(), "control", "latency")
+    return view(run, typed(run.result()), "control", "latency")
 
 
 def test_every_class_whose_packets_are_known_has_a_letter_of_its_own() -> None:
@@ -60,11 +63,11 @@ def test_marks_are_at_the_launch_times_of_the_series(shown: View) -> None:
 
 
 def test_cells_without_anomalies_have_no_marks() -> None:
-    assert marks_of({"metrics": {}}, {"start_tai_ns": 5}, {}) == NO_MARKS
+    assert marks_of(partial(Stream, {"metrics": {}}), {"start_tai_ns": 5}, {}) == NO_MARKS
 
 
 def test_the_page_has_every_episode_those_that_the_result_leaves_out_too(run: RunFolder) -> None:
-    found = page_marks(run, run.result())
+    found = page_marks(run, typed(run.result()))
     assert set(found["classes"]) == set(GLYPHS)
     episodes = found["streams"]["control"][CELL]["episodes"]
     late = episodes["late_sender"]
@@ -75,7 +78,7 @@ def test_the_page_has_every_episode_those_that_the_result_leaves_out_too(run: Ru
 
 
 def test_without_the_file_of_classes_those_that_are_told_are_marked(run: RunFolder, tmp_path: Path) -> None:
-    (trace,) = view(run, run.result(), "control", "latency").traces
+    (trace,) = view(run, typed(run.result()), "control", "latency").traces
     assert len(every_mark(trace.marks, None, 0, 1_000_000)) == len(trace.marks.told)
 
 
@@ -152,8 +155,8 @@ def test_a_picture_without_anything_to_mark_is_as_high_as_ever(shared_run: Path)
     result = folder.result()
     for cell in result["cells"]:
         for block in cell["streams"].values():
-            block["anomalies"], block["windows"] = {}, {}
-    plain = view(folder, result, "control", "latency")
+            block["anomalies"], block["windows"] = {}, None
+    plain = view(folder, typed(result), "control", "latency")
     assert mark_pictures.key_lines(plain, [[] for _ in plain.traces], 9.0) == []
     assert not gids(series_figure(plain, "caption"), "mark")
 
@@ -173,7 +176,7 @@ def test_imported_cells_and_old_results_have_pages_without_marks(new_run: Callab
     for cell in result["cells"]:
         for block in cell["streams"].values():
             del block["anomalies"], block["windows"]
-    assert page_marks(folder, result)["streams"] == {}
+    assert page_marks(folder, typed(result))["streams"] == {}
 
 
 @pytest.mark.parametrize(
@@ -186,7 +189,7 @@ def test_imported_cells_and_old_results_have_pages_without_marks(new_run: Callab
     ],
 )
 def test_a_series_is_marked_where_its_own_packets_are_late(run: RunFolder, metric: str, classes: set[str]) -> None:
-    (trace,) = view(run, run.result(), "control", metric).traces
+    (trace,) = view(run, typed(run.result()), "control", metric).traces
     found = run.result()["cells"][0]["streams"]["control"]["anomalies"]
     places = {name: {one["evidence"].get("where") for one in found[name]["shown"]} for name in ("stall", "unexplained")}
     assert places == {"stall": {"path"}, "unexplained": {"path"}}
@@ -208,7 +211,7 @@ def test_a_metric_without_any_value_has_the_time_axis_of_its_packets(tmp_path: P
     stalls = (Stall(3 * S, 6_300_000), Stall(9 * S, 8_300_000))
     made = Description(seed=5, packets=12_000, period_ns=1_000_000, warmup=1_000, ingredients=stalls)
     folder = RunFolder(write_run(generate(made), tmp_path / "unbounded"))
-    unbounded = view(folder, make_result(folder), "control", "latency")
+    unbounded = view(folder, typed(make_result(folder)), "control", "latency")
     (trace,) = unbounded.traces
     assert len(trace.value_ns) == 0 and unbounded.span_ns == (1 * S, 12 * S - 1_000_000)
     write_pictures(unbounded, tmp_path, formats=("png",), caption="it")

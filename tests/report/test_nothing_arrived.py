@@ -24,6 +24,7 @@ from latlab.report.markdown import result_markdown
 from latlab.report.result import judged_result
 from latlab.report.terminal import print_result
 from latlab.report.testbed import with_test_bed
+from latlab.result.store import typed
 
 METRICS = ("latency", "latency_user")
 IDLE = ("loads=none", 1)
@@ -62,8 +63,8 @@ def lost(
 def test_the_terminal_and_markdown_say_how_many_were_lost(lost: tuple[Path, dict[str, Any]]) -> None:
     _, result = lost
     terminal = io.StringIO()
-    print_result(result, Console(file=terminal, width=200))
-    for text in (terminal.getvalue(), result_markdown(result, METRICS)):
+    print_result(typed(result), Console(file=terminal, width=200))
+    for text in (terminal.getvalue(), result_markdown(typed(result), METRICS)):
         assert SAID in text
         assert "no such timestamps" not in text
 
@@ -83,7 +84,7 @@ def test_its_cell_is_untrusted_and_fails_in_junit(lost: tuple[Path, dict[str, An
     _, result = lost
     (reason,) = (one for one in _of(result, IDLE) if one["check"] == "packets arrived")
     assert reason["where"] == "loads=none/r1: stream control"
-    root = ET.fromstring(result_junit(result))
+    root = ET.fromstring(result_junit(typed(result)))
     suite = next(one for one in root if one.get("name") == "first: loads=none/r1")
     failed = {case.get("name") for case in suite.findall("testcase") if case.find("failure") is not None}
     assert "trust: packets-arrived" in failed

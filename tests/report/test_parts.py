@@ -16,7 +16,7 @@ from latlab.analysis.axis import common_axis
 from latlab.report.embedded import embedded
 from latlab.report.facts import compare_facts, flatten
 from latlab.report.payload import packed
-from latlab.report.places import cell_title, short_headings
+from latlab.report.places import matrix_title, short_headings
 from latlab.report.text import limit, microseconds, plain, rate, short_count
 
 SAFE = 2**52
@@ -96,9 +96,9 @@ def test_histogram_edges_cover_every_value_in_ascending_order(values: list[int])
 
 
 def test_a_cell_s_title_uses_the_short_names_that_are_unambiguous() -> None:
-    assert cell_title({"cell": {"guests.vm1.bridge": "tap", "loads": []}}) == "bridge tap, loads none"
-    assert cell_title({"cell": {"loads": ["a", "b"]}}) == "loads a + b"
-    assert cell_title({"cell": {}}) == "all"
+    assert matrix_title({"guests.vm1.bridge": "tap", "loads": []}) == "bridge tap, loads none"
+    assert matrix_title({"loads": ["a", "b"]}) == "loads a + b"
+    assert matrix_title({}) == "all"
     assert short_headings(["guests.a.bridge", "guests.b.bridge"]) == ("guests.a.bridge", "guests.b.bridge")
 
 

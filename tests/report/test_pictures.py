@@ -20,13 +20,14 @@ from latlab.report.legend import Key
 from latlab.report.palette import COLOURS, LOST_COLOUR
 from latlab.report.pictures import ccdf_figure, series_figure, write_pictures
 from latlab.report.view import View, view
+from latlab.result.store import typed
 
 STREAMS = ("control", "status")
 
 
 def shown(run: Path, stream: str = "control", metric: str = "latency") -> View:
     folder = RunFolder(run)
-    return view(folder, folder.result(), stream, metric)
+    return view(folder, typed(folder.result()), stream, metric)
 
 
 def test_a_picture_has_a_series_and_a_histogram_for_each_cell_on_identical_axes(shared_run: Path) -> None:
@@ -167,7 +168,9 @@ def test_each_cell_s_own_uncertainty_stands_beside_its_figures(matrix_run: Path)
 def test_packets_that_nothing_bounds_are_marked_beside_their_cell_and_under_the_title(matrix_run: Path) -> None:
     view_ = shown(matrix_run, "down")
     first, *others = view_.traces
-    lacking = replace(view_, traces=(replace(first, statistics={**first.statistics, "unbounded": 35}), *others))
+    lacking = replace(
+        view_, traces=(replace(first, statistics=first.statistics.model_copy(update={"unbounded": 35})), *others)
+    )
     titles = [axes.get_title(loc="right") for axes in series_figure(lacking, "caption").axes[1::2]]
     assert titles[0].endswith("± 0.4   35 unbounded")
     assert all(title.endswith("± 0.4") for title in titles[1:])

@@ -25,6 +25,7 @@ from latlab.report.repeats import drawn
 from latlab.report.together import together
 from latlab.report.together_pictures import together_figure
 from latlab.report.view import view
+from latlab.result.store import typed
 
 FORMATS = ("png", "svg", "pdf")
 EVIL = "$x$ <b> | `tick`"
@@ -58,7 +59,7 @@ def whole(paths: Sequence[Path]) -> None:
 def compared(tmp_path: Path) -> ComparedMetric:
     medians = {EVIL: (812.0, 845.0, 901.0), "xdp": (480.0, 517.0, 569.0), "ovs": (812.0, 846.0, 900.0)}
     result: dict[str, Any] = json.loads((write_figures_run(tmp_path / "run", medians) / "result.json").read_text())
-    (found,) = compared_metrics(result | {"comparisons": comparisons_document(result)})
+    (found,) = compared_metrics(typed(result | {"comparisons": comparisons_document(result)}))
     return found
 
 
@@ -97,8 +98,8 @@ def test_comparisons_are_files_named_like_the_others(compared: ComparedMetric, t
 def test_each_repetition_has_its_strip_where_the_page_has_it(
     shared_run: Path, result: dict[str, Any], tmp_path: Path
 ) -> None:
-    shown = view(RunFolder(shared_run), result, "control", "latency")
-    written = write_repeats_picture(result, shown, tmp_path / "pictures", caption="c", formats=FORMATS)
+    shown = view(RunFolder(shared_run), typed(result), "control", "latency")
+    written = write_repeats_picture(typed(result), shown, tmp_path / "pictures", caption="c", formats=FORMATS)
     assert [path.name for path in written] == [f"control-latency-repeats.{kind}" for kind in FORMATS]
     whole(written)
     strips = [strip for found in drawn(shown).of.values() for strip in found]
@@ -107,9 +108,9 @@ def test_each_repetition_has_its_strip_where_the_page_has_it(
 
 
 def test_without_repetitions_there_is_no_such_picture(shared_run: Path, result: dict[str, Any], tmp_path: Path) -> None:
-    shown = view(RunFolder(shared_run), result, "control", "latency")
+    shown = view(RunFolder(shared_run), typed(result), "control", "latency")
     once = {**result, "cells": [cell for cell in result["cells"] if cell["repeat"] == 1]}
-    assert write_repeats_picture(once, shown, tmp_path, caption="c") == []
+    assert write_repeats_picture(typed(once), shown, tmp_path, caption="c") == []
 
 
 def chart(number: int, **given: Any) -> ClockChart:
@@ -158,8 +159,8 @@ def test_a_report_draws_them_beside_the_others_and_only_of_the_metrics_it_is_ask
 
 def test_all_repetitions_together_have_the_page_s_histogram(matrix_run: Path) -> None:
     folder = RunFolder(matrix_run)
-    shown = view(folder, folder.result(), "down", "latency")
-    found = together(repeated(folder.result(), shown), drawn(shown))
+    shown = view(folder, typed(folder.result()), "down", "latency")
+    found = together(repeated(typed(folder.result()), shown), drawn(shown))
     figure = together_figure(shown, found, "caption")
     areas = [one for one in figure.axes[0].patches if one.get_gid() == "together"]
     assert len(found) == len(areas) == 9

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from partial import partial
 
 from latlab.report.probes import notes
+from latlab.result.types import Stream
 
 CLOSED = "udp; each answer starts the next question"
 
 
-def of(*told: str) -> list[tuple[str, dict[str, Any]]]:
+def of(*told: str) -> list[tuple[str, Stream]]:
     """A cell each in which this is told of the probe."""
-    return [("rr", {"probe": {"name": "rr", "told": one}}) for one in told]
+    return [("rr", partial(Stream, {"probe": {"name": "rr", "told": one}})) for one in told]
 
 
 @pytest.mark.parametrize(

@@ -18,21 +18,30 @@ from latlab.report.html import render
 from latlab.report.ptp import HEADINGS, TITLE, PtpRow, ptp_rows
 from latlab.report.sections import Shown, parts_of
 from latlab.report.terminal import print_parts
+from latlab.result.store import typed
+
+
+def spread(least: float, middle: float, most: float) -> dict[str, float]:
+    return {"n": 40, "min": least, "p50": middle, "mean": middle, "max": most, "stddev": 1.0}
+
 
 PORT: dict[str, Any] = {
     "port": "ecu.eth0",
     "role": "slave",
+    "profile": None,
+    "master": None,
     "acts_as": "slave",
     "absent": None,
     "timestamps": "hardware",
     "free_running": False,
     "limit_ns": 1_000,
     "readings": 40,
+    "unanswered": 0,
     "states": {"SLAVE": 38, "LISTENING": 2},
     "grandmasters": ["525400.fffe.000001"],
-    "offset_ns": {"min": -12, "p50": 1.5, "max": 2_500},
-    "path_delay_ns": {"p50": 834.0},
-    "frequency_ppb": {"min": -20_000.4, "max": 119.0},
+    "offset_ns": spread(-12, 1.5, 2_500),
+    "path_delay_ns": spread(830, 834.0, 839),
+    "frequency_ppb": spread(-20_000.4, 0, 119.0),
     "unlocked": [],
     "checked": None,
 }
@@ -59,12 +68,12 @@ def bad(texts: Sequence[str]) -> list[str]:
 
 
 def row(result: dict[str, Any], **changes: Any) -> PtpRow:
-    (found,) = ptp_rows(with_port(result, **changes))
+    (found,) = ptp_rows(typed(with_port(result, **changes)))
     return found
 
 
 def test_a_result_without_ptp_has_no_table_of_it(result: dict[str, Any]) -> None:
-    assert parts_of("ptp", Shown(result, [])) == [] and list(ptp_rows(result)) == []
+    assert parts_of("ptp", Shown(typed(result), [])) == [] and list(ptp_rows(typed(result))) == []
 
 
 def test_a_slave_that_was_locked_all_the_time_has_nothing_marked(result: dict[str, Any]) -> None:
@@ -137,7 +146,7 @@ def test_the_terminal_and_the_page_have_a_table_of_them(result: dict[str, Any], 
     spell = {"from_ns": 0, "to_ns": None, "why": "no Sync was heard"}
     console = Console(file=io.StringIO(), width=240)
     with console.capture() as captured:
-        print_parts(parts_of("ptp", Shown(with_port(result, unlocked=[spell]), [])), console)
+        print_parts(parts_of("ptp", Shown(typed(with_port(result, unlocked=[spell])), [])), console)
     assert captured.get().splitlines()[0].startswith(TITLE.split(",")[0])
     assert "no Sync was heard" in captured.get()
     folder = RunFolder.open(str(new_run()))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from partial import partial
 from rich.console import Console
 
 from latlab.recordings.run_folder import RunFolder
@@ -17,6 +18,8 @@ from latlab.report.result import make_result
 from latlab.report.sections import default_metrics
 from latlab.report.terminal import print_result
 from latlab.report.text import exact
+from latlab.result.store import typed
+from latlab.result.types import Result
 
 NONE: dict[str, Any] = dict.fromkeys(("n", "min", "mean", "max", "stddev", "pk_pk", "p50", "p99"))
 PUBLISHED = [
@@ -28,11 +31,11 @@ MARK = "published, not measured here"
 
 
 def test_each_source_has_a_table_of_the_figures_it_gives(result: dict[str, Any]) -> None:
-    (table,) = published_tables(result | {"published": PUBLISHED}, "arrival_offset")
+    (table,) = published_tables(typed(result | {"published": PUBLISHED}), "arrival_offset")
     assert table.title == f"arrival_offset, {MARK}, µs · one"
     assert table.headings == ("published", "min", "stddev", "n")
     assert table.rows == [("plain", "19.408", "6.515", "600000"), ("launched", "0.472", "", "")]
-    assert list(published_tables(result, "arrival_offset")) == []
+    assert list(published_tables(typed(result), "arrival_offset")) == []
 
 
 def test_published_figures_of_what_was_not_measured_stand_below_what_stands_in_for_it() -> None:
@@ -43,9 +46,9 @@ def test_published_figures_of_what_was_not_measured_stand_below_what_stands_in_f
     published = [row | {"metric": "interrupt", "max": 9_180}, row | {"metric": "wakeup", "max": 40_000}]
 
     def titles(*measured: str) -> list[str]:
-        cells = [{"streams": {"irq": {"metrics": dict.fromkeys(measured)}}}]
+        cells = [{"streams": {"irq": {"metrics": {name: {} for name in measured}}}}]
         result = {"cells": cells, "published": published}
-        found = (table for name in ("wakeup", "interrupt") for table in published_tables(result, name))
+        found = (table for name in ("wakeup", "interrupt") for table in published_tables(partial(Result, result), name))
         return [table.title.partition(",")[0] for table in found]
 
     assert titles("wakeup") == ["wakeup", "interrupt"]
@@ -53,11 +56,11 @@ def test_published_figures_of_what_was_not_measured_stand_below_what_stands_in_f
 
 
 def test_a_metric_with_published_figures_is_shown_without_being_asked_for(result: dict[str, Any]) -> None:
-    assert default_metrics(result) == ("latency", "latency_user")
+    assert default_metrics(typed(result)) == ("latency", "latency_user")
     with_them = result | {"published": PUBLISHED}
-    assert default_metrics(with_them) == ("arrival_offset", "latency", "latency_user")
+    assert default_metrics(typed(with_them)) == ("arrival_offset", "latency", "latency_user")
     file = io.StringIO()
-    print_result(with_them, Console(file=file, width=140), default_metrics(with_them))
+    print_result(typed(with_them), Console(file=file, width=140), default_metrics(typed(with_them)))
     assert f"latency, {MARK}, µs · other" in file.getvalue()
 
 
@@ -90,9 +93,11 @@ def test_the_headline_comes_first_with_its_published_figures_in_one_table(new_ru
         "published: [{source: theirs, row: of theirs, metric: arrival_offset, max: 568ns, n: 600000}]\n"
     )
     result = make_result(folder)
-    assert default_metrics(result)[0] == "arrival_offset"
-    (table,) = headline_tables(result, "arrival_offset")
-    assert list(headline_tables(result, "latency")) == list(published_tables(result, "arrival_offset")) == []
+    assert default_metrics(typed(result))[0] == "arrival_offset"
+    (table,) = headline_tables(typed(result), "arrival_offset")
+    assert (
+        list(headline_tables(typed(result), "latency")) == list(published_tables(typed(result), "arrival_offset")) == []
+    )
     assert table.title.startswith("arrival_offset: measured, and published (theirs), µs · ")
     assert table.headings == ("what", "min", "max", "pk-pk", "avg", "stddev", "n")
     assert list(table.rows[-1]) == ["published: of theirs", "", "0.568", "", "", "", "600000"]
@@ -103,10 +108,10 @@ def test_the_headline_comes_first_with_its_published_figures_in_one_table(new_ru
     _, _, page = render(folder, {}).before.partition('<section id="summary">')
     assert 'value="arrival_offset" checked' in page
     assert page.index(table.title) < page.index("arrival_offset = rx_soft")
-    written = result_markdown(result, default_metrics(result))
+    written = result_markdown(typed(result), default_metrics(typed(result)))
     assert written.index("### arrival\\_offset: measured, and published") < written.index("arrival\\_offset = rx")
 
 
 def test_a_headline_that_was_not_measured_changes_nothing(result: dict[str, Any]) -> None:
-    assert default_metrics(result | {"headline": "round_trip"}) == default_metrics(result)
-    assert list(headline_tables(result | {"headline": "round_trip"}, "round_trip")) == []
+    assert default_metrics(typed(result | {"headline": "round_trip"})) == default_metrics(typed(result))
+    assert list(headline_tables(typed(result | {"headline": "round_trip"}), "round_trip")) == []

@@ -11,6 +11,7 @@ import yaml
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.schedules import TITLE, run_schedules, schedule_drawings
+from latlab.result.store import typed
 
 GATES = [{"open": [0, 1], "for": "101us"}, {"open": [1], "for": "99us"}, {"open": [1, 2], "for": "300us"}]
 TAPRIO = {"kind": "taprio", "mode": "software", "map": {7: 0, 5: 1}, "rest": 2, "gates": GATES}
@@ -41,7 +42,7 @@ def gated(folder: Path, **parts: Any) -> RunFolder:
 
 
 def test_lanes_have_their_gates_their_launches_and_words(tmp_path: Path, result: dict[str, Any]) -> None:
-    (drawing,) = schedule_drawings(result, run_schedules(gated(tmp_path)))
+    (drawing,) = schedule_drawings(typed(result), run_schedules(gated(tmp_path)))
     assert drawing.title.startswith("sensor.eth0: cycle of 500 µs") and drawing.cells == ""
     control, bulk, rest = drawing.lanes
     assert control.bars == ((0.0, 20.2),) and control.launches == (2.0, 27.0, 52.0, 77.0)
@@ -56,7 +57,7 @@ def test_lanes_have_their_gates_their_launches_and_words(tmp_path: Path, result:
 def test_cells_with_schedules_of_their_own_are_drawn_apart(tmp_path: Path, result: dict[str, Any]) -> None:
     other = TAPRIO | {"gates": [{"open": [0, 1, 2], "for": "250us"}]}
     folder = gated(tmp_path, matrix={"shapers.sensor.eth0": [TAPRIO, other]})
-    first, second = schedule_drawings(result, run_schedules(folder))
+    first, second = schedule_drawings(typed(result), run_schedules(folder))
     assert ("500 µs" in first.title, "250 µs" in second.title) == (True, True)
     assert {lane.told.split(";")[0] for lane in second.lanes} == {"its gate never closes"}
 

@@ -7,6 +7,7 @@ from shutil import copytree
 from typing import Any
 
 import pytest
+from partial import partial
 
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
@@ -14,6 +15,8 @@ from latlab.report.comparison.cells import comparisons_document
 from latlab.report.markdown import result_markdown
 from latlab.report.rows import summaries
 from latlab.report.testbed import sent_as
+from latlab.result.store import typed
+from latlab.result.types import Result
 
 TAGGED = {"transport": "ethernet", "vlan": 5, "interface": "eth0", "port": "eth0"}
 OVER_VLAN = {"transport": "udp", "vlan": 5, "interface": "eth0.5", "port": "eth0"}
@@ -47,7 +50,7 @@ def sent(matrix: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_tables_of_that_stream_say_so(sent: dict[str, Any]) -> None:
-    down, up = summaries(sent, "latency")
+    down, up = summaries(typed(sent), "latency")
     assert SAID in down.notes
     assert up.notes == ()
 
@@ -57,23 +60,23 @@ def test_a_load_at_another_rate_is_named(sent: dict[str, Any]) -> None:
         if cell["cell"]["loads"] == ["load-up"]:
             rate = 6e7 if cell["cell"]["guests.vm1.bridge"] == "tap" else 3e7
             cell["loads"] = [{"name": "load-up", "asked_bps": rate}]
-    (table, _) = summaries(sent, "latency")
+    (table, _) = summaries(partial(Result, sent), "latency")
     assert "load-up is 60 Mbit/s in bridge tap, loads load-up, and 30 Mbit/s elsewhere" in table.notes
 
 
 def test_what_the_matrix_varies_is_in_the_cells_names_already(sent: dict[str, Any]) -> None:
     for cell in sent["cells"]:
         cell["cell"]["streams.down.transport"] = "udp"
-    assert not any(SAID in table.notes for table in summaries(sent, "latency"))
+    assert not any(SAID in table.notes for table in summaries(typed(sent), "latency"))
 
 
 def test_a_stream_that_all_cells_send_alike_has_no_note(matrix: dict[str, Any]) -> None:
-    assert not any("is UDP" in note for table in summaries(matrix, "latency") for note in table.notes)
+    assert not any("is UDP" in note for table in summaries(typed(matrix), "latency") for note in table.notes)
 
 
 def test_what_compares_the_cells_says_so(sent: dict[str, Any]) -> None:
     assert all(one["notes"][0] == SAID for one in sent["comparisons"])
-    assert SAID in result_markdown(sent, ["latency"])
+    assert SAID in result_markdown(typed(sent), ["latency"])
 
 
 def test_the_page_says_so_and_describes_the_stream_as_both(

@@ -11,11 +11,13 @@ from typing import Any
 
 from rich.console import Console
 
+from latlab.analysis.statistics import NAMES
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.html import render
 from latlab.report.sections import Shown, parts_of
 from latlab.report.slots import TITLE, slot_rows
 from latlab.report.terminal import print_parts
+from latlab.result.store import typed
 
 GATES = {
     "interface": "sensor.eth0",
@@ -30,7 +32,7 @@ GATES = {
     "first_missed": 1,
     "last_missed": 935,
     "early": 0,
-    "in_slot": {"latency": {"n": 974, "mean": 169_700.4, "max": 401_900}},
+    "in_slot": {"latency": dict.fromkeys(NAMES) | {"n": 974, "mean": 169_700.4, "max": 401_900}},
 }
 KEPT = GATES | {"missed": 0, "windows_late": {}, "first_missed": None, "last_missed": None, "in_slot": {}}
 
@@ -44,11 +46,11 @@ def with_gates(result: dict[str, Any], gates: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_result_without_gates_has_no_table_of_them(result: dict[str, Any]) -> None:
-    assert parts_of("gates", Shown(result, [])) == [] and list(slot_rows(result)) == []
+    assert parts_of("gates", Shown(typed(result), [])) == [] and list(slot_rows(typed(result))) == []
 
 
 def test_missed_slots_are_counted_with_their_packets_and_the_others_latency(result: dict[str, Any]) -> None:
-    (row,) = slot_rows(with_gates(result, GATES))
+    (row,) = slot_rows(typed(with_gates(result, GATES)))
     assert row.promised == "0 to 394 µs" and row.left == "12.81 µs to 1.413 ms (tx_soft)"
     assert row.missed == "22 of 987, 1 to 10 windows late, packets 1 to 935"
     assert row.in_slot == "avg 169.7 µs, max 401.9 µs"
@@ -57,24 +59,26 @@ def test_missed_slots_are_counted_with_their_packets_and_the_others_latency(resu
 
 def test_one_that_missed_and_those_that_were_early_are_told(result: dict[str, Any]) -> None:
     one = GATES | {"missed": 1, "windows_late": {"1": 1}, "last_missed": 1, "early": 3}
-    (row,) = slot_rows(with_gates(result, one))
+    (row,) = slot_rows(typed(with_gates(result, one)))
     assert row.missed == "1 of 987, 1 window late, packet 1; 3 left before their own window"
 
 
 def test_slots_that_were_all_kept_are_said_to_be(result: dict[str, Any]) -> None:
-    (row,) = slot_rows(with_gates(result, KEPT))
+    (row,) = slot_rows(typed(with_gates(result, KEPT)))
     assert (row.missed, row.in_slot, row.texts[-2]) == ("", "", "none")
-    (unknown,) = slot_rows(with_gates(result, KEPT | {"from": None, "left": 0, "least_ns": None, "most_ns": None}))
+    (unknown,) = slot_rows(
+        typed(with_gates(result, KEPT | {"from": None, "left": 0, "least_ns": None, "most_ns": None}))
+    )
     assert unknown.left == "unknown"
-    none = {"latency": {"n": 0, "mean": None, "max": None}}
-    (all_missed,) = slot_rows(with_gates(result, GATES | {"in_slot": none}))
+    none = {"latency": dict.fromkeys(NAMES) | {"n": 0}}
+    (all_missed,) = slot_rows(typed(with_gates(result, GATES | {"in_slot": none})))
     assert all_missed.in_slot == ""
 
 
 def test_the_terminal_has_a_table_of_them(result: dict[str, Any]) -> None:
     console = Console(file=io.StringIO(), width=160)
     with console.capture() as captured:
-        print_parts(parts_of("gates", Shown(with_gates(result, GATES), [])), console)
+        print_parts(parts_of("gates", Shown(typed(with_gates(result, GATES)), [])), console)
     lines = captured.get().splitlines()
     assert lines[0].startswith(TITLE)
     assert any("22 of 987" in line for line in lines)

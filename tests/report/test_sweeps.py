@@ -23,6 +23,7 @@ from latlab.report.sweep import Point, Reach, Sweep
 from latlab.report.sweep_page import sweep_drawing
 from latlab.report.sweep_pictures import sweep_figure, write_sweep_picture
 from latlab.report.sweeps import belongs, numbers, sweeps
+from latlab.result.store import typed
 from latlab.scenario.one_frame import Room
 from latlab.scenario.units import DURATION, SIZE
 
@@ -36,7 +37,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 
 @pytest.fixture(scope="module")
 def shown(run: RunFolder) -> Sweep:
-    (found,) = sweeps(run.result(), FrameRooms(run).of)
+    (found,) = sweeps(typed(run.result()), FrameRooms(run).of)
     return found
 
 
@@ -77,8 +78,8 @@ def test_a_figure_of_stretches_of_time_only_is_a_bar_without_a_line(run: RunFold
     result = run.result()
     for cell in result["cells"]:
         for block in cell["streams"].values():
-            block["metrics"]["round_trip"] |= {"p50": None, "intervals": {"p50": [50_000, 60_000]}}
-    (found,) = sweeps(result, lambda *_: None)
+            block["metrics"]["round_trip"] |= {"p50": None, "intervals": {"count": 6, "p50": [50_000, 60_000]}}
+    (found,) = sweeps(typed(result), lambda *_: None)
     line = found.panels[0].lines[0]
     assert {point.reaches["p50"] for point in line.points} == {Reach(50_000, 60_000, None)}
     assert line.pieces("p50") == []
@@ -185,13 +186,13 @@ def keyed(run: RunFolder, key: str, values: dict[str, object]) -> dict[str, Any]
 def test_a_key_that_is_no_number_has_too_few_or_is_another_s_draws_nothing(
     run: RunFolder, key: str, values: list[object]
 ) -> None:
-    assert sweeps(keyed(run, key, dict(zip(SIZES, values, strict=True))), lambda *_: None) == []
+    assert sweeps(typed(keyed(run, key, dict(zip(SIZES, values, strict=True)))), lambda *_: None) == []
 
 
 def test_a_key_of_durations_is_shown_and_has_no_frame(run: RunFolder) -> None:
     periods = ["1s", "100ms", "10ms", "1ms", 0, "100us"]
     result = keyed(run, "probes.rr.period", dict(zip(SIZES, periods, strict=True)))
-    (found,) = sweeps(result, lambda *_: Room(1500, 1472))
+    (found,) = sweeps(typed(result), lambda *_: Room(1500, 1472))
     assert [point.text for point in found.panels[0].lines[0].points] == ["0", "100us", "1ms", "10ms", "100ms", "1s"]
     assert {panel.rooms for panel in found.panels} == {()}
     assert found.x_axis.kind == "asinh", "0 has no place on a logarithmic axis"
@@ -202,7 +203,7 @@ def test_a_repetition_that_did_not_run_to_its_end_is_left_out_and_told(run: RunF
     result = run.result()
     cut = next(cell for cell in result["cells"] if cell["streams"])
     cut["status"] = "interrupted"
-    (found,) = sweeps(result, lambda *_: None)
+    (found,) = sweeps(typed(result), lambda *_: None)
     assert sum(point.repeats for _, _, point in points(found)) == 22 * REPEATS - 1
     assert any(note.startswith("1 that did not run to their end") for note in found.notes)
 
@@ -213,7 +214,7 @@ def test_points_of_different_labels_are_told_apart(run: RunFolder, shown: Sweep)
     for cell in result["cells"]:
         if cell["streams"] and cell["cell"]["links.0.mtu"] == 9000:
             cell |= {"label": "measured", "verdict": "untrusted"}
-    (found,) = sweeps(result, lambda *_: None)
+    (found,) = sweeps(typed(result), lambda *_: None)
     assert {point.label for point in found.points} == {"functional only", "measured"}
     drawing = sweep_drawing(found, "")
     assert drawing.table.headings[-2:] == ("verdict", "label")
@@ -231,7 +232,7 @@ def test_the_sizes_of_two_probes_are_shown_on_the_same_axes(run: RunFolder) -> N
             figures_ = block["metrics"]["round_trip"]
             faster = {name: figures_[name] // 10 for name in ("min", "p50", "max")} | {"p99": None}
             cell["streams"]["other"] = {**block, "metrics": {"round_trip": figures_ | faster}}
-    one, other = sweeps(result, lambda *_: None)
+    one, other = sweeps(typed(result), lambda *_: None)
     assert {one.stream, other.stream} == {"rr", "other"}
     assert (one.x_axis, one.y_axis) == (other.x_axis, other.y_axis)
     assert one.y_axis.low_ns < min(point.reaches["min"].low_ns for point in other.points)
@@ -268,7 +269,7 @@ def test_probes_of_one_matrix_are_in_one_table_each_with_its_own_size(run: RunFo
         cell["slug"] += ",other"
         cell["cell"]["probes.other.size"] = cell["cell"].pop("probes.rr.size")
         cell["streams"] = dict(zip(("other",), cell["streams"].values(), strict=False))
-    (both,) = summaries(result | {"cells": [*result["cells"], *other]}, "round_trip")
+    (both,) = summaries(typed(result | {"cells": [*result["cells"], *other]}), "round_trip")
     assert both.headings == ("mtu", "fifo", "size", "stream", "repeat")
     found = [both.labels(row)[2:4] for row in both.rows]
     assert sorted(set(found)) == sorted((size, name) for size in SIZES for name in ("rr", "other"))
@@ -281,14 +282,14 @@ def test_streams_that_share_a_cell_have_a_table_each_with_the_keys_that_its_own_
     shared = json.loads(json.dumps(cells[0]))
     shared["slug"] = "both"
     shared["streams"]["other"] = shared["streams"]["rr"]
-    first, second = summaries(result | {"cells": [*cells, shared]}, "round_trip")
+    first, second = summaries(typed(result | {"cells": [*cells, shared]}), "round_trip")
     assert first.headings == ("mtu", "fifo", "size", "repeat")
     assert [len(table.rows) for table in (first, second)] == [sum("rr" in cell["streams"] for cell in cells) + 1, 1]
 
 
 def test_probes_over_sizes_of_their_own_are_lines_of_one_picture_in_their_bridges_colours(tmp_path: Path) -> None:
     run = write_several_run(tmp_path / "20261121-205152-payload-3f9b")
-    (both,) = sweeps(run.result(), FrameRooms(run).of)
+    (both,) = sweeps(typed(run.result()), FrameRooms(run).of)
     assert (both.streams, both.lines_are, both.drawn) == (("hosts", "guests"), "probes", ("p50", "max"))
     assert [panel.title for panel in both.panels] == ["guests bridge tap", "guests bridge macvtap"]
     names = ["hosts, fifo none", "hosts, fifo 80", "guests, fifo none", "guests, fifo 80"]
@@ -297,8 +298,8 @@ def test_probes_over_sizes_of_their_own_are_lines_of_one_picture_in_their_bridge
         assert all([point.at for point in line.points] == list(SIZES.values()) for line in panel.lines)
         assert panel.rooms == (Room(1500, 1472),)
         assert len({line.look.dash for line in panel.lines}) == 4
-    looks = Looks(run.result())
-    of_bridges = [looks.of(cell).colour for cell in run.result()["cells"] if cell["streams"]]
+    looks = Looks(typed(run.result()))
+    of_bridges = [looks.of(cell).colour for cell in typed(run.result()).cells if cell.streams]
     for panel, colour in zip(both.panels, dict.fromkeys(of_bridges), strict=True):
         assert [line.look.colour for line in panel.lines] == [ANY_COLOUR, ANY_COLOUR, colour, colour]
     assert [name for name, _ in both.lines] == [

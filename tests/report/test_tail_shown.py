@@ -18,6 +18,8 @@ from latlab.analysis.tail import tail_document
 from latlab.report.tail_page import tail_drawing
 from latlab.report.tail_pictures import tail_figure, write_tail_picture
 from latlab.report.tail_view import CHOSEN, FITS, UNFIT, WARNING, TailCell, TailView, tail_view, tail_views
+from latlab.result.store import typed
+from latlab.result.types import Tail
 
 REPORT = Path(latlab.report.__file__).parent
 UNIT_NS = 100_000
@@ -47,7 +49,7 @@ def documents() -> dict[str, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def shown(documents: dict[str, dict[str, Any]]) -> TailView:
-    return tail_view("control", "latency", list(documents.items()))
+    return tail_view("control", "latency", [(name, Tail.model_validate(one)) for name, one in documents.items()])
 
 
 def named(view: TailView, name: str) -> TailCell:
@@ -71,7 +73,7 @@ def test_a_shape_of_0_is_in_the_middle_and_the_refused_are_beyond_the_quarters(s
     assert all(mark.value == pytest.approx(0.5, abs=0.1) for mark in named(shown, "tap").shape if mark.kind == CHOSEN)
 
 
-def far_out(shapes: list[float], levels_ns: list[float], *, fits: bool) -> dict[str, Any]:
+def far_out(shapes: list[float], levels_ns: list[float], *, fits: bool) -> Tail:
     """A tail with these shapes and levels of its thresholds, and peaks to 10 units."""
     found = tail_document(3 * UNIT_NS + np.random.default_rng(3).exponential(UNIT_NS, COUNT).astype(np.int64))
     pairs = zip(found["stability"], shapes, levels_ns, strict=False)
@@ -80,7 +82,8 @@ def far_out(shapes: list[float], levels_ns: list[float], *, fits: bool) -> dict[
         | {"level_ns": level, "level_low_ns": level / 2, "level_high_ns": level * 2}
         for row, shape, level in pairs
     ]  # fmt: skip
-    return found | {"stability": rows, "fit": rows[-1], "why": None if fits else "does not fit", "levels": []}
+    changes = {"stability": rows, "fit": rows[-1], "why": None if fits else "does not fit", "levels": []}
+    return Tail.model_validate(found | changes)
 
 
 def test_thresholds_that_fit_are_within_the_axes() -> None:
@@ -166,7 +169,7 @@ def test_a_single_threshold_stands_alone_with_its_number() -> None:
     random = np.random.default_rng(16)
     found = tail_document(random.exponential(UNIT_NS, 1400).astype(np.int64))
     assert [row["exceedances"] for row in found["stability"]] == [70]
-    view = tail_view("control", "latency", [("all", found)])
+    view = tail_view("control", "latency", [("all", Tail.model_validate(found))])
     assert view.exceedances == ((pytest.approx(0.5), "70"),)
     assert len(tail_drawing(view).cells[0].panels) == 3
 
@@ -247,4 +250,4 @@ def test_a_result_without_any_tail_draws_none(result: dict[str, Any]) -> None:
         for block in cell["streams"].values():
             for figures in block["metrics"].values():
                 figures.pop("tail", None)
-    assert tail_views(result) == {}
+    assert tail_views(typed(result)) == {}

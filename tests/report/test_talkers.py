@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from partial import partial
+
 from latlab.report.launches import early_notes, with_launches
 from latlab.report.talkers import HEADINGS, talker_rows
+from latlab.result.types import Result, Stream
 from latlab.scenario import load_scenario
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -27,10 +30,10 @@ def test_a_latency_below_zero_is_explained_by_the_delta_of_the_etf_that_sends_ea
     scenario = load_scenario(SCENARIOS / "txtime.yaml").scenario
     block = with_launches(document(), launched(), scenario)["streams"]["s"]
     assert (block["lead_ns"], block["early_ns"]) == (5_000_000, 200_000)
-    (note,) = early_notes([("s", block)], "latency")
+    (note,) = early_notes([("s", partial(Stream, block))], "latency")
     assert note.startswith("s: below zero because etf sends each packet 200 µs (its delta) before the launch time")
     above = with_launches(document(min=4_000), launched(), scenario)["streams"]["s"]
-    assert list(early_notes([("s", above)], "latency")) == []
+    assert list(early_notes([("s", partial(Stream, above))], "latency")) == []
 
 
 def test_what_a_card_launches_or_another_queue_sends_is_not_early() -> None:
@@ -52,8 +55,8 @@ def test_each_talker_has_a_row_where_streams_have_launch_times() -> None:
     block = {"lead_ns": 5_000_000}
     talker = {"host": "sensor", "packets": 4_000, "cpu_ns": 39_712_000, "wakeups": 1_004}
     cell = {"slug": "all", "cell": {}, "repeat": 1, "streams": {"s": block}, "talkers": [talker]}
-    (row,) = talker_rows({"cells": [cell]})
+    (row,) = talker_rows(partial(Result, {"cells": [cell]}))
     assert row == ("all", "1", "sensor", "4000", "9.928 µs", "0.251")
     assert len(row) == len(HEADINGS)
-    assert list(talker_rows({"cells": [cell | {"talkers": [talker | {"packets": 0}]}]})) == []
-    assert list(talker_rows({"cells": [cell | {"streams": {"s": {}}}]})) == []
+    assert list(talker_rows(partial(Result, {"cells": [cell | {"talkers": [talker | {"packets": 0}]}]}))) == []
+    assert list(talker_rows(partial(Result, {"cells": [cell | {"streams": {"s": {}}}]}))) == []

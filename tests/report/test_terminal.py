@@ -7,23 +7,26 @@ import re
 from typing import Any
 
 import pytest
+from partial import partial
 from rich.console import Console
 
 from latlab.report.result import judged_result
 from latlab.report.rows import counted_title, summaries
 from latlab.report.sections import Shown, parts_of
 from latlab.report.terminal import print_parts, print_result
+from latlab.result.store import typed
+from latlab.result.types import Result
 
 
 def printed(result: dict[str, Any], width: int = 80, **options: Any) -> str:
     file = io.StringIO()
-    print_result(result, Console(file=file, width=width, **{"color_system": None} | options))
+    print_result(typed(result), Console(file=file, width=width, **{"color_system": None} | options))
     return file.getvalue()
 
 
 def printed_tables(result: dict[str, Any], *metrics: str, width: int = 140) -> list[str]:
     file = io.StringIO()
-    print_parts(parts_of("cells", Shown(result, metrics)), Console(file=file, width=width))
+    print_parts(parts_of("cells", Shown(typed(result), metrics)), Console(file=file, width=width))
     return file.getvalue().splitlines()
 
 
@@ -175,7 +178,7 @@ def test_loads_are_told_with_what_they_achieved(result: dict[str, Any]) -> None:
     assert "72.5 k/s" in output
     for cell in result["cells"]:
         cell["loads"] = []
-    assert parts_of("loads", Shown(result, [])) == []
+    assert parts_of("loads", Shown(typed(result), [])) == []
 
 
 def test_limits_say_which_was_exceeded_and_how_many_were_kept(result: dict[str, Any]) -> None:
@@ -192,7 +195,7 @@ def test_limits_say_which_was_exceeded_and_how_many_were_kept(result: dict[str, 
     assert "\n2 of 2 limits kept\n" in printed(result)
     assert "EXCEEDED" not in printed(result)
     result["accept"] = []
-    assert parts_of("limits", Shown(result, [])) == []
+    assert parts_of("limits", Shown(typed(result), [])) == []
 
 
 def test_a_metric_that_no_stream_has_gets_no_table(result: dict[str, Any]) -> None:
@@ -278,13 +281,15 @@ def test_packets_that_nothing_bounds_are_marked_in_their_row(matrix: dict[str, A
 def test_what_was_imported_has_no_warm_up(result: dict[str, Any]) -> None:
     for cell in result["cells"]:
         cell["label"], cell["imported"] = "imported", {}
-    (table, *_) = summaries(result, "latency")
+    (table, *_) = summaries(partial(Result, result), "latency")
     assert table.of_what.startswith("all that was imported") and "warm-up" not in table.of_what
-    assert counted_title(result) == "Counted"
+    assert counted_title(partial(Result, result)) == "Counted"
     result["cells"][0]["label"] = "measured"
     del result["cells"][0]["imported"]
-    assert summaries(result, "latency")[0].of_what.startswith("after warm-up; of what was imported all")
-    assert counted_title(result) == "Counted, warm-up included"
+    assert summaries(partial(Result, result), "latency")[0].of_what.startswith(
+        "after warm-up; of what was imported all"
+    )
+    assert counted_title(partial(Result, result)) == "Counted, warm-up included"
 
 
 def test_a_maximum_that_packets_without_a_timestamp_may_be_above_is_at_least_that(result: dict[str, Any]) -> None:

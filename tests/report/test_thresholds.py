@@ -24,6 +24,7 @@ from latlab.report.markdown import result_markdown
 from latlab.report.result import make_result
 from latlab.report.terminal import print_result
 from latlab.report.thresholds import off_lines, threshold_lines, thresholds_document, thresholds_of
+from latlab.result.store import typed
 from latlab.scenario import Trust
 
 RT, SETTINGS, BOUND = "preempt-rt", "rt-settings", "clock-bound-large"
@@ -88,7 +89,7 @@ def test_a_threshold_of_the_scenario_decides_and_stands_in_the_result(judged: Ca
     assert BOUND not in checks(result)
     assert result["thresholds"]["clock_bound_share"] == {"value": 0.5, "default": 0.1, "given": True}
     assert result["thresholds"]["steal_share"]["given"] is False
-    line = next(line for line in threshold_lines(result) if line.given)
+    line = next(line for line in threshold_lines(typed(result)) if line.given)
     assert (line.name, line.value, line.default) == ("clock_bound_share", "50%", "10%")
 
 
@@ -113,10 +114,10 @@ def test_what_a_rule_that_is_turned_off_finds_is_kept_with_the_reason_why(judged
 
 def test_a_rule_that_is_turned_off_is_told_even_where_it_found_nothing(judged: Callable[..., RunFolder]) -> None:
     result = make_result(judged(off={"cpu-stolen": "it is a guest"}, clock_bound_share="50%"))
-    assert off_lines(result) == [
+    assert off_lines(typed(result)) == [
         "turned off by the scenario: cpu-stolen, no CPU time was stolen (it is a guest); it found nothing",
     ]
-    (line, _) = off_lines(make_result(judged(off=OFF)))
+    (line, _) = off_lines(typed(make_result(judged(off=OFF))))
     assert line.startswith("turned off by the scenario: preempt-rt, the kernel is PREEMPT_RT (bridges are compared); ")
     assert line.endswith("its 4 findings do not count")
 
@@ -169,8 +170,8 @@ def test_what_the_scenario_changed_stands_beside_the_verdict_wherever_it_is_told
     result = make_result(folder)
     page = write_report(folder, formats=()).read_text()
     with Console(width=200, record=True, file=StringIO()) as console:
-        print_result(result, console)
-    for text in (" ".join(console.export_text().split()), result_markdown(result, ["latency"]), page):
+        print_result(typed(result), console)
+    for text in (" ".join(console.export_text().split()), result_markdown(typed(result), ["latency"]), page):
         assert "hreshold set by the scenario: late 1 ms (default 100 µs)" in text
         assert (
             "urned off by the scenario: preempt-rt, the kernel is PREEMPT" in text and "(bridges are compared)" in text
@@ -184,8 +185,12 @@ def test_a_reason_names_the_id_by_which_it_is_explained(judged: Callable[..., Ru
     result = make_result(folder)
     page = write_report(folder, formats=()).read_text()
     with Console(width=200, record=True, file=StringIO()) as console:
-        print_result(result, console)
-    shown = {console.export_text(): "({})", result_markdown(result, ["latency"]): "(`{}`)", page: "<small>({})</small>"}
+        print_result(typed(result), console)
+    shown = {
+        console.export_text(): "({})",
+        result_markdown(typed(result), ["latency"]): "(`{}`)",
+        page: "<small>({})</small>",
+    }
     for text, form in shown.items():
         assert all(form.format(id_) in text for id_ in checks(result))
         assert "latlab explain ID" in text
@@ -201,7 +206,7 @@ def test_a_scenario_that_was_changed_since_is_told_and_another_runs_is_refused(
     judged(clock_bound_share="50%")
     result = make_result(folder)
     assert result["scenario_changed"] is True
-    assert "scenario.yaml was changed after the measurement" in result_markdown(result, ["latency"])
+    assert "scenario.yaml was changed after the measurement" in result_markdown(typed(result), ["latency"])
     folder.write_scenario(yaml.safe_dump(SCENARIO | {"matrix": {"streams.status.size": ["64B", "128B"]}}))
     with pytest.raises(LabError, match="the scenario is another run's"):
         make_result(folder)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from partial import partial
 from PIL import Image
 
 from latlab.report.own_pictures import remove_own_pictures
@@ -24,12 +25,13 @@ from latlab.report.timers import (
     where,
     window_rows,
 )
+from latlab.result.types import Cell, Result, Timer
 
 
 def test_a_windows_mean_is_rounded_once() -> None:
     window = {"from_ns": 0, "n": 2, "mean": 12.5, "stddev": 0.5, "min": 12, "max": 13, "above": 0}
-    timer = {"window_ns": 10**9, "windows": [window, window | {"mean": 14.25}]}
-    assert _windows(timer) == ("2 of 1 s", "12.5 ns to 14.25 ns", "none")
+    timer = partial(Timer, {"windows": [window, window | {"mean": 14.25}]})
+    assert _windows(timer, 10**9) == ("2 of 1 s", "12.5 ns to 14.25 ns", "none")
 
 
 def test_each_window_of_a_timer_has_a_row_of_its_own() -> None:
@@ -40,7 +42,7 @@ def test_each_window_of_a_timer_has_a_row_of_its_own() -> None:
         "in": {"talker": "ecu"},
     }
     cell = {"slug": "all", "cell": {}, "repeat": 1, "status": "ok", "streams": blocks}
-    (row,) = window_rows({"cells": [cell]})
+    (row,) = window_rows(partial(Result, {"cells": [cell]}))
     assert list(row) == ["all", "1", "irq, vm1", "thread", "10 s", "400", "12.5", "0.5", "9.0", "38.1", "3", "0.75 %"]
     assert len(row) == len(WINDOW_HEADINGS)
 
@@ -59,7 +61,7 @@ def timer_cell(probes: str, host: str, *guests: str, wakeup_ns: int = 20_000) ->
     block = {
         "talker": host,
         "listener": host,
-        "probe": probes,
+        "probe": {"name": probes},
         "counts": {"overdue": 0, "untold": 1},
         "timer": {**timer, "interrupt": handled, "traced": True, "trace_problem": None},
         "metrics": {"wakeup": figures(wakeup_ns), "interrupt": figures(wakeup_ns // 2)},
@@ -78,7 +80,7 @@ RUN = {
 
 
 def test_the_handler_stands_beside_the_thread_natively_beside_guests_and_in_one() -> None:
-    found = [dict(zip(HEADINGS, row, strict=True)) for row in timer_rows(RUN)]
+    found = [dict(zip(HEADINGS, row, strict=True)) for row in timer_rows(partial(Result, RUN))]
     assert [(row["where"], row["of"]) for row in found] == [
         (place, of) for place in (NATIVE, BESIDE, GUEST) for of in (HANDLER, THREAD)
     ]
@@ -94,23 +96,23 @@ def test_the_handler_stands_beside_the_thread_natively_beside_guests_and_in_one(
 
 
 def test_each_window_is_of_the_handler_and_of_the_thread() -> None:
-    assert [row[3] for row in window_rows(RUN)] == [HANDLER, THREAD] * 3
+    assert [row[3] for row in window_rows(partial(Result, RUN))] == [HANDLER, THREAD] * 3
 
 
 def test_a_timer_without_reported_interrupts_has_a_row_of_its_thread_alone() -> None:
     cell = timer_cell("native", "ecu")
     cell["streams"]["native"]["timer"]["interrupt"] = None
-    assert [row[4] for row in timer_rows({"cells": [cell]})] == [THREAD]
+    assert [row[4] for row in timer_rows(partial(Result, {"cells": [cell]}))] == [THREAD]
 
 
 @pytest.mark.parametrize(("guests", "host", "place"), [((), "ecu", NATIVE), (("vm1",), "ecu", BESIDE)])
 def test_where_a_timer_runs(guests: tuple[str, ...], host: str, place: str) -> None:
-    assert where({"guests": [{"name": name} for name in guests]}, host) == place
-    assert where({"guests": [{"name": host}]}, host) == GUEST
+    assert where(partial(Cell, {"guests": [{"name": name} for name in guests]}), host) == place
+    assert where(partial(Cell, {"guests": [{"name": host}]}), host) == GUEST
 
 
 def test_all_timers_are_on_one_axis() -> None:
-    found = timer_ranges(RUN)
+    found = timer_ranges(partial(Result, RUN))
     assert found is not None
     assert [row.name for row in found.rows][::5] == ["native, ecu: handler (native)", "guest, vm1: thread (guest)"]
     assert [text for _, text in found.ticks] == ["1", "10", "100", "1000"]
@@ -118,22 +120,22 @@ def test_all_timers_are_on_one_axis() -> None:
     for row in found.rows:
         assert 0 <= row.least < row.low <= row.point < row.high < row.most <= 100
     assert found.threshold is not None and 33.33 < found.threshold < 66.67
-    assert timer_ranges({"cells": []}) is None
+    assert timer_ranges(partial(Result, {"cells": []})) is None
 
 
 def test_the_picture_of_all_timers_is_a_file_of_the_reports_own(tmp_path: Path) -> None:
-    found = timer_ranges(RUN)
+    found = timer_ranges(partial(Result, RUN))
     assert found is not None
     (path,) = write_timer_picture(found, tmp_path, caption="measured")
     with Image.open(path) as picture:
         assert picture.width > picture.height > 100
-    remove_own_pictures(tmp_path, RUN, [])
+    remove_own_pictures(tmp_path, partial(Result, RUN), [])
     assert not path.exists()
 
 
 def test_repetitions_share_a_row_of_the_picture(tmp_path: Path) -> None:
-    found = timer_ranges(RUN)
-    again = timer_ranges({"cells": [*RUN["cells"], *(cell | {"repeat": 2} for cell in RUN["cells"])]})
+    found = timer_ranges(partial(Result, RUN))
+    again = timer_ranges(partial(Result, {"cells": [*RUN["cells"], *(cell | {"repeat": 2} for cell in RUN["cells"])]}))
     assert found is not None and again is not None
     assert len(again.rows) == 2 * len(found.rows) and {row.repeat for row in again.rows} == {1, 2}
     heights = [timer_figure(ranges, "measured").get_size_inches()[1] for ranges in (found, again)]

@@ -15,6 +15,7 @@ from rich.console import Console
 
 sys.path.append(str(Path(__file__).parents[1] / "analysis"))
 
+from partial import partial
 from trace_events import COUNT, KNOWN, LATE, READER, listened, trace
 
 from latlab.analysis.missing_stages import NO_CLOCK, REASONS
@@ -30,6 +31,8 @@ from latlab.report.markdown import result_markdown
 from latlab.report.terminal import print_result
 from latlab.report.traces import INTERVAL_TITLE, MISSING_TITLE, TITLE, trace_tables
 from latlab.report.where import where_tables
+from latlab.result.store import typed
+from latlab.result.types import Result
 
 SLUG = "loads=flood1"
 
@@ -44,7 +47,7 @@ def with_trace(result: dict[str, Any], **said: Any) -> dict[str, Any]:
 
 
 def shown(result: dict[str, Any]) -> ChainView:
-    return chain_views(with_trace(result))["control", RECEPTION]
+    return chain_views(typed(with_trace(result)))["control", RECEPTION]
 
 
 def test_its_bars_are_typical_packets_and_the_worst_one_by_the_stops_of_the_way(result: dict[str, Any]) -> None:
@@ -73,7 +76,7 @@ def test_its_bars_stand_on_the_page_whichever_metric_is_chosen(new_run: Callable
 
 
 def test_how_packets_woke_the_thread_and_whom_interrupts_came_to_is_in_one_row(result: dict[str, Any]) -> None:
-    table, _ = trace_tables(with_trace(result, lost=None))
+    table, _ = trace_tables(typed(with_trace(result, lost=None)))
     (row,) = table.rows
     said = dict(zip(table.headings, row, strict=True))
     assert (said["stream"], said["n"], said["woke it"], said["it was awake"]) == (
@@ -107,20 +110,20 @@ def test_of_a_guest_it_is_said_whether_the_way_into_it_is_told(
     traced = with_trace(result, host="vm1", **({"entry": entry} if entry else {}))
     for cell in traced["cells"]:
         cell["guests"] = [{"name": "vm1", "acceleration": acceleration}]
-    table, _ = trace_tables(traced)
+    table, _ = trace_tables(partial(Result, traced))
     assert table.rows[0][table.headings.index("path into the guest")] == said
-    plain, _ = trace_tables(with_trace(result))
+    plain, _ = trace_tables(partial(Result, with_trace(result)))
     assert plain.rows[0][plain.headings.index("path into the guest")] == ""
 
 
 def test_of_many_that_were_interrupted_the_first_are_named(result: dict[str, Any]) -> None:
     many = [{"what": "thread", "comm": f"t{number}", "n": 10 - number} for number in range(6)]
-    table, _ = trace_tables(with_trace(result, interrupted=many))
+    table, _ = trace_tables(typed(with_trace(result, interrupted=many)))
     assert "thread t0 10, thread t1 9, thread t2 8, others 18" in table.rows[0]
 
 
 def test_every_interval_has_its_figures(result: dict[str, Any]) -> None:
-    _, table = trace_tables(with_trace(result))
+    _, table = trace_tables(partial(Result, with_trace(result)))
     rows = {row[3]: row for row in table.rows}
     assert list(rows) == ["handler", "poll", "stack", "scheduling", "return"]
     assert rows["handler"][4:] == ("irq", "softirq", str(COUNT), *["0.0"] * 5)
@@ -129,21 +132,21 @@ def test_every_interval_has_its_figures(result: dict[str, Any]) -> None:
 def test_a_terminal_and_markdown_have_all_of_it(result: dict[str, Any]) -> None:
     traced = with_trace(result)
     file = io.StringIO()
-    print_result(traced, Console(file=file, width=300))
-    for said in (file.getvalue(), result_markdown(traced, ("latency",)).replace("\\", "")):
+    print_result(typed(traced), Console(file=file, width=300))
+    for said in (file.getvalue(), result_markdown(typed(traced), ("latency",)).replace("\\", "")):
         for part in (TITLE, INTERVAL_TITLE, f"where the time of {RECEPTION} went", "vCPU CPU 0/KVM"):
             assert part in said
 
 
 def test_the_worst_packet_is_told_with_whom_its_interrupt_came_to(result: dict[str, Any]) -> None:
-    found = [one for one in where_tables(with_trace(result)) if RECEPTION in one.title]
+    found = [one for one in where_tables(typed(with_trace(result))) if RECEPTION in one.title]
     assert len(found) == 1
     assert f"worst: packet {LATE}, whose interrupt came to thread hog" in found[0].remarks[0]
 
 
 def test_what_was_not_traced_has_no_table(result: dict[str, Any]) -> None:
-    assert trace_tables(result) == []
-    assert (("control", RECEPTION) in chain_views(result)) is False
+    assert trace_tables(typed(result)) == []
+    assert (("control", RECEPTION) in chain_views(typed(result))) is False
 
 
 def test_its_picture_is_drawn(result: dict[str, Any], tmp_path: Path) -> None:
@@ -165,7 +168,7 @@ def test_breakdowns_that_are_not_whole_stand_with_their_reason_in_every_report(
     ran = [{"what": "another guest's vCPU", "comm": "CPU 0/KVM", "n": 5}]
     entry = {"told": 1191, "uncertainty_ns": 700, "interrupted": [], "ran": ran}
     traced = with_trace(result, whole=COUNT - 9, missing=missing, entry=entry)
-    table, reasons, _ = trace_tables(traced)
+    table, reasons, _ = trace_tables(partial(Result, traced))
     assert reasons.title.startswith(MISSING_TITLE)
     assert [row[3:] for row in reasons.rows] == [
         ("7", str(COUNT), NO_CLOCK, REASONS[NO_CLOCK]),
@@ -174,7 +177,7 @@ def test_breakdowns_that_are_not_whole_stand_with_their_reason_in_every_report(
     said = dict(zip(table.headings, table.rows[0], strict=True))
     assert said["whole"] == f"{COUNT - 9} of {COUNT}"
     assert said["the VM host's came to"] == "another guest's vCPU CPU 0/KVM 5"
-    assert REASONS[NO_CLOCK] in result_markdown(traced, ["latency"])
+    assert REASONS[NO_CLOCK] in result_markdown(typed(traced), ["latency"])
     run = RunFolder(new_run())
     run.write_result(with_trace(run.result(), missing=missing))
     write_report(run, formats=())

@@ -11,11 +11,12 @@ from rich.console import Console
 from latlab.report.document import Table
 from latlab.report.terminal import print_result
 from latlab.report.where import HEADINGS, where_tables
+from latlab.result.store import typed
 
 
 def printed(result: dict[str, Any], **options: Any) -> str:
     file = io.StringIO()
-    print_result(result, Console(file=file, width=100), **options)
+    print_result(typed(result), Console(file=file, width=100), **options)
     return file.getvalue()
 
 
@@ -30,7 +31,7 @@ def control(result: dict[str, Any]) -> tuple[Table, dict[str, Any]]:
     """The table of the stream `control` of that cell, and the chain that it is of."""
     small = one_cell(result)
     chain = small["cells"][0]["streams"]["control"]["metrics"]["latency_user"]["chain"]
-    return next(one for one in where_tables(small) if "control" in one.title), chain
+    return next(one for one in where_tables(typed(small)) if "control" in one.title), chain
 
 
 def column(table: Table, heading: str) -> list[str]:
@@ -56,7 +57,7 @@ def test_an_interval_that_no_worst_packet_spent_longer_in_says_so(result: dict[s
     small = one_cell(result)
     chain = small["cells"][0]["streams"]["control"]["metrics"]["latency_user"]["chain"]
     chain["worst"]["grew"] = [one for one in chain["worst"]["grew"] if one["to"] != "rx_user"]
-    table = next(one for one in where_tables(small) if "control" in one.title)
+    table = next(one for one in where_tables(typed(small)) if "control" in one.title)
     (row,) = (row for row in table.rows if row[0] == "delivery")
     assert row[-2:] == ("0", "none"), "0% is told apart by one space only from the 0 % of what rounds to it"
     assert table.remarks[0].endswith("; none: no packet took longer there")
@@ -73,9 +74,9 @@ def test_every_one_of_the_worst_packets_is_counted_where_it_grew_most(control: t
 
 def test_each_cell_and_stream_has_a_table(result: dict[str, Any]) -> None:
     small = one_cell(result)
-    assert len(where_tables(small)) == 2
+    assert len(where_tables(typed(small))) == 2
     assert "control: where the time of latency_user went, µs · measured · suspect" in printed(small).replace("\n", " ")
-    assert printed(result).count("where the time of latency_user went, µs ·") == len(where_tables(result)) > 2
+    assert printed(result).count("where the time of latency_user went, µs ·") == len(where_tables(typed(result))) > 2
 
 
 def test_a_result_without_chains_has_no_table(result: dict[str, Any]) -> None:
@@ -83,5 +84,5 @@ def test_a_result_without_chains_has_no_table(result: dict[str, Any]) -> None:
         for block in cell["streams"].values():
             for figures in block["metrics"].values():
                 figures.pop("chain", None)
-    assert where_tables(result) == []
+    assert where_tables(typed(result)) == []
     assert "here the time" not in printed(result)

@@ -21,6 +21,7 @@ from latlab.report.markdown import result_markdown
 from latlab.report.result import make_result
 from latlab.report.terminal import print_result
 from latlab.report.windows import chosen_later
+from latlab.result.store import typed
 from latlab.synthetic import Description, generate, write_run
 from latlab.synthetic.description import Noise, Swing
 
@@ -48,7 +49,7 @@ def swung(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def told(result: dict[str, Any]) -> list[dict[str, str]]:
-    return [dict(zip(CHOSEN_HEADINGS, row, strict=True)) for row in chosen_rows(result)]
+    return [dict(zip(CHOSEN_HEADINGS, row, strict=True)) for row in chosen_rows(typed(result))]
 
 
 def test_a_scenarios_window_stands_beside_the_whole_run_and_the_clean_windows(swung: Path) -> None:
@@ -79,9 +80,9 @@ def test_terminal_markdown_and_page_have_them(swung: Path) -> None:
     folder = RunFolder(swung)
     result = make_result(folder, chosen_later(["9s..10s its top"]))
     with Console(width=240, record=True, file=StringIO()) as console:
-        print_result(result, console)
+        print_result(typed(result), console)
     page = html.unescape(write_report(folder, formats=()).read_text())
-    for text in (result_markdown(result, ["latency"]), page):
+    for text in (result_markdown(typed(result), ["latency"]), page):
         assert CHOSEN_TITLE in text
         for row in told(result)[2:]:
             assert row["of"] in text and row["why"] in text

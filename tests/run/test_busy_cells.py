@@ -18,6 +18,7 @@ from latlab.report.markdown import result_markdown
 from latlab.report.result import make_result
 from latlab.report.sections import default_metrics
 from latlab.report.terminal import print_result
+from latlab.result.store import typed
 from latlab.run.matrix import run
 from latlab.scenario import load_scenario
 from latlab.testbed.agent_binary import find_agent
@@ -75,9 +76,13 @@ def test_idle_and_busy_are_cells_of_one_run_and_a_missing_tool_takes_its_own_onl
         if cell["status"] == "ok":
             assert cell["streams"]["native"]["metrics"]["wakeup"]["n"] == 100
     with (tmp_path / "said.txt").open("w") as file:
-        print_result(result, Console(file=file, width=250), default_metrics(result))
+        print_result(typed(result), Console(file=file, width=250), default_metrics(typed(result)))
     page = write_report(folder, formats=()).read_text(encoding="utf-8")
-    for text in ((tmp_path / "said.txt").read_text(), result_markdown(result, default_metrics(result)), page):
+    for text in (
+        (tmp_path / "said.txt").read_text(),
+        result_markdown(typed(result), default_metrics(typed(result))),
+        page,
+    ):
         assert "on ecu" in text
         assert "calls: calls " in text
     assert list(journals.iterdir()) == []

@@ -17,6 +17,7 @@ from latlab.report.build import write_report
 from latlab.report.markdown import result_markdown
 from latlab.report.sections import default_metrics
 from latlab.report.terminal import print_result
+from latlab.result.store import typed
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.probes import lacking
 
@@ -206,8 +207,8 @@ def test_the_report_says_beside_the_figures_whether_it_was_a_closed_loop_or_at_w
     page = folder.report_path.read_text(encoding="utf-8")
     result = folder.result()
     terminal = Console(record=True, width=200, file=io.StringIO())
-    print_result(result, terminal, default_metrics(result))
-    markdown = result_markdown(result, ("round_trip", "latency_user"))
+    print_result(typed(result), terminal, default_metrics(typed(result)))
+    markdown = result_markdown(typed(result), ("round_trip", "latency_user"))
     rate = "rr: ping UDP; a question each 5 ms, whatever answers do: a round trip counts from when its question was due"
     loop = "loop: ping TCP; closed loop: each answer starts the next question, so a stall counts once"
     for said in (page, terminal.export_text(), markdown.replace("\\", "")):

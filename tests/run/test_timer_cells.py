@@ -23,6 +23,7 @@ from latlab.report.markdown import result_markdown
 from latlab.report.sections import default_metrics
 from latlab.report.terminal import print_result
 from latlab.report.view import view
+from latlab.result.store import typed
 from latlab.run import events
 from latlab.run.agent import Agent
 from latlab.run.probe_specs import timer_spec
@@ -126,15 +127,19 @@ def _told_everywhere(whole: RunFolder, tmp_path: Path) -> None:
     """In the terminal, in Markdown and on the page: the whole, its parts, the threshold, what told of interrupts."""
     result = whole.result()
     with (tmp_path / "said.txt").open("w") as file:
-        print_result(result, Console(file=file, width=200), default_metrics(result))
+        print_result(typed(result), Console(file=file, width=200), default_metrics(typed(result)))
     page = write_report(whole, formats=()).read_text(encoding="utf-8")
-    for text in ((tmp_path / "said.txt").read_text(), result_markdown(result, default_metrics(result)), page):
+    for text in (
+        (tmp_path / "said.txt").read_text(),
+        result_markdown(typed(result), default_metrics(typed(result))),
+        page,
+    ):
         assert "Timers: how late the interrupt" in text
         assert "dispatch" in text
         assert "by a timerfd on CLOCK" in text
         assert "not asked for" in text
     assert 'id="timer-ranges"' in page
-    things = {name: view(whole, result, name, "wakeup").thing for name in ("irq", "control")}
+    things = {name: view(whole, typed(result), name, "wakeup").thing for name in ("irq", "control")}
     assert things == {"irq": "instant", "control": "packet"}
     assert set(load(whole.path).metrics["metric"]) >= {"wakeup", "interrupt", "dispatch"}
 

@@ -20,6 +20,7 @@ from latlab.report.build import write_report
 from latlab.report.markdown import result_markdown
 from latlab.report.sections import default_metrics
 from latlab.report.terminal import print_result
+from latlab.result.store import typed
 from latlab.testbed.agent_binary import find_agent
 
 pytestmark = [
@@ -130,8 +131,11 @@ def assert_reports_have_it(run: RunFolder, who: str) -> None:
     result = run.result()
     write_report(run, formats=())
     terminal = Console(record=True, width=400, file=io.StringIO())
-    print_result(result, terminal, default_metrics(result))
-    page, markdown = run.report_path.read_text(encoding="utf-8"), result_markdown(result, default_metrics(result))
+    print_result(typed(result), terminal, default_metrics(typed(result)))
+    page, markdown = (
+        run.report_path.read_text(encoding="utf-8"),
+        result_markdown(typed(result), default_metrics(typed(result))),
+    )
     for said in (page, terminal.export_text(), markdown.replace("\\", "")):
         text = html.unescape(said)
         assert traces.TITLE in text

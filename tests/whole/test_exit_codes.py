@@ -14,6 +14,7 @@ from latlab_command import SMALL, Ended, FinishedRun, Place, read
 
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.result import exit_code, make_result
+from latlab.result.store import typed
 
 pytestmark = pytest.mark.real
 
@@ -129,7 +130,7 @@ def test_of_several_codes_the_worst_is_the_exit_code(
     strict: int,
 ) -> None:
     result = make_result(changed(accept, cell))
-    assert (exit_code(result), exit_code(result, strict=True)) == (code, strict)
+    assert (exit_code(typed(result)), exit_code(typed(result), strict=True)) == (code, strict)
 
 
 def test_strict_takes_a_suspect_measurement_for_an_untrusted_one(

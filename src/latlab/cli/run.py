@@ -130,9 +130,10 @@ def report(
     )
     if junit is not None:
         from latlab.report.junit import result_junit
+        from latlab.result import load_result
 
         with making_sense_of(folder.path):
-            junit.write_text(result_junit(folder.result(), strict=strict), encoding="utf-8")
+            junit.write_text(result_junit(load_result(folder), strict=strict), encoding="utf-8")
     raise typer.Exit(code)
 
 
@@ -182,11 +183,12 @@ def _show(folder: Any, wanted: Sequence[str], *, as_json: bool, metrics: list[st
     from latlab.report.imported import is_imported, shown_metrics
     from latlab.report.sections import SECTIONS, Shown, default_metrics
     from latlab.report.terminal import print_answer, print_section
+    from latlab.result import load_result
 
-    result = folder.result()
     if as_json:
-        print_json(result)
+        print_json(folder.result())
         return
+    result = load_result(folder)
     console = open_console()
     every = bool(metrics) or is_imported(result)
     metrics = metrics or list(shown_metrics(result) if is_imported(result) else default_metrics(result))
@@ -246,13 +248,15 @@ def _report(
     from latlab.report.result import exit_code, make_result, unread_limits
     from latlab.report.sections import SECTIONS, default_metrics
     from latlab.report.terminal import print_answer, print_result
+    from latlab.result.store import typed
 
     drawn = [one for one in formats or [PictureFormat.PNG] if one != PictureFormat.NONE]
     # Begun now, it has imported what draws when the result is there.
     with picture_process(folder, drawn) or nullcontext() as beside:
         console = make_console(stderr=as_json or printed == PrintFormat.MD)
         with told_while("analysing", console):
-            result = make_result(folder, later)
+            document = make_result(folder, later)
+        result = typed(document)
         if unread := unread_limits(folder.scenario_path):
             sys.stderr.write(f"latlab: {unread}\n")
         code = exit_code(result, strict=strict)
@@ -263,7 +267,7 @@ def _report(
         with told_while("drawing the report", console):
             page = write_report(folder, formats=drawn, pictured=pictured, beside=beside)
     if as_json:
-        print_json(result)
+        print_json(document)
     elif printed == PrintFormat.MD:
         from latlab.report.markdown import result_markdown
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from latlab.analysis.counts import nothing_arrived
 from latlab.analysis.words import cause_in, duration, plural
 from latlab.report import rows
 from latlab.report.document import Folded
@@ -14,6 +13,7 @@ from latlab.report.intervals import NO_CLOCKS, NONE_LEFT
 from latlab.report.late_limits import late_text, reach_text
 from latlab.report.places import cell_title
 from latlab.report.text import microseconds, whole
+from latlab.result.types import Chosen, Confidence, Result, Statistics, Stream, Windows
 from latlab.scenario import format_duration
 
 TITLE: Final = "Anomalies: what happened to packets beside noise"
@@ -58,7 +58,7 @@ class AnomalyRow:
     episodes: tuple[str, ...]
 
 
-def anomaly_rows(result: Mapping[str, Any]) -> Iterator[AnomalyRow]:
+def anomaly_rows(result: Result) -> Iterator[AnomalyRow]:
     """A row a cell, repetition, stream and class that occurs, in the order of the summary.
 
     A stream of which nothing was found has one that says so, and from when on a packet would have been late; one of
@@ -67,36 +67,35 @@ def anomaly_rows(result: Mapping[str, Any]) -> Iterator[AnomalyRow]:
     """
     not_looked_for: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
     for whose, block, start_ns in _streams(result):
-        if block.get("anomalies") is None:
+        if block.anomalies is None:
             not_looked_for.setdefault((whose[-1], _why_not(block)), []).append(whose)
             continue
-        if not block["anomalies"]:
+        if not block.anomalies:
             yield AnomalyRow((*whose, NONE_FOUND, "0", "0", late_text(block) or _NOT_JUDGED), ())
-        for found in block["anomalies"].values():
-            shown = found["shown"]
-            counts = (str(found["packets"]), str(found["episodes"]))
-            told = tuple(f"{_after(one['from_tai_ns'], start_ns)}: {one['text']}" for one in shown)
-            yield AnomalyRow((*whose, found["title"], *counts, found["worst"]), told)
-        if block["anomalies"] and (beyond := reach_text(block)):
+        for found in block.anomalies.values():
+            shown = found.shown
+            counts = (str(found.packets), str(found.episodes))
+            told = tuple(f"{_after(one.from_tai_ns, start_ns)}: {one.text}" for one in shown)
+            yield AnomalyRow((*whose, found.title, *counts, found.worst), told)
+        if block.anomalies and (beyond := reach_text(block)):
             yield AnomalyRow((*whose, NOT_TOLD, "", "", beyond), ())
     for (stream, why), cells in not_looked_for.items():
         cell, repeat, _ = cells[0] if len(cells) == 1 else (f"all {len(cells)} that have it", "", stream)
         yield AnomalyRow((cell, repeat, stream, NOT_LOOKED_FOR, "", "", why), ())
 
 
-def found_any(result: Mapping[str, Any]) -> bool:
+def found_any(result: Result) -> bool:
     """Whether any stream has an anomaly."""
-    return any(block.get("anomalies") for _, block, _ in _streams(result))
+    return any(block.anomalies for _, block, _ in _streams(result))
 
 
-def _why_not(block: Mapping[str, Any]) -> str:
+def _why_not(block: Stream) -> str:
     """Why nothing was looked for in a stream."""
-    if block["metrics"] and all("kept" in figures for figures in block["metrics"].values()):
+    if block.metrics and all(figures.kept for figures in block.metrics.values()):
         return _NOT_KEPT
-    probe = block.get("probe") or {}
-    if block.get("timer"):
+    if block.timer:
         return _TIMER
-    return _CLOSED_LOOP if probe and probe["period_ns"] is None else _NO_SCHEDULE
+    return _CLOSED_LOOP if block.probe and block.probe.period_ns is None else _NO_SCHEDULE
 
 
 @dataclass(frozen=True)
@@ -109,42 +108,40 @@ class WindowRow:
     cuts: tuple[str, ...] = ()
 
 
-def window_rows(result: Mapping[str, Any]) -> Iterator[WindowRow]:
+def window_rows(result: Result) -> Iterator[WindowRow]:
     """Two rows a cell, repetition and stream of which something was cut: the whole run, then its clean windows. Of one
     without any latency only the second, which says why and what was cut.
     """
     for whose, block, start_ns in _streams(result):
-        found = block.get("windows") or {}
-        if not found.get("cuts"):
+        found = block.windows
+        if not found or not found.cuts:
             continue
         metric = _metric(found)
-        sides = found["metrics"].get(metric, {})
-        whole_intervals = block["metrics"].get(metric, {}).get("confidence")
-        clean_intervals = (sides.get("clean") or {}).get("confidence")
-        packets = found["packets"]
+        sides, whole_run = found.metrics.get(metric), block.metrics.get(metric)
+        packets = found.packets
         told = (
-            f"{packets['cut']} of {plural(packets['whole'], 'packet')} {'is' if packets['cut'] == 1 else 'are'} cut: "
+            f"{packets.cut} of {plural(packets.whole, 'packet')} {'is' if packets.cut == 1 else 'are'} cut: "
             f"{_cuts_told(found, start_ns)}"
         )
-        if not any((one or {}).get("n") for one in sides.values()):
+        if not sides or not (sides.whole.n or sides.clean.n):
             # What was cut is told all the same, once.
             told = "; ".join(filter(None, (_no_figures(block), told)))
             yield WindowRow((*whose, "clean windows", *_figures(None), told), tuple(_cuts(found, start_ns)))
             continue
-        yield WindowRow((*whose, "whole run", *_figures(sides.get("whole"), whole_intervals), ""))
-        clean = _figures(sides.get("clean"), clean_intervals)
+        yield WindowRow((*whose, "whole run", *_figures(sides.whole, whole_run.confidence if whole_run else None), ""))
+        clean = _figures(sides.clean, sides.clean.confidence)
         yield WindowRow((*whose, "clean windows", *clean, told), tuple(_cuts(found, start_ns)))
 
 
-def _no_figures(block: Mapping[str, Any]) -> str:
+def _no_figures(block: Stream) -> str:
     """Why a stream has no latencies; empty where that is not known."""
-    found = [block["metrics"][name] for name in _METRICS if name in block["metrics"]]
-    if any(map(nothing_arrived, found)):
+    found = [block.metrics[name] for name in _METRICS if name in block.metrics]
+    if any(one.nothing_arrived for one in found):
         return NONE_LEFT
-    return NO_CLOCKS if any(map(rows.unbounded, found)) else ""
+    return NO_CLOCKS if any(one.unbounded for one in found) else ""
 
 
-def cut_lines(result: Mapping[str, Any]) -> list[str]:
+def cut_lines(result: Result) -> list[str]:
     """What was cut of each stream and why, a line each; behind it every cut by itself, where there are several."""
     lines = []
     for row in window_rows(result):
@@ -155,10 +152,10 @@ def cut_lines(result: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def uncut_text(result: Mapping[str, Any]) -> str:
+def uncut_text(result: Result) -> str:
     """Of how many streams nothing is cut, in words; empty where no stream was looked at, or all are cut."""
-    found = [block["windows"] for _, block, _ in _streams(result) if block.get("windows")]
-    uncut = sum(not one["cuts"] for one in found)
+    found = [block.windows for _, block, _ in _streams(result) if block.windows]
+    uncut = sum(not one.cuts for one in found)
     if not uncut:
         return ""
     all_of_them = uncut == len(found)
@@ -166,54 +163,54 @@ def uncut_text(result: Mapping[str, Any]) -> str:
     return f"{where}: the figures of the whole run are those of its clean windows"
 
 
-def chosen_rows(result: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+def chosen_rows(result: Result) -> Iterator[tuple[str, ...]]:
     """Rows of each cell, repetition and stream that somebody named windows of, as many texts as CHOSEN_HEADINGS: the
     whole run, the clean windows, then each window, and all of them together.
     """
     for whose, block, start_ns in _streams(result):
-        found = block.get("windows") or {}
-        if not found.get("chosen"):
+        found = block.windows
+        if not found or not found.chosen:
             continue
         metric = _metric(found)
-        sides = found["metrics"].get(metric, {})
-        cut = f"cut: {_cuts_told(found, start_ns)}" if found["cuts"] else "nothing is cut"
-        yield (*whose, "whole run", *_figures(sides.get("whole")), "")
-        yield (*whose, "clean windows", *_figures(sides.get("clean")), cut)
-        for one in found["chosen"]:
+        sides = found.metrics.get(metric)
+        cut = f"cut: {_cuts_told(found, start_ns)}" if found.cuts else "nothing is cut"
+        yield (*whose, "whole run", *_figures(sides.whole if sides else None), "")
+        yield (*whose, "clean windows", *_figures(sides.clean if sides else None), cut)
+        for one in found.chosen:
             yield from ((*whose, *texts) for texts in _chosen(one, metric))
 
 
-def _chosen(found: Mapping[str, Any], metric: str) -> Iterator[tuple[str, ...]]:
+def _chosen(found: Chosen, metric: str) -> Iterator[tuple[str, ...]]:
     """What stands in the rows of windows that were named together, behind the stream."""
-    how = "user-defined, after the fact" if found["after_the_fact"] else "user-defined"
-    passed = "; ".join(dict.fromkeys(one["text"] for one in found["passed_over"]))
+    how = "user-defined, after the fact" if found.after_the_fact else "user-defined"
+    passed = "; ".join(dict.fromkeys(one.text for one in found.passed_over))
     besides = f"not cut there: {passed}" if passed else ""
-    single = len(found["kept"]) == 1
-    for one in found["kept"]:
-        span = f"{format_duration(one['from_ns'])} to {format_duration(one['to_ns'])}, {how}"
-        why = "; ".join(filter(None, (one["why"] or "no reason given", besides if single else "")))
-        yield span, *_figures(one["metrics"].get(metric)), why
+    single = len(found.kept) == 1
+    for one in found.kept:
+        span = f"{format_duration(one.from_ns)} to {format_duration(one.to_ns)}, {how}"
+        why = "; ".join(filter(None, (one.why or "no reason given", besides if single else "")))
+        yield span, *_figures(one.metrics.get(metric)), why
     if not single:
-        yield f"all of these, {how}", *_figures(found["metrics"].get(metric)), besides
+        yield f"all of these, {how}", *_figures(found.metrics.get(metric)), besides
 
 
-def _metric(found: Mapping[str, Any]) -> str:
+def _metric(found: Windows) -> str:
     """The metric whose figures are shown of windows; empty without any."""
-    return next((name for name in _METRICS if name in found["metrics"]), "")
+    return next((name for name in _METRICS if name in found.metrics), "")
 
 
-def _cuts(found: Mapping[str, Any], start_ns: int | None) -> Iterator[str]:
-    return (f"{_after(cut['from_tai_ns'], start_ns)}: {cut['text']}" for cut in found["cuts"])
+def _cuts(found: Windows, start_ns: int | None) -> Iterator[str]:
+    return (f"{_after(cut.from_tai_ns, start_ns)}: {cut.text}" for cut in found.cuts)
 
 
-def _cuts_told(found: Mapping[str, Any], start_ns: int | None) -> str:
+def _cuts_told(found: Windows, start_ns: int | None) -> str:
     """The first of the cuts, and how many more there are; what several have in common is said once."""
     alike: dict[str, list[str]] = {}
     texts: dict[str, str] = {}
-    for cut in found["cuts"]:
-        cause = cause_in(cut["text"])
-        texts.setdefault(cause, cut["text"])
-        alike.setdefault(cause, []).append(_after(cut["from_tai_ns"], start_ns))
+    for cut in found.cuts:
+        cause = cause_in(cut.text)
+        texts.setdefault(cause, cut.text)
+        alike.setdefault(cause, []).append(_after(cut.from_tai_ns, start_ns))
     more = sum(len(times) for times in list(alike.values())[_CUTS_TOLD:])
     told = (f"{_times(times)}: {texts[cause]}" for cause, times in list(alike.items())[:_CUTS_TOLD])
     return "; ".join(told) + (f"; and {more} more" if more else "")
@@ -226,31 +223,24 @@ def _times(times: Sequence[str]) -> str:
     return ", ".join(shown) + (f" and {more} more times" if more > 0 else "")
 
 
-def _figures(statistics: Mapping[str, Any] | None, confidence: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+def _figures(statistics: Statistics | None, confidence: Confidence | None = None) -> tuple[str, ...]:
     """n and _FIGURES, blank where there are none, each with its interval where there is one."""
-    known = statistics or {}
-    return whole(known.get("n")), *(_figure(known, confidence or {}, name) for name, _ in _FIGURES)
+    n = statistics.n if statistics else None
+    return whole(n), *(_figure(statistics, confidence, name) for name, _ in _FIGURES)
 
 
-def _figure(known: Mapping[str, Any], confidence: Mapping[str, Any], name: str) -> str:
-    found = confidence.get(name) or {}
-    text = microseconds(known.get(name))
-    if not text or found.get("low") is None:
-        return text
-    return f"{text} ({microseconds(found['low'])} … {microseconds(found['high'])})"
+def _figure(statistics: Statistics | None, confidence: Confidence | None, name: str) -> str:
+    text = microseconds(getattr(statistics, name, None))
+    low, high = (getattr(getattr(confidence, name, None), end, None) for end in ("low", "high"))
+    return text if not text or low is None else f"{text} ({microseconds(low)} … {microseconds(high)})"
 
 
-def _streams(result: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, str], Mapping[str, Any], int | None]]:
+def _streams(result: Result) -> Iterator[tuple[tuple[str, str, str], Stream, int | None]]:
+    """((cell, repetition, stream), it, and when it began on its own talker's clock: two may be seconds apart)."""
     for cell in rows.ordered_cells(result):
-        for stream, block in cell["streams"].items():
-            if f"{stream}.up" not in cell["streams"]:  # a probe as a whole: its legs have what happened
-                yield (cell_title(cell), str(cell["repeat"]), stream), block, _start(cell, block)
-
-
-def _start(cell: Mapping[str, Any], block: Mapping[str, Any]) -> int | None:
-    """When a stream began: two talkers' clocks may be seconds apart, and its packets carry its own talker's."""
-    own: int | None = block.get("start_tai_ns") or cell.get("start_tai_ns")
-    return own
+        for stream, block in cell.streams.items():
+            if f"{stream}.up" not in cell.streams:  # a probe as a whole: its legs have what happened
+                yield (cell_title(cell), str(cell.repeat), stream), block, block.start_tai_ns or cell.start_tai_ns
 
 
 def _after(at_tai_ns: int, start_tai_ns: int | None) -> str:

@@ -5,10 +5,10 @@ the verdict.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
 from latlab.analysis.comparison.words import at, at_least, directions, signed
 from latlab.analysis.interrupt_way import interval_name
@@ -22,7 +22,8 @@ from latlab.report.reasons import grouped_reasons
 from latlab.report.testbed import label_reasons, label_text
 from latlab.report.text import bound
 from latlab.report.thresholds import stated
-from latlab.report.where import longest_chain
+from latlab.report.where import worst_of_longest
+from latlab.result.types import Compared, Result
 
 FIGURES: Final = (("p50", "p50"), ("p99", "p99"), ("max", "max"))
 """The statistics of the table, and their headings."""
@@ -37,9 +38,6 @@ DIFFERENCES: Final = 8
 LINES: Final = 4
 """So many lines of any other list."""
 MEDIAN: Final = "p50"
-
-Cell = Mapping[str, Any]
-Result = Mapping[str, Any]
 
 
 def answer(result: Result, metrics: Sequence[str], *, every: bool = False) -> list[Section]:
@@ -69,12 +67,12 @@ def metric_of(result: Result, metrics: Sequence[str]) -> str | None:
 
 def title(result: Result, metric: str | None) -> str:
     """What was measured, how often, and under which label."""
-    repeats = max((cell["repeat"] for cell in result["cells"]), default=1)
-    cells = plural(len({cell["slug"] for cell in result["cells"]}), "cell")
+    repeats = max((cell.repeat for cell in result.cells), default=1)
+    cells = plural(len({cell.slug for cell in result.cells}), "cell")
     often = f"{cells} × {plural(repeats, 'repetition')}" if repeats > 1 else cells
     between = dict.fromkeys(one.between for one in rows.summaries(result, metric)) if metric else {}
     formula = f"{metric} = {' or '.join(filter(None, between))}" if any(between) else metric or "no figures"
-    return " · ".join((result["scenario"], often, label_text(result), f"{formula}, µs"))
+    return " · ".join((result.scenario, often, label_text(result), f"{formula}, µs"))
 
 
 # The table
@@ -156,9 +154,9 @@ def _statistics(repetitions: Sequence[rows.Row]) -> list[_Figure]:
     measured = [row.measured for row in repetitions if row.measured]
     shown = []
     for key, _ in FIGURES:
-        values = [one[key] for one in measured if one.get(key) is not None]
+        values = [ns for one in measured if (ns := getattr(one, key)) is not None]
         if key == "max":
-            bounds = [one["max_at_least"] for one in measured if one.get("max_at_least") is not None]
+            bounds = [one.max_at_least for one in measured if one.max_at_least is not None]
             shown.append(_Figure(max((*values, *bounds), default=None), at_least=bool(bounds)))
         else:
             whole = values and len(values) == len(repetitions)
@@ -183,19 +181,20 @@ def _written(column: Sequence[_Figure]) -> list[str]:
 
 
 def _lost(repetitions: Sequence[rows.Row]) -> str:
-    counts = [row.statistics["lost"] for row in repetitions if row.statistics]
+    counts = [row.statistics.lost for row in repetitions if row.statistics]
     known = [count for count in counts if count is not None]
     return str(sum(known)) if known else ""
 
 
 def _clocks(repetitions: Sequence[rows.Row]) -> str:
-    bounds = [row.measured["uncertainty_ns"] for row in repetitions if row.measured]
-    return "" if not bounds else bound(None if None in bounds else max(bounds))
+    bounds = [row.measured.uncertainty_ns for row in repetitions if row.measured]
+    known = [ns for ns in bounds if ns is not None]
+    return "" if not bounds else bound(None if len(known) < len(bounds) else max(known))
 
 
 def _remark(result: Result, repetitions: Sequence[rows.Row]) -> str:
     """What is to be known of a row: why it lacks figures, or that its verdict is worse than others'."""
-    said = (row.remark for row in repetitions if row.remark not in (result["verdict"], "trusted"))
+    said = (row.remark for row in repetitions if row.remark not in (result.verdict, "trusted"))
     return ", ".join(dict.fromkeys(said))
 
 
@@ -210,34 +209,34 @@ def _unmeasured(result: Result) -> Iterator[Lines]:
 
 def _differences(result: Result, metric: str) -> Iterator[Lines]:
     """What differs at the median, a line for each configuration and what it is compared in, or why nothing can."""
-    for document in result.get("comparisons", []):
-        if document["metric"] == metric:
-            entries = [one for one in document["comparisons"] if one["statistic"] == MEDIAN]
+    for document in result.comparisons:
+        if document.metric == metric:
+            entries = [one for one in document.comparisons if one.statistic == MEDIAN]
             if entries:
                 yield Lines(_few(list(_said(result, entries)), DIFFERENCES, "comparison"), _over(result, entries))
 
 
-def _over(result: Result, entries: Sequence[Mapping[str, Any]]) -> str:
-    repeats = max(cell["repeat"] for cell in result["cells"])
+def _over(result: Result, entries: Sequence[Compared]) -> str:
+    repeats = max(cell.repeat for cell in result.cells)
     level = "" if repeats == 1 else f", mean over {repeats} repetitions [95 % interval]"
     return f"Differences {at(MEDIAN)}, µs{level}"
 
 
-def _said(result: Result, entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    judged = [one for one in entries if one["why_not"] is None and one["low_ns"] is not None]
+def _said(result: Result, entries: Sequence[Compared]) -> Iterator[str]:
+    judged = [one for one in entries if one.why_not is None and one.low_ns is not None]
     if not judged:
-        for why, count in Counter(one["why_not"] for one in entries).most_common():
+        for why, count in Counter(one.why_not for one in entries).most_common():
             yield f"none can be shown in {plural(count, 'comparison')}: {why}"
         return
-    several = len({one["stream"] for one in judged}) > 1
-    for key in dict.fromkeys(one["key"] for one in judged):
+    several = len({one.stream for one in judged}) > 1
+    for key in dict.fromkeys(one.key for one in judged):
         # A load: what it does to every bridge. A bridge: how it compares with the others, under each load.
         turned = key == LOADS
-        groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+        groups: dict[tuple[str, ...], list[Compared]] = {}
         for one in judged:
-            if one["key"] == key:
-                rest = _value(one["b"]["name"]) if turned else one["cell"]
-                groups.setdefault((one["stream"], _value(one["a"]["name"]), rest), []).append(one)
+            if one.key == key:
+                rest = _value(one.b.name) if turned else one.cell
+                groups.setdefault((one.stream, _value(one.a.name), rest), []).append(one)
         for (stream, base, rest), found in groups.items():
             place = [stream] * several
             place += [f"{rest} against {base}"] if turned else [*filter(None, [rest]), f"against {base}"]
@@ -246,15 +245,15 @@ def _said(result: Result, entries: Sequence[Mapping[str, Any]]) -> Iterator[str]
         yield f"none can be shown in {missing} of {plural(len(entries), 'comparison')}: {_why(entries)}"
 
 
-def _why(entries: Sequence[Mapping[str, Any]]) -> str:
-    return "; ".join(dict.fromkeys(one["why_not"] or "no interval" for one in entries if one["low_ns"] is None))
+def _why(entries: Sequence[Compared]) -> str:
+    return "; ".join(dict.fromkeys(one.why_not or "no interval" for one in entries if one.low_ns is None))
 
 
-def _names(entries: Sequence[Mapping[str, Any]], *, turned: bool) -> list[str]:
+def _names(entries: Sequence[Compared], *, turned: bool) -> list[str]:
     """What each comparison of a line is called: the other side, or of a load the cell; empty where there is one."""
     if not turned:
-        return [_value(one["b"]["name"]) for one in entries]
-    cells = [one["cell"].split(", ") for one in entries]
+        return [_value(one.b.name) for one in entries]
+    cells = [one.cell.split(", ") for one in entries]
     alike = set(cells[0]).intersection(*cells[1:])
     return [", ".join(_value(part) for part in cell if part not in alike) for cell in cells]
 
@@ -272,19 +271,23 @@ def load(value: str) -> str:
     return "idle" if value == "none" else value
 
 
-def _listed(entries: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+def _listed(entries: Sequence[Compared], names: Sequence[str]) -> str:
     """Those that differ, the least first, each with its interval; then those of which no difference is shown."""
-    more, less = directions(entries[0]["metric"], MEDIAN)
+    more, less = directions(entries[0].metric, MEDIAN)
     named = list(zip(entries, names, strict=True))
     told = []
-    for one, name in sorted((one for one in named if one[0]["shown"]), key=lambda one: float(one[0]["difference_ns"])):
-        low, high = sorted(abs(one[end]) for end in ("low_ns", "high_ns"))
+    shown = [
+        (one.difference_ns, sorted((abs(one.low_ns), abs(one.high_ns))), name)
+        for one, name in named
+        if one.shown and one.difference_ns is not None and one.low_ns is not None and one.high_ns is not None
+    ]
+    for difference, (low, high), name in sorted(shown, key=lambda one: one[0]):
         half = (high - low) / 2
-        amount, low_us, high_us = (signed(abs(ns), half).lstrip("+") for ns in (one["difference_ns"], low, high))
-        direction = more if one["difference_ns"] > 0 else less
+        amount, low_us, high_us = (signed(abs(ns), half).lstrip("+") for ns in (difference, low, high))
+        direction = more if difference > 0 else less
         told.append(f"{name} {amount} {direction} [{low_us}, {high_us}]".strip())
-    if quiet := [one for one in named if not one[0]["shown"]]:
-        least = [one["smallest_ns"] for one, _ in quiet if one["smallest_ns"] is not None]
+    if quiet := [one for one in named if not one[0].shown]:
+        least = [one.smallest_ns for one, _ in quiet if one.smallest_ns is not None]
         would = f" (less than {at_least(max(least))})" if least else ""
         who = ", ".join(name for _, name in quiet if name)
         told.append(f"{who}{': ' if who else ''}no difference shown{would}")
@@ -298,13 +301,12 @@ def _late(result: Result, metric: str) -> Iterator[Lines]:
     """For each stream and load the stages that dominate the delay of the latest packets, and in how many cells."""
     found: dict[tuple[str, str], list[tuple[str, float] | None]] = {}
     for cell in rows.ordered_cells(result):
-        beside = load(dimension_text(cell["cell"][LOADS])) if LOADS in cell["cell"] else ""
-        for stream, block in cell["streams"].items():
-            chain = longest_chain(block) if metric in block["metrics"] else None
-            if chain:
-                grew = chain["worst"]["grew"]
-                most = max(grew, key=lambda one: float(one["share"]), default=None)
-                stage = most and (interval_name(most["from"], most["to"]), float(most["share"]))
+        beside = load(dimension_text(cell.cell[LOADS])) if LOADS in cell.cell else ""
+        for stream, block in cell.streams.items():
+            latest = worst_of_longest(block) if metric in block.metrics else None
+            if latest:
+                most = max(latest.grew, key=lambda one: one.share, default=None)
+                stage = (interval_name(most.from_, most.to), most.share) if most else None
                 found.setdefault((stream, beside), []).append(stage)
     several = len({stream for stream, _ in found}) > 1
     lines = []
@@ -332,26 +334,26 @@ def _dominant(stages: Sequence[tuple[str, float] | None]) -> str:
 
 
 def _limits(result: Result) -> Iterator[Lines]:
-    if result["accept"]:
-        broken = [one for one in result["accept"] if not one["ok"]]
-        kept = f"{len(result['accept']) - len(broken)} of {plural(len(result['accept']), 'limit')} kept"
-        lines = [f"{one['path']}, {one['cell']}, repeat {one['repeat']}: {one['reason']}" for one in broken]
+    if result.accept:
+        broken = [one for one in result.accept if not one.ok]
+        kept = f"{len(result.accept) - len(broken)} of {plural(len(result.accept), 'limit')} kept"
+        lines = [f"{one.path}, {one.cell}, repeat {one.repeat}: {one.reason}" for one in broken]
         yield Lines(_few(lines, LINES, "limits"), kept)
 
 
 def _alike(result: Result) -> Iterator[Lines]:
     """How far the packets of a cell's repetitions are apart, where that was asked for."""
     lines = [
-        f"{one['slug']}: {counted(one['packets'], 'packet')}, at most {one['largest_ns']} ns apart"
-        + (f", {counted(one['only_in_one'], 'timestamp')} in one only" if one["only_in_one"] else "")
-        for one in result.get("repeats") or []
+        f"{one.slug}: {counted(one.packets, 'packet')}, at most {one.largest_ns} ns apart"
+        + (f", {counted(one.only_in_one, 'timestamp')} in one only" if one.only_in_one else "")
+        for one in result.repeats or []
     ]
     if lines:
         yield Lines(_few(lines, LINES, "limits"), "Repetitions of one seed")
 
 
 def _verdict(result: Result) -> Iterator[str]:
-    yield f"Verdict: {result['verdict']}"
+    yield f"Verdict: {result.verdict}"
     reasons = grouped_reasons(result)
     for reason in reasons[:REASONS]:
         places = len({place for one in reason.found for place in one.where})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from latlab.errors import reads_files
 from latlab.recordings.run_folder import RunFolder, publishing
@@ -18,6 +18,7 @@ from latlab.report.repeats import Strips, drawn
 from latlab.report.schedules import run_schedules
 from latlab.report.sweeps import sweeps
 from latlab.report.view import view, views
+from latlab.result import Result, load_result
 
 if TYPE_CHECKING:
     from latlab.report.picture_files import PictureFiles
@@ -41,7 +42,7 @@ def write_report(
     UsageError, LabError: no such run, or it has no result.
     """
     folder = run if isinstance(run, RunFolder) else RunFolder.open(run)
-    result = folder.result()
+    result = load_result(folder)
     strips: dict[tuple[str, str], Strips] = {}
     wanted = views(result)
     swept = sweeps(result, FrameRooms(folder).of)
@@ -73,7 +74,7 @@ def write_report(
 
 
 def _pictures(
-    folder: RunFolder, result: Mapping[str, Any], formats: Sequence[str], metrics: Collection[str] | None
+    folder: RunFolder, result: Result, formats: Sequence[str], metrics: Collection[str] | None
 ) -> PictureFiles:
     # It takes a while to import; only who wants pictures, and draws some here, pays for it.
     from latlab.report.picture_files import PictureFiles

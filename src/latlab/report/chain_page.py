@@ -124,7 +124,7 @@ def _drawn(segment: Segment, scale: Scale) -> Drawn:
     )
 
 
-def _inside(at_ns: int, scale: Scale) -> float:
+def _inside(at_ns: float, scale: Scale) -> float:
     return min(max(_percent(at_ns, scale), 0.0), 100.0)
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any, Final
+from typing import Final
 
 from latlab.analysis.interrupt_way import GUEST_TIMER_WAY, GUEST_WAY, WAY_IN, interval_name
 from latlab.analysis.metrics import METRICS_BY_NAME
 from latlab.analysis.reception import RECEPTION
 from latlab.analysis.way import HARDWARE_WAY, NIC, ROUND_TRIP_WAY, WAKEUP_WAY
 from latlab.report.text import microseconds
+from latlab.result.types import Chain, Growth
 
 GROUPS: Final = {"typical": "typical", "p99": "mean p99–p99.9", "p99_9": "mean ≥ p99.9"}
 ALL_ABOVE_P99: Final = "mean ≥ p99"
@@ -85,12 +86,12 @@ class Segment:
     """
 
     interval: Interval
-    from_ns: int
-    to_ns: int
-    free_ns: int
+    from_ns: float
+    to_ns: float
+    free_ns: float
 
     @property
-    def ns(self) -> int:
+    def ns(self) -> float:
         return self.to_ns - self.from_ns
 
     @property
@@ -111,11 +112,11 @@ class Bar:
     segments: tuple[Segment, ...]
 
     @property
-    def value_ns(self) -> int:
+    def value_ns(self) -> float:
         return self.segments[-1].to_ns
 
     @property
-    def ends_ns(self) -> tuple[int, int]:
+    def ends_ns(self) -> tuple[float, float]:
         """The least and the largest instant of it; it begins at 0."""
         at = [0, *(one.to_ns for one in self.segments)]
         return min(at), max(at)
@@ -140,8 +141,8 @@ class CellBars:
 class Scale:
     """A stretch of ns after the start that is drawn; bars go beyond it where not `whole`."""
 
-    low_ns: int
-    high_ns: int
+    low_ns: float
+    high_ns: float
     whole: bool
 
 
@@ -176,11 +177,11 @@ class ChainView:
         return any(one.ns < 0 for cell in self.cells for bar in cell.bars for one in bar.segments)
 
 
-def chain_view(stream: str, metric: str, found: Sequence[tuple[str, Mapping[str, Any]]]) -> ChainView:
+def chain_view(stream: str, metric: str, found: Sequence[tuple[str, Chain]]) -> ChainView:
     """What to show of (cell's name, `analysis.chain.chain_document`) pairs; ValueError without any."""
     cells = tuple(CellBars(name, _bars(one), _grew(one), _remarks(one)) for name, one in found)
     segments = [segment for cell in cells for bar in cell.bars for segment in bar.segments]
-    starts = dict.fromkeys(document["from"] for _, document in found)
+    starts = dict.fromkeys(document.from_ for _, document in found)
     return ChainView(
         stream=stream,
         metric=metric,
@@ -205,21 +206,22 @@ def _along(way: tuple[str, ...], intervals: Collection[Interval]) -> list[Interv
     return sorted(intervals, key=lambda one: (way.index(one.to), way.index(one.from_)))
 
 
-def _bars(document: Mapping[str, Any]) -> tuple[Bar, ...]:
+def _bars(document: Chain) -> tuple[Bar, ...]:
     """The groups that have a mean, and the worst packet."""
-    stops = document["stops"]
-    names = {one["name"] for one in document["groups"]}
+    stops = document.stops
+    names = {one.name for one in document.groups}
     what = GROUPS if "p99_9" in names else {**GROUPS, "p99": ALL_ABOVE_P99}
     bars = [
-        Bar(what[one["name"]], one["split"], one["packets"], _segments(stops, one["ns"]))
-        for one in document["groups"]
-        if one["ns"] is not None
+        Bar(what[one.name], one.split, one.packets, _segments(stops, one.ns))
+        for one in document.groups
+        if one.ns is not None
     ]
-    bars += [Bar(WORST, 1, 1, _segments(one.get("stops", stops), one["ns"])) for one in document["worst"]["each"][:1]]
+    worst = document.worst.each[:1] if document.worst else []
+    bars += [Bar(WORST, 1, 1, _segments(one.stops or stops, one.ns)) for one in worst]
     return tuple(bars)
 
 
-def _segments(stops: Sequence[str], ns: Sequence[int]) -> tuple[Segment, ...]:
+def _segments(stops: Sequence[str], ns: Sequence[float]) -> tuple[Segment, ...]:
     at_ns = list(accumulate(ns, initial=0))
     # The least instant from each stop on: what comes after one that goes back begins there.
     least_ns = list(accumulate(reversed(at_ns), min))[::-1]
@@ -229,35 +231,34 @@ def _segments(stops: Sequence[str], ns: Sequence[int]) -> tuple[Segment, ...]:
     )
 
 
-def _grew(document: Mapping[str, Any]) -> str:
+def _grew(document: Chain) -> str:
     """Where the worst packets were made late: "of the worst 100 packets 87 lost most time in path, 13 in delivery; …";
     empty where there is nothing to choose between.
     """
-    worst = document["worst"]
-    if not worst["late"] or len(document["stops"]) < 3:
+    worst = document.worst
+    if not worst or not worst.late or len(document.stops) < 3:
         return ""
-    first, *others = (one for one in worst["grew"] if one["packets"])
+    first, *others = (one for one in worst.grew if one.packets)
     counts = ", ".join(
         (
-            f"{first['packets']} lost most time in {_name(first)}",
-            *(f"{one['packets']} in {_name(one)}" for one in others),
+            f"{first.packets} lost most time in {_name(first)}",
+            *(f"{one.packets} in {_name(one)}" for one in others),
         )
     )
-    most = max(worst["grew"], key=lambda one: float(one["share"]))
+    most = max(worst.grew, key=lambda one: one.share)
     return (
-        f"of the worst {worst['late']} {thing(document)}s {counts}; "
-        f"{_name(most)} has {percent(most['share'])} of their delay"
+        f"of the worst {worst.late} {thing(document)}s {counts}; {_name(most)} has {percent(most.share)} of their delay"
     )
 
 
-def thing(chain: Mapping[str, Any]) -> str:
+def thing(chain: Chain) -> str:
     """What a chain's values are of, "packet" or "instant": a timer's alone have an interrupt and end at its wake."""
-    stops = chain["stops"]
+    stops = chain.stops
     return "instant" if "irq" in stops and stops[-1] in WAKEUP_WAY else "packet"
 
 
-def _name(ends: Mapping[str, Any]) -> str:
-    return interval_name(ends["from"], ends["to"])
+def _name(ends: Growth) -> str:
+    return interval_name(ends.from_, ends.to)
 
 
 def percent(share: float) -> str:
@@ -265,18 +266,16 @@ def percent(share: float) -> str:
     return f"{100 if share == 1 else min(round(100 * share), 99)} %"
 
 
-def _remarks(document: Mapping[str, Any]) -> tuple[str, ...]:
+def _remarks(document: Chain) -> tuple[str, ...]:
     """What of the bars has to be told: packets that are in no mean, and intervals below zero."""
     lines = []
-    if left_out := document.get("left_out"):
-        whole = document["packets"] + left_out
+    if left_out := document.left_out:
+        whole = document.packets + left_out
         lines.append(f"{left_out} of {whole} {thing(document)}s are not drawn: what is known of them begins elsewhere")
-    if document["split"] < document["packets"]:
-        lacking = document["packets"] - document["split"]
-        lines.append(f"{lacking} of {document['packets']} {thing(document)}s have other timestamps and are in no mean")
-    for ends, clocks, count in zip(
-        pairwise(document["stops"]), document["clocks"], document["below_zero"], strict=True
-    ):
+    if document.split < document.packets:
+        lacking = document.packets - document.split
+        lines.append(f"{lacking} of {document.packets} {thing(document)}s have other timestamps and are in no mean")
+    for ends, clocks, count in zip(pairwise(document.stops), document.clocks, document.below_zero, strict=True):
         if count:
             why = (
                 ": woken ahead of the launch"
@@ -285,7 +284,7 @@ def _remarks(document: Mapping[str, Any]) -> tuple[str, ...]:
                 if clocks == NIC
                 else ""
             )
-            many = f"all {count}" if count == document["split"] else f"{count} of {document['split']}"
+            many = f"all {count}" if count == document.split else f"{count} of {document.split}"
             lines.append(f"{interval_name(*ends)} is below zero in {many} {thing(document)}s{why}")
     return tuple(lines)
 
@@ -304,12 +303,12 @@ def _scales(bars: Sequence[Bar]) -> tuple[Scale, ...]:
     return Scale(low, high + (high - low) // 2, False), whole
 
 
-def _extent(bars: Sequence[Bar]) -> tuple[int, int]:
+def _extent(bars: Sequence[Bar]) -> tuple[float, float]:
     """The least and the largest instant of bars, never the same one."""
     low, high = min(bar.ends_ns[0] for bar in bars), max(bar.ends_ns[1] for bar in bars)
     return low, max(high, low + 1)
 
 
-def _length(bars: Sequence[Bar]) -> int:
+def _length(bars: Sequence[Bar]) -> float:
     low, high = _extent(bars)
     return high - low

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from latlab.analysis.reception import RECEPTION
 from latlab.analysis.worst import CHAINS_SHOWN
 from latlab.report import rows
 from latlab.report.chain_view import ChainView, chain_view
 from latlab.report.places import cell_name
+from latlab.result.types import Chain, Result, Stream
 
 
-def chain_views(result: Mapping[str, Any]) -> dict[tuple[str, str], ChainView]:
+def chain_views(result: Result) -> dict[tuple[str, str], ChainView]:
     """{(stream, metric): its chains, cells in the order of the summary}, of the metrics that go all the way.
 
     Those that are a part of it, as `path`, have their chains in the result document. Behind them, as RECEPTION, that of
@@ -26,20 +24,20 @@ def chain_views(result: Mapping[str, Any]) -> dict[tuple[str, str], ChainView]:
     }
 
 
-def chain_of(block: Mapping[str, Any], metric: str) -> Mapping[str, Any] | None:
+def chain_of(block: Stream, metric: str) -> Chain | None:
     """A metric's chain in a stream's block of the result, or RECEPTION's; None where it has none."""
-    holder = block.get("trace") if metric == RECEPTION else block.get("metrics", {}).get(metric)
-    return (holder or {}).get("chain")
+    holder = block.trace if metric == RECEPTION else block.metrics.get(metric)
+    return holder.chain if holder else None
 
 
-def has_parts(metric: str, chain: Mapping[str, Any]) -> bool:
+def has_parts(metric: str, chain: Chain) -> bool:
     """Whether a chaieffective n showing: a wake-up of one interval, a stream's, is not."""
-    return metric != "wakeup" or len(chain["stops"]) > 2
+    return metric != "wakeup" or len(chain.stops) > 2
 
 
-def _documents(result: Mapping[str, Any], stream: str, metric: str) -> list[tuple[str, Mapping[str, Any]]]:
+def _documents(result: Result, stream: str, metric: str) -> list[tuple[str, Chain]]:
     return [
         (cell_name(result, cell), chain)
         for cell in rows.ordered_cells(result)
-        if (chain := chain_of(cell["streams"].get(stream, {}), metric)) and has_parts(metric, chain)
+        if stream in cell.streams and (chain := chain_of(cell.streams[stream], metric)) and has_parts(metric, chain)
     ]

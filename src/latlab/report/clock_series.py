@@ -16,6 +16,7 @@ from latlab.recordings.ptp_series import PtpSeries, read_ptp
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
 from latlab.report.places import cell_title
+from latlab.result.types import Result
 
 _OURS: Final = ("our_offset_ns", "our_half_ns")
 Points = tuple[tuple[float, float], ...]
@@ -66,17 +67,17 @@ class _Series:
     high_ns: NDArray[np.float64]
 
 
-def clock_charts(folder: RunFolder, result: Mapping[str, Any]) -> Iterator[ClockChart]:
+def clock_charts(folder: RunFolder, result: Result) -> Iterator[ClockChart]:
     """A chart for each port of PTP's and each pair of clocks that was compared over time, of every cell in order."""
     for outcome in rows.ordered_cells(result):
-        cell = folder.cell(outcome["slug"], outcome["repeat"])
+        cell = folder.cell(outcome.slug, outcome.repeat)
         if not (cell.path / "cell.json").exists():
             continue
         document = cell.cell()
         ports = (_ptp(series) for series in read_ptp(cell, document) if series.window_ns)
         bounds = (_bounds(clock) for clock in document.get("clocks", []) if len(clock.get("windows") or ()) > 1)
         for series in (*ports, *bounds):
-            if chart := _drawn(series, cell_title(outcome), outcome["repeat"]):
+            if chart := _drawn(series, cell_title(outcome), outcome.repeat):
                 yield chart
 
 

@@ -27,6 +27,7 @@ from latlab.report.repeats import Strips
 from latlab.report.sections import Shown, default_metrics, reasons_of
 from latlab.report.sweep import Sweep
 from latlab.report.thresholds import stated
+from latlab.result import Result, load_result
 
 _HERE = Path(__file__).parent
 _STYLES = ("uPlot.min.css", "report.css", "tail.css", "gates.css")
@@ -72,7 +73,7 @@ def render(
 
     Nothing from the run reaches the page unescaped, and the page's own policy lets no script run but ours.
     """
-    result, info = folder.result(), folder.run()
+    result, info = load_result(folder), folder.run()
     metrics = page_metrics(result)
     parts = PackedParts()
     style = "\n".join(_asset(name) for name in _STYLES)
@@ -179,23 +180,23 @@ class Shape:
         return [max(map(len, column)) for column in zip(*self.table.rows, strict=True)]
 
 
-def _verdict(result: Mapping[str, Any]) -> dict[str, Any]:
+def _verdict(result: Result) -> dict[str, Any]:
     """The verdict with what it means, and its reasons."""
     reasons = [reason.id for reason in grouped_reasons(result)]
     count = f"{len(reasons)} reason{'' if len(reasons) == 1 else 's'}: {', '.join(reasons)}"
-    label = dict(definitions.LABELS).get(result["label"] or "", "")
+    label = dict(definitions.LABELS).get(result.label or "", "")
     said = [*(f"{reason}." for reason in testbed.label_reasons(result)), *map(_sentence, stated(result))]
-    meaning = _sentence(dict(definitions.VERDICTS).get(result["verdict"], ""))
+    meaning = _sentence(dict(definitions.VERDICTS).get(result.verdict, ""))
     return {
-        "verdict_mark": _VERDICT_MARKS.get(result["verdict"], "?"),
+        "verdict_mark": _VERDICT_MARKS.get(result.verdict, "?"),
         "verdict_meaning": meaning + (f" Label: {label}." if label and not said else ""),
         "verdict_said": said,
         "label": testbed.label_text(result),
-        "reasons": Fold(count, list(reasons_of(result)), open=result["verdict"] == "untrusted") if reasons else None,
+        "reasons": Fold(count, list(reasons_of(result)), open=result.verdict == "untrusted") if reasons else None,
     }
 
 
-def _answer(result: Mapping[str, Any]) -> Section:
+def _answer(result: Result) -> Section:
     """What the page begins with, below the verdict."""
     metrics = default_metrics(result)
     answered = {one.name: one.parts for one in answer(result, metrics)}

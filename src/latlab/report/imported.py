@@ -29,6 +29,7 @@ from latlab.recordings.run_folder import CellFolder
 from latlab.report.rows import metric_names
 from latlab.report.testbed import with_test_bed
 from latlab.report.view import METRIC_ORDER
+from latlab.result.types import Result
 
 _BOUNDED: Final = "clock-bound"
 _EARLY: Final = "arrived-early"
@@ -56,14 +57,14 @@ def imported_result(folder: CellFolder, cell: Mapping[str, Any]) -> dict[str, An
     return with_reasons(document, sorted(reasons, key=lambda reason: reason.severity != "untrusted"))
 
 
-def shown_metrics(result: Mapping[str, Any]) -> tuple[str, ...]:
+def shown_metrics(result: Result) -> tuple[str, ...]:
     """The metrics of which tables are printed of a result with imported cells: all that it has."""
     return metric_names(result, METRIC_ORDER)
 
 
-def is_imported(result: Mapping[str, Any]) -> bool:
+def is_imported(result: Result) -> bool:
     """Whether any cell of the result was imported."""
-    return any("imported" in cell for cell in result["cells"])
+    return any(cell.imported for cell in result.cells)
 
 
 def _has_packets(cell: Mapping[str, Any], name: str) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from latlab.analysis.confidence import HEAVY, TOO_SHORT
-from latlab.analysis.counts import nothing_arrived
 from latlab.report import rows
 from latlab.report.places import cell_title
 from latlab.report.text import microseconds, whole
+from latlab.result.types import Confidence, Interval, Metric, Result
 
 HEADINGS: Final = ("cell", "repeat", "stream", "effective n", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "stddev")
 _FIGURES: Final = ("mean", "p50", "p90", "p99", "p99_9", "p99_99", "stddev")
@@ -86,29 +86,29 @@ class Intervals:
         return [name for name, texts in found.items() if any(_word(text) == word for text in texts)]
 
 
-def intervals(result: Mapping[str, Any], metric: str) -> Intervals | None:
+def intervals(result: Result, metric: str) -> Intervals | None:
     """None where no cell has the metric with its intervals."""
     shown, supports = [], []
     tails: dict[str, str] = {}
     untold: dict[str, list[str]] = {}
     for cell in rows.ordered_cells(result):
-        for stream, block in cell["streams"].items():
-            figures = block["metrics"].get(metric, {})
-            found = figures.get("confidence")
-            if not found:
+        for stream, block in cell.streams.items():
+            figures = block.metrics.get(metric)
+            found = figures.confidence if figures else None
+            if not figures or not found:
                 continue
-            whose = (cell_title(cell), str(cell["repeat"]), stream)
+            whose = (cell_title(cell), str(cell.repeat), stream)
             nothing = _of_no_packet(figures)
-            shown.append((*whose, _worth(found), *(nothing or _interval(found[name]) for name in _FIGURES)))
+            shown.append((*whose, _worth(found), *(nothing or _interval(getattr(found, name)) for name in _FIGURES)))
             name = ", ".join((whose[0], f"repeat {whose[1]}", stream))
-            supports.append(f"{name}: {MEANINGS[nothing] if nothing else found['supports']}")
+            supports.append(f"{name}: {MEANINGS[nothing] if nothing else found.supports}")
             if nothing:
                 tails[name] = f"no tail estimate: {MEANINGS[nothing]}"
                 untold.setdefault(MEANINGS[nothing], []).append(name)
-            elif tail := figures.get("tail"):
-                tails[name] = tail["words"] or f"no tail estimate: {tail['why']}"
-                if not tail["words"]:
-                    untold.setdefault(tail["why"], []).append(name)
+            elif tail := figures.tail:
+                tails[name] = tail.words or f"no tail estimate: {tail.why}"
+                if not tail.words:
+                    untold.setdefault(str(tail.why), []).append(name)
     few = len(shown) <= FEW
     return Intervals(tuple(shown), tuple(supports) if few else (), tuple(_folded(tails, untold))) if shown else None
 
@@ -123,25 +123,24 @@ def _folded(tails: Mapping[str, str], untold: Mapping[str, Sequence[str]]) -> It
         yield f"no tail estimate for {which} of the {len(tails)}: {why}"
 
 
-def _of_no_packet(figures: Mapping[str, Any]) -> str:
+def _of_no_packet(figures: Metric) -> str:
     """The word of MEANINGS that says why no packet is in the figures; empty where some are, or nobody knows."""
-    if figures["n"]:
+    if figures.n:
         return ""
-    return LOST if nothing_arrived(figures) else UNBOUNDED if rows.unbounded(figures) else ""
+    return LOST if figures.nothing_arrived else UNBOUNDED if figures.unbounded else ""
 
 
-def _worth(found: Mapping[str, Any]) -> str:
-    effective = found["mean"]["effective_n"]
-    return "" if effective is None else whole(effective)
+def _worth(found: Confidence) -> str:
+    return whole(found.mean.effective_n)
 
 
-def _interval(figure: Mapping[str, Any]) -> str:
-    if figure["low"] is None:
-        if figure["needs_n"]:
-            return f"({figure['needs_n']:,})"
-        why = figure.get("why") or ""
+def _interval(figure: Interval) -> str:
+    if figure.low is None:
+        if figure.needs_n:
+            return f"({figure.needs_n:,})"
+        why = figure.why or ""
         return SHORT if why.startswith(TOO_SHORT) else LARGE if why == HEAVY else ""
-    return f"{microseconds(figure['low'])} … {microseconds(figure['high'])}"
+    return f"{microseconds(figure.low)} … {microseconds(figure.high)}"
 
 
 def _word(text: str) -> str | None:

@@ -13,9 +13,9 @@ from xml.etree import ElementTree as ET
 
 from latlab.analysis.accept import EXCEEDED
 from latlab.report.comparison.lines import told as words
-from latlab.report.places import cell_key
 from latlab.report.text import limit
 from latlab.report.unmeasured import UNAVAILABLE
+from latlab.result.types import Cell, Limit, Reason, Result
 
 Kind = Literal["failure", "error", "skipped"]
 SUSPECT: Final = "suspect"
@@ -47,7 +47,7 @@ class Suite:
     cases: Sequence[Case]
 
 
-def result_junit(result: Mapping[str, Any], *, strict: bool = False) -> str:
+def result_junit(result: Result, *, strict: bool = False) -> str:
     """A result's JUnit XML: a suite a cell's repetition.
 
     Cases: that it was measured (an error where it failed or never ran, skipped where this machine cannot build it);
@@ -55,12 +55,12 @@ def result_junit(result: Mapping[str, Any], *, strict: bool = False) -> str:
     what makes the exit code: a reason of severity `untrusted`, and with `strict` one of `suspect`, which else is told
     in the output of a case that passes.
     """
-    suites = [_cell_suite(result, cell, strict) for cell in result["cells"]]
-    keys = [cell_key(cell) for cell in result["cells"]]
-    general = [one for one in result["reasons"] if not _is_of(one, keys)]
+    suites = [_cell_suite(result, cell, strict) for cell in result.cells]
+    keys = [cell.key for cell in result.cells]
+    general = [one for one in result.reasons if not _is_of(one, keys)]
     if general:
         suites.append(_suite(result, "run", {}, _distrusted(general, strict)))
-    return _xml(f"latlab: {result['scenario']}", suites)
+    return _xml(f"latlab: {result.scenario}", suites)
 
 
 def comparison_junit(document: Mapping[str, Any], *, need_power: bool = False) -> str:
@@ -85,63 +85,61 @@ def comparison_junit(document: Mapping[str, Any], *, need_power: bool = False) -
     return _xml("latlab compare", suites)
 
 
-def _cell_suite(result: Mapping[str, Any], cell: Mapping[str, Any], strict: bool) -> Suite:
-    key = cell_key(cell)
-    reasons = _distrusted((one for one in result["reasons"] if _is_of(one, (key,))), strict)
-    limits = [one for one in result["accept"] if (one["cell"], one["repeat"]) == (cell["slug"], cell["repeat"])]
-    trust = reasons or ([Case("trust: trusted")] if cell["status"] == "ok" else [])
-    properties = {name: cell.get(name) for name in ("label", "verdict", "status", "order")}
-    return _suite(result, key, properties, [_measured(cell), *trust, *map(_accepted, limits)])
+def _cell_suite(result: Result, cell: Cell, strict: bool) -> Suite:
+    reasons = _distrusted((one for one in result.reasons if _is_of(one, (cell.key,))), strict)
+    limits = [one for one in result.accept if (one.cell, one.repeat) == (cell.slug, cell.repeat)]
+    trust = reasons or ([Case("trust: trusted")] if cell.status == "ok" else [])
+    properties = {"label": cell.label, "verdict": cell.verdict, "status": cell.status, "order": cell.order}
+    return _suite(result, cell.key, properties, [_measured(cell), *trust, *map(_accepted, limits)])
 
 
-def _suite(result: Mapping[str, Any], key: str, more: Mapping[str, object], cases: Sequence[Case]) -> Suite:
-    properties = {"run": result["run"], "scenario": result["scenario"], **more}
-    return Suite(f"{result['scenario']}: {key}", f"latlab.{_word(result['scenario'])}.{_word(key)}", properties, cases)
+def _suite(result: Result, key: str, more: Mapping[str, object], cases: Sequence[Case]) -> Suite:
+    properties = {"run": result.run, "scenario": result.scenario, **more}
+    return Suite(f"{result.scenario}: {key}", f"latlab.{_word(result.scenario)}.{_word(key)}", properties, cases)
 
 
-def _measured(cell: Mapping[str, Any]) -> Case:
-    if cell["status"] == "ok":
+def _measured(cell: Cell) -> Case:
+    if cell.status == "ok":
         return Case("measured")
-    reason = cell["reason"] or {}
-    message = f"{cell['status']}: {reason.get('what') or 'no reason given'}"
-    problems = [reason, *reason.get("problems", [])]
-    lines = [f"{one.get('where') or ''}: {one.get('what')} ({one.get('remedy') or ''})" for one in problems if one]
-    kind: Kind = "skipped" if cell["status"] == UNAVAILABLE else "error"
-    return Case("measured", kind, str(cell["status"]), message, "\n".join(lines))
+    problems = [cell.reason, *cell.reason.problems] if cell.reason else []
+    message = f"{cell.status}: {problems[0].what if problems else 'no reason given'}"
+    lines = [f"{one.where}: {one.what} ({one.remedy})" for one in problems]
+    kind: Kind = "skipped" if cell.status == UNAVAILABLE else "error"
+    return Case("measured", kind, cell.status, message, "\n".join(lines))
 
 
-def _distrusted(reasons: Iterable[Mapping[str, Any]], strict: bool) -> list[Case]:
+def _distrusted(reasons: Iterable[Reason], strict: bool) -> list[Case]:
     """A case each rule that is broken, however many places it is broken in: a case's name is there once."""
-    rules: dict[str, list[Mapping[str, Any]]] = {}
+    rules: dict[str, list[Reason]] = {}
     for reason in reasons:
-        rules.setdefault(reason["id"], []).append(reason)
+        rules.setdefault(reason.id, []).append(reason)
     return [_distrust(f"trust: {id_}", found, strict) for id_, found in rules.items()]
 
 
-def _distrust(name: str, found: Sequence[Mapping[str, Any]], strict: bool) -> Case:
-    severity, finding, told = found[0]["severity"], found[0]["finding"], "\n".join(map(_told, found))
+def _distrust(name: str, found: Sequence[Reason], strict: bool) -> Case:
+    severity, finding, told = found[0].severity, found[0].finding, "\n".join(map(_told, found))
     if severity == SUSPECT and not strict:
         return Case(name, output=f"{severity}: {finding}\n{told}")
     return Case(name, "failure", severity, finding, told)
 
 
-def _told(reason: Mapping[str, Any]) -> str:
+def _told(reason: Reason) -> str:
     parts = ("where", "expected", "actual", "remedy")
-    return "\n".join(f"{part}: {reason[part]}" for part in parts if reason.get(part))
+    return "\n".join(f"{part}: {said}" for part in parts if (said := getattr(reason, part)))
 
 
-def _accepted(entry: Mapping[str, Any]) -> Case:
-    name = f"accept: {entry['path']}"
-    allowed, actual = (limit(entry["path"], entry[key]) for key in ("limit", "actual"))
-    if entry["ok"]:
+def _accepted(entry: Limit) -> Case:
+    name = f"accept: {entry.path}"
+    allowed, actual = (limit(entry.path, value) for value in (entry.limit, entry.actual))
+    if entry.ok:
         return Case(name, output=f"{actual}, at most {allowed}")
-    found = f"{actual}, at most {allowed}" if entry["reason"] == EXCEEDED else f"{entry['reason']}, at most {allowed}"
-    return Case(name, "failure", str(entry["reason"]), f"{entry['path']}: {found}")
+    found = f"{actual}, at most {allowed}" if entry.reason == EXCEEDED else f"{entry.reason}, at most {allowed}"
+    return Case(name, "failure", str(entry.reason), f"{entry.path}: {found}")
 
 
-def _is_of(reason: Mapping[str, Any], keys: Sequence[str]) -> bool:
+def _is_of(reason: Reason, keys: Sequence[str]) -> bool:
     """Whether the reason is of one of these cells (`SLUG/rN`): its place begins with it."""
-    return str(reason.get("where") or "").partition(": ")[0] in keys
+    return reason.where.partition(": ")[0] in keys
 
 
 def _pair_suite(document: Mapping[str, Any], found: Sequence[Mapping[str, Any]], need_power: bool) -> Suite:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from latlab.analysis.words import duration
+from latlab.result.types import Stream
 from latlab.scenario import Scenario
 from latlab.scenario.shaper_rules import leaf_of
 from latlab.scenario.shapers import Etf
@@ -31,12 +32,12 @@ def _early_ns(stream: Mapping[str, Any], scenario: Scenario | None) -> int | Non
     return etf.delta if isinstance(etf, Etf) and not etf.offload and not etf.deadline else None
 
 
-def early_notes(blocks: Sequence[tuple[str, Mapping[str, Any]]], metric: str) -> Iterator[str]:
+def early_notes(blocks: Sequence[tuple[str, Stream]], metric: str) -> Iterator[str]:
     """A sentence for each stream that has figures below zero because its etf sends before the launch time."""
     found: dict[str, dict[int, None]] = {}
     for name, block in blocks:
-        figures, early_ns = block["metrics"].get(metric), block.get("early_ns")
-        if early_ns and figures and figures["from"] == "launch" and (figures["min"] or 0) < 0:
+        figures, early_ns = block.metrics.get(metric), block.early_ns
+        if early_ns and figures and figures.from_ == "launch" and (figures.min or 0) < 0:
             found.setdefault(name, {})[early_ns] = None
     for name, deltas in found.items():
         early = " or ".join(map(duration, deltas))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from latlab.report.palette import COLOURS, DASHES, MARKERS, Look
-from latlab.report.places import Cell, cell_key, cell_name, dimension_keys, dimension_text, short_headings
+from latlab.report.places import cell_name, dimension_keys, dimension_text, short_headings
 from latlab.report.rows import ordered_cells
+from latlab.result.types import Cell, Result
 
 
 @dataclass(frozen=True)
@@ -67,16 +67,16 @@ class Looks:
     dimension has more values than there are such, each cell has a look of its own; of the bridge's colour still.
     """
 
-    def __init__(self, result: Mapping[str, Any]) -> None:
+    def __init__(self, result: Result) -> None:
         cells = ordered_cells(result)
         dimensions = _dimensions(result, cells)
         rooms = (len(COLOURS), len(DASHES), len(MARKERS))
         if all(len(one.values) <= room for one, room in zip(dimensions, rooms, strict=False)):
-            self._looks = {cell_key(cell): _look(dimensions, cell_key(cell)) for cell in cells}
+            self._looks = {cell.key: _look(dimensions, cell.key) for cell in cells}
             self._keys = tuple(_key(place, dimension) for place, dimension in enumerate(dimensions))
         else:
-            self._looks = _own_looks(dimensions[0], [cell_key(cell) for cell in cells])
-            names = {cell_key(cell): cell_name(result, cell) for cell in cells}
+            self._looks = _own_looks(dimensions[0], [cell.key for cell in cells])
+            names = {cell.key: cell_name(result, cell) for cell in cells}
             entries = [
                 Entry(names[key], look.colour, look.dash, look.marker, frozenset({key}))
                 for key, look in self._looks.items()
@@ -85,27 +85,27 @@ class Looks:
 
     def of(self, cell: Cell) -> Look:
         """The look of one of the result's cells."""
-        return self._looks[cell_key(cell)]
+        return self._looks[cell.key]
 
     def legend(self, cells: Iterable[Cell]) -> tuple[Key, ...]:
         """What the looks of these cells say; nothing where a result has one cell only."""
-        shown = {cell_key(cell) for cell in cells}
+        shown = {cell.key for cell in cells}
         keys = (Key(key.heading, tuple(one for one in key.entries if one.cells & shown)) for key in self._keys)
         return tuple(key for key in keys if key.entries)
 
 
-def _dimensions(result: Mapping[str, Any], cells: Sequence[Cell]) -> list[_Dimension]:
+def _dimensions(result: Result, cells: Sequence[Cell]) -> list[_Dimension]:
     """At most three: what varies of the matrix, bridges first, and last the repeat; from the third on they are one."""
     keys = dimension_keys(result)
     found = [
         _Dimension(
             heading,
-            {cell_key(cell): dimension_text(cell["cell"][key]) if key in cell["cell"] else "" for cell in cells},
+            {cell.key: dimension_text(cell.cell[key]) if key in cell.cell else "" for cell in cells},
             is_of_bridges(key),
         )
         for key, heading in zip(keys, short_headings(keys), strict=True)
     ]
-    found.append(_Dimension("repeat", {cell_key(cell): str(cell["repeat"]) for cell in cells}))
+    found.append(_Dimension("repeat", {cell.key: str(cell.repeat) for cell in cells}))
     varying = sorted((one for one in found if len(one.values) > 1), key=lambda one: not one.is_bridge)
     if len(varying) <= 3:
         return varying

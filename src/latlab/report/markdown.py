@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from latlab.report.document import Finding, Lines, OneOf, Part, Printed, Table, Verbatim, printed
 from latlab.report.gfm import escaped, listed, table
 from latlab.report.sections import SECTIONS, Shown, parts_of
+from latlab.result.types import Result
 
 
-def result_markdown(result: Mapping[str, Any], metrics: Sequence[str]) -> str:
+def result_markdown(result: Result, metrics: Sequence[str]) -> str:
     """The whole result. metrics: those with a table, in this order, as far as any stream has them; times are in µs."""
     shown = Shown(result, metrics)
-    head = f"## {escaped(result['scenario'])}: {result['verdict']}"
+    head = f"## {escaped(result.scenario)}: {result.verdict}"
     parts = (part for name in SECTIONS for part in parts_of(name, shown))
     return f"{head}\n\n{parts_markdown(parts)}\n"
 

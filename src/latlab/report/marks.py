@@ -6,7 +6,7 @@ what single late packets were, diamonds what moved all of them, hexagons what is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from latlab.analysis.anomalies import CLASSES
 from latlab.analysis.anomalies.stages import APPLICATION, DRIVER, KERNEL, PATH, QDISC, SOCKET, TALKER
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
-from latlab.report.places import cell_key
+from latlab.result.types import Chosen, Result, Stream
 from latlab.scenario import format_duration
 
 SQUARE, CIRCLE, DIAMOND, HEXAGON = "square", "circle", "diamond", "hexagon"
@@ -121,45 +121,45 @@ class Marks:
 NO_MARKS: Final = Marks({}, (), (), ())
 
 
-def marks_of(block: Mapping[str, Any], stream: Mapping[str, Any], cell: Mapping[str, Any]) -> Marks:
+def marks_of(block: Stream, stream: Mapping[str, Any], cell: Mapping[str, Any]) -> Marks:
     """The marks of one stream of one cell. block: its part of the result; stream, cell: its entry of cell.json, which.
 
     Empty where the result has no anomalies, as of imported cells.
     """
     start = int(stream.get("start_tai_ns") or cell.get("start_tai_ns") or 0)
-    found = block.get("anomalies") or {}
+    found = block.anomalies or {}
     told = tuple(
         Mark(
             name,
-            one["number"],
-            one["from_tai_ns"] - start,
-            one["to_tai_ns"] - start,
-            float(one["severity"]),
-            one["text"],
-            str(one["evidence"].get("where", "")),
+            one.number,
+            one.from_tai_ns - start,
+            one.to_tai_ns - start,
+            one.severity,
+            one.text,
+            str(one.evidence.get("where", "")),
         )
         for name, of_class in found.items()
         if name in GLYPHS
-        for one in of_class["shown"]
+        for one in of_class.shown
     )
-    windows = block.get("windows") or {}
-    cuts = tuple(
-        Stretch(one["from_tai_ns"] - start, one["to_tai_ns"] - start, one["text"]) for one in windows.get("cuts", ())
-    )
-    episodes = {name: of_class["episodes"] for name, of_class in found.items() if name in GLYPHS}
-    return Marks(episodes, told, cuts, tuple(_chosen(windows.get("chosen", ()))))
+    windows = block.windows
+    cuts = windows.cuts if windows else []
+    chosen = windows.chosen if windows else []
+    episodes = {name: of_class.episodes for name, of_class in found.items() if name in GLYPHS}
+    left_out = (Stretch(one.from_tai_ns - start, one.to_tai_ns - start, one.text) for one in cuts)
+    return Marks(episodes, told, tuple(left_out), tuple(_chosen(chosen)))
 
 
-def _chosen(sets: Any) -> Iterator[Stretch]:
+def _chosen(sets: Iterable[Chosen]) -> Iterator[Stretch]:
     for one in sets:
-        for kept in one["kept"]:
-            span = f"{format_duration(kept['from_ns'])} to {format_duration(kept['to_ns'])}"
-            later = ", after the fact" if one["after_the_fact"] else ""
-            why = f": {kept['why']}" if kept["why"] else ""
-            yield Stretch(kept["from_ns"], kept["to_ns"], f"{span}, user-defined{later}{why}")
+        for kept in one.kept:
+            span = f"{format_duration(kept.from_ns)} to {format_duration(kept.to_ns)}"
+            later = ", after the fact" if one.after_the_fact else ""
+            why = f": {kept.why}" if kept.why else ""
+            yield Stretch(kept.from_ns, kept.to_ns, f"{span}, user-defined{later}{why}")
 
 
-def page_marks(folder: RunFolder, result: Mapping[str, Any]) -> dict[str, Any]:
+def page_marks(folder: RunFolder, result: Result) -> dict[str, Any]:
     """What the page's script draws, ready for JSON.
 
     {"classes": {class: {"letter", "shape", "title", "meaning"}}, "places": {metric: the places a packet passes in it},
@@ -169,20 +169,20 @@ def page_marks(folder: RunFolder, result: Mapping[str, Any]) -> dict[str, Any]:
     """
     streams: dict[str, dict[str, Any]] = {}
     for outcome in rows.ordered_cells(result):
-        if not outcome["streams"]:
+        if not outcome.streams:
             continue
-        cell_folder = folder.cell(outcome["slug"], outcome["repeat"])
+        cell_folder = folder.cell(outcome.slug, outcome.repeat)
         cell = cell_folder.cell()
         path = cell_folder.classes_path
         classes = pl.scan_parquet(path) if path.exists() else None
         for stream in cell["streams"]:
-            block = outcome["streams"].get(stream["name"])
+            block = outcome.streams.get(stream["name"])
             if block is None:
                 continue
             marks = marks_of(block, stream, cell)
             if marks != NO_MARKS:
                 of_stream = None if classes is None else classes.filter(pl.col("stream") == stream["stream"])
-                streams.setdefault(stream["name"], {})[cell_key(outcome)] = _payload(marks, of_stream, stream)
+                streams.setdefault(stream["name"], {})[outcome.key] = _payload(marks, of_stream, stream)
     places = {metric: sorted(passed) for metric, passed in PLACES_OF.items()}
     return {"classes": _classes(), "places": places, "streams": streams}
 

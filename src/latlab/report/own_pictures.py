@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from latlab.analysis.metrics import METRICS_BY_NAME
 from latlab.report import rows
+from latlab.result.types import Result
 
 KINDS: Final = ("png", "svg", "pdf")
 _OF_A_METRIC: Final = ("", "-ccdf", "-repeats", "-together", "-chain", "-tail", "-comparison")
@@ -20,7 +21,7 @@ def file_stem(text: str) -> str:
     return re.sub(r"[^\w.-]", "_", text)
 
 
-def remove_own_pictures(folder: Path, result: Mapping[str, Any], headings: Iterable[str]) -> None:
+def remove_own_pictures(folder: Path, result: Result, headings: Iterable[str]) -> None:
     """Nothing; no picture that an earlier report wrote is left in the folder, and every other file is.
 
     headings: of the sweeps, as their pictures have them in their names.

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from latlab.analysis.metrics import METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
+from latlab.analysis.metrics import Metric as MetricKind
 from latlab.analysis.reception import RECEPTION
 from latlab.analysis.words import left_out_text, plural
 from latlab.recordings.run_folder import RunFolder
@@ -31,7 +32,7 @@ from latlab.report.document import (
 )
 from latlab.report.facts import HostFacts, compare_facts, flatten
 from latlab.report.gates import ENTRY_HEADINGS, Scheduled
-from latlab.report.places import cell_key, cell_title
+from latlab.report.places import cell_title
 from latlab.report.published import headline
 from latlab.report.sections import (
     Shown,
@@ -50,6 +51,7 @@ from latlab.report.tail_page import tail_drawing
 from latlab.report.tail_view import tail_views
 from latlab.report.text import microseconds
 from latlab.report.view import METRIC_ORDER
+from latlab.result.types import Cell, Metric, Result
 
 _USUAL_COUNTS: Final = ("scheduled", "sent", "received", "lost")
 """The columns of the counts' table that stand there whatever was counted; the others only where they are not 0."""
@@ -58,7 +60,7 @@ _FEW: Final = 12
 _METRICS: Final = ("metric", "formula", "name")
 
 
-def page_metrics(result: Mapping[str, Any]) -> tuple[str, ...]:
+def page_metrics(result: Result) -> tuple[str, ...]:
     """The metrics of the page: the headline, which is shown at first, then all others that any stream has."""
     about = (named,) if (named := headline(result)) else ()
     return rows.metric_names(result, tuple(dict.fromkeys((*about, *METRIC_ORDER))))
@@ -167,47 +169,45 @@ def _anomalies(shown: Shown) -> Iterator[Part]:
     yield from found or [Lines(["Nothing was looked at: no cell of this run has packets."])]
 
 
-def _imported(result: Mapping[str, Any]) -> Iterator[Part]:
+def _imported(result: Result) -> Iterator[Part]:
     """What was read, and what it measured by its own definition."""
-    cells = [cell for cell in result["cells"] if "imported" in cell]
+    cells = [(cell, cell.imported) for cell in result.cells if cell.imported]
     if not cells:
         return
     read = []
-    for cell in cells:
-        found = cell["imported"]
-        left_out = "; ".join(left_out_text(**one) for one in found["left_out"])
-        told = (found["tool"], found["version"], found["latency"], "; ".join(found["notes"]), left_out)
-        read.append((cell["cell"].get("file", "all"), "; ".join(found["files"]), *map(str, told)))
+    for cell, found in cells:
+        left_out = "; ".join(left_out_text(one.count, one.what, one.why) for one in found.left_out)
+        told = (found.tool, found.version, found.latency, "; ".join(found.notes), left_out)
+        read.append((cell.cell.get("file", "all"), "; ".join(found.files), *told))
     headings = ("cell", "files", "program", "version", "its latency", "to know", "left out")
     yield Table(headings, read, title="What was read, and what it measured by its own definition")
     names = page_metrics(result)
     yield Table(_METRICS, [_metric_row(METRICS_BY_NAME[name]) for name in names], title="Its metrics")
-    for cell in cells:
-        file = f"{cell['cell']['file']}, " if "file" in cell["cell"] else ""
-        for stream, block in cell["streams"].items():
-            for metric, figures in block["metrics"].items():
+    for cell, _ in cells:
+        file = f"{cell.cell['file']}, " if "file" in cell.cell else ""
+        for stream, block in cell.streams.items():
+            for metric, figures in block.metrics.items():
                 yield from _kept(f"{file}{stream}, {metric}", figures)
 
 
-def _kept(whose: str, figures: Mapping[str, Any]) -> Iterator[Part]:
+def _kept(whose: str, figures: Metric) -> Iterator[Part]:
     """The bins or the intervals that another program left of its values."""
-    if "bins" in figures:
+    if figures.bins is not None:
         beyond = [
-            f" · {figures[side]} values {where} all bins"
-            for side, where in (("below", "below"), ("above", "beyond"))
-            if figures[side]
+            f" · {count} values {where} all bins"
+            for count, where in ((figures.below, "below"), (figures.above, "beyond"))
+            if count
         ]
         found = [
             (name.replace("_", "."), *(microseconds(end) for end in (bin_ or (None, None))))
-            for name, bin_ in figures["bins"].items()
+            for name, bin_ in figures.bins.items()
         ]
         title = f"{whose}: the bins in which its percentiles lie, µs{''.join(beyond)}"
         yield Table(("percentile", "from", "to, not included"), found, (1, 2), title)
-    if "intervals" in figures:
-        ends = {name: ends for name, ends in figures["intervals"].items() if name not in ("count", "n")}
-        found = [(name, *map(microseconds, each)) for name, each in ends.items()]
-        count = figures["intervals"]["count"]
-        title = f"{whose}: the least and the greatest figure of its {count} intervals, each by itself, µs"
+    if series := figures.intervals:
+        ends = {name: getattr(series, name) for name in ("min", "mean", "p50", "p90", "p99", "max")}
+        found = [(name, *map(microseconds, each)) for name, each in ends.items() if each]
+        title = f"{whose}: the least and the greatest figure of its {series.count} intervals, each by itself, µs"
         yield Table(("figure", "least", "greatest"), found, (1, 2), title)
 
 
@@ -237,23 +237,23 @@ def _counts(shown: Shown) -> Iterator[Part]:
     """What became of the packets, and the loads."""
     cells = rows.ordered_cells(shown.result)
     counts = [
-        ((cell_title(cell), str(cell["repeat"]), stream), block["counts"])
+        ((cell_title(cell), str(cell.repeat), stream), block.counts)
         for cell in cells
-        for stream, block in cell["streams"].items()
+        for stream, block in cell.streams.items()
     ]
-    warmup = "" if all("imported" in cell for cell in cells) else ", warm-up included"
+    warmup = "" if all(cell.imported for cell in cells) else ", warm-up included"
     title = f"Packets of the whole stream{warmup}; a count that is 0 everywhere has no column"
     yield _counted(title, "stream", counts, _USUAL_COUNTS)
     refused = [
-        ((cell_title(cell), str(cell["repeat"]), host), found)
+        ((cell_title(cell), str(cell.repeat), host), found)
         for cell in cells
-        for host, found in cell["refused"].items()
+        for host, found in cell.refused.items()
         if any(found.values())
     ]
     yield _counted(
         "Packets that listeners refused or that woke them for nothing: in no figure above", "listener", refused, ()
     )
-    if not any(cell["loads"] for cell in cells):
+    if not any(cell.loads for cell in cells):
         yield Lines(["No load ran."])
     yield from parts_of("loads", shown)
     tools = parts_of("tools", shown)
@@ -261,7 +261,7 @@ def _counts(shown: Shown) -> Iterator[Part]:
 
 
 def _counted(
-    title: str, of: str, found: Sequence[tuple[tuple[str, ...], Mapping[str, int]]], always: Sequence[str]
+    title: str, of: str, found: Sequence[tuple[tuple[str, ...], Mapping[str, int | None]]], always: Sequence[str]
 ) -> Table:
     """Counts of these: those of `always`, and those that are not 0 in every row.
 
@@ -285,7 +285,7 @@ def _environment(shown: Shown, folder: RunFolder) -> Iterator[Part]:
     yield from parts_of("clocks", shown)
     yield from (Chart("clock", one) for one in clock_charts(folder, shown.result))
     yield from parts_of("ptp", shown)
-    cells = [(outcome, folder.cell(outcome["slug"], outcome["repeat"])) for outcome in rows.ordered_cells(shown.result)]
+    cells = [(outcome, folder.cell(outcome.slug, outcome.repeat)) for outcome in rows.ordered_cells(shown.result)]
     facts = compare_facts([(_name(outcome), cell.facts("before"), cell.facts("after")) for outcome, cell in cells])
     for host in facts:
         yield from _facts(host)
@@ -314,9 +314,9 @@ def _facts(host: HostFacts) -> Iterator[Part]:
 
 def _steps(shown: Shown) -> Iterator[Part]:
     """What was done to the hosts, and what the agents said, cell by cell."""
-    documents = {cell_key(outcome): document for outcome, document in shown.documents}
+    documents = {outcome.key: document for outcome, document in shown.documents}
     for outcome in rows.ordered_cells(shown.result):
-        document = documents.get(cell_key(outcome), {})
+        document = documents.get(outcome.key, {})
         steps = document.get("steps", [])
         failed = sum(not step["ok"] for step in steps)
         found = [
@@ -340,7 +340,7 @@ def _steps(shown: Shown) -> Iterator[Part]:
             _name(outcome),
             [Table(("host", "step", "command", "expected", "actual", "check", "s"), found, (6,)), *agents],
             reference=True,
-            remark=f"{plural(len(steps), 'step')}{differ} · {outcome['status']}",
+            remark=f"{plural(len(steps), 'step')}{differ} · {outcome.status}",
         )
 
 
@@ -355,7 +355,7 @@ def _definitions() -> Iterator[Part]:
     yield _pairs(definitions.VERDICTS, "Verdicts")
 
 
-def _run(folder: RunFolder, result: Mapping[str, Any]) -> Iterator[Part]:
+def _run(folder: RunFolder, result: Result) -> Iterator[Part]:
     facts = flatten(folder.run())
     yield Fold(f"{len(facts)} facts of the run: versions, order of the cells", [_pairs(facts.items())], reference=True)
     there = [(Linked(one.text, one.address), one.what) for one in files.links(folder, result)]
@@ -374,12 +374,12 @@ def _pairs(found: Iterable[tuple[str, str]], title: str = "") -> Table:
     return Table(("", ""), list(found), title=title)
 
 
-def _metric_row(metric: Any) -> tuple[str, str, str]:
+def _metric_row(metric: MetricKind) -> tuple[str, str, str]:
     return metric.name, metric.formula, metric.title
 
 
-def _name(outcome: Mapping[str, Any]) -> str:
-    return f"{cell_title(outcome)}, repeat {outcome['repeat']}"
+def _name(outcome: Cell) -> str:
+    return f"{cell_title(outcome)}, repeat {outcome.repeat}"
 
 
 def _described(shown: Shown) -> dict[str, str]:
@@ -388,15 +388,15 @@ def _described(shown: Shown) -> dict[str, str]:
     streams = {stream["name"]: stream for _, document in reversed(documents) for stream in document.get("streams", [])}
     sent: dict[str, dict[str, None]] = {}
     for outcome in rows.ordered_cells(shown.result):
-        for name, block in outcome["streams"].items():
-            sent.setdefault(name, {})[block.get("sent_as") or ""] = None
+        for name, block in outcome.streams.items():
+            sent.setdefault(name, {})[block.sent_as or ""] = None
     lines = {name: _stream_line(one, sent.get(name, ())) for name, one in streams.items() if not one.get("probe")}
     for outcome in reversed(rows.ordered_cells(shown.result)):
-        for name, block in outcome["streams"].items():
-            if probe := block.get("probe"):
-                way = {"up": "questions of ", "down": "answers of "}.get(probe["leg"], "")
-                ends = dict.fromkeys((probe["from"], probe["to"]))
-                lines[name] = f"{way}{' ⇄ '.join(ends)} · {probe['told']}"
+        for name, block in outcome.streams.items():
+            if probe := block.probe:
+                way = {"up": "questions of ", "down": "answers of "}.get(probe.leg or "", "")
+                ends = dict.fromkeys((probe.from_, probe.to))
+                lines[name] = f"{way}{' ⇄ '.join(ends)} · {probe.told}"
     return lines
 
 

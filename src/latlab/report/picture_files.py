@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +31,7 @@ from latlab.report.timer_pictures import write_timer_picture
 from latlab.report.timer_ranges import timer_ranges
 from latlab.report.together_pictures import write_together_picture
 from latlab.report.view import View, view, views
+from latlab.result.types import Result
 
 
 @dataclass(frozen=True)
@@ -42,18 +43,18 @@ class PictureFiles:
     """
 
     folder: RunFolder
-    result: Mapping[str, Any]
+    result: Result
     caption: str
     formats: Sequence[str]
     metrics: Collection[str] | None
 
     @classmethod
     def of_run(
-        cls, folder: RunFolder, result: Mapping[str, Any], formats: Sequence[str], metrics: Collection[str] | None
+        cls, folder: RunFolder, result: Result, formats: Sequence[str], metrics: Collection[str] | None
     ) -> PictureFiles:
         """Those of a run that has this result."""
-        label, verdict = label_text(result), f"verdict: {result['verdict']}"
-        caption = " · ".join((label, verdict, result["scenario"], result["run"]))
+        label, verdict = label_text(result), f"verdict: {result.verdict}"
+        caption = " · ".join((label, verdict, result.scenario, result.run))
         return cls(folder, result, caption, formats, metrics)
 
     def drawings(self) -> list[Callable[[], None]]:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.picture_files import PictureFiles
+from latlab.result import load_result
 
 
 def main() -> None:
@@ -25,7 +26,7 @@ def main() -> None:
     threading.Thread(target=_listen, args=(asked,), daemon=True).start()
     folder = RunFolder(Path(sys.argv[1]))
     wish = json.loads(asked.get())
-    drawings = PictureFiles.of_run(folder, folder.result(), wish["formats"], wish["pictured"]).drawings()
+    drawings = PictureFiles.of_run(folder, load_result(folder), wish["formats"], wish["pictured"]).drawings()
     print(len(drawings), flush=True)
     while True:
         number = int(asked.get())

@@ -22,7 +22,6 @@ from latlab.analysis.series import binned
 from latlab.report import mark_pictures
 from latlab.report.legend import Entry, Key
 from latlab.report.palette import COLOURS, LOST_COLOUR
-from latlab.report.rows import unbounded
 from latlab.report.style import INK, QUIET, STYLE, save_all, text_in
 from latlab.report.text import plain, short_count
 from latlab.report.view import Trace, View
@@ -267,7 +266,7 @@ def _accuracy(shown: View) -> str:
     counts = sorted({len(trace.value_ns) for trace in shown.traces})
     many = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1]))) if counts else "no"
     clocks = f", ± {shown.uncertainty}" if shown.uncertainty else ""
-    most = max((unbounded(trace.statistics) for trace in shown.traces), default=0)
+    most = max((trace.statistics.unbounded for trace in shown.traces), default=0)
     lacking = f", up to {most} more whose clocks nothing bounds" if most else ""
     axis = f" · axis {told}" if (told := shown.axis.told()) else ""
     return f"figures in µs{clocks} · {many} {shown.thing}s in each cell{lacking}{axis}"

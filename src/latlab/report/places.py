@@ -5,31 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-Cell = Mapping[str, Any]
+from latlab.result.types import Cell, Result
 
 
 class Places:
     """What sets of a result's cells are called."""
 
-    def __init__(self, result: Mapping[str, Any]) -> None:
-        cells = result["cells"]
-        measured = [cell for cell in cells if cell["streams"]]
+    def __init__(self, result: Result) -> None:
+        cells = result.cells
+        measured = [cell for cell in cells if cell.streams]
         names: dict[frozenset[str], str] = {}
         for group in (measured, cells):
             for name, members in _groups(group):
                 if len(members) > 1:
                     names.setdefault(frozenset(members), name)
         every = {
-            frozenset(map(cell_key, measured)): "every measured cell",
-            frozenset(map(cell_key, cells)): "every cell",
+            frozenset(cell.key for cell in measured): "every measured cell",
+            frozenset(cell.key for cell in cells): "every cell",
         }
         names |= {members: name for members, name in every.items() if len(members) > 1}
         self._names = sorted(names.items(), key=lambda one: -len(one[0]))
-        self._single = {cell_key(cell): cell_name(result, cell) for cell in cells}
+        self._single = {cell.key: cell_name(result, cell) for cell in cells}
 
     def told(self, cells: Iterable[Cell]) -> tuple[str, ...]:
         """The names of these cells, as few as there are for them."""
-        return self.named(cell_key(cell) for cell in cells)
+        return self.named(cell.key for cell in cells)
 
     def named(self, keys: Iterable[str]) -> tuple[str, ...]:
         """The same, of cells given as `SLUG/rN`."""
@@ -42,14 +42,9 @@ class Places:
         return (*told, *(self._single.get(key, key) for key in left))
 
 
-def cell_key(cell: Cell) -> str:
-    """A cell as results name it: `SLUG/rN`."""
-    return f"{cell['slug']}/r{cell['repeat']}"
-
-
-def dimension_keys(result: Mapping[str, Any]) -> tuple[str, ...]:
+def dimension_keys(result: Result) -> tuple[str, ...]:
     """The matrix's keys, as in `cell`: what the cells differ in."""
-    return tuple(dict.fromkeys(key for cell in result["cells"] for key in cell["cell"]))
+    return tuple(dict.fromkeys(key for cell in result.cells for key in cell.cell))
 
 
 def short_headings(keys: Sequence[str]) -> tuple[str, ...]:
@@ -69,24 +64,28 @@ def dimension_text(value: object) -> str:
 
 def cell_title(cell: Cell) -> str:
     """A cell's name in a heading: "bridge tap, loads none"; "all" where the matrix has no keys."""
-    keys = tuple(cell["cell"])
-    named = zip(short_headings(keys), cell["cell"].values(), strict=True)
+    return matrix_title(cell.cell)
+
+
+def matrix_title(values: Mapping[str, Any]) -> str:
+    """The same of the values of a matrix's keys."""
+    named = zip(short_headings(tuple(values)), values.values(), strict=True)
     return ", ".join(f"{heading} {dimension_text(value)}" for heading, value in named) or "all"
 
 
-def cell_name(result: Mapping[str, Any], cell: Cell) -> str:
+def cell_name(result: Result, cell: Cell) -> str:
     """A cell's title, and which repeat it is where the run has several."""
-    several = any(one["repeat"] > 1 for one in result["cells"])
-    return cell_title(cell) + (f", repeat {cell['repeat']}" if several else "")
+    several = any(one.repeat > 1 for one in result.cells)
+    return cell_title(cell) + (f", repeat {cell.repeat}" if several else "")
 
 
 def _groups(cells: Sequence[Cell]) -> Iterable[tuple[str, list[str]]]:
     """(name, members) of the cells that share a value of the matrix, then of those of one configuration."""
     groups: dict[str, list[str]] = {}
     for cell in cells:
-        keys = tuple(cell["cell"])
-        values = [dimension_text(value) for value in cell["cell"].values()]
+        keys = tuple(cell.cell)
+        values = [dimension_text(value) for value in cell.cell.values()]
         alike = [f"{heading} {value}" for heading, value in zip(short_headings(keys), values, strict=True)]
         for name in dict.fromkeys((*alike, cell_title(cell))):
-            groups.setdefault(name, []).append(cell_key(cell))
+            groups.setdefault(name, []).append(cell.key)
     return groups.items()

@@ -9,6 +9,7 @@ import polars as pl
 
 from latlab.analysis.imported import no_counts, packet_figures, summed_up
 from latlab.analysis.words import duration
+from latlab.result.types import Stream
 
 TRANSPORTS: Final = {"udp": "UDP", "tcp": "TCP", "ethernet": "raw frames"}
 _TAKEN_BY: Final = {
@@ -57,12 +58,12 @@ def probe_told(cell: Mapping[str, Any], name: str) -> dict[str, Any]:
     }
 
 
-def notes(blocks: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[str, ...]:
+def notes(blocks: Iterable[tuple[str, Stream]]) -> tuple[str, ...]:
     """A line for each probe among these (name, stream's document): what has to be known to read its figures."""
     found: dict[str, dict[str, None]] = {}
     for _, block in blocks:
-        if probe := block.get("probe"):
-            found.setdefault(probe["name"], {})[probe["told"]] = None
+        if probe := block.probe:
+            found.setdefault(probe.name, {})[probe.told] = None
     return tuple(f"{name}: {_together(list(told))}" for name, told in found.items())
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from latlab.analysis.words import duration, minus
 from latlab.report import rows
 from latlab.report.document import bad_if
 from latlab.report.places import cell_title
+from latlab.result.types import Cell, PtpCheck, PtpPort, Result, Spread, Unlocked
 
 TITLE = "PTP: what ptp4l said while streams ran, and what our own readings of the clocks say of it"
 HEADINGS = (
@@ -51,60 +51,60 @@ class PtpRow:
         return (self.cell, str(self.repeat), self.port, *said, *found)
 
 
-def ptp_rows(result: Mapping[str, Any]) -> Iterator[PtpRow]:
+def ptp_rows(result: Result) -> Iterator[PtpRow]:
     """A row for each port of PTP's, in the order of the summary."""
     for cell in rows.ordered_cells(result):
-        for port in cell.get("ptp", []):
+        for port in cell.ptp:
             yield _row(cell, port)
 
 
-def _row(cell: Mapping[str, Any], port: Mapping[str, Any]) -> PtpRow:
-    role = port["role"]
-    if role == "observed" and port.get("acts_as"):
-        role = f"observed {port['acts_as']}"
-    named = cell_title(cell), cell["repeat"], f"{port['port']}, {role}, {port['timestamps']} timestamps"
-    if port.get("absent"):
-        return PtpRow(*named, f"not started: {port['absent']}")
-    turned = not port["free_running"] or port["timestamps"] == "hardware"
+def _row(cell: Cell, port: PtpPort) -> PtpRow:
+    role = port.role
+    if role == "observed" and port.acts_as:
+        role = f"observed {port.acts_as}"
+    named = cell_title(cell), cell.repeat, f"{port.port}, {role}, {port.timestamps} timestamps"
+    if port.absent:
+        return PtpRow(*named, f"not started: {port.absent}")
+    turned = not port.free_running or port.timestamps == "hardware"
     return PtpRow(
         *named,
-        ", ".join(port["states"]),
-        grandmaster=", ".join(port["grandmasters"]) or "not announced",
-        offset=_spread(port["offset_ns"]),
-        path_delay=duration(port["path_delay_ns"]["p50"]) if port["path_delay_ns"] else "",
-        frequency=_frequency(port["frequency_ppb"]) if turned else "not turned",
-        unlocked="; ".join(map(_spell, port["unlocked"])) or "never",
-        checked=_checked(port["checked"]),
-        locked=not port["unlocked"],
-        apart=bool(port["checked"] and port["checked"]["apart"]),
+        ", ".join(port.states),
+        grandmaster=", ".join(port.grandmasters) or "not announced",
+        offset=_spread(port.offset_ns),
+        path_delay=duration(port.path_delay_ns.p50) if port.path_delay_ns else "",
+        frequency=_frequency(port.frequency_ppb) if turned else "not turned",
+        unlocked="; ".join(map(_spell, port.unlocked)) or "never",
+        checked=_checked(port.checked),
+        locked=not port.unlocked,
+        apart=bool(port.checked and port.checked.apart),
     )
 
 
-def _spread(offset: Mapping[str, Any] | None) -> str:
+def _spread(offset: Spread | None) -> str:
     if not offset:
         return ""
-    return f"{duration(offset['p50'])} ({duration(offset['min'])} to {duration(offset['max'])})"
+    return f"{duration(offset.p50)} ({duration(offset.min)} to {duration(offset.max)})"
 
 
-def _frequency(found: Mapping[str, Any] | None) -> str:
-    return " to ".join(minus(f"{found[end]:+.0f}") for end in ("min", "max")) + " ppb" if found else ""
+def _frequency(found: Spread | None) -> str:
+    return " to ".join(minus(f"{end:+.0f}") for end in (found.min, found.max)) + " ppb" if found else ""
 
 
-def _spell(spell: Mapping[str, Any]) -> str:
+def _spell(spell: Unlocked) -> str:
     """`no Sync was heard, from 1.5 s on`, or for how long."""
-    if spell["to_ns"] is None:
-        return f"{spell['why']}, from {duration(spell['from_ns'])} on"
-    return f"{spell['why']}, at {duration(spell['from_ns'])} for {duration(spell['to_ns'] - spell['from_ns'])}"
+    if spell.to_ns is None:
+        return f"{spell.why}, from {duration(spell.from_ns)} on"
+    return f"{spell.why}, at {duration(spell.from_ns)} for {duration(spell.to_ns - spell.from_ns)}"
 
 
-def _checked(checked: Mapping[str, Any] | None) -> str:
+def _checked(checked: PtpCheck | None) -> str:
     if not checked:
         return "not read"
-    text = f"{duration(checked['ours_p50_ns'])} ± {duration(checked['half_p50_ns'])}"
-    if not checked["half_p50_ns"]:
-        text = f"{duration(checked['ours_p50_ns'])}: one clock"
-    if checked["coarse"]:
+    text = f"{duration(checked.ours_p50_ns)} ± {duration(checked.half_p50_ns)}"
+    if not checked.half_p50_ns:
+        text = f"{duration(checked.ours_p50_ns)}: one clock"
+    if checked.coarse:
         text += ", too coarse to tell"
-    if checked["apart"]:
-        text += f"; {checked['apart']} of {checked['n']} apart, up to {duration(checked['outside_max_ns'])}"
+    if checked.apart:
+        text += f"; {checked.apart} of {checked.n} apart, up to {duration(checked.outside_max_ns)}"
     return text

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from latlab.report import rows
 from latlab.report.document import Table
 from latlab.report.testbed import label_text
 from latlab.report.text import exact, whole
+from latlab.result.types import Published, Result
 
 FIGURES = (
     ("min", "min"),
@@ -25,72 +26,73 @@ _WIDER: Final = {"interrupt": "wakeup", "round_trip_sent": "round_trip"}
 """Metrics that not every kernel or tool has, and of each one that is there instead, of which it is most."""
 
 
-def headline(result: Mapping[str, Any]) -> str | None:
+def headline(result: Result) -> str | None:
     """The metric that the scenario is about; None where it names none, or one that was not measured."""
-    named: str | None = result.get("headline")
-    return named if named in rows.metric_names(result, ()) else None
+    return result.headline if result.headline in rows.metric_names(result, ()) else None
 
 
-def headline_tables(result: Mapping[str, Any], metric: str) -> Iterator[Table]:
+def headline_tables(result: Result, metric: str) -> Iterator[Table]:
     """Where the metric is the headline one table: its measured rows, then the published ones, marked as such."""
     if metric != headline(result):
         return
     measured = [
         (table, row, row.measured) for table in rows.summaries(result, metric) for row in table.rows if row.measured
     ]
-    published = [one for one in result.get("published", []) if one["metric"] == metric]
+    published = [one for one in result.published if one.metric == metric]
     figures = [
-        (key, heading) for key, heading in FIGURES if key in _ALWAYS or any(one[key] is not None for one in published)
+        (key, heading)
+        for key, heading in FIGURES
+        if key in _ALWAYS or any(getattr(one, key) is not None for one in published)
     ]
     several = len({row.stream for _, row, _ in measured}) > 1
     labels = {row.label for _, row, _ in measured}
-    sources = dict.fromkeys(one["source"] for one in published)
+    sources = dict.fromkeys(one.source for one in published)
     found = []
     for table, row, statistics in measured:
         named = filter(None, (row.stream if several else "", *table.labels(row)))
         name = ", ".join(dict.fromkeys((*named, *((row.label,) if len(labels) > 1 else ())))) or row.stream
-        found.append((name, *(_measured(statistics.get(key)) for key, _ in figures), whole(statistics["n"])))
+        found.append((name, *(_measured(getattr(statistics, key)) for key, _ in figures), whole(statistics.n)))
     for one in published:
-        by = f", {one['source']}" if len(sources) > 1 else ""
-        found.append((f"published{by}: {one['row']}", *_row(one, figures)))
+        by = f", {one.source}" if len(sources) > 1 else ""
+        found.append((f"published{by}: {one.row}", *_row(one, figures)))
     which = f"measured, and published ({'; '.join(sources)})" if published else "measured"
     yield Table(
-        title=f"{metric}: {which}, µs · {label_text(result)} · {result['verdict']}",
+        title=f"{metric}: {which}, µs · {label_text(result)} · {result.verdict}",
         headings=("what", *(heading for _, heading in figures), "n"),
         rows=found,
         figures=range(1, len(figures) + 2),
     )
 
 
-def published_tables(result: Mapping[str, Any], metric: str) -> Iterator[Table]:
+def published_tables(result: Result, metric: str) -> Iterator[Table]:
     """A table for each source that has published figures of the metric, in the scenario's order; then for those of a
     metric that was not measured, and that this one stands in for. None of the headline's: they are in its own table.
     """
-    published = result.get("published", [])
+    published = result.published
     measured = rows.metric_names(result, ())
     if metric not in measured and _WIDER.get(metric) in measured:
         return
     named = [metric, *(name for name, wider in _WIDER.items() if wider == metric and name not in measured)]
     for name in named:
         if name != headline(result):
-            yield from _tables([one for one in published if one["metric"] == name], name)
+            yield from _tables([one for one in published if one.metric == name], name)
 
 
-def _tables(found: Sequence[Mapping[str, Any]], metric: str) -> Iterator[Table]:
-    for source in dict.fromkeys(one["source"] for one in found):
-        listed = [one for one in found if one["source"] == source]
-        shown = [(key, heading) for key, heading in FIGURES if any(one[key] is not None for one in listed)]
+def _tables(found: Sequence[Published], metric: str) -> Iterator[Table]:
+    for source in dict.fromkeys(one.source for one in found):
+        listed = [one for one in found if one.source == source]
+        shown = [(key, heading) for key, heading in FIGURES if any(getattr(one, key) is not None for one in listed)]
         yield Table(
             title=f"{metric}, published, not measured here, µs · {source}",
             headings=("published", *(heading for _, heading in shown), "n"),
-            rows=[(one["row"], *_row(one, shown)) for one in listed],
+            rows=[(one.row, *_row(one, shown)) for one in listed],
             figures=range(1, len(shown) + 2),
         )
 
 
-def _row(one: Mapping[str, Any], figures: Sequence[tuple[str, str]]) -> Iterator[str]:
-    yield from ("" if one[key] is None else exact(one[key]) for key, _ in figures)
-    yield "" if one["n"] is None else whole(one["n"])
+def _row(one: Published, figures: Sequence[tuple[str, str]]) -> Iterator[str]:
+    yield from ("" if (ns := getattr(one, key)) is None else exact(ns) for key, _ in figures)
+    yield whole(one.n)
 
 
 def _measured(ns: float | None) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from latlab.report.places import Places
+from latlab.result.types import Result
 
 EXPLAINED: Final = "latlab explain ID"
 """Prints what a rule looks at; its id stands in parentheses behind what was found."""
@@ -46,22 +47,18 @@ class Reason:
         return [one.text(expected=not self.expected) for one in self.found]
 
 
-def grouped_reasons(result: Mapping[str, Any]) -> list[Reason]:
+def grouped_reasons(result: Result) -> list[Reason]:
     """The verdict's reasons, the gravest first. A place that stands in many cells is told once for all of them."""
     known = Places(result)
     groups: dict[tuple[str, str, str, str], dict[tuple[str, str], list[str]]] = {}
-    for reason in result["reasons"]:
-        group = groups.setdefault(_said(reason, "id", "finding", "severity", "remedy"), {})
-        group.setdefault(_said(reason, "expected", "actual"), []).append(str(reason.get("where") or ""))
+    for reason in result.reasons:
+        group = groups.setdefault((reason.id, reason.finding, reason.severity, reason.remedy), {})
+        group.setdefault((reason.expected, reason.actual), []).append(reason.where)
     grouped = [
         Reason(*head, tuple(Found(_places(where, known), *said) for said, where in found.items()))
         for head, found in groups.items()
     ]
     return sorted(grouped, key=lambda reason: reason.severity != "untrusted")
-
-
-def _said(reason: Mapping[str, Any], *keys: str) -> Any:
-    return tuple(str(reason.get(key) or "") for key in keys)
 
 
 def _places(where: Sequence[str], known: Places) -> tuple[str, ...]:

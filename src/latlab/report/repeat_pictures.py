@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -17,6 +17,7 @@ from latlab.report.sheet import EDGE, GRID, HEAD_IN, SIDE_IN, TITLE_PT, WIDTH_IN
 from latlab.report.style import INK, QUIET, STYLE, save_all, text_in
 from latlab.report.tail_view import value_ticks
 from latlab.report.view import View
+from latlab.result.types import Result
 
 _NAME_IN: Final = 0.24
 _STRIP_IN: Final = 0.15
@@ -30,7 +31,7 @@ _KEY: Final = (
 
 
 def write_repeats_picture(
-    result: Mapping[str, Any], shown: View, folder: Path, *, caption: str, formats: Sequence[str] = ("png",)
+    result: Result, shown: View, folder: Path, *, caption: str, formats: Sequence[str] = ("png",)
 ) -> list[Path]:
     """The files written for one metric of one stream: STREAM-METRIC-repeats.png; none where no cell was repeated.
 
@@ -45,7 +46,7 @@ def write_repeats_picture(
         )
 
 
-def repeated(result: Mapping[str, Any], shown: View) -> tuple[Spread, ...]:
+def repeated(result: Result, shown: View) -> tuple[Spread, ...]:
     """The configurations of this stream that have figures of several repetitions."""
     found = rows.stream_rows(result, shown.stream, shown.metric)
     headings = (*short_headings(dimension_keys(result)), "repeat")

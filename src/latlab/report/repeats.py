@@ -24,6 +24,8 @@ NOTE: Final = (
     "Each repetition builds the test bed anew. A bar spans the middle 90 % of its packets, with the median in it; the "
     "tick beyond is its maximum."
 )
+_POOLED: Final = {"from_", "to", "buckets"}
+"""What packets are taken together by."""
 LOW, HIGH = 0.05, 0.95
 """What share of a repetition's packets lies below a strip's two ends."""
 
@@ -84,7 +86,7 @@ def spreads(table: Summary) -> tuple[Spread, ...]:
     """
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in table.rows:
-        if row.statistics and row.statistics["n"] and row.status == "ok":
+        if row.statistics and row.statistics.n and row.status == "ok":
             groups.setdefault((row.slug, row.stream), []).append(row)
     return tuple(_spread(table, rows) for rows in groups.values() if len(rows) > 1)
 
@@ -120,16 +122,17 @@ def drawn(shown: View) -> Strips:
 
 def _spread(table: Summary, rows: Sequence[Row]) -> Spread:
     found = [row.statistics for row in rows if row.statistics]
-    figures = {name: [one[name] for one in found] for name in FIGURES}
+    means = [one.mean or 0.0 for one in found]
+    figures = {name: [getattr(one, name) for one in found] for name in FIGURES}
     labels = table.labels(rows[0])
     return Spread(
         labels=labels[:-1] if table.shows_repeat else labels,
         slug=rows[0].slug,
         repeats=len(rows),
         figures={name: () if None in values else tuple(sorted(values)) for name, values in figures.items()},
-        within_ns=median(one["stddev"] for one in found),
-        between_ns=pstdev([one["mean"] for one in found], fmean(one["mean"] for one in found)),
-        together=pooled(found),
+        within_ns=median(one.stddev or 0 for one in found),
+        between_ns=pstdev(means, fmean(means)),
+        together=pooled([one.model_dump(include=_POOLED, by_alias=True, exclude_unset=True) for one in found]),
     )
 
 

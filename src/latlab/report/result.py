@@ -34,6 +34,7 @@ from latlab.report.thresholds import gathered_waived, thresholds_document, thres
 from latlab.report.traces import with_traces
 from latlab.report.unmeasured import UNAVAILABLE
 from latlab.report.windows import chosen_in, refuse_wrong
+from latlab.result.types import Result
 from latlab.scenario import Loaded, Scenario, Trust, cells, load_scenario
 from latlab.scenario.document import read_yaml
 from latlab.scenario.load import read_text
@@ -220,19 +221,19 @@ def _not_run(folder: RunFolder, labels: Mapping[str, Mapping[str, Any]]) -> list
     return documents
 
 
-def exit_code(result: Mapping[str, Any], *, strict: bool = False) -> int:
+def exit_code(result: Result, *, strict: bool = False) -> int:
     """The exit code that a result deserves: of a cell that failed or never ran (3), no trust (4), a limit exceeded (1).
 
     The first that applies, in this order. strict takes `suspect` for untrusted. Cells this machine cannot build are
     as if they were not there; where it can build none, nothing was measured, and the lab has failed.
     """
     distrusted = ("untrusted", "suspect") if strict else ("untrusted",)
-    statuses = {cell["status"] for cell in result["cells"]}
+    statuses = {cell.status for cell in result.cells}
     if statuses & _FAILED or statuses == {UNAVAILABLE}:
         return EXIT_LAB
-    if result["verdict"] in distrusted:
+    if result.verdict in distrusted:
         return EXIT_UNTRUSTED
-    if any(not limit["ok"] for limit in result["accept"]):
+    if any(not limit.ok for limit in result.accept):
         return EXIT_ACCEPT
     return EXIT_OK
 

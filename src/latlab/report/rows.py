@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
-from latlab.analysis.counts import counted, nothing_arrived
+from latlab.analysis.counts import counted
 from latlab.analysis.metrics import METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
 from latlab.analysis.way import interval_name
 from latlab.report.launches import early_notes
@@ -14,6 +14,7 @@ from latlab.report.places import cell_name, dimension_keys, dimension_text, shor
 from latlab.report.probes import notes
 from latlab.report.testbed import ONE_CLOCK, label_text, sent_otherwise
 from latlab.report.text import bound, microseconds, whole
+from latlab.result.types import Cell, Metric, Result, Stream
 
 
 @dataclass(frozen=True)
@@ -24,16 +25,16 @@ class Column:
     heading: str
     is_time: bool
 
-    def text(self, statistics: Mapping[str, Any]) -> str:
+    def text(self, statistics: Metric) -> str:
         """The value as written in a table: µs with one decimal, or digits; blank where it is null.
 
         A maximum has a ≥ where packets without one of its timestamps may be above it.
         What is known only of each stretch of time by itself is the least and the greatest of these, as "98.6…100.8".
         """
-        value = statistics.get(self.key)
-        if value is None and (each := (statistics.get("intervals") or {}).get(self.key)):
+        value = getattr(statistics, self.key)
+        if value is None and (each := getattr(statistics.intervals, self.key, None)):
             return "…".join(dict.fromkeys(map(microseconds, each)))
-        if self.key == "max" and (least := statistics.get("max_at_least")) is not None:
+        if self.key == "max" and (least := statistics.max_at_least) is not None:
             return f"≥{microseconds(least)}"
         return microseconds(value) if self.is_time else whole(value)
 
@@ -97,22 +98,22 @@ class Row:
     verdict: str
     label: str
     clock: str | None
-    statistics: Mapping[str, Any] | None
+    statistics: Metric | None
 
     @property
     def uncertainty(self) -> str:
         """By how many µs, ±, the clocks may make it wrong; "unknown" without a bound."""
-        return bound(self.measured["uncertainty_ns"]) if self.measured else ""
+        return bound(self.measured.uncertainty_ns) if self.measured else ""
 
     @property
     def crosses_clocks(self) -> bool:
         """Whether its figures are between two clocks: those of one clock, or one kernel, are off by nothing."""
-        return self.measured is not None and self.measured["uncertainty_ns"] != 0
+        return self.measured is not None and self.measured.uncertainty_ns != 0
 
     @property
-    def measured(self) -> Mapping[str, Any] | None:
+    def measured(self) -> Metric | None:
         """Its statistics; None also where no packet arrived, which no two clocks can make wrong."""
-        return None if self.statistics is None or nothing_arrived(self.statistics) else self.statistics
+        return None if self.statistics is None or self.statistics.nothing_arrived else self.statistics
 
     @property
     def remark(self) -> str:
@@ -121,9 +122,9 @@ class Row:
             return self.status
         if self.statistics is None:
             return NO_TIMESTAMPS
-        if not nothing_arrived(self.statistics):
+        if not self.statistics.nothing_arrived:
             return self.verdict
-        return ", ".join(filter(None, (self.verdict, f"{NOTHING_ARRIVED}: {self.statistics['lost']} lost")))
+        return ", ".join(filter(None, (self.verdict, f"{NOTHING_ARRIVED}: {self.statistics.lost} lost")))
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ class Summary:
         """The timestamps subtracted, as "rx_soft − launch"; blank where rows differ."""
         arrived = [row.measured for row in self.rows if row.measured]
         told = arrived or [row.statistics for row in self.rows if row.statistics]
-        found = {(one["to"], one["from"]) for one in told}
+        found = {(one.to, one.from_) for one in told}
         return difference(*found.pop()) if len(found) == 1 else ""
 
     @property
@@ -192,7 +193,7 @@ class Summary:
         return row.dimensions + stream + repeat
 
 
-def summaries(result: Mapping[str, Any], metric: str) -> tuple[Summary, ...]:
+def summaries(result: Result, metric: str) -> tuple[Summary, ...]:
     """The metric's tables: cells in the order of the matrix, then repeats.
 
     Where cells have several streams, each stream has a table to itself, whose rows compare. Else there is one: of a
@@ -201,17 +202,17 @@ def summaries(result: Mapping[str, Any], metric: str) -> tuple[Summary, ...]:
     """
     names = tuple(name for name in stream_names(result) if _may_have(result, name, metric))
     keys = dimension_keys(result)
-    several = any(cell["repeat"] > 1 for cell in result["cells"])
+    several = any(cell.repeat > 1 for cell in result.cells)
     repeat = ("repeat",) if several else ()
-    together = [sum(name in names for name in cell["streams"]) for cell in result["cells"] if cell["streams"]]
-    if len(names) > 1 and max(together) > 1 and len({cell["slug"] for cell in result["cells"] if cell["streams"]}) > 1:
+    together = [sum(name in names for name in cell.streams) for cell in result.cells if cell.streams]
+    if len(names) > 1 and max(together) > 1 and len({cell.slug for cell in result.cells if cell.streams}) > 1:
         tables = []
         for name in names:
             headings, rows = _told_apart(keys, stream_rows(result, name, metric))
             tables.append(_summary(result, metric, stream_title(result, name), (*headings, *repeat), rows, several))
     else:
         by_name = {name: stream_rows(result, name, metric) for name in names}
-        order = [cell["slug"] for cell in ordered_cells(result)]
+        order = [cell.slug for cell in ordered_cells(result)]
         every = sorted((row for found in by_name.values() for row in found), key=lambda row: order.index(row.slug))
         headings, rows = _told_apart(keys, every)
         shows_stream = len(names) > 1 and any(row.stream not in row.dimensions for row in rows)
@@ -244,20 +245,20 @@ def _told_apart(keys: Sequence[str], rows: Sequence[Row]) -> tuple[tuple[str, ..
     )
 
 
-def _may_have(result: Mapping[str, Any], name: str, metric: str) -> bool:
+def _may_have(result: Result, name: str, metric: str) -> bool:
     """Whether a stream could have the metric: a probe as a whole has round trips, and its legs have latencies."""
-    blocks = [cell["streams"][name] for cell in result["cells"] if name in cell["streams"]]
-    if any(metric in block["metrics"] for block in blocks):
+    blocks = [cell.streams[name] for cell in result.cells if name in cell.streams]
+    if any(metric in block.metrics for block in blocks):
         return True
-    if metric in {one.name for one in TIMER_METRICS} or any("timer" in block for block in blocks):
+    if metric in {one.name for one in TIMER_METRICS} or any(block.timer for block in blocks):
         return False  # a timer whose interrupts are not told of has no parts
-    is_whole = any(block.get("probe") and block["probe"]["leg"] is None for block in blocks)
+    is_whole = any(block.probe and block.probe.leg is None for block in blocks)
     of_wholes = metric in {one.name for one in PROBE_METRICS}
     return is_whole == of_wholes
 
 
 def _summary(
-    result: Mapping[str, Any],
+    result: Result,
     metric: str,
     stream: str,
     headings: tuple[str, ...],
@@ -271,17 +272,17 @@ def _summary(
     blocks = [
         (name, block)
         for cell in ordered_cells(result)
-        for name, block in cell["streams"].items()
-        if (cell["slug"], cell["repeat"], name) in measured
+        for name, block in cell.streams.items()
+        if (cell.slug, cell.repeat, name) in measured
     ]
     said = (*sent_otherwise(result, dict(blocks)), *notes(blocks), *early_notes(blocks, metric))
     return Summary(metric, stream, headings, rows, shows_stream, shows_repeat, said)
 
 
-def stream_rows(result: Mapping[str, Any], stream: str, metric: str) -> tuple[Row, ...]:
+def stream_rows(result: Result, stream: str, metric: str) -> tuple[Row, ...]:
     """The rows of one stream and metric, in the order of the matrix: of every cell that has the stream."""
     keys = dimension_keys(result)
-    return tuple(_row(cell, stream, metric, keys) for cell in ordered_cells(result) if stream in cell["streams"])
+    return tuple(_row(cell, stream, metric, keys) for cell in ordered_cells(result) if stream in cell.streams)
 
 
 def largest_uncertainty(rows: Sequence[Row]) -> str:
@@ -291,7 +292,7 @@ def largest_uncertainty(rows: Sequence[Row]) -> str:
 
 def _uncertainty(rows: Sequence[Row], told: Callable[[Sequence[int]], str]) -> str:
     """The bounds that are known, in ns, as `told` writes them, with where they are from and whether some are not."""
-    bounds = [row.measured["uncertainty_ns"] for row in rows if row.measured]
+    bounds = [row.measured.uncertainty_ns for row in rows if row.measured]
     known = [ns for ns in bounds if ns is not None]
     if not known:
         return bound(None) if bounds else ""
@@ -308,16 +309,16 @@ def _clocks(rows: Sequence[Row]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(row.clock for row in rows if row.measured and row.clock))
 
 
-def stream_title(result: Mapping[str, Any], name: str) -> str:
+def stream_title(result: Result, name: str) -> str:
     """A stream's name with its ends: "down, sensor → vm1"; a probe's "rr, sensor ⇄ vm1"; a timer's "irq, vm1"."""
-    found = (cell["streams"][name] for cell in result["cells"] if name in cell["streams"])
-    block = next((block for block in found if block.get("talker")), None)
+    found = (cell.streams[name] for cell in result.cells if name in cell.streams)
+    block = next((block for block in found if block.talker), None)
     if block is None:
         return name
-    if block["talker"] == block["listener"]:
-        return f"{name}, {block['talker']}"
-    way = "⇄" if block.get("probe") and block["probe"]["leg"] is None else "→"
-    return f"{name}, {block['talker']} {way} {block['listener']}"
+    if block.talker == block.listener:
+        return f"{name}, {block.talker}"
+    way = "⇄" if block.probe and block.probe.leg is None else "→"
+    return f"{name}, {block.talker} {way} {block.listener}"
 
 
 def sourced(figure: str, source: str | None) -> str:
@@ -325,61 +326,54 @@ def sourced(figure: str, source: str | None) -> str:
     return f"{figure} ({source})" if source else figure
 
 
-def unbounded(statistics: Mapping[str, Any]) -> int:
-    """How many packets are in none of these figures, because nothing bounds their clocks."""
-    return int(statistics.get("unbounded", 0))
-
-
-def ordered_cells(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def ordered_cells(result: Result) -> list[Cell]:
     """The cells grouped by configuration in the order they first ran, repeats beside each other."""
-    rank = {slug: place for place, slug in enumerate(dict.fromkeys(cell["slug"] for cell in result["cells"]))}
-    return sorted(result["cells"], key=lambda cell: (rank[cell["slug"]], cell["repeat"]))
+    rank = {slug: place for place, slug in enumerate(dict.fromkeys(cell.slug for cell in result.cells))}
+    return sorted(result.cells, key=lambda cell: (rank[cell.slug], cell.repeat))
 
 
-def stream_names(result: Mapping[str, Any]) -> tuple[str, ...]:
+def stream_names(result: Result) -> tuple[str, ...]:
     """Every stream that any cell has, in the order of the first cell that has it."""
-    return tuple(dict.fromkeys(name for cell in result["cells"] for name in cell["streams"]))
+    return tuple(dict.fromkeys(name for cell in result.cells for name in cell.streams))
 
 
-def metric_names(result: Mapping[str, Any], order: Sequence[str]) -> tuple[str, ...]:
+def metric_names(result: Result, order: Sequence[str]) -> tuple[str, ...]:
     """Every metric that any stream has, in `order`, then the others as they come."""
-    found = dict.fromkeys(
-        name for cell in result["cells"] for stream in cell["streams"].values() for name in stream["metrics"]
-    )
+    found = dict.fromkeys(name for cell in result.cells for stream in cell.streams.values() for name in stream.metrics)
     return tuple(name for name in order if name in found) + tuple(name for name in found if name not in order)
 
 
-def remarks(result: Mapping[str, Any]) -> list[str]:
+def remarks(result: Result) -> list[str]:
     """A line for each cell in which packets had another fate than to be sent and received once, with which and how
     many: what listeners refused, then what was counted of each stream, warm-up included.
     """
     lines = []
     for cell in ordered_cells(result):
         said = []
-        for host, found in cell["refused"].items():
+        for host, found in cell.refused.items():
             # A listener that spins wakes for nothing all the time: that is no packet's fate.
             words = counted({kind: count for kind, count in found.items() if kind != "empty_wakeups"})
             said += [f"listener {host}: {words}"] if words else []
-        for stream, block in cell["streams"].items():
-            counts = {kind: block["counts"].get(kind, 0) for kind in (*UNUSUAL_COUNTS, "late")}
-            whose = "probe" if block.get("probe") and block["probe"]["leg"] is None else "stream"
+        for stream, block in cell.streams.items():
+            counts = {kind: block.counts.get(kind) or 0 for kind in (*UNUSUAL_COUNTS, "late")}
+            whose = "probe" if block.probe and block.probe.leg is None else "stream"
             said += [f"{whose} {stream}: {words}"] if (words := counted(counts)) else []
         if said:
             lines.append(f"{cell_name(result, cell)}: {'; '.join(said)}")
     return lines
 
 
-def counted_title(result: Mapping[str, Any]) -> str:
+def counted_title(result: Result) -> str:
     """What stands over `remarks`: imports have no warm-up."""
-    return "Counted" if all("imported" in cell for cell in result["cells"]) else "Counted, warm-up included"
+    return "Counted" if all(cell.imported for cell in result.cells) else "Counted, warm-up included"
 
 
-def worst_lines(result: Mapping[str, Any], metric: str) -> list[str]:
+def worst_lines(result: Result, metric: str) -> list[str]:
     """A line for each cell and stream: its largest value of the metric, in µs, as intervals that add up to it."""
     return [line for _, _, line in _worst(result, metric)]
 
 
-def worst_of_streams(result: Mapping[str, Any], metric: str) -> list[str]:
+def worst_of_streams(result: Result, metric: str) -> list[str]:
     """The same, of each stream's largest value in all cells only."""
     largest: dict[str, tuple[int, str]] = {}
     for stream, value, line in _worst(result, metric):
@@ -388,24 +382,24 @@ def worst_of_streams(result: Mapping[str, Any], metric: str) -> list[str]:
     return [line for _, line in largest.values()]
 
 
-def _worst(result: Mapping[str, Any], metric: str) -> Iterator[tuple[str, int, str]]:
+def _worst(result: Result, metric: str) -> Iterator[tuple[str, int, str]]:
     """(stream, value in ns, line) of each cell and stream."""
     several = len(stream_names(result)) > 1
     for cell in ordered_cells(result):
-        for stream, block in cell["streams"].items():
-            figures = block["metrics"].get(metric, {})
-            if worst := figures.get("worst"):
+        for stream, block in cell.streams.items():
+            figures = block.metrics.get(metric)
+            if figures and figures.max is not None and (worst := figures.worst):
                 intervals = " + ".join(
-                    f"{interval_name(one['from'], one['to'])} {microseconds(one['ns'])}" for one in worst["intervals"]
+                    f"{interval_name(one.from_, one.to)} {microseconds(one.ns)}" for one in worst.intervals
                 )
                 name = cell_name(result, cell) + (f", {stream}" if several else "")
-                line = f"{name}: max {microseconds(figures['max'])} is {thing(block)} {worst['sequence']}: {intervals}"
-                yield stream, figures["max"], line
+                line = f"{name}: max {microseconds(figures.max)} is {thing(block)} {worst.sequence}: {intervals}"
+                yield stream, figures.max, line
 
 
-def thing(block: Mapping[str, Any]) -> str:
+def thing(block: Stream) -> str:
     """What one value of a stream's figures is of: "packet", or a timer's "instant"."""
-    return "instant" if "timer" in block else "packet"
+    return "instant" if block.timer else "packet"
 
 
 def difference(end: str, begin: str) -> str:
@@ -418,19 +412,19 @@ def difference(end: str, begin: str) -> str:
     return f"{end} − ({begin})" if " " in begin else f"{end} − {begin}"
 
 
-def _row(cell: Mapping[str, Any], stream: str, metric: str, keys: Sequence[str]) -> Row:
-    block = cell["streams"][stream]
+def _row(cell: Cell, stream: str, metric: str, keys: Sequence[str]) -> Row:
+    block = cell.streams[stream]
     known = METRICS_BY_NAME.get(metric)
-    statistics = block["metrics"].get(metric)
-    clock = block.get("clock") if known is None or known.crosses_hosts else ONE_CLOCK
+    statistics = block.metrics.get(metric)
+    clock = block.clock if known is None or known.crosses_hosts else ONE_CLOCK
     return Row(
-        tuple(dimension_text(cell["cell"][key]) if key in cell["cell"] else "" for key in keys),
-        cell["slug"],
-        cell["repeat"],
+        tuple(dimension_text(cell.cell[key]) if key in cell.cell else "" for key in keys),
+        cell.slug,
+        cell.repeat,
         stream,
-        cell["status"],
-        cell.get("verdict") or "",
+        cell.status,
+        cell.verdict,
         label_text(cell),
-        (statistics or {}).get("uncertainty_of", clock),
+        statistics.uncertainty_of if statistics and statistics.uncertainty_of else clock,
         statistics,
     )

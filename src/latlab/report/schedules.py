@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from latlab.analysis.gate_port import Port
 from latlab.analysis.promise import lattice_of
@@ -14,6 +14,7 @@ from latlab.report.gates import Scheduled, entry_rows, load_titles, port_title, 
 from latlab.report.places import cell_title
 from latlab.report.result import read_scenario
 from latlab.report.text import exact
+from latlab.result.types import Result
 from latlab.scenario import cells
 
 TITLE: Final = "What was asked for, and read back before and after each cell"
@@ -51,9 +52,9 @@ def run_schedules(folder: RunFolder) -> Scheduled:
     return promised_groups(every) if any(scenario_ports(cell.scenario) for cell in every) else []
 
 
-def schedule_drawings(result: Mapping[str, Any], found: Scheduled) -> Iterator[ScheduleDrawing]:
+def schedule_drawings(result: Result, found: Scheduled) -> Iterator[ScheduleDrawing]:
     """What the page draws, group by group, port by port."""
-    titles = {cell["slug"]: cell_title(cell) for cell in rows.ordered_cells(result)}
+    titles = {cell.slug: cell_title(cell) for cell in rows.ordered_cells(result)}
     for slugs, ports in found:
         where = "" if len(found) == 1 else ", ".join(titles[slug] for slug in slugs if slug in titles)
         for one in ports:

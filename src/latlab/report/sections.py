@@ -52,7 +52,7 @@ from latlab.report.document import (
     Toned,
     filled,
 )
-from latlab.report.places import cell_key, cell_title
+from latlab.report.places import cell_title
 from latlab.report.published import headline, headline_tables, published_tables
 from latlab.report.reasons import EXPLAINED, grouped_reasons
 from latlab.report.repeats import Strips
@@ -60,6 +60,7 @@ from latlab.report.rows import Column, Summary
 from latlab.report.testbed import label_reasons, label_text
 from latlab.report.thresholds import stated, threshold_lines
 from latlab.report.timer_ranges import timer_ranges
+from latlab.result.types import Cell, Result
 
 DEFAULT_METRICS: Final = ("latency", "latency_user")
 WORST_LINES: Final = 8
@@ -93,7 +94,7 @@ class Shown:
     strips: (stream, metric) → what `repeats.drawn` gives, for an output that draws repetitions.
     """
 
-    result: Mapping[str, Any]
+    result: Result
     metrics: Sequence[str]
     folder: RunFolder | None = None
     strips: Mapping[tuple[str, str], Strips] = field(default_factory=dict)
@@ -110,19 +111,19 @@ class Shown:
         return label_text(self.result)
 
     @cached_property
-    def documents(self) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    def documents(self) -> list[tuple[Cell, Mapping[str, Any]]]:
         """(cell of the result, cell.json) of each cell that ran; none where the run's folder is not there."""
         if self.folder is None:
             return []
-        cells = ((one, self.folder.cell(one["slug"], one["repeat"])) for one in rows.ordered_cells(self.result))
+        cells = ((one, self.folder.cell(one.slug, one.repeat)) for one in rows.ordered_cells(self.result))
         return [(one, folder.cell()) for one, folder in cells if (folder.path / "cell.json").exists()]
 
 
-def default_metrics(result: Mapping[str, Any]) -> tuple[str, ...]:
+def default_metrics(result: Result) -> tuple[str, ...]:
     """The metrics that are shown unless others are asked for: the headline first, then those with published figures."""
-    published = (one["metric"] for one in result.get("published", []))
-    blocks = [block for cell in result["cells"] for block in cell["streams"].values()]
-    first = ("round_trip",) if any("probe" in block and not timers.waits(block) for block in blocks) else ()
+    published = (one.metric for one in result.published)
+    blocks = [block for cell in result.cells for block in cell.streams.values()]
+    first = ("round_trip",) if any(block.probe and not timers.waits(block) for block in blocks) else ()
     waited = _WAITED if timers.any_waits(result) else ()
     about = [named] if (named := headline(result)) else []
     return tuple(dict.fromkeys((*about, *published, *first, *DEFAULT_METRICS, *waited)))
@@ -162,7 +163,7 @@ def figures_of(shown: Shown, metric: str) -> Iterator[Part]:
 def _figures(shown: Shown, summary: Summary) -> OneOf:
     """One metric's table; where it does not fit, the percentiles stand in a second one below."""
     clocks = f" ± {bounds}" if (bounds := summary.uncertainty_range) else ""
-    trust = f"{shown.label} · {shown.result['verdict']}"
+    trust = f"{shown.label} · {shown.result.verdict}"
     title = f"{summary.title}, µs{clocks} · {summary.of_what} · {trust}"
     moments, percentiles = _NARROW
     return OneOf(
@@ -187,7 +188,7 @@ def _statistics(
         figures = [column.text(row.statistics) if row.statistics else "" for column in columns]
         source = row.clock if len(summary.clocks) > 1 and row.uncertainty else None
         figures += [rows.sourced(row.uncertainty, source)] if clocks else []
-        unbounded = counted({"unbounded": rows.unbounded(row.statistics or {})})
+        unbounded = counted({"unbounded": row.statistics.unbounded if row.statistics else 0})
         remarks = filter(None, (row.remark, unbounded, row.label if labels_differ else ""))
         found.append((*summary.labels(row), *figures, ", ".join(remarks)))
     headings = (*summary.headings, *(column.heading for column in columns), *(["±"] if clocks else []), "")
@@ -340,16 +341,16 @@ def unmeasured_of(shown: Shown) -> Iterator[Part]:
 def _loads(shown: Shown) -> Iterator[Part]:
     found = [
         (
-            *(cell_title(cell), str(cell["repeat"])),
-            f"{load['name']} ({load['kind']}{' ' + load['version'] if load.get('version') else ''})",
+            *(cell_title(cell), str(cell.repeat)),
+            f"{load.name} ({load.kind}{f' {load.version}' if load.version else ''})",
             *loads.ends(load),
-            text.rate(load["asked_bps"], "bit/s") or "all it can",
-            *(text.rate(load[key], "bit/s") for key in ("sent_bps", "received_bps")),
-            text.rate(load["sent_pps"], "/s"),
+            text.rate(load.asked_bps, "bit/s") or "all it can",
+            *(text.rate(one, "bit/s") for one in (load.sent_bps, load.received_bps)),
+            text.rate(load.sent_pps, "/s"),
             loads.work(load),
         )
         for cell in rows.ordered_cells(shown.result)
-        for load in cell["loads"]
+        for load in cell.loads
     ]
     yield Table(LOADS, found, (5, 6, 7, 8), f"Loads: what ran and what it achieved · {shown.label}")
     talkers_found = list(talkers.talker_rows(shown.result))
@@ -359,7 +360,7 @@ def _loads(shown: Shown) -> Iterator[Part]:
 def _clocks(shown: Shown) -> Iterator[Part]:
     found = [
         (
-            *(cell_title(outcome), str(outcome["repeat"]), clock["from"], clock["to"], clock["source"]),
+            *(cell_title(outcome), str(outcome.repeat), clock["from"], clock["to"], clock["source"]),
             *(text.microseconds(clock[end]) for end in ("lower_ns", "upper_ns")),
         )
         for outcome, cell in shown.documents
@@ -370,7 +371,7 @@ def _clocks(shown: Shown) -> Iterator[Part]:
 
 
 def _testbed(shown: Shown) -> Iterator[Part]:
-    by_key = {cell_key(cell): document for cell, document in shown.documents}
+    by_key = {cell.key: document for cell, document in shown.documents}
     not_done = testbed.not_done(shown.result, by_key)
     for title, headings, found in (
         ("Bridges", BRIDGES, testbed.bridges(shown.result)),
@@ -388,13 +389,16 @@ def _tools(shown: Shown) -> Iterator[Part]:
     """What others' programs ran as loads and probes."""
     found = []
     for outcome, cell in shown.documents:
-        ran = [(f"load {one['name']}", one["kind"], one) for one in outcome["loads"]]
-        ran += [(f"probe {one['name']}", one["probe"], one) for one in cell.get("probes", []) if one.get("tool")]
-        for what, kind, one in ran:
-            for command in one.get("commands") or [""]:
-                version = f"{kind} {one.get('version') or ''}".strip()
+        ran = [(f"load {one.name}", f"{one.kind} {one.version or ''}", one.commands) for one in outcome.loads]
+        ran += [
+            (f"probe {one['name']}", f"{one['probe']} {one.get('version') or ''}", one.get("commands", []))
+            for one in cell.get("probes", [])
+            if one.get("tool")
+        ]
+        for what, version, commands in ran:
+            for command in commands or [""]:
                 told = Toned(_command(command), "code")
-                found.append((cell_title(outcome), str(outcome["repeat"]), what, version, told))
+                found.append((cell_title(outcome), str(outcome.repeat), what, version.strip(), told))
     yield Table(TOOLS, found, (), "Tools that loads and probes ran")
 
 
@@ -415,39 +419,38 @@ def _ptp(shown: Shown) -> Iterator[Part]:
 
 def _limits(shown: Shown) -> Iterator[Part]:
     """The scenario's limits, those first that were not kept; and what repetitions of one seed differ by."""
-    accept = sorted(shown.result["accept"], key=lambda one: bool(one["ok"]))
+    accept = sorted(shown.result.accept, key=lambda one: one.ok)
     found = [
         (
             Toned("kept", "good")
-            if one["ok"]
-            else Toned("EXCEEDED" if one["reason"] == EXCEEDED else one["reason"], "bad"),
-            *(one["path"], one["cell"], str(one["repeat"])),
-            *(text.limit(one["path"], one[key]) for key in ("limit", "actual")),
+            if one.ok
+            else Toned("EXCEEDED" if one.reason == EXCEEDED else one.reason or "", "bad"),
+            *(one.path, one.cell, str(one.repeat)),
+            *(text.limit(one.path, value) for value in (one.limit, one.actual)),
         )
         for one in accept
     ]
     yield Table(LIMITS, found, (4, 5), "Limits")
     if accept:
-        yield Lines([f"{sum(one['ok'] for one in accept)} of {plural(len(accept), 'limit')} kept"])
+        yield Lines([f"{sum(one.ok for one in accept)} of {plural(len(accept), 'limit')} kept"])
     differ = []
-    for one in shown.result.get("repeats") or []:
-        packet = "" if one["sequence"] is None else f"{one['stream']} {one['sequence']}"
-        numbers = (one["largest_ns"], one["packets"], one["only_in_one"])
-        figures = ("" if number is None else f"{number}" for number in numbers)
-        differ.append((one["slug"], packet, one["timestamp"] or "", *figures))
+    for one in shown.result.repeats or []:
+        packet = "" if one.sequence is None else f"{one.stream} {one.sequence}"
+        numbers = (one.largest_ns, one.packets, one.only_in_one)
+        differ.append((one.slug, packet, one.timestamp or "", *map(str, numbers)))
     yield Table(REPEATS, differ, (3, 4, 5), "Largest difference between a cell's repetitions")
 
 
 def _trust(shown: Shown) -> Iterator[Part]:
     """The verdict and label, each reason with what was found, where, what was expected and what to do; every rule."""
     result = shown.result
-    head = f"Verdict: {result['verdict']} · {shown.label} · {result['scenario']} ({result['run']})"
+    head = f"Verdict: {result.verdict} · {shown.label} · {result.scenario} ({result.run})"
     yield Lines([head, *(f"  {sentence}" for sentence in (*label_reasons(result), *stated(result)))])
     yield from reasons_of(result)
     yield from rules_of(result)
 
 
-def reasons_of(result: Mapping[str, Any]) -> Iterator[Part]:
+def reasons_of(result: Result) -> Iterator[Part]:
     """Each reason of the verdict, with what was found, where, what was expected and what to do."""
     reasons = grouped_reasons(result)
     for reason in reasons:
@@ -465,10 +468,10 @@ def reasons_of(result: Mapping[str, Any]) -> Iterator[Part]:
         yield Lines([f"{EXPLAINED} prints more on an id in parentheses"])
 
 
-def rules_of(result: Mapping[str, Any]) -> Iterator[Part]:
+def rules_of(result: Result) -> Iterator[Part]:
     """Every rule with what it found, and the thresholds that rules judge by."""
-    broken = Counter(one["id"] for one in result["reasons"])
-    off = {one["id"] for one in result.get("turned_off", [])}
+    broken = Counter(one.id for one in result.reasons)
+    off = {one.id for one in result.turned_off}
     found: list[tuple[str, str, str]] = []
     for rule in (*RULES, *(one for one in OTHERS if one.id in broken)):
         outcome = Toned("nothing found", "good") if rule.id not in off else "turned off by the scenario"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from latlab.report.document import Table
 from latlab.report.palette import Look
 from latlab.report.sweep import FIGURES, STROKES, Line, Panel, Point, Stroke, Sweep
 from latlab.report.testbed import label_text
 from latlab.report.text import microseconds, whole
+from latlab.result.types import Result
 
 _TICK: Final = 0.17
 """Of a panel's width on the narrowest page, from the middle of one text of the key's axis to that of the next."""
@@ -73,9 +74,9 @@ class SweepDrawing:
     table: Table
 
 
-def sweep_drawings(result: Mapping[str, Any], found: Iterable[Sweep]) -> dict[str, list[tuple[str, SweepDrawing]]]:
+def sweep_drawings(result: Result, found: Iterable[Sweep]) -> dict[str, list[tuple[str, SweepDrawing]]]:
     """{stream: [(metric, its drawing), …]}."""
-    said = f"{label_text(result)} · verdict: {result['verdict']}"
+    said = f"{label_text(result)} · verdict: {result.verdict}"
     drawings: dict[str, list[tuple[str, SweepDrawing]]] = {}
     for one in found:
         drawings.setdefault(one.stream, []).append((one.metric, sweep_drawing(one, said)))

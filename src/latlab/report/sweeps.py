@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median_low
-from typing import Any, Final
+from typing import Final
 
 from pydantic_core import PydanticCustomError
 
@@ -15,10 +15,11 @@ from latlab.analysis.words import plural
 from latlab.report import rows
 from latlab.report.legend import Looks, is_of_bridges
 from latlab.report.palette import ANY_COLOUR, COLOURS, DASHES, Look
-from latlab.report.places import Cell, cell_key, dimension_text, short_headings
+from latlab.report.places import dimension_text, short_headings
 from latlab.report.sweep import FIGURES, Line, Panel, Point, Reach, Sweep, on_common_axes
 from latlab.report.testbed import label_text
 from latlab.report.view import METRIC_ORDER
+from latlab.result.types import Cell, Metric, Result
 from latlab.scenario.one_frame import Room
 from latlab.scenario.units import DURATION, SIZE, Quantity
 
@@ -34,7 +35,7 @@ Rooms = Callable[[str, str], Room | None]
 """(cell's slug, stream) → what of it goes in one frame."""
 
 
-def sweeps(result: Mapping[str, Any], rooms: Rooms) -> list[Sweep]:
+def sweeps(result: Result, rooms: Rooms) -> list[Sweep]:
     """One for each stream, metric and key of sizes or durations with FEWEST values or more, in the tables' order.
 
     Probes that have such a key alike share one.
@@ -59,7 +60,7 @@ class _Measured:
 
     stream: str
     cell: Cell
-    figures: Mapping[str, Any]
+    figures: Metric
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,9 @@ def numbers(values: Sequence[object]) -> tuple[Quantity, list[int]] | None:
     return None
 
 
-def is_swept(result: Mapping[str, Any], key: str) -> bool:
+def is_swept(result: Result, key: str) -> bool:
     """Whether a key of the matrix has so many sizes, or durations, that figures are drawn over it."""
-    values = {dimension_text(cell["cell"][key]): cell["cell"][key] for cell in result["cells"] if key in cell["cell"]}
+    values = {dimension_text(cell.cell[key]): cell.cell[key] for cell in result.cells if key in cell.cell}
     return len(values) >= FEWEST and numbers(list(values.values())) is not None
 
 
@@ -110,22 +111,21 @@ def belongs(key: str, stream: str) -> bool:
     return kind not in ("streams", "probes") or rest.split(".")[0] in (stream, stream.rsplit(".", 1)[0])
 
 
-def _of_stream(result: Mapping[str, Any], stream: str, metric: str) -> Iterator[_Candidate]:
+def _of_stream(result: Result, stream: str, metric: str) -> Iterator[_Candidate]:
     every = [
         _Measured(stream, cell, figures)
         for cell in rows.ordered_cells(result)
-        if (figures := cell["streams"].get(stream, {}).get("metrics", {}).get(metric))
-        and any(_reach(name, [figures]) for name in FIGURES)
+        if (figures := cell.figures(stream, metric)) and any(_reach(name, [figures]) for name in FIGURES)
     ]
-    ended = [one for one in every if one.cell["status"] == "ok"]
-    for key in dict.fromkeys(key for one in ended for key in one.cell["cell"]):
-        having = [one for one in ended if key in one.cell["cell"]]
-        known = numbers([one.cell["cell"][key] for one in having]) if belongs(key, stream) else None
+    ended = [one for one in every if one.cell.status == "ok"]
+    for key in dict.fromkeys(key for one in ended for key in one.cell.cell):
+        having = [one for one in ended if key in one.cell.cell]
+        known = numbers([one.cell.cell[key] for one in having]) if belongs(key, stream) else None
         if known and len(set(known[1])) >= FEWEST:
             yield _Candidate(stream, metric, key, *known, having, len(every) - len(ended))
 
 
-def _sweep(result: Mapping[str, Any], candidates: Sequence[_Candidate], rooms: Rooms) -> Sweep:
+def _sweep(result: Result, candidates: Sequence[_Candidate], rooms: Rooms) -> Sweep:
     """That of these candidates, all of one kind, on axes of its own."""
     first = candidates[0]
     found = [(at, one) for candidate in candidates for at, one in zip(candidate.at, candidate.having, strict=True)]
@@ -137,7 +137,7 @@ def _sweep(result: Mapping[str, Any], candidates: Sequence[_Candidate], rooms: R
         lambda slug, stream: rooms(slug, stream) if has_packets_of_it else None,
     )
     streams = tuple(candidate.stream for candidate in candidates)
-    ends = dict.fromkeys(rows.difference(one.figures["to"], one.figures["from"]) for _, one in found)
+    ends = dict.fromkeys(rows.difference(one.figures.to, one.figures.from_) for _, one in found)
     every = [row for stream in streams for row in rows.stream_rows(result, stream, first.metric)]
     drawn = FIGURES if len(streams) == 1 else _OF_SEVERAL
     return Sweep(
@@ -158,7 +158,7 @@ def _sweep(result: Mapping[str, Any], candidates: Sequence[_Candidate], rooms: R
 
 
 def _panels(
-    result: Mapping[str, Any],
+    result: Result,
     keys: Mapping[str, str],
     found: Sequence[tuple[int, _Measured]],
     room: Callable[[str, str], Room | None],
@@ -171,7 +171,7 @@ def _panels(
     """
     several = len(keys) > 1
     drawn = {*keys.values(), *(("probes",) if several else ())}
-    others = tuple(dict.fromkeys(key for _, one in found for key in one.cell["cell"] if key not in drawn))
+    others = tuple(dict.fromkeys(key for _, one in found for key in one.cell.cell if key not in drawn))
     values = {other: list(dict.fromkeys(_text(one.cell, other) for _, one in found)) for other in others}
     varying = [other for other in others if len(values[other]) > 1]
     inside = next((other for other in reversed(varying) if len(values[other]) <= BESIDE), "")
@@ -194,7 +194,7 @@ def _panels(
                 )
                 for (stream, name), its in lines.items()
             ),
-            _distinct(room(one.cell["slug"], one.stream) for its in lines.values() for _, one in its),
+            _distinct(room(one.cell.slug, one.stream) for its in lines.values() for _, one in its),
         )
         for title, lines in grouped.items()
     )
@@ -211,9 +211,7 @@ class _Looks:
     dash tells lines of one panel apart; else the colour is the stream's, or what tells lines of one stream apart.
     """
 
-    def __init__(
-        self, result: Mapping[str, Any], found: Sequence[_Measured], inside: Sequence[str], *, of_bridges: bool
-    ) -> None:
+    def __init__(self, result: Result, found: Sequence[_Measured], inside: Sequence[str], *, of_bridges: bool) -> None:
         self._looks, self._inside, self._of_bridges = Looks(result), inside, of_bridges
         self._of_guests = {one.stream: _is_of_guests(one) for one in found}
         self._streams = sorted(self._of_guests, key=lambda stream: not self._of_guests[stream])
@@ -232,13 +230,13 @@ class _Looks:
 
 def _is_of_guests(one: _Measured) -> bool:
     """Whether a guest is at one of its ends; also where the cell names no guests."""
-    block = one.cell["streams"][one.stream]
-    guests = {guest["name"] for guest in one.cell.get("guests", [])}
-    return not guests or bool(guests & {block.get("talker"), block.get("listener")})
+    block = one.cell.streams[one.stream]
+    guests = {guest.name for guest in one.cell.guests}
+    return not guests or bool(guests & {block.talker, block.listener})
 
 
 def _text(cell: Cell, key: str) -> str:
-    return dimension_text(cell["cell"][key]) if key in cell["cell"] else ""
+    return dimension_text(cell.cell[key]) if key in cell.cell else ""
 
 
 def _line(name: str, look: Look, key: str, found: Sequence[tuple[int, _Measured]]) -> Line:
@@ -250,26 +248,26 @@ def _line(name: str, look: Look, key: str, found: Sequence[tuple[int, _Measured]
 
 
 def _point(at: int, key: str, found: Sequence[_Measured]) -> Point:
-    counts = [one.figures["n"] for one in found]
+    counts = [one.figures.n or 0 for one in found]
     reaches = ((name, _reach(name, [one.figures for one in found])) for name in FIGURES)
     return Point(
         at=at,
         text=_text(found[0].cell, key),
-        repeats=len({cell_key(one.cell) for one in found}),
+        repeats=len({one.cell.key for one in found}),
         n=(min(counts), max(counts)),
-        verdict=max((one.cell.get("verdict") or "" for one in found), key=lambda one: (*_VERDICTS, one).index(one)),
+        verdict=max((one.cell.verdict for one in found), key=_VERDICTS.index),
         label=", ".join(sorted({label_text(one.cell) for one in found})),
         reaches={name: reach for name, reach in reaches if reach is not None},
     )
 
 
-def _reach(name: str, found: Sequence[Mapping[str, Any]]) -> Reach | None:
+def _reach(name: str, found: Sequence[Metric]) -> Reach | None:
     """None where n does not support it in every repetition."""
-    values = [one[name] for one in found if one.get(name) is not None]
+    values = [ns for one in found if (ns := getattr(one, name)) is not None]
     if len(values) == len(found):
         through = {"min": min, "max": max}.get(name, median_low)
         return Reach(min(values), max(values), through(values))
-    each = [ends for one in found if (ends := (one.get("intervals") or {}).get(name))]
+    each = [ends for one in found if (ends := getattr(one.intervals, name, None))]
     if len(each) < len(found):
         return None
     return Reach(min(low for low, _ in each), max(high for _, high in each), None)

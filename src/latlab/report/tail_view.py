@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, exp, floor, inf, log, log10
-from typing import Any, Final
+from math import ceil, exp, floor, inf, log, log10, nan
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator
@@ -23,6 +23,7 @@ from latlab.report import rows
 from latlab.report.legend import Looks
 from latlab.report.places import cell_name
 from latlab.report.text import plain, short_count
+from latlab.result.types import Peaks, Result, Tail, TailFit
 
 CHOSEN: Final = "chosen"
 FITS: Final = "fits"
@@ -47,7 +48,15 @@ _VALUE_TICKS: Final = 4
 _DECADES: Final = 4
 """Of shares: with more of them each second one has its figure, or each third."""
 
-Tail = Mapping[str, Any]
+
+class _Fitted(NamedTuple):
+    """A tail that has a fit."""
+
+    tail: Tail
+    fit: TailFit
+    peaks: Peaks
+
+
 Ticks = tuple[tuple[float, str], ...]
 Curve = tuple[tuple[float, float], ...]
 """Places (right, up), 0 to 1."""
@@ -112,25 +121,24 @@ class TailView:
     shares: Ticks
 
 
-def tail_views(result: Mapping[str, Any]) -> dict[tuple[str, str], TailView]:
+def tail_views(result: Result) -> dict[tuple[str, str], TailView]:
     """{(stream, metric): its tails, cells in the order of the summary}, where any cell has a fit at some threshold."""
     looks = Looks(result)
-    colours = {cell_name(result, cell): looks.of(cell).colour for cell in result["cells"]}
+    colours = {cell_name(result, cell): looks.of(cell).colour for cell in result.cells}
     every = {
         (stream, metric): list(_documents(result, stream, metric))
         for stream in rows.stream_names(result)
         for metric in EXPLAINED
     }
-    return {
-        key: tail_view(*key, found, colours) for key, found in every.items() if any(tail["fit"] for _, tail in found)
-    }
+    return {key: tail_view(*key, found, colours) for key, found in every.items() if any(tail.fit for _, tail in found)}
 
 
-def _documents(result: Mapping[str, Any], stream: str, metric: str) -> Iterator[tuple[str, Tail]]:
+def _documents(result: Result, stream: str, metric: str) -> Iterator[tuple[str, Tail]]:
     """(cell's name, its tail); those of a result that was made before there were peaks are as if they had no tail."""
     for cell in rows.ordered_cells(result):
-        tail = cell["streams"].get(stream, {}).get("metrics", {}).get(metric, {}).get("tail")
-        if tail and "peaks" in tail:
+        figures = cell.figures(stream, metric)
+        tail = figures.tail if figures else None
+        if tail and (tail.peaks or not tail.fit):
             yield cell_name(result, cell), tail
 
 
@@ -139,17 +147,17 @@ def tail_view(
 ) -> TailView:
     """The view of these cells' tails (name, document), of which at least one has a fit. colours: by name; else 0."""
     of = colours or {}
-    fitted = [(name, tail) for name, tail in found if tail["fit"]]
-    tails = [tail for _, tail in fitted]
+    fitted = [(name, _Fitted(one, one.fit, one.peaks)) for name, one in found if one.fit and one.peaks]
+    tails = [one for _, one in fitted]
     shares, exceedances, shapes = _Shares(tails), _Exceedances(tails), _Shapes(tails)
-    packets = sorted({tail["level_packets"] for tail in tails})
+    packets = sorted({one.tail.level_packets or 0 for one in tails})
     ends = " to ".join(f"{one:,}" for one in dict.fromkeys((packets[0], packets[-1])))
     return TailView(
         stream=stream,
         metric=metric,
         level=f"one episode in {ends} packets",
-        cells=tuple(_cell(name, of.get(name, 0), tail, exceedances, shapes, shares) for name, tail in fitted),
-        without=tuple(f"{name}: {tail['why']}" for name, tail in found if not tail["fit"]),
+        cells=tuple(_cell(name, of.get(name, 0), one, exceedances, shapes, shares) for name, one in fitted),
+        without=tuple(f"{name}: {tail.why}" for name, tail in found if not tail.fit),
         exceedances=exceedances.ticks(),
         shapes=shapes.ticks(),
         limits=tuple(shapes.place(one) for one in (LEAST_SHAPE, LARGEST_SHAPE)),
@@ -157,26 +165,22 @@ def tail_view(
     )
 
 
-def _values(tail: Tail) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _values(of: _Fitted) -> np.ndarray[Any, np.dtype[np.int64]]:
     """What the value axis has to have room for, ns: all that was measured, all that is told, and the levels of the
     thresholds that fit; of those that do not, levels no farther out than three times what was measured.
     """
-    peaks = tail["peaks"]["value_ns"]
+    peaks, tail = of.peaks.value_ns, of.tail
     farthest = peaks[-1] + 3 * (peaks[-1] - peaks[0])
-    told = [level[key] for level in tail["levels"] for key in ("low_ns", "high_ns") if level[key] is not None]
-    levels = [
-        one["level_ns"] if one["fits"] else min(one["level_ns"], farthest)
-        for one in tail["stability"]
-        if one["level_ns"] is not None
-    ]
+    told = [ns for level in tail.levels for ns in (level.low_ns, level.high_ns) if ns is not None]
+    levels = [one.level_ns if one.fits else min(one.level_ns, farthest) for one in tail.stability]
     return np.array([*peaks, *told, *levels], np.float64).astype(np.int64)
 
 
 class _Shapes:
     """The shape axis, from −1, or as far below as thresholds that fit ask for, to 1."""
 
-    def __init__(self, tails: Sequence[Tail]) -> None:
-        shapes = [one["shape"] for tail in tails for one in tail["stability"] if one["fits"]]
+    def __init__(self, tails: Sequence[_Fitted]) -> None:
+        shapes = [one.shape for of in tails for one in of.tail.stability if one.fits]
         least = min((shape for shape in shapes if shape >= _LEAST_SHAPES[-1]), default=0.0)
         self._low = next(end for end in (SHAPES[0], *_LEAST_SHAPES) if end <= least)
 
@@ -192,10 +196,10 @@ class _Shapes:
 class _Shares:
     """The share axis, logarithmic: from the rarest that is told, or measured, to the most frequent."""
 
-    def __init__(self, tails: Sequence[Tail]) -> None:
-        rarest = [one["packets"] for tail in tails for one in tail["levels"] if one["value_ns"] is not None]
-        self.least = 1 / (_MARGIN * max([*rarest, *(tail["n"] for tail in tails)]))
-        self.most = _MARGIN * max(tail["peaks"]["share"][0] for tail in tails)
+    def __init__(self, tails: Sequence[_Fitted]) -> None:
+        rarest = [one.packets for of in tails for one in of.tail.levels if one.value_ns is not None]
+        self.least = 1 / (_MARGIN * max([*rarest, *(of.tail.n for of in tails)]))
+        self.most = _MARGIN * max(of.peaks.share[0] for of in tails)
 
     def place(self, share: float) -> float:
         return log(max(share, self.least) / self.least) / log(self.most / self.least)
@@ -206,53 +210,52 @@ class _Shares:
         return tuple((self.place(10.0**power), f"1/{short_count(10**-power)}") for power in powers[::every])
 
 
-def _cell(name: str, colour: int, tail: Tail, exceedances: _Exceedances, shapes: _Shapes, shares: _Shares) -> TailCell:
-    axis = common_axis([_values(tail)])
-    fit, refused = tail["fit"], tail["why"] is not None
-    each = [(one, exceedances.place(one["exceedances"]), _kind(one, fit, refused=refused)) for one in tail["stability"]]
-    fitted, beyond = _curves(tail, axis, shares)
-    measured = zip(
-        _on(axis, tail["peaks"]["value_ns"]), (shares.place(one) for one in tail["peaks"]["share"]), strict=True
-    )
+def _cell(name: str, colour: int, of: _Fitted, exceedances: _Exceedances, shapes: _Shapes, shares: _Shares) -> TailCell:
+    axis = common_axis([_values(of)])
+    tail, fit, peaks = of
+    refused = tail.why is not None
+    each = [(one, exceedances.place(one.exceedances), _kind(one, fit, refused=refused)) for one in tail.stability]
+    fitted, beyond = _curves(of, axis, shares)
+    measured = zip(_on(axis, peaks.value_ns), (shares.place(one) for one in peaks.share), strict=True)
     return TailCell(
         name=name,
         colour=colour,
-        told=_told(tail),
+        told=_told(tail, fit),
         refused=refused,
         shape=tuple(_shape(*one, shapes) for one in each),
-        level=tuple(_level(one, at, kind, axis) for one, at, kind in each if one["level_ns"] is not None),
+        level=tuple(_level(*one, axis) for one in each),
         measured=tuple(measured),
         fitted=fitted,
         beyond=beyond,
         levels=tuple(
             _mark(
-                shares.place(1 / one["packets"]),
-                _on(axis, [one[key] for key in ("value_ns", "low_ns", "high_ns")]),
+                shares.place(1 / one.packets),
+                _on(axis, [nan if ns is None else ns for ns in (one.value_ns, one.low_ns, one.high_ns)]),
                 CHOSEN,
             )
-            for one in tail["levels"]
-            if one["value_ns"] is not None
+            for one in tail.levels
+            if one.value_ns is not None
         ),
         values=value_ticks(axis),
         axis="log" if axis.kind == "log" else axis.told(),
     )
 
 
-def _kind(one: Tail, fit: Tail, *, refused: bool) -> str:
-    if not one["fits"]:
+def _kind(one: TailFit, fit: TailFit, *, refused: bool) -> str:
+    if not one.fits:
         return UNFIT
-    return CHOSEN if one["threshold_ns"] == fit["threshold_ns"] and not refused else FITS
+    return CHOSEN if one.threshold_ns == fit.threshold_ns and not refused else FITS
 
 
-def _shape(one: Tail, at: float, kind: str, shapes: _Shapes) -> Mark:
+def _shape(one: TailFit, at: float, kind: str, shapes: _Shapes) -> Mark:
     """Without an error to state, the interval goes on beyond both ends of the axis."""
-    low = -inf if one["shape_low"] is None else one["shape_low"]
-    high = inf if one["shape_high"] is None else one["shape_high"]
-    return _mark(at, map(shapes.place, (one["shape"], low, high)), kind)
+    low = -inf if one.shape_low is None else one.shape_low
+    high = inf if one.shape_high is None else one.shape_high
+    return _mark(at, map(shapes.place, (one.shape, low, high)), kind)
 
 
-def _level(one: Tail, at: float, kind: str, axis: Axis) -> Mark:
-    level, low, high = one["level_ns"], one["level_low_ns"], one["level_high_ns"]
+def _level(one: TailFit, at: float, kind: str, axis: Axis) -> Mark:
+    level, low, high = one.level_ns, one.level_low_ns, one.level_high_ns
     beyond = level > axis.high_ns
     mark = _mark(at, _on(axis, [level, low, high]), kind)
     return replace(mark, cut_low=low < axis.low_ns, cut_high=high > axis.high_ns or beyond, beyond=beyond)
@@ -265,29 +268,29 @@ def _mark(at: float, places: Iterable[float], kind: str) -> Mark:
     return Mark(at, within, least, most, kind, min(low, value) < 0, max(high, value) > 1, not 0 <= value <= 1)
 
 
-def _curves(tail: Tail, axis: Axis, shares: _Shares) -> tuple[Curve, Curve]:
+def _curves(of: _Fitted, axis: Axis, shares: _Shares) -> tuple[Curve, Curve]:
     """The fitted tail, share = clusters / n · (1 + shape (x − start) / scale)^(−1 / shape): within and beyond the data.
 
     A tail that is refused has none beyond.
     """
-    fit = tail["fit"]
-    first = fit["clusters"] / tail["n"]
-    last = max(first * _above(fit, tail["peaks"]["value_ns"][-1]), shares.least)
-    told = [1 / one["packets"] for one in tail["levels"] if one["value_ns"] is not None]
+    tail, fit, peaks = of
+    first = fit.clusters / tail.n
+    last = max(first * _above(fit, peaks.value_ns[-1]), shares.least)
+    told = [1 / one.packets for one in tail.levels if one.value_ns is not None]
     end = min([last, *told])
 
     def curve(begin: float, finish: float) -> Curve:
         share = np.geomspace(begin, finish, _CURVE)
-        excess = quantile(np.minimum(share / first, 1.0), np.array(fit["shape"]), np.array(fit["scale_ns"]))
-        places = _on(axis, fit["start_ns"] + excess)
+        excess = quantile(np.minimum(share / first, 1.0), np.array(fit.shape), np.array(fit.scale_ns))
+        places = _on(axis, fit.start_ns + excess)
         return tuple(zip(places, (shares.place(one) for one in share), strict=True))
 
     return curve(first, last), curve(last, end) if end < last else ()
 
 
-def _above(fit: Tail, ns: float) -> float:
+def _above(fit: TailFit, ns: float) -> float:
     """The share of clusters that the fit has above a value; none beyond its end."""
-    shape, excess = fit["shape"], (ns - fit["start_ns"]) / fit["scale_ns"]
+    shape, excess = fit.shape, (ns - fit.start_ns) / fit.scale_ns
     if abs(shape) < _EXPONENTIAL:
         return exp(-excess)
     return float((1 + shape * excess) ** (-1 / shape)) if 1 + shape * excess > 0 else 0.0
@@ -302,8 +305,8 @@ def _on(axis: Axis, ns: Sequence[float] | np.ndarray[Any, Any]) -> list[float]:
 class _Exceedances:
     """The axis of thresholds, by how many values each leaves above it, logarithmic: the highest is on the right."""
 
-    def __init__(self, tails: Sequence[Tail]) -> None:
-        self._counts = sorted({one["exceedances"] for tail in tails for one in tail["stability"]})
+    def __init__(self, tails: Sequence[_Fitted]) -> None:
+        self._counts = sorted({one.exceedances for of in tails for one in of.tail.stability})
         self._most, self._fewest = self._counts[-1] * _MARGIN, self._counts[0] / _MARGIN
 
     def place(self, exceedances: float) -> float:
@@ -331,22 +334,21 @@ def value_ticks(axis: Axis) -> Ticks:
     return tuple((place, plain(ns / 1000)) for place, ns in zip(_on(axis, found), found, strict=True))
 
 
-def _told(tail: Tail) -> str:
+def _told(tail: Tail, fit: TailFit) -> str:
     """What the tail is told by, or why it is not told."""
-    fit = tail["fit"]
-    if tail["why"]:
-        return f"refused: {tail['why']}"
-    shape = f"shape {_signed(fit['shape'])} ({_signed(fit['shape_low'])} to {_signed(fit['shape_high'])})"
+    if tail.why:
+        return f"refused: {tail.why}"
+    shape = f"shape {_signed(fit.shape)} ({_signed(fit.shape_low)} to {_signed(fit.shape_high)})"
     parts = [
-        f"chosen: over {duration(fit['threshold_ns'])}, {fit['clusters']} episodes in {tail['n']:,} packets",
-        f"{shape}, p {fit['p_value']:.2f}",
+        f"chosen: over {duration(fit.threshold_ns)}, {fit.clusters} episodes in {tail.n:,} packets",
+        f"{shape}, p {fit.p_value:.2f}",
     ]
-    told = [one for one in tail["levels"] if one["value_ns"] is not None]
+    told = [one for one in tail.levels if one.value_ns is not None]
     if told:
-        ends = f"{duration(told[-1]['low_ns'])} to {duration(told[-1]['high_ns'])}"
-        parts.append(f"one in {told[-1]['packets']:,}: {duration(told[-1]['value_ns'])} (95 %: {ends})")
+        value, low, high = (duration(ns or 0) for ns in (told[-1].value_ns, told[-1].low_ns, told[-1].high_ns))
+        parts.append(f"one in {told[-1].packets:,}: {value} (95 %: {low} to {high})")
     return " · ".join(parts)
 
 
-def _signed(shape: float) -> str:
+def _signed(shape: float | None) -> str:
     return f"{shape:.2f}".replace("-", "−")

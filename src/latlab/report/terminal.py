@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
-from typing import Any, Final
+from typing import Final
 
 from rich import box
 from rich.console import Console, RenderableType
@@ -14,6 +14,7 @@ from rich.text import Text
 from latlab.report.answer import answer
 from latlab.report.document import Finding, Lines, OneOf, Part, Printed, Table, Verbatim, printed
 from latlab.report.sections import DEFAULT_METRICS, SECTIONS, Shown, parts_of
+from latlab.result.types import Result
 
 _GAP: Final = 2
 """Between two columns."""
@@ -25,13 +26,13 @@ _UNWRAPPED: Final = 1_000_000
 _VERDICTS: Final = {"trusted": "bold green", "suspect": "bold yellow", "untrusted": "bold red"}
 
 
-def print_answer(result: Mapping[str, Any], metrics: Sequence[str], console: Console, *, every: bool = False) -> None:
+def print_answer(result: Result, metrics: Sequence[str], console: Console, *, every: bool = False) -> None:
     """Print what the run found, on one screen. every: with a table for each of the metrics, not for the first only."""
     for section in answer(result, metrics, every=every):
         print_parts(section.parts, console)
 
 
-def print_result(result: Mapping[str, Any], console: Console, metrics: Sequence[str] = DEFAULT_METRICS) -> None:
+def print_result(result: Result, console: Console, metrics: Sequence[str] = DEFAULT_METRICS) -> None:
     """Print every section of the report that needs nothing but the result, the verdict last."""
     for name in SECTIONS:
         print_parts(parts_of(name, Shown(result, metrics)), console)

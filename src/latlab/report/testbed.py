@@ -11,6 +11,7 @@ from latlab.recordings.clock_offset import find_chain
 from latlab.report.places import Places, dimension_keys
 from latlab.report.probes import TRANSPORTS, probe_told
 from latlab.report.text import rate
+from latlab.result.types import Cell, Guest, Result, StampsTaken
 
 FUNCTIONAL: Final = "functional only"
 EXACT_QEMU: Final = 10
@@ -94,14 +95,14 @@ def sent_as(stream: Mapping[str, Any]) -> str | None:
     return what if stream.get("vlan") is None else f"{what} in VLAN {stream['vlan']}"
 
 
-def sent_otherwise(result: Mapping[str, Any], streams: Collection[str]) -> list[str]:
+def sent_otherwise(result: Result, streams: Collection[str]) -> list[str]:
     """A sentence for each of these streams, and each load, that is not the same in all cells and whose cells do not say
     so by their names: whoever compares them has to know it.
     """
-    found: dict[tuple[str, str], dict[str, list[Mapping[str, Any]]]] = {}
-    for cell in result["cells"]:
-        sent = [(("streams", name), block.get("sent_as")) for name, block in cell["streams"].items() if name in streams]
-        sent += [(("loads", load["name"]), rate(load.get("asked_bps"), "bit/s")) for load in cell.get("loads", [])]
+    found: dict[tuple[str, str], dict[str, list[Cell]]] = {}
+    for cell in result.cells:
+        sent = [(("streams", name), block.sent_as) for name, block in cell.streams.items() if name in streams]
+        sent += [(("loads", load.name), rate(load.asked_bps, "bit/s")) for load in cell.loads]
         for which, what in sent:
             if what:
                 found.setdefault(which, {}).setdefault(what, []).append(cell)
@@ -115,12 +116,12 @@ def sent_otherwise(result: Mapping[str, Any], streams: Collection[str]) -> list[
     return sentences
 
 
-def label_text(outcome: Mapping[str, Any]) -> str:
+def label_text(outcome: Result | Cell) -> str:
     """The label of a result or of one of its cells; where nothing was measured there is none, and that is said."""
-    return outcome.get("label") or "nothing measured"
+    return outcome.label or "nothing measured"
 
 
-def label_reasons(result: Mapping[str, Any]) -> list[str]:
+def label_reasons(result: Result) -> list[str]:
     """What a label other than `measured` means here, a sentence for each thing; none where all were measured.
 
     And that the scenario was changed since.
@@ -128,9 +129,9 @@ def label_reasons(result: Mapping[str, Any]) -> list[str]:
     return [*_virtual(result), *_functional(result), *_imported(result), *_changed(result)]
 
 
-def _changed(result: Mapping[str, Any]) -> list[str]:
+def _changed(result: Result) -> list[str]:
     """That the scenario was edited after the measurement, and what rests on it."""
-    if not result.get("scenario_changed"):
+    if not result.scenario_changed:
         return []
     return [
         "scenario.yaml was changed after the measurement: limits (accept), thresholds of trust, windows and published "
@@ -138,8 +139,8 @@ def _changed(result: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _virtual(result: Mapping[str, Any]) -> list[str]:
-    found = {(cell.get("instructions_per_ns"), cell.get("qemu") or "") for cell in result["cells"]}
+def _virtual(result: Result) -> list[str]:
+    found = {(cell.instructions_per_ns, cell.qemu or "") for cell in result.cells}
     return [
         "virtual time: reproducible, compares configurations, says nothing about this machine's speed; "
         f"the clock counts instructions, {count:g} a nanosecond" + _repeats_by(qemu)
@@ -147,10 +148,10 @@ def _virtual(result: Mapping[str, Any]) -> list[str]:
     ] + _one_course(result)
 
 
-def _one_course(result: Mapping[str, Any]) -> list[str]:
+def _one_course(result: Result) -> list[str]:
     """What a single repetition in virtual time does not show."""
-    virtual = [cell for cell in result["cells"] if cell.get("instructions_per_ns")]
-    if not virtual or max(cell["repeat"] for cell in virtual) > 1:
+    virtual = [cell for cell in result.cells if cell.instructions_per_ns]
+    if not virtual or max(cell.repeat for cell in virtual) > 1:
         return []
     return [
         "one repetition is one course of stream, load and timer ticks against each other, and says nothing about "
@@ -166,73 +167,73 @@ def _repeats_by(qemu: str) -> str:
     return ""
 
 
-def _functional(result: Mapping[str, Any]) -> list[str]:
-    cells = [cell for cell in result["cells"] if cell.get("label") == FUNCTIONAL]
+def _functional(result: Result) -> list[str]:
+    cells = [cell for cell in result.cells if cell.label == FUNCTIONAL]
     if not cells:
         return []
-    emulated = dict.fromkeys(
-        guest["name"] for cell in cells for guest in cell.get("guests", []) if guest["acceleration"] == "tcg"
-    )
+    emulated = dict.fromkeys(guest.name for cell in cells for guest in cell.guests if guest.acceleration == "tcg")
     if not emulated:
         who = "a host is emulated in software (TCG): its"
     else:
         who = f"{_and(tuple(emulated))} {'are' if len(emulated) > 1 else 'is'} emulated in software (TCG): "
         who += "their" if len(emulated) > 1 else "its"
-    some = len(cells) < sum(bool(cell["streams"]) for cell in result["cells"])
+    some = len(cells) < sum(bool(cell.streams) for cell in result.cells)
     where = f"; in {', '.join(Places(result).told(cells))}" if some else ""
     return [f"{who} figures show that packets pass, never how fast a machine is{where}"]
 
 
-def bridges(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def bridges(result: Result) -> list[tuple[str, ...]]:
     """(cells, bridge, host, uplink, guests, how it is made) of every bridge that cells were measured through."""
     return _rows(
         result,
         (
-            (cell, (one["title"], one["host"], one["uplink"] or "none", ", ".join(one["guests"]), one["detail"]))
-            for cell in result["cells"]
-            for one in cell.get("bridges", [])
+            (cell, (one.title, one.host, one.uplink or "none", ", ".join(one.guests), one.detail))
+            for cell in result.cells
+            for one in cell.bridges
         ),
     )
 
 
-def guests(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def guests(result: Result) -> list[tuple[str, ...]]:
     """(cells, guest, host, image, kernel, runs by, vCPUs, memory, started from) of every guest."""
-    return _rows(result, ((cell, _guest(one)) for cell in result["cells"] for one in cell.get("guests", [])))
+    return _rows(result, ((cell, _guest(one)) for cell in result.cells for one in cell.guests))
 
 
-def stamps_taken(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def stamps_taken(result: Result) -> list[tuple[str, ...]]:
     """(cells, agent, timestamps by eBPF, by the socket, to know) of every agent whose packets the kernel stamped."""
     return _rows(
         result,
-        ((cell, (one["agent"], *_taken(one))) for cell in result["cells"] for one in cell.get("stamps_by") or []),
+        ((cell, (one.agent, *_taken(one))) for cell in result.cells for one in cell.stamps_by),
     )
 
 
-def stamps_compared(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def stamps_compared(result: Result) -> list[tuple[str, ...]]:
     """(cells, agent, timestamp, packets, least, median, largest) of eBPF's timestamps less the socket's, ns."""
     return _rows(
         result,
         (
-            (cell, (one["agent"], found["stamp"], *(str(found[key]) for key in ("n", "min_ns", "p50_ns", "max_ns"))))
-            for cell in result["cells"]
-            for one in cell.get("stamps_by") or []
-            for found in one["compared"]
+            (cell, (one.agent, found.stamp, *map(str, (found.n, found.min_ns, found.p50_ns, found.max_ns))))
+            for cell in result.cells
+            for one in cell.stamps_by
+            for found in one.compared
         ),
     )
 
 
-def _taken(one: Mapping[str, Any]) -> tuple[str, str, str]:
+def _taken(one: StampsTaken) -> tuple[str, str, str]:
     stamps = ("tx_sched", "tx_soft", "rx_soft")
-    by = [", ".join(stamp for stamp in stamps if one[stamp] in (source, "both")) for source in ("ebpf", "socket")]
-    notes = [*one["missing"]]
-    if one["clock"] not in (None, "CLOCK_TAI"):
-        notes.append(f"by {one['clock']}, converted")
-    if one["lost"]:
-        notes.append(f"{one['lost']} lost: the ring was full")
+    by = [
+        ", ".join(stamp for stamp in stamps if getattr(one, stamp) in (source, "both")) for source in ("ebpf", "socket")
+    ]
+    notes = [*one.missing]
+    if one.clock not in (None, "CLOCK_TAI"):
+        notes.append(f"by {one.clock}, converted")
+    if one.lost:
+        notes.append(f"{one.lost} lost: the ring was full")
     return (*by, "; ".join(notes))  # type: ignore[return-value]
 
 
-def not_done(result: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, ...]]:
+def not_done(result: Result, documents: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, ...]]:
     """(cells, host, what, command, what came back) of the optional steps that could not be done.
 
     documents: {`SLUG/rN`: cell.json}. In a cell that ran to its end no other step can have failed.
@@ -241,62 +242,56 @@ def not_done(result: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any
         result,
         (
             (cell, (step["host"], step["title"], step["command"], step.get("why") or step["actual"] or ""))
-            for cell in result["cells"]
-            for step in _document(documents, cell).get("steps", [])
-            if not step["ok"] and cell["status"] == "ok"
+            for cell in result.cells
+            for step in documents.get(cell.key, {}).get("steps", [])
+            if not step["ok"] and cell.status == "ok"
         ),
     )
 
 
-def not_kept(result: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, ...]]:
+def not_kept(result: Result, documents: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, ...]]:
     """(cells, host, what, command, expected, actual) of the settings that were others at a cell's end."""
     return _rows(
         result,
         (
             (cell, (one["host"], one["title"], one["command"], one["expected"] or "", one["actual"] or ""))
-            for cell in result["cells"]
-            for one in _document(documents, cell).get("rechecks", [])
+            for cell in result.cells
+            for one in documents.get(cell.key, {}).get("rechecks", [])
             if not one["ok"]
         ),
     )
 
 
-def _guest(one: Mapping[str, Any]) -> tuple[str, ...]:
-    runs_by = ACCELERATIONS.get(one["acceleration"] or "", one["acceleration"])
-    words = (one["name"], one["host"], one["image"], one["kernel"], runs_by, one["vcpus"])
-    return tuple("" if word is None else str(word) for word in (*words, _memory(one["memory"]), one["started"]))
+def _guest(one: Guest) -> tuple[str, ...]:
+    runs_by = ACCELERATIONS.get(one.acceleration, one.acceleration)
+    words = (one.name, one.host, one.image, one.kernel, runs_by, one.vcpus)
+    return tuple("" if word is None else str(word) for word in (*words, _memory(one.memory), one.started))
 
 
-def _memory(size: object) -> str:
+def _memory(size: int | str) -> str:
     """Bytes as MiB; what is written already stays as it is."""
-    return f"{size / 2**20:.0f} MiB" if isinstance(size, int) else str(size)
+    return f"{size / 2**20:.0f} MiB" if isinstance(size, int) else size
 
 
-def _rows(
-    result: Mapping[str, Any], found: Iterator[tuple[Mapping[str, Any], tuple[str, ...]]]
-) -> list[tuple[str, ...]]:
+def _rows(result: Result, found: Iterator[tuple[Cell, tuple[str, ...]]]) -> list[tuple[str, ...]]:
     """Equal rows as one, behind the cells they stand in."""
-    cells: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    cells: dict[tuple[str, ...], list[Cell]] = {}
     for cell, values in found:
         cells.setdefault(values, []).append(cell)
     places = Places(result)
     return [("; ".join(places.told(where)), *values) for values, where in cells.items()]
 
 
-def _document(documents: Mapping[str, Mapping[str, Any]], cell: Mapping[str, Any]) -> Mapping[str, Any]:
-    return documents.get(f"{cell['slug']}/r{cell['repeat']}", {})
-
-
-def _imported(result: Mapping[str, Any]) -> Iterator[str]:
+def _imported(result: Result) -> Iterator[str]:
     """What is to be known of imported cells, a sentence each; what holds for several cells once."""
     said: dict[str, None] = {}
-    for cell in result["cells"]:
-        if found := cell.get("imported"):
-            said[f"imported: measured by {found['tool']}, {found['version']}; its latency: {found['latency']}"] = None
-            if found["clock_bound_ns"] is not None:
-                said[f"told at the import: its clocks differ by {found['clock_bound_ns']} ns at most"] = None
-            said |= dict.fromkeys(f"to know: {note}" for note in found["notes"])
-            said |= dict.fromkeys(f"left out: {left_out_text(**one)}" for one in found["left_out"])
+    for cell in result.cells:
+        if found := cell.imported:
+            said[f"imported: measured by {found.tool}, {found.version}; its latency: {found.latency}"] = None
+            if found.clock_bound_ns is not None:
+                said[f"told at the import: its clocks differ by {found.clock_bound_ns} ns at most"] = None
+            said |= dict.fromkeys(f"to know: {note}" for note in found.notes)
+            said |= dict.fromkeys(f"left out: {left_out_text(one.count, one.what, one.why)}" for one in found.left_out)
     yield from said
 
 

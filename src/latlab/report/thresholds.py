@@ -9,6 +9,7 @@ from typing import Any, Final
 from latlab.analysis.evidence import Thresholds
 from latlab.analysis.words import duration, percent
 from latlab.model.rules import NAMES
+from latlab.result.types import Result
 from latlab.scenario import Trust
 
 _MILLION: Final = 10**6
@@ -49,23 +50,23 @@ class Line:
     given: bool
 
 
-def threshold_lines(result: Mapping[str, Any]) -> list[Line]:
+def threshold_lines(result: Result) -> list[Line]:
     """Every threshold of a result; none of one that was made by a latlab that did not tell them."""
     return [
-        Line(_key(name), _text(name, one["value"]), _text(name, one["default"]), one["given"])
-        for name, one in result.get("thresholds", {}).items()
+        Line(_key(name), _text(name, one.value), _text(name, one.default), one.given)
+        for name, one in result.thresholds.items()
     ]
 
 
-def off_lines(result: Mapping[str, Any]) -> list[str]:
+def off_lines(result: Result) -> list[str]:
     """A sentence for each rule that was turned off: never left out of a report, whether it found anything or not."""
     return [
-        f"turned off by the scenario: {one['id']}, {one['check']} ({one['why']}); {_broken(one['found'])}"
-        for one in result.get("turned_off", [])
+        f"turned off by the scenario: {one.id}, {one.check} ({one.why}); {_broken(one.found)}"
+        for one in result.turned_off
     ]
 
 
-def stated(result: Mapping[str, Any]) -> list[str]:
+def stated(result: Result) -> list[str]:
     """What the scenario itself has changed of how it is judged, a sentence each: it stands beside the verdict."""
     given = [
         f"threshold set by the scenario: {one.name} {one.value} (default {one.default})"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, floor, log10
-from typing import Any, Final
+from typing import Final
 
 from latlab.analysis.words import duration
 from latlab.report import rows
 from latlab.report.places import cell_title
 from latlab.report.text import microseconds
 from latlab.report.timers import METRICS, where
+from latlab.result.types import Metric, Result
 
 TITLE: Final = "Timers on one axis: natively, on a host beside guests, in guests"
 KEY: Final = "Thin: minimum to maximum. Thick: median to p99, or to the maximum where n supports no p99. Point: mean."
@@ -71,23 +72,23 @@ class Ranges:
         return self.threshold
 
 
-def timer_ranges(result: Mapping[str, Any]) -> Ranges | None:
+def timer_ranges(result: Result) -> Ranges | None:
     """Those of a result; None if it has no two to put beside each other."""
     found = []
     thresholds = set()
     for cell in rows.ordered_cells(result):
-        for name, block in cell["streams"].items():
-            if not (timer := block.get("timer")):
+        for name, block in cell.streams.items():
+            if not (timer := block.timer):
                 continue
-            thresholds.add(int(timer["threshold_ns"]))
+            thresholds.add(timer.threshold_ns)
             for of, metric in METRICS.items():
-                figures = block["metrics"].get(metric, {})
-                if figures.get("n") and figures["p50"] is not None:
-                    what = f"{name}, {block['talker']}: {of} ({where(cell, block['talker'])})"
-                    found.append((what, cell_title(cell), int(cell["repeat"]), of, figures))
+                figures = block.metrics.get(metric)
+                if figures and figures.n and figures.p50 is not None:
+                    what = f"{name}, {block.talker}: {of} ({where(cell, block.talker)})"
+                    found.append((what, cell_title(cell), cell.repeat, of, figures))
     if len(found) < 2:
         return None
-    ends = [max(float(one[4][end]), 1.0) for one in found for end in ("min", "max")]
+    ends = [max(float(end or 0), 1.0) for *_, one in found for end in (one.min, one.max)]
     first, last = floor(log10(min(ends))), max(ceil(log10(max(ends))), floor(log10(min(ends))) + 1)
 
     def place(ns: float) -> float:
@@ -104,19 +105,19 @@ def timer_ranges(result: Mapping[str, Any]) -> Ranges | None:
     )
 
 
-def _range(what: str, cell: str, repeat: int, of: str, figures: Mapping[str, Any], place: Any) -> Range:
-    upper = figures["max"] if figures.get("p99") is None else figures["p99"]
-    named: Sequence[tuple[str, Any]] = [(one, figures.get(one)) for one in ("min", "p50", "mean", "p99", "max")]
-    told = ", ".join(f"{name} {microseconds(value)}" for name, value in named if value is not None)
+def _range(what: str, cell: str, repeat: int, of: str, figures: Metric, place: Callable[[float], float]) -> Range:
+    named = {one: getattr(figures, one) for one in ("min", "p50", "mean", "p99", "max")}
+    known = {name: value for name, value in named.items() if value is not None}
+    told = ", ".join(f"{name} {microseconds(value)}" for name, value in known.items())
     return Range(
         what,
         cell,
         repeat,
         of,
-        place(figures["min"]),
-        place(figures["max"]),
-        place(figures["p50"]),
-        place(upper),
-        place(figures["mean"]),
+        place(known["min"]),
+        place(known["max"]),
+        place(known["p50"]),
+        place(known.get("p99", known["max"])),
+        place(known["mean"]),
         f"{what}, {cell}, repeat {repeat}: {told} µs",
     )

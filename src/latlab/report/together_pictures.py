@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -16,6 +16,7 @@ from latlab.report.style import QUIET, STYLE, save_all
 from latlab.report.tail_view import value_ticks
 from latlab.report.together import BINS, HEADINGS, HEIGHT, Together, together
 from latlab.report.view import View
+from latlab.result.types import Result
 
 _NAME_IN: Final = 0.24
 _FIGURES_IN: Final = 0.18
@@ -30,7 +31,7 @@ _KEY: Final = (
 
 
 def write_together_picture(
-    result: Mapping[str, Any], shown: View, folder: Path, *, caption: str, formats: Sequence[str] = ("png",)
+    result: Result, shown: View, folder: Path, *, caption: str, formats: Sequence[str] = ("png",)
 ) -> list[Path]:
     """The files written for one metric of one stream: STREAM-METRIC-together.png; none where no cell was repeated.
 

@@ -18,6 +18,7 @@ from latlab.report.document import Table, bad_if
 from latlab.report.places import cell_title
 from latlab.report.testbed import label_text
 from latlab.report.text import microseconds
+from latlab.result.types import CameTo, Cell, Result, Trace
 
 TITLE: Final = "How packets and timers woke their thread, warm-up left out"
 HEADINGS: Final = (
@@ -84,7 +85,7 @@ def _not_entered(traced: Traced, cell: Mapping[str, Any]) -> str | None:
     return EMULATED if guest["acceleration"] == "tcg" else NOT_TRACED
 
 
-def trace_tables(result: Mapping[str, Any]) -> list[Table]:
+def trace_tables(result: Result) -> list[Table]:
     """The tables of all cells; none where nothing was traced. That of reasons only where a breakdown is not whole."""
     found = list(_traced(result))
     if not found:
@@ -100,67 +101,67 @@ def trace_tables(result: Mapping[str, Any]) -> list[Table]:
     ]
 
 
-def whom_text(whom: Mapping[str, Any]) -> str:
+def whom_text(whom: CameTo) -> str:
     """What an interrupt came to: "idle", "thread stress-ng (guest user)"; what it is, its name where it has one, and
     where its vCPU was.
     """
-    text = " ".join(filter(None, (whom["what"], whom["comm"])))
-    return f"{text} ({whom['vcpu']})" if whom.get("vcpu") else text
+    text = " ".join(filter(None, (whom.what, whom.comm)))
+    return f"{text} ({whom.vcpu})" if whom.vcpu else text
 
 
-def _traced(result: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, str], Mapping[str, Any], str]]:
+def _traced(result: Result) -> Iterator[tuple[tuple[str, str, str], Trace, str]]:
     """((cell, repetition, stream), what the trace tells of it, and of the way into a guest), in the summary's order."""
     for cell in rows.ordered_cells(result):
-        for name, block in cell["streams"].items():
-            if trace := block.get("trace"):
-                yield (cell_title(cell), str(cell["repeat"]), name), trace, _entry(cell, trace)
+        for name, block in cell.streams.items():
+            if trace := block.trace:
+                yield (cell_title(cell), str(cell.repeat), name), trace, _entry(cell, trace)
 
 
-def _entry(cell: Mapping[str, Any], trace: Mapping[str, Any]) -> str:
+def _entry(cell: Cell, trace: Trace) -> str:
     """Of how many packets the path of their interrupts into the guest is known; blank where there is no guest."""
-    if entry := trace.get("entry"):
-        off = entry["uncertainty_ns"]
-        if not entry["told"]:
+    if entry := trace.entry:
+        off = entry.uncertainty_ns
+        if not entry.told:
             return "not known"
-        came_to = _counted([(one["what"], one["n"]) for one in entry["interrupted"]])
-        return f"of {entry['told']}, to ±{microseconds(off)} µs" + (f"; to {came_to}" if came_to else "")
-    guest = next((one for one in cell.get("guests", []) if one["name"] == trace["host"]), None)
+        came_to = _counted([(one.what or "", one.n or 0) for one in entry.interrupted])
+        return f"of {entry.told}, to ±{microseconds(off)} µs" + (f"; to {came_to}" if came_to else "")
+    guest = next((one for one in cell.guests if one.name == trace.host), None)
     if guest is None:
         return ""
-    return "emulated: KVM has no part in it" if guest["acceleration"] == "tcg" else "not asked for"
+    return "emulated: KVM has no part in it" if guest.acceleration == "tcg" else "not asked for"
 
 
-def _row(place: tuple[str, str, str], trace: Mapping[str, Any], entry: str) -> tuple[str, ...]:
-    woken, awake = str(trace["told"]), str(trace["awake"])
-    if trace["shared"]:
-        woken += f", {trace['shared']} of them with one before"
-    whom = _counted([(whom_text(one), one["n"]) for one in trace["interrupted"]])
-    asked = _counted([(one["comm"] or "unknown", one["n"]) for one in trace["raised_by"]])
-    events, lost = ("not said" if trace[key] is None else str(trace[key]) for key in ("events", "lost"))
+def _row(place: tuple[str, str, str], trace: Trace, entry: str) -> tuple[str, ...]:
+    woken, awake = str(trace.told), str(trace.awake)
+    if trace.shared:
+        woken += f", {trace.shared} of them with one before"
+    whom = _counted([(whom_text(one), one.n or 0) for one in trace.interrupted])
+    asked = _counted([(one.comm or "unknown", one.n or 0) for one in trace.raised_by])
+    events, lost = ("not said" if one is None else str(one) for one in (trace.events, trace.lost))
     return (
         *place,
-        str(trace["n"]),
+        str(trace.n),
         woken,
         awake,
-        bad_if(trace["untold"], str(trace["untold"])),
+        bad_if(trace.untold, str(trace.untold)),
         whom or "none known",
         asked,
         entry,
         _ran(trace),
-        f"{trace['whole']} of {trace['n']}" if "whole" in trace else "",
+        f"{trace.whole} of {trace.n}" if trace.whole is not None else "",
         events,
         bad_if(lost != "0", lost),
     )
 
 
-def _ran(trace: Mapping[str, Any]) -> str:
+def _ran(trace: Trace) -> str:
     """What the VM host's interrupts came to there, of a guest's; blank where that is not known."""
-    return _counted([(whom_text(one), one["n"]) for one in trace.get("entry", {}).get("ran", ())])
+    return _counted([(whom_text(one), one.n or 0) for one in trace.entry.ran]) if trace.entry else ""
 
 
-def _missing(place: tuple[str, str, str], trace: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    for one in trace.get("missing", ()):
-        yield (*place, str(one["n"]), str(trace["n"]), one["id"], one["reason"])
+def _missing(place: tuple[str, str, str], trace: Trace) -> Iterator[tuple[str, ...]]:
+    for one in trace.missing:
+        yield (*place, str(one.n), str(trace.n), one.id, one.reason)
 
 
 def _counted(found: list[tuple[str, int]]) -> str:
@@ -170,8 +171,8 @@ def _counted(found: list[tuple[str, int]]) -> str:
     return ", ".join([*parts, *([f"others {others}"] if others else [])])
 
 
-def _intervals(place: tuple[str, str, str], trace: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    for one in trace["intervals"]:
+def _intervals(place: tuple[str, str, str], trace: Trace) -> Iterator[tuple[str, ...]]:
+    for one in trace.intervals:
         # One over a stop that is not known is called by its ends, which stand behind it anyway.
-        name = "" if "→" in one["name"] else one["name"]
-        yield (*place, name, one["from"], one["to"], str(one["n"]), *(microseconds(one[key]) for key in _FIGURES))
+        name = "" if "→" in one.name else one.name
+        yield (*place, name, one.from_, one.to, str(one.n), *(microseconds(getattr(one, key)) for key in _FIGURES))

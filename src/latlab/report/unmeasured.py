@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from latlab.report.places import Cell, Places
+from latlab.report.places import Places
 from latlab.report.rows import ordered_cells
+from latlab.result.types import Cell, Failure, Result, Status
 
 UNAVAILABLE: Final = "unavailable"
 
@@ -30,32 +31,32 @@ class Unmeasured:
         return f"{'; '.join(self.cells)}: {self.status}: {where}{self.what}{remedy}"
 
 
-def unavailable(result: Mapping[str, Any]) -> list[Unmeasured]:
+def unavailable(result: Result) -> list[Unmeasured]:
     """What this machine could not build, by reason."""
     return _by_reason(result, lambda status: status == UNAVAILABLE)
 
 
-def unfinished(result: Mapping[str, Any]) -> list[Unmeasured]:
+def unfinished(result: Result) -> list[Unmeasured]:
     """What failed, was interrupted or never run, by reason."""
     return _by_reason(result, lambda status: status not in ("ok", UNAVAILABLE))
 
 
-def _by_reason(result: Mapping[str, Any], wanted: Any) -> list[Unmeasured]:
+def _by_reason(result: Result, wanted: Callable[[Status], bool]) -> list[Unmeasured]:
     cells: dict[tuple[str, str, str, str], list[Cell]] = {}
     for cell in ordered_cells(result):
-        if wanted(cell["status"]):
-            for reason in _reasons(cell["reason"]):
-                cells.setdefault((cell["status"], *reason), []).append(cell)
+        if wanted(cell.status):
+            for reason in _reasons(cell.reason):
+                cells.setdefault((cell.status, *reason), []).append(cell)
     places = Places(result)
     return [Unmeasured(places.told(found), *reason) for reason, found in cells.items()]
 
 
-def _reasons(reason: Mapping[str, Any] | None) -> Iterator[tuple[str, str, str]]:
+def _reasons(reason: Failure | None) -> Iterator[tuple[str, str, str]]:
     """(what, where, remedy) of each of the problems, where it is made of several."""
     if not reason:
         yield ("no reason given", "", "")
-    elif problems := reason.get("problems"):
+    elif problems := reason.problems:
         for problem in problems:
             yield from _reasons(problem)
     else:
-        yield (reason["what"], reason.get("where") or "", reason.get("remedy") or "")
+        yield (reason.what, reason.where, reason.remedy)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from latlab.report import rows
 from latlab.report.places import cell_title
 from latlab.report.text import microseconds, whole
+from latlab.result.types import Result
 
 TITLE: Final = "delay variation (RFC 5481), µs"
 NOTE: Final = (
@@ -25,7 +26,7 @@ NAMES: Final = 4
 NUMBERS: Final = range(NAMES, len(HEADINGS))
 
 
-def variation_rows(result: Mapping[str, Any], metric: str) -> tuple[tuple[str, ...], ...]:
+def variation_rows(result: Result, metric: str) -> tuple[tuple[str, ...], ...]:
     """Rows of a metric, as many texts as HEADINGS, times in µs: PDV, then IPDV, of each cell, repetition and stream.
 
     Blank is what n cannot support, and low percentiles of PDV, which has one tail.
@@ -33,12 +34,13 @@ def variation_rows(result: Mapping[str, Any], metric: str) -> tuple[tuple[str, .
     return tuple(_rows(result, metric))
 
 
-def _rows(result: Mapping[str, Any], metric: str) -> Iterator[tuple[str, ...]]:
+def _rows(result: Result, metric: str) -> Iterator[tuple[str, ...]]:
     for cell in rows.ordered_cells(result):
-        for stream, block in cell["streams"].items():
-            found = block["metrics"].get(metric, {}).get("variation")
+        for stream, block in cell.streams.items():
+            measured = block.metrics.get(metric)
+            found = measured.variation if measured else None
             for name, form in FORMS.items() if found else ():
-                figures = found[name]
-                whose = (cell_title(cell), str(cell["repeat"]), stream, form)
-                counts = (whole(figures["n"]), whole(figures.get("undefined")))
-                yield (*whose, *counts, *(microseconds(figures.get(key)) for key, _ in _TIMES))
+                figures = getattr(found, name)
+                whose = (cell_title(cell), str(cell.repeat), stream, form)
+                counts = (whole(figures.n), whole(getattr(figures, "undefined", None)))
+                yield (*whose, *counts, *(microseconds(getattr(figures, key, None)) for key, _ in _TIMES))

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis.axis import Axis, common_axis
-from latlab.analysis.counts import counted, nothing_arrived
+from latlab.analysis.counts import counted
 from latlab.analysis.losses import lost_sequences
 from latlab.analysis.metrics import METRICS_BY_NAME, PROBE_METRICS, metric_values
 from latlab.analysis.round_trip import filled_launches, round_trips
@@ -23,6 +23,7 @@ from latlab.report.marks import Marks, marks_of
 from latlab.report.palette import Look
 from latlab.report.places import cell_name
 from latlab.report.text import bound
+from latlab.result.types import Cell, Metric, Result
 
 _BINS = 80
 _FIRST_METRICS = (*(metric.name for metric in PROBE_METRICS), "latency", "latency_user")
@@ -43,7 +44,7 @@ class Trace:
     slug: str
     repeat: int
     look: Look
-    statistics: Mapping[str, Any]
+    statistics: Metric
     sequence: NDArray[np.int64]
     value_ns: NDArray[np.int64]
     lost_sequence: NDArray[np.int64]
@@ -68,9 +69,9 @@ class Trace:
         """
         shown = (column for column in rows.COLUMNS if column.key in _HEADLINE)
         figures = [f"{column.heading} {text}" for column in shown if (text := column.text(self.statistics))]
-        uncertainty_ns = self.statistics["uncertainty_ns"]
+        uncertainty_ns = self.statistics.uncertainty_ns
         clocks = "" if uncertainty_ns == 0 else f"± {bound(uncertainty_ns)}"
-        lacking = counted({"unbounded": rows.unbounded(self.statistics)})
+        lacking = counted({"unbounded": self.statistics.unbounded})
         return "   ".join(filter(None, (*figures, clocks, lacking)))
 
 
@@ -95,7 +96,7 @@ class View:
     edges_ns: NDArray[np.int64]
 
 
-def views(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+def views(result: Result) -> list[tuple[str, str]]:
     """Every (stream, metric) that has figures in the result, streams first, metrics in METRIC_ORDER."""
     return [
         (stream, metric)
@@ -105,22 +106,20 @@ def views(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def view(folder: RunFolder, result: Mapping[str, Any], stream: str, metric: str) -> View:
+def view(folder: RunFolder, result: Result, stream: str, metric: str) -> View:
     """The traces of every cell that has this stream and metric, in the order of the summary table."""
     looks = Looks(result)
     cells = _cells_with(result, stream, metric)
     traces = tuple(
-        _trace(folder.cell(cell["slug"], cell["repeat"]), stream, metric, cell, looks.of(cell), cell_name(result, cell))
+        _trace(folder.cell(cell.slug, cell.repeat), stream, metric, cell, looks.of(cell), cell_name(result, cell))
         for cell in cells
     )
     axis = common_axis([trace.value_ns for trace in traces])
-    label = " or ".join(
-        dict.fromkeys(rows.difference(trace.statistics["to"], trace.statistics["from"]) for trace in traces)
-    )
+    label = " or ".join(dict.fromkeys(rows.difference(trace.statistics.to, trace.statistics.from_) for trace in traces))
     return View(
         stream=stream,
         metric=metric,
-        thing=rows.thing(cells[0]["streams"][stream]),
+        thing=rows.thing(cells[0].streams[stream]),
         title=METRICS_BY_NAME[metric].title,
         label=f"{metric} = {label}",
         uncertainty=rows.largest_uncertainty(rows.stream_rows(result, stream, metric)),
@@ -135,16 +134,12 @@ def view(folder: RunFolder, result: Mapping[str, Any], stream: str, metric: str)
 _HEADLINE = frozenset({"min", "mean", "p50", "p99", "p99_9", "max", "n", "lost"})
 
 
-def _cells_with(result: Mapping[str, Any], stream: str, metric: str) -> list[Mapping[str, Any]]:
+def _cells_with(result: Result, stream: str, metric: str) -> list[Cell]:
     """The cells whose packets have the metric. Imported figures of which no packet is known have nothing to draw, nor
     has a stream of which nothing arrived.
     """
-    figures = [(cell, cell["streams"].get(stream, {}).get("metrics", {})) for cell in rows.ordered_cells(result)]
-    return [cell for cell, metrics in figures if metric in metrics and _is_drawn(metrics[metric])]
-
-
-def _is_drawn(figures: Mapping[str, Any]) -> bool:
-    return "kept" not in figures and not nothing_arrived(figures)
+    figures = [(cell, cell.figures(stream, metric)) for cell in rows.ordered_cells(result)]
+    return [cell for cell, one in figures if one and not one.kept and not one.nothing_arrived]
 
 
 def _span_ns(traces: tuple[Trace, ...]) -> tuple[int, int]:
@@ -154,21 +149,21 @@ def _span_ns(traces: tuple[Trace, ...]) -> tuple[int, int]:
     return (int(min(first for first, _ in ends)), int(max(last for _, last in ends))) if ends else (0, 1)
 
 
-def _trace(folder: CellFolder, stream: str, metric: str, outcome: Mapping[str, Any], look: Look, name: str) -> Trace:
+def _trace(folder: CellFolder, stream: str, metric: str, outcome: Cell, look: Look, name: str) -> Trace:
     described, packets = _packets(folder, stream)
     values = metric_values(packets, METRICS_BY_NAME[metric], described["period_ns"])
     return Trace(
         name=name,
-        slug=outcome["slug"],
-        repeat=outcome["repeat"],
+        slug=outcome.slug,
+        repeat=outcome.repeat,
         look=look,
-        statistics=outcome["streams"][stream]["metrics"][metric],
+        statistics=outcome.streams[stream].metrics[metric],
         sequence=np.empty(0, np.int64) if values is None else values.sequence.astype(np.int64),
         value_ns=np.empty(0, np.int64) if values is None else values.value_ns,
         lost_sequence=lost_sequences(packets),
         period_ns=described["period_ns"] or 0,
         offset_ns=described["offset_ns"],
-        marks=marks_of(outcome["streams"][stream], described, folder.cell()).seen_in(metric),
+        marks=marks_of(outcome.streams[stream], described, folder.cell()).seen_in(metric),
         launch_ns=None if has_schedule(described) else _launches(described, packets),
         launched=_ends(packets["sequence"].slice(int(packets["warmup"].sum()))),  # warm-up comes first
     )

@@ -4,9 +4,9 @@ late.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from latlab.analysis.interrupt_way import interval_name
 from latlab.analysis.reception import RECEPTION
@@ -19,92 +19,91 @@ from latlab.report.places import cell_name
 from latlab.report.testbed import label_text
 from latlab.report.text import microseconds
 from latlab.report.traces import whom_text
+from latlab.result.types import Cell, Chain, Growth, Result, StagesOfGroup, Stream, WorstStages
 
 HEADINGS: Final = ("stage", "typical", "worst", "dominant in", "share of delay")
 
 _NONE: Final = "none"
 """Of lateness where no packet took longer: what rounds to 0 % is another thing."""
-Chain = Mapping[str, Any]
 
 
-def where_tables(result: Mapping[str, Any]) -> list[Table]:
+def where_tables(result: Result) -> list[Table]:
     """A table for each cell and stream, of the metric whose way is the longest there is; none without any. Behind it
     that of its listener's trace. Times in µs, the last row the intervals' sum.
     """
     return [
-        _table(result, cell, stream, metric, chain)
+        _table(result, cell, stream, *found)
         for cell in rows.ordered_cells(result)
-        for stream, block in cell["streams"].items()
-        for metric, chain in (*_longest(block), *_traced(block))
+        for stream, block in cell.streams.items()
+        for found in (*_longest(block), *_traced(block))
     ]
 
 
-def longest_chain(block: Mapping[str, Any]) -> Chain | None:
-    """The chain of the metric that goes furthest; None where none has one with a typical and a worst packet."""
-    return next((chain for _, chain in _longest(block)), None)
+def worst_of_longest(block: Stream) -> WorstStages | None:
+    """The worst packets of the metric that goes furthest; None where none has a typical and a worst packet."""
+    return next((worst for *_, worst in _longest(block)), None)
 
 
-def _longest(block: Mapping[str, Any]) -> list[tuple[str, Chain]]:
+def _longest(block: Stream) -> list[tuple[str, Chain, WorstStages]]:
     """The metric that goes furthest, with its chain; nothing where none has one with a typical and a worst packet."""
     found = [(name, chain) for name in CHAINS_SHOWN if (chain := chain_of(block, name))]
-    shown = [(name, chain) for name, chain in found if chain["worst"]["each"] and has_parts(name, chain)]
+    shown = [(*one, worst) for one in found if (worst := one[1].worst) and worst.each and has_parts(*one)]
     return shown[-1:]
 
 
-def _traced(block: Mapping[str, Any]) -> list[tuple[str, Chain]]:
+def _traced(block: Stream) -> list[tuple[str, Chain, WorstStages]]:
     """What tracepoints tell of the way to its listener's thread; nothing where they were not asked."""
     chain = chain_of(block, RECEPTION)
-    return [(RECEPTION, chain)] if chain else []
+    return [(RECEPTION, chain, chain.worst)] if chain and chain.worst else []
 
 
-def _table(result: Mapping[str, Any], cell: Mapping[str, Any], stream: str, metric: str, chain: Chain) -> Table:
-    trust = f"{label_text(cell)} · {cell.get('verdict') or cell['status']}"
-    place = f"{cell_name(result, cell)}, {stream}" if cell["cell"] or len(result["cells"]) > 1 else stream
-    usual, last = _typical(chain), chain["worst"]["each"][0]
-    worst = _by_interval(last.get("stops", chain["stops"]), last["ns"])
-    typical = _by_interval(chain["stops"], usual["ns"]) if usual else {}
-    grew = {(one["from"], one["to"]): one for one in chain["worst"]["grew"]}
+def _table(result: Result, cell: Cell, stream: str, metric: str, chain: Chain, latest: WorstStages) -> Table:
+    trust = f"{label_text(cell)} · {cell.verdict or cell.status}"
+    place = f"{cell_name(result, cell)}, {stream}" if cell.cell or len(result.cells) > 1 else stream
+    usual, last = _typical(chain), latest.each[0]
+    worst = _by_interval(last.stops or chain.stops, last.ns)
+    typical = _by_interval(chain.stops, usual.ns) if usual and usual.ns else {}
+    grew = {(one.from_, one.to): one for one in latest.grew}
     shown = [
         (
             interval_name(*ends),
             microseconds(typical.get(ends)),
             microseconds(worst.get(ends)),
-            *_grown(grew.get(ends), chain),
+            *_grown(grew.get(ends), latest),
         )
         for ends in dict.fromkeys((*typical, *worst))
     ]
-    total = (metric, microseconds(usual["value_ns"] if usual else None), microseconds(last["value_ns"]), "", "")
+    total = (metric, microseconds(usual.value_ns if usual else None), microseconds(last.value_ns), "", "")
     title = f"{place}: where the time of {metric} went, µs · {trust}"
-    return Table(HEADINGS, (*shown, total), range(1, len(HEADINGS)), title, remarks=[_note(chain, last)])
+    return Table(HEADINGS, (*shown, total), range(1, len(HEADINGS)), title, remarks=[_note(chain, latest)])
 
 
-def _typical(chain: Chain) -> Mapping[str, Any] | None:
+def _typical(chain: Chain) -> StagesOfGroup | None:
     """The typical packets' means; None where n supports none, or none has the common timestamps."""
-    return next((one for one in chain["groups"] if one["name"] == "typical" and one["ns"] is not None), None)
+    return next((one for one in chain.groups if one.name == "typical" and one.ns is not None), None)
 
 
-def _by_interval(stops: Sequence[str], ns: Sequence[int]) -> dict[tuple[str, str], int]:
+def _by_interval(stops: Sequence[str], ns: Sequence[float]) -> dict[tuple[str, str], float]:
     return dict(zip(pairwise(stops), ns, strict=True))
 
 
-def _grown(one: Mapping[str, Any] | None, chain: Chain) -> tuple[str, str]:
+def _grown(one: Growth | None, latest: WorstStages) -> tuple[str, str]:
     """How many of the worst packets grew most there, and which share of all their lateness it has.
 
     An interval that is shorter in the worst packets than in the typical one has no part of it.
     """
     if one is None:
-        return ("0", _NONE) if chain["worst"]["late"] else ("", "")
-    return str(one["packets"]), percent(one["share"])
+        return ("0", _NONE) if latest.late else ("", "")
+    return str(one.packets), percent(one.share)
 
 
-def _note(chain: Chain, last: Mapping[str, Any]) -> str:
+def _note(chain: Chain, latest: WorstStages) -> str:
     """What the columns are of: "typical: mean of 1789 packets from p40 to p60; worst: packet 39439; …"."""
-    usual = _typical(chain)
+    usual, last, late = _typical(chain), latest.each[0], latest.late
     of = thing(chain)
-    found = [f"{GROUPS['typical']}: mean of {usual['split']} {of}s from p40 to p60"] if usual else []
-    whom = f", whose interrupt came to {whom_text(last['interrupted'])}" if last.get("interrupted") else ""
-    found.append(f"worst: {of} {last['sequence']}{whom}")
-    late = chain["worst"]["late"]
+    found = [f"{GROUPS['typical']}: mean of {usual.split} {of}s from p40 to p60"] if usual else []
+    whom = f", whose interrupt came to {whom_text(last.interrupted)}" if last.interrupted else ""
+    found.append(f"worst: {of} {last.sequence}{whom}")
     found += [
         f"dominant in: how many of the worst {late} {of}s lost most time there, against the typical one; "
         f"{_NONE}: no {of} took longer there"

@@ -15,21 +15,22 @@ from latlab.result.types import Result
 
 def load_result(folder: RunFolder) -> Result:
     """The result of a run. LabError: it has none, or another version of latlab wrote it in another shape."""
-    found = folder.result()
+    return typed(
+        folder.result(), str(folder.result_path), f"latlab report {folder.path} writes it again from the recordings"
+    )
+
+
+def typed(document: Mapping[str, Any], where: str = "", remedy: str = "") -> Result:
+    """The result document as its types. LabError: a key that no type declares, or a wrong value.
+
+    where, remedy: of that error.
+    """
     try:
-        return typed(found)
+        return Result.model_validate(document)
     except ValidationError as error:
         first = error.errors()[0]
-        raise LabError(
-            f"not a result as this version of latlab has it: {'.'.join(map(str, first['loc']))}: {first['msg']}",
-            where=str(folder.result_path),
-            remedy=f"latlab report {folder.path} writes it again from the recordings",
-        ) from error
-
-
-def typed(document: Mapping[str, Any]) -> Result:
-    """The result document as its types. pydantic.ValidationError: a key that no type declares, or a wrong value."""
-    return Result.model_validate(document)
+        what = f"not a result as this version of latlab has it: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise LabError(what, where=where, remedy=remedy) from error
 
 
 def document(result: Result) -> dict[str, Any]:

@@ -22,6 +22,12 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
 
 
+class Recorded(Part):
+    """A part that was written as the cell ran, by whichever version of latlab: what is not declared is kept."""
+
+    model_config = ConfigDict(extra="allow")
+
+
 class Reason(Part):
     """Why a verdict is not `trusted`.
 
@@ -51,11 +57,13 @@ class TurnedOff(Part):
 
 
 class Failure(Part):
-    """Why a cell failed, was interrupted, never ran or cannot be built here."""
+    """Why a cell failed, was interrupted, never ran or cannot be built here. problems: if it is made of several."""
 
     what: str
     where: str
     remedy: str
+    problems: list[Failure] = []
+    errno: int | None = None
 
 
 class Threshold(Part):
@@ -123,15 +131,15 @@ class Variation(Part):
 
 
 class Interval(Part):
-    """A statistic and its confidence interval, ns.
+    """A statistic and its confidence interval, ns; those of percentiles are values that were measured, whole ones.
 
     effective_n: as many independent values tell as much (effective sample size). block: length of the bootstrap's
     blocks. needs_n: values it takes for an interval. why: there is none.
     """
 
-    value: float | None
-    low: float | None
-    high: float | None
+    value: int | float | None
+    low: int | float | None
+    high: int | float | None
     effective_n: int | None
     block: int | None
     needs_n: int | None
@@ -221,7 +229,7 @@ class Tail(Part):
     fit: TailFit | None
     stability: list[TailFit]
     level_packets: int | None
-    peaks: Peaks | None
+    peaks: Peaks | None = None
     levels: list[TailLevel]
     words: str | None
 
@@ -320,16 +328,16 @@ class Chain(Part):
 
 
 class Series(Part):
-    """What a tool reported of each stretch of time."""
+    """How many stretches of time a tool reported of, and the least and the greatest of each figure that all have."""
 
     count: int
-    n: list[int]
-    min: list[int]
-    mean: list[float]
-    p50: list[int]
-    p90: list[int]
-    p99: list[int]
-    max: list[int]
+    n: list[int] = []
+    min: list[int] = []
+    mean: list[float] = []
+    p50: list[int] = []
+    p90: list[int] = []
+    p99: list[int] = []
+    max: list[int] = []
 
 
 class Metric(Statistics):
@@ -363,6 +371,13 @@ class Metric(Statistics):
     below: int | None = None
     above: int | None = None
     intervals: Series | None = None
+
+    @property
+    def nothing_arrived(self) -> bool:
+        """Whether packets were sent and none arrived, the warm-up left out: there is no value, though no packet lacks
+        a timestamp or a bound of its clocks.
+        """
+        return bool(not self.n and self.lost and not self.missing and not self.unbounded)
 
 
 # Anomalies and windows
@@ -418,7 +433,7 @@ class Bursts(Part):
     of: int
     times: int
     size: int
-    every_ns: int | None
+    every_ns: int
     regular: bool
     usual: bool
     share: float
@@ -615,7 +630,7 @@ class Timer(TimerHandler):
     window_ns: int
     interrupt: TimerHandler | None
     traced: bool
-    trace_problem: dict[str, Any] | None
+    trace_problem: Failure | None
 
 
 class TraceStage(Part):
@@ -646,7 +661,7 @@ class Entry(Part):
     told: int
     uncertainty_ns: int | None
     interrupted: list[CameTo]
-    ran: list[CameTo]
+    ran: list[CameTo] = []
 
 
 class Trace(Part):
@@ -702,7 +717,16 @@ class Stream(Part):
     early_ns: int | None = None
 
 
-class Load(Part):
+class Work(Recorded):
+    """What keeps a host busy. size: bytes of memory, or of file, of each worker; path: the folder of its files."""
+
+    what: str
+    workers: int
+    size: int | None = None
+    path: str | None = None
+
+
+class Load(Recorded):
     """A load, and what it achieved. asked_bps, sent_bps, received_bps: bit/s; sent_pps: packets a second."""
 
     name: str
@@ -710,7 +734,7 @@ class Load(Part):
     from_: str | None = Field(alias="from")
     to: str | None
     on: str | None = None
-    work: dict[str, Any] | None = None
+    work: Work | None = None
     version: str | None = None
     commands: list[Any] = []
     asked_bps: float | None
@@ -730,7 +754,7 @@ class Talker(Part):
     wakeups: int
 
 
-class Bridge(Part):
+class Bridge(Recorded):
     """A virtual bridge as it was made."""
 
     kind: str
@@ -770,8 +794,8 @@ class StampsTaken(Part):
     compared: list[StampsCompared] = []
 
 
-class Guest(Part):
-    """A virtual machine as it ran. memory: bytes. vcpu_threads: vCPU → thread id."""
+class Guest(Recorded):
+    """A virtual machine as it ran. memory: bytes, or as it was written. vcpu_threads: vCPU → thread id."""
 
     name: str
     host: str
@@ -779,7 +803,7 @@ class Guest(Part):
     kernel: str | None
     acceleration: str
     vcpus: int
-    memory: int
+    memory: int | str
     started: str
     vcpu_threads: dict[int, int] | None = None
 
@@ -882,6 +906,15 @@ class Cell(Part):
     stamps_by: list[StampsTaken] = []
     ptp: list[PtpPort] = []
     imported: Imported | None = None
+
+    @property
+    def key(self) -> str:
+        """The cell as results name it: `SLUG/rN`."""
+        return f"{self.slug}/r{self.repeat}"
+
+    def figures(self, stream: str, metric: str) -> Metric | None:
+        """A stream's figures of a metric; None where it has none."""
+        return self.streams[stream].metrics.get(metric) if stream in self.streams else None
 
 
 # Comparisons

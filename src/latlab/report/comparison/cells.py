@@ -16,6 +16,8 @@ from latlab.report.sweeps import is_swept
 from latlab.report.testbed import sent_otherwise
 from latlab.report.timers import any_waits
 from latlab.report.view import METRIC_ORDER
+from latlab.result.store import typed
+from latlab.result.types import Result
 
 COMPARED: Final = ("latency", "latency_user", "round_trip", "half_round_trip")
 """The metrics that are compared: those that go all the way. What they are made of, `latlab compare` compares."""
@@ -26,17 +28,17 @@ _REPEAT: Final = (3, 5, 10)
 
 
 def comparisons_document(
-    result: Mapping[str, Any], metrics: Sequence[str] = COMPARED, statistics: Sequence[str] = STATISTICS
+    document: Mapping[str, Any], metrics: Sequence[str] = COMPARED, statistics: Sequence[str] = STATISTICS
 ) -> list[dict[str, Any]]:
     """An entry for each of these metrics that cells of the run can be compared by; where none has any, for the first
-    metric there is. Empty for a run of one cell.
+    metric there is. Empty for a run of one cell. document: the result's.
 
     {"metric", "alpha", "family": how many comparisons were judged together, those of all metrics; "comparisons": as
     in a comparison document, each with the matrix's `key` that the two cells differ in; "notes"}.
     Cells of different labels are in none, neither is a figure that nobody has, nor are cells that differ in a size or
     a duration that a line is drawn over: nobody asks whether larger packets take longer.
     """
-    found = configurations(result)
+    result, found = typed(document), configurations(document)
     apart = [key for key in dimension_keys(result) if not is_swept(result, key)]
     keys = {(a.slug, b.slug): key for key in apart for a, b in against_first(found, key)}
     pairs = [(a, b) for a in found for b in found if (a.slug, b.slug) in keys and len({*a.labels, *b.labels}) == 1]
@@ -50,7 +52,7 @@ def comparisons_document(
     return [one for one in documents if one["comparisons"]]
 
 
-def compared_by(result: Mapping[str, Any], metrics: Sequence[str] = COMPARED) -> list[str]:
+def compared_by(result: Result, metrics: Sequence[str] = COMPARED) -> list[str]:
     """The metrics that cells of this result are compared by unless others are asked for: those of these that it has,
     and its timers' `wakeup`; where it has none, the first that there is.
     """

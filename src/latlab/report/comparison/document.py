@@ -27,7 +27,7 @@ from latlab.report.comparison.notes import notes
 from latlab.report.comparison.sides import Side, open_sides
 from latlab.report.comparison.together import together_entries
 from latlab.report.comparison.wanted import Wanted, check_streams
-from latlab.report.places import cell_title, dimension_keys, dimension_text, short_headings
+from latlab.report.places import cell_title, dimension_keys, dimension_text, matrix_title, short_headings
 from latlab.report.unmeasured import UNAVAILABLE
 
 FORMAT: Final = "latlab.comparison/1"
@@ -53,13 +53,13 @@ class _Asked:
     @property
     def runs(self) -> dict[str, RunFolder]:
         """{side's name: run}, each run once."""
-        found = {str(side.result["run"]): side for side in reversed(self.sides)}
+        found = {side.result.run: side for side in reversed(self.sides)}
         return {side.name: side.folder for side in reversed(found.values())}
 
     @property
     def names(self) -> dict[str, str]:
         """{run: side's name}."""
-        return {str(side.result["run"]): side.name for side in reversed(self.sides)}
+        return {side.result.run: side.name for side in reversed(self.sides)}
 
 
 def compare(
@@ -238,9 +238,9 @@ def _left_out(asked: _Asked) -> Iterator[str]:
 def _lost(asked: _Asked) -> Iterator[str]:
     """The new run's cells that failed or never ran."""
     new = asked.sides[-1]
-    for cell in new.result["cells"]:
-        if new.slug in (None, cell["slug"]) and cell["status"] not in ("ok", UNAVAILABLE):
-            yield f"{cell_title(cell)}, repeat {cell['repeat']}: {cell['status']}"
+    for cell in new.result.cells:
+        if new.slug in (None, cell.slug) and cell.status not in ("ok", UNAVAILABLE):
+            yield f"{cell_title(cell)}, repeat {cell.repeat}: {cell.status}"
 
 
 def _nothing_in_both(asked: _Asked) -> str:
@@ -282,12 +282,12 @@ def _side_document(side: Side) -> dict[str, Any]:
     labels = dict.fromkeys(label for one in side.found for label in one.labels)
     return {
         "name": side.name,
-        "run": side.result["run"],
-        "scenario": side.result["scenario"],
+        "run": side.result.run,
+        "scenario": side.result.scenario,
         "cell": None if side.slug is None else _title(side.found[0]),
         "slug": side.slug,
         "label": ", ".join(labels),
-        "verdict": side.result["verdict"] if side.slug is None else side.found[0].verdict,
+        "verdict": side.result.verdict if side.slug is None else side.found[0].verdict,
     }
 
 
@@ -297,4 +297,4 @@ def _group(name: str, side: Side, found: Sequence[Configuration]) -> Group:
 
 
 def _title(one: Configuration) -> str:
-    return cell_title({"cell": one.cell})
+    return matrix_title(one.cell)

@@ -9,7 +9,7 @@ from latlab.analysis.comparison.compare import Comparison
 from latlab.analysis.comparison.configuration import Configuration
 from latlab.analysis.comparison.regression import Judged
 from latlab.analysis.comparison.words import Names, sentence
-from latlab.report.places import cell_title, dimension_text, short_headings
+from latlab.report.places import dimension_text, matrix_title, short_headings
 
 
 def entry(one: Comparison, names: Names) -> dict[str, Any]:
@@ -19,7 +19,7 @@ def entry(one: Comparison, names: Names) -> dict[str, Any]:
     low, high = (effect.interval if effect else None) or (None, None)
     from_, to = (*one.ends[0], *one.ends[1])[0]
     return {
-        "cell": cell_title({"cell": shared}) if shared else "",
+        "cell": matrix_title(shared) if shared else "",
         "a": _side(one.a, names.a, one.stream),
         "b": _side(one.b, names.b, one.stream_b),
         "label": ", ".join(dict.fromkeys((*one.a.labels, *one.b.labels))),

@@ -9,7 +9,7 @@ from latlab.analysis.comparison.compare import Pair
 from latlab.analysis.comparison.losses import Losses, Lost, losses
 from latlab.analysis.comparison.words import Names
 from latlab.report.comparison.entry import names_of
-from latlab.report.places import cell_title
+from latlab.report.places import matrix_title
 
 
 def loss_entries(
@@ -25,9 +25,9 @@ def loss_entries(
         shared = {key: value for key, value in a.cell.items() if b.cell.get(key) == value}
         for one in losses(a, b, streams):
             regression = judged and one.more
-            where = ", ".join(filter(None, (cell_title({"cell": shared}) if shared else "", one.stream)))
+            where = ", ".join(filter(None, (matrix_title(shared) if shared else "", one.stream)))
             yield {
-                "cell": cell_title({"cell": shared}) if shared else "",
+                "cell": matrix_title(shared) if shared else "",
                 "stream": one.stream,
                 "a": _side(names.a, one.a),
                 "b": _side(names.b, one.b),

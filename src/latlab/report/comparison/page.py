@@ -11,6 +11,7 @@ from latlab.analysis.comparison.compare import STATISTICS
 from latlab.report.comparison.forest import Panel, panel
 from latlab.report.comparison.lines import Block, blocks, is_blank, summary, told
 from latlab.report.places import short_headings
+from latlab.result.types import Result
 
 TITLE: Final = "Comparison of cells"
 
@@ -75,9 +76,9 @@ class ComparedMetric:
     differences: tuple[str, ...]
 
 
-def compared_metrics(result: Mapping[str, Any]) -> list[ComparedMetric]:
+def compared_metrics(result: Result) -> list[ComparedMetric]:
     """One for each metric that cells of the result are compared by; none of a result that compares nothing."""
-    return [_metric(one) for one in result.get("comparisons", [])]
+    return [_metric(one.model_dump(by_alias=True)) for one in result.comparisons]
 
 
 def _metric(document: Mapping[str, Any]) -> ComparedMetric:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from latlab.analysis.comparison.configuration import Configuration, configurations
 from latlab.errors import LabError, UsageError
 from latlab.recordings.run_folder import RunFolder
+from latlab.result import Result, load_result
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -23,7 +23,7 @@ class Side:
 
     name: str
     folder: RunFolder
-    result: Mapping[str, Any]
+    result: Result
     slug: str | None
     found: tuple[Configuration, ...]
 
@@ -46,9 +46,9 @@ def open_sides(texts: Sequence[str], root: Path, names: Sequence[str] = LETTERS)
         )
     seen: dict[tuple[str, str | None], str] = {}
     for side, text in zip(sides, texts, strict=True):
-        if first := seen.get((str(side.result["run"]), side.slug)):
+        if first := seen.get((side.result.run, side.slug)):
             raise UsageError("the same is there twice", where=f"{first} and {text}", remedy="name two that differ")
-        seen[str(side.result["run"]), side.slug] = text
+        seen[side.result.run, side.slug] = text
     return sides
 
 
@@ -57,12 +57,12 @@ def _open(text: str, root: Path, name: str) -> Side:
     if folder.is_live():
         raise UsageError("the run is still being measured", where=folder.id, remedy="wait for its end, or end it")
     try:
-        result = folder.result()
+        document = folder.result()
     except LabError as error:
         if folder.result_path.exists():
             raise
         raise UsageError("the run has no result yet", where=folder.id, remedy=f"latlab report {folder.path}") from error
-    found = configurations(result)
+    result, found = load_result(folder), configurations(document)
     if slug is None:
         if not found:
             raise UsageError(
@@ -73,7 +73,7 @@ def _open(text: str, root: Path, name: str) -> Side:
         return Side(name, folder, result, None, found)
     chosen = tuple(one for one in found if one.slug == slug)
     if not chosen:
-        known = any(cell["slug"] == slug for cell in result["cells"])
+        known = any(cell.slug == slug for cell in result.cells)
         raise UsageError(
             "this cell was not measured to its end" if known else f"the run has no cell {slug!r}",
             where=folder.id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,7 +14,6 @@ from latlab.analysis.comparison.configuration import Configuration
 from latlab.analysis.comparison.regression import Path, Threshold
 from latlab.analysis.metrics import METRICS_BY_NAME
 from latlab.errors import UsageError
-from latlab.report.timers import waits
 from latlab.scenario import limits, parse_duration
 
 METRIC: Final = "latency"
@@ -45,7 +44,7 @@ class Wanted:
         Where nobody has either, the first metric that there is.
         """
         there = {metric for one in found for cell in one.repetitions.values() for metric in _metrics(cell)}
-        waited = (WAKEUP,) if any(waits(block) for one in found for block in _blocks(one)) else ()
+        waited = (WAKEUP,) if any(all(one.probed(name)) for one in found for name in one.streams) else ()
         usual: tuple[str, ...] = tuple(name for name in (ROUND_TRIP, METRIC, *waited) if name in there)
         usual = usual or tuple(name for name in METRICS if name in there)[:1] or (METRIC,)
         asked = [(metric, one) for metric in self.metrics or usual for one in self.statistics or STATISTICS]
@@ -115,10 +114,6 @@ def _statistic(name: str, where: str) -> str:
 def _check(kind: str, name: str, known: Sequence[str], where: str) -> None:
     if name not in known:
         raise UsageError(f"there is no {kind} {name!r}", where=where, remedy=f"one of {', '.join(known)}")
-
-
-def _blocks(one: Configuration) -> Iterator[Mapping[str, Any]]:
-    return (block for cell in one.repetitions.values() for block in cell["streams"].values())
 
 
 def _metrics(cell: Mapping[str, Any]) -> set[str]:

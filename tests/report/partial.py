@@ -1,0 +1,36 @@
+"""Parts of a result from no more than what a test is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
+
+from latlab.result.types import Part
+
+P = TypeVar("P", bound=Part)
+
+
+def partial(kind: type[P], document: Mapping[str, Any]) -> P:
+    """The part with these keys; nothing is validated, and what is not there is its default, else None."""
+    fields = {}
+    for name, field in kind.model_fields.items():
+        key = field.alias or name
+        if key in document:
+            fields[name] = _made(field.annotation, document[key])
+        else:
+            fields[name] = None if field.is_required() else field.get_default(call_default_factory=True)
+    return kind.model_construct(**fields)
+
+
+def _made(kind: Any, value: Any) -> Any:
+    origin = get_origin(kind)
+    if origin in (Union, UnionType):
+        kinds = [one for one in get_args(kind) if one is not NoneType]
+        return value if value is None else _made(kinds[0], value)
+    if origin is list:
+        return [_made(get_args(kind)[0], one) for one in value]
+    if origin is dict:
+        keys, values = get_args(kind)
+        return {keys(key): _made(values, one) for key, one in value.items()}
+    return partial(kind, value) if isinstance(kind, type) and issubclass(kind, Part) else value
