@@ -154,7 +154,7 @@ def test_a_queue_that_is_full(bed: Bed, tmp_path: Path) -> None:
     run("tc", "-n", "sensor", "qdisc", "replace", "dev", "ecu", "root", "tbf", *shaped)
     with bed.udp("ecu", ECU, PORT):
         watched.send()
-    drops = watched.dropped()
+        drops = watched.dropped()
     assert COUNT - 10 <= drops.height < COUNT
     assert only(drops, "reason").startswith("QDISC_")
     assert (only(drops, "device"), only(drops, "netns")) == ("ecu", namespace("sensor"))

@@ -20,7 +20,7 @@ from latlab.report.build import write_report
 from latlab.report.losses import TITLE, lost_text
 from latlab.report.markdown import result_markdown
 from latlab.report.sections import default_metrics
-from latlab.report.terminal import print_result
+from latlab.report.terminal import print_answer, print_result
 from latlab.run.events import Event, Phase
 from latlab.testbed.agent_binary import find_agent
 
@@ -87,8 +87,11 @@ def assert_reports_have_it(run: Any, losses: dict[str, Any]) -> None:
     assert text.startswith(f"{losses['lost']} lost: {losses['lost']} at eth0 of ")
     result = run.result()
     with Console(width=200, record=True, file=io.StringIO()) as console:
+        print_answer(result, default_metrics(result), console)
         print_result(result, console, default_metrics(result))
-    assert f"control: {text}" in console.export_text()
+    printed = console.export_text()
+    assert f"control: {text}" in printed
+    assert TITLE in printed
     assert TITLE in result_markdown(result, default_metrics(result))
     page = html.unescape(write_report(run, formats=()).read_text(encoding="utf-8"))
     assert TITLE in page
