@@ -40,7 +40,7 @@ impl Record {
         let word = |at: usize| Some(u32::from_ne_bytes(bytes[at..at + 4].try_into().ok()?));
         let known = |number: u32| (number != 0).then_some(number);
         Some(Self {
-            ns: long(0)?.cast_signed(),
+            ns: i64::from_ne_bytes(long(0)?.to_ne_bytes()),
             sequence: long(8)?,
             location: long(16)?,
             netns: known(word(24)?),
