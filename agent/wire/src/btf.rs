@@ -89,14 +89,14 @@ fn bytes_of(kind: u32, members: usize) -> Option<usize> {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
     /// Types as a kernel has them, with these enumerations among others.
-    pub fn kernel_types(enumerations: &[(&str, &[(&str, u32)])]) -> Vec<u8> {
+    pub(crate) fn kernel_types(enumerations: &[(&str, &[(&str, u32)])]) -> Vec<u8> {
         let (mut types, mut strings) = (Vec::<u8>::new(), vec![0_u8]);
-        let mut put = |types: &mut Vec<u8>, words: &[u32]| words.iter().for_each(|w| types.extend(w.to_ne_bytes()));
+        let put = |types: &mut Vec<u8>, words: &[u32]| words.iter().for_each(|w| types.extend(w.to_ne_bytes()));
         let mut name = |text: &str| {
             let at = strings.len() as u32;
             strings.extend(text.bytes().chain([0]));
