@@ -4,10 +4,13 @@ use std::path::Path;
 use std::process::Command;
 
 const FOLDER: &str = "../bpf";
-const PROGRAMS: [&str; 2] = ["bridge", "stages"];
+/// What they share.
+const HEADERS: [&str; 2] = ["kernel", "probe"];
+const PROGRAMS: [&str; 3] = ["bridge", "drops", "stages"];
 
 fn main() {
     println!("cargo::rerun-if-env-changed=CLANG");
+    HEADERS.iter().for_each(|header| println!("cargo::rerun-if-changed={FOLDER}/{header}.h"));
     PROGRAMS.iter().for_each(|program| compile(program));
 }
 

@@ -6,6 +6,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
+#include "kernel.h"
 
 /* The numbers and layouts up to the maps are those of agent/src/bridge/program.rs. */
 #define MAX_PORTS 64
@@ -103,8 +104,6 @@ struct vlan_tag {
 	__be16 type;
 };
 
-#define TYPE_8021Q 0x8100
-#define TYPE_8021AD 0x88a8
 #define VID_MASK 0x0fff
 
 static const __u32 only;
@@ -198,30 +197,6 @@ int bridge_port(struct xdp_md *ctx)
 	}
 	return XDP_REDIRECT;
 }
-
-/* What is read of the kernel's own structures; the offsets are found when the programs are loaded. */
-#define KERNEL __attribute__((preserve_access_index))
-
-struct ns_common {
-	unsigned int inum;
-} KERNEL;
-
-struct net {
-	struct ns_common ns;
-} KERNEL;
-
-typedef struct {
-	struct net *net;
-} KERNEL possible_net_t;
-
-struct net_device {
-	int ifindex;
-	possible_net_t nd_net;
-} KERNEL;
-
-struct sk_buff {
-	struct net_device *dev;
-} KERNEL;
 
 static __always_inline void drop_in(__u32 slot, __u64 frames)
 {

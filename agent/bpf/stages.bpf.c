@@ -12,12 +12,12 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_tracing.h>
+#include "probe.h"
 
 #define MAX_SENDERS 4096
 #define MAX_ARRIVALS 1024
 
 /* Set before the programs are loaded. */
-const volatile __u64 run_id = 0;
 const volatile __u32 use_tai = 0; /* the kernel has bpf_ktime_get_tai_ns (6.1); else stamps are CLOCK_MONOTONIC */
 
 /* What happened to a packet; as wire::stage::Stage. */
@@ -81,87 +81,7 @@ struct {
 	__type(value, __u64);
 } lost SEC(".maps");
 
-/* What is read of the kernel's own structures; the offsets are found when the programs are loaded. */
-#define KERNEL __attribute__((preserve_access_index))
-
-struct list_head {
-	struct list_head *next;
-} KERNEL;
-
-struct ns_common {
-	unsigned int inum;
-} KERNEL;
-
-struct net {
-	struct ns_common ns;
-} KERNEL;
-
-typedef struct {
-	struct net *net;
-} KERNEL possible_net_t;
-
-struct net_device {
-	int ifindex;
-	possible_net_t nd_net;
-	struct {
-		struct list_head lower;
-	} adj_list;
-} KERNEL;
-
-typedef struct {
-	__s64 counter;
-} KERNEL atomic64_t;
-
-struct sock_common {
-	atomic64_t skc_cookie;
-} KERNEL;
-
-struct sock {
-	struct sock_common __sk_common;
-} KERNEL;
-
-struct sk_buff {
-	struct net_device *dev;
-	struct sock *sk;
-	unsigned char *head;
-	unsigned char *data;
-	unsigned int len;
-	unsigned int data_len;
-	__u16 network_header;
-	__be16 protocol;
-} KERNEL;
-
-#define TYPE_IPV4 0x0800
-#define TYPE_IPV6 0x86dd
-#define TYPE_8021Q 0x8100
-#define TYPE_8021AD 0x88a8
-#define ETHERNET_HEADER 14
-#define VLAN_TAG 4
-#define IPV4_UDP 28
-#define IPV6_UDP 48
-
-/* The beginning of a probe, as wire::probe lays it out. */
-struct probe {
-	__u8 magic[4];
-	__u8 version;
-	__u8 flags;
-	__u16 stream;
-	__u64 run_id;
-	__u64 sequence;
-};
-
 static const __u32 only;
-
-static __always_inline bool ours(const struct probe *probe)
-{
-	return probe->run_id == run_id && probe->magic[0] == 'L' && probe->magic[1] == 'A' && probe->magic[2] == 'T' &&
-	       probe->magic[3] == 'L';
-}
-
-static __always_inline bool read_probe(struct probe *probe, const void *at)
-{
-	return !bpf_probe_read_kernel(probe, sizeof(*probe), at) && ours(probe);
-}
 
 /* A packet that leaves: datagrams have a network header that is in force, frames of a packet socket need not. */
 static __always_inline bool find_leaving(const struct sk_buff *skb, struct probe *probe)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import polars as pl
 import pytest
 from tables import packet_table
 
-from latlab.analysis.losses import Silent, lost_sequences, silent_drops
+from latlab.analysis.losses import Silent, loss_document, lost_sequences, silent_drops
+from latlab.report.losses import lost_text
 
 ARRIVED = {"tx_soft": 10, "rx_soft": 20}
 LOST_ON_THE_WAY = {"tx_soft": 10, "arrival": None}
@@ -40,3 +42,70 @@ def test_what_was_heard_of_was_not_dropped_without_a_word(row: dict[str, Any]) -
 
 def test_nothing_is_known_where_packets_arrive_without_a_timestamp_of_leaving() -> None:
     assert silent_drops(packet_table([{"rx_soft": 20}, SILENT])) is None
+
+
+def drops(*rows: dict[str, Any]) -> pl.DataFrame:
+    """Drops of stream 1 at tap0 of vmhost for FULL_RING, a nanosecond apart, with these changes."""
+    usual = {"stream": 1, "reason": "FULL_RING", "device": "tap0", "ifindex": 4, "location": "tun_net_xmit"}
+    whole = [{"tai_ns": n, **usual, "host": "vmhost", "watcher": "vmhost", **row} for n, row in enumerate(rows)]
+    schema = {
+        "tai_ns": pl.Int64,
+        "stream": pl.UInt16,
+        "sequence": pl.UInt64,
+        "reason": pl.String,
+        "device": pl.String,
+        "ifindex": pl.UInt32,
+        "location": pl.String,
+        "host": pl.String,
+        "watcher": pl.String,
+    }
+    return pl.DataFrame(whole, schema)
+
+
+def test_lost_packets_have_the_place_and_the_reason_of_their_drop() -> None:
+    packets = packet_table([{**LOST_ON_THE_WAY, "warmup": True}, *[LOST_ON_THE_WAY] * 4, ARRIVED])
+    at_socket = {"reason": "SOCKET_RCVBUFF", "device": None, "location": "udp_queue_rcv_one_skb", "host": "ecu"}
+    found = loss_document(
+        [packets],
+        drops(
+            # Of the warm-up; of a packet whose copy arrived; of another stream.
+            *({"sequence": 0}, {"sequence": 5}, {"sequence": 1, "stream": 2}),
+            *({"sequence": 1}, {"sequence": 2}, {"sequence": 3, **at_socket}),
+        ),
+    )
+    assert (found["lost"], found["unplaced"]) == (4, 1)
+    assert [(one["place"], one["reason"], one["packets"]) for one in found["places"]] == [
+        ("at tap0 of vmhost", "FULL_RING", 2),
+        ("in the socket buffer of ecu", "SOCKET_RCVBUFF", 1),
+    ]
+    assert lost_text(found) == (
+        "4 lost: 2 at tap0 of vmhost (FULL_RING), 1 in the socket buffer of ecu (SOCKET_RCVBUFF), "
+        "1 where no kernel was watched"
+    )
+
+
+def test_of_several_drops_of_a_packet_that_of_a_flooded_copy_does_not_count() -> None:
+    packets = packet_table([LOST_ON_THE_WAY, LOST_ON_THE_WAY])
+    flooded = {"reason": "OTHERHOST", "device": "tap1"}
+    found = loss_document(
+        [packets],
+        drops(
+            {"sequence": 0, **flooded}, {"sequence": 0}, {"sequence": 0, "device": "eth9"}, {"sequence": 1, **flooded}
+        ),
+    )
+    places = {one["place"]: one["reason"] for one in found["places"]}
+    assert places == {"at tap0 of vmhost": "FULL_RING", "at tap1 of vmhost": "OTHERHOST"}
+
+
+@pytest.mark.parametrize(
+    ("drop", "place"),
+    [
+        ({"device": None}, "in tun_net_xmit() of vmhost"),
+        ({"device": None, "location": None}, "at interface 4 of vmhost"),
+        ({"device": None, "location": None, "ifindex": None, "host": None}, "in the kernel of vmhost"),
+        ({"host": None, "reason": None}, "at tap0"),
+    ],
+)
+def test_a_place_is_as_near_as_the_kernel_tells(drop: dict[str, Any], place: str) -> None:
+    (one,) = loss_document([packet_table([LOST_ON_THE_WAY])], drops({"sequence": 0, **drop}))["places"]
+    assert one["place"] == place

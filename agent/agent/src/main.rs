@@ -1,5 +1,5 @@
 //! latlab-agent: the data plane of latlab. It talks, listens, asks and answers, compares clocks, observes ptp4l, waits for timers,
-//! traces interrupts, floods, keeps busy, and tells what the machine is.
+//! traces interrupts, watches where packets are dropped, floods, keeps busy, and tells what the machine is.
 
 #![forbid(unsafe_code)]
 
@@ -9,6 +9,7 @@ mod checked_stream;
 mod clock;
 mod clocks;
 mod dds;
+mod drops;
 mod facts;
 mod flood;
 mod init;
@@ -19,6 +20,7 @@ mod live;
 mod outbox;
 mod ping;
 mod pong;
+mod programs;
 mod ptp;
 mod realtime;
 mod receiving;
@@ -73,6 +75,8 @@ enum Verb {
     Timer(timer::Asked),
     /// Record what the kernel's tracepoints tell of interrupts, softirqs and threads, filtered, and count what was lost.
     Trace,
+    /// Record which packets of a run the kernel drops, where and for what reason.
+    Drops,
     /// Send background load, or take it in.
     Flood,
     /// Leave this machine for its hypervisor, or call the kernel, again and again.
@@ -144,6 +148,7 @@ fn main() -> ExitCode {
             None => timer::run(),
         },
         Verb::Trace => trace::run(),
+        Verb::Drops => drops::run(),
         Verb::Flood => flood::run(),
         Verb::Busy => busy::run(),
         Verb::Bridge => bridge::run(),

@@ -77,6 +77,7 @@ pub struct Recorder {
     drains: Vec<Box<dyn Drain>>,
     full: Arc<AtomicU64>,
     books: Option<Arc<Mutex<Books>>>,
+    pause: Duration,
 }
 
 /// What came of a recording.
@@ -91,12 +92,25 @@ pub struct Totals {
 impl Recorder {
     /// For tables `PREFIX.TABLE.arrow` of this run.
     pub fn new(prefix: &str, run_id: u64) -> Self {
-        Self { prefix: prefix.into(), run_id, feeds: Vec::new(), drains: Vec::new(), full: Arc::default(), books: None }
+        Self {
+            prefix: prefix.into(),
+            run_id,
+            feeds: Vec::new(),
+            drains: Vec::new(),
+            full: Arc::default(),
+            books: None,
+            pause: PAUSE,
+        }
     }
 
     /// Has the writer keep books of the rows of tables that are added from now on; None: it keeps none.
     pub fn keep(&mut self, books: Option<Arc<Mutex<Books>>>) {
         self.books = books;
+    }
+
+    /// Has the writer come round so often, where what is recorded comes seldom.
+    pub fn come_round(&mut self, pause: Duration) {
+        self.pause = pause;
     }
 
     /// Adds a table whose ring holds `capacity` rows; its file is made now.
@@ -135,6 +149,7 @@ impl Recorder {
         let writer = Writer {
             feeds: self.feeds,
             drains: self.drains,
+            pause: self.pause,
             finish: Arc::clone(&finish),
             trouble: Arc::clone(&trouble),
             broken: Arc::clone(&broken),
@@ -176,6 +191,7 @@ impl Recording {
 struct Writer {
     feeds: Vec<Box<dyn Feed>>,
     drains: Vec<Box<dyn Drain>>,
+    pause: Duration,
     finish: Arc<AtomicBool>,
     trouble: Arc<Mutex<Option<Failure>>>,
     broken: Arc<AtomicBool>,
@@ -195,7 +211,7 @@ impl Writer {
                 self.feeds.iter_mut().for_each(|feed| feed.end());
                 return self.drains.iter().map(|drain| drain.written()).sum();
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(self.pause);
         }
     }
 

@@ -6,8 +6,8 @@ use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use wire::event::Event;
-use wire::record::{Clocks, Exchange, Reading, Received, Sent, Stamp, Task, Traced, Woken};
-use wire::spec::{Bridge, Busy, Clock, Command, Dds, Flood, Listen, Ping, Pong, Ptp, Talk, Timer, Tracing};
+use wire::record::{Clocks, Dropped, Exchange, Reading, Received, Sent, Stamp, Task, Traced, Woken};
+use wire::spec::{Bridge, Busy, Clock, Command, Dds, Drops, Flood, Listen, Ping, Pong, Ptp, Talk, Timer, Tracing};
 
 /// Prints them; see `whole`.
 pub fn run() -> ExitCode {
@@ -24,6 +24,7 @@ fn whole() -> Value {
     spec("busy", read::<Busy>());
     spec("clock", read::<Clock>());
     spec("dds", read::<Dds>());
+    spec("drops", read::<Drops>());
     spec("flood", read::<Flood>());
     spec("listen", read::<Listen>());
     spec("ping", read::<Ping>());
@@ -34,6 +35,7 @@ fn whole() -> Value {
     spec("trace", read::<Tracing>());
     let recordings: Map<_, _> = [
         table::<Clocks>(),
+        table::<Dropped>(),
         table::<Exchange>(),
         table::<Reading>(),
         table::<Received>(),

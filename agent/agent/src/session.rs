@@ -2,6 +2,7 @@
 
 use serde::de::DeserializeOwned;
 use std::io::{BufRead, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -133,6 +134,7 @@ pub fn ready(verb: &'static str, realtime: RealtimeFound, local: Vec<String>) ->
         verb,
         version: env!("CARGO_PKG_VERSION"),
         pid: std::process::id(),
+        netns: network_namespace().ok(),
         tai_ns: tai_ns(),
         tai_offset_s: kernels_tai_offset_s()?,
         realtime,
@@ -140,6 +142,15 @@ pub fn ready(verb: &'static str, realtime: RealtimeFound, local: Vec<String>) ->
         stamps_by: None,
         local,
     })
+}
+
+/// Inode of the network namespace of this thread.
+///
+/// # Errors
+/// There is no procfs.
+pub fn network_namespace() -> std::io::Result<u32> {
+    // The kernel has 32 bits for it (`struct ns_common`).
+    std::fs::metadata("/proc/thread-self/ns/net").map(|file| file.ino() as u32)
 }
 
 /// TAI − UTC as the kernel has it, s.

@@ -1,10 +1,12 @@
 //! The columns of each recording.
 
-use arrow_array::{ArrayRef, BooleanArray, Int32Array, Int64Array, StringArray, UInt8Array, UInt16Array, UInt64Array};
+use arrow_array::{
+    ArrayRef, BooleanArray, Int32Array, Int64Array, StringArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
+};
 use arrow_schema::{DataType, Field};
 use std::sync::Arc;
 use wire::live::Books;
-use wire::record::{Clocks, Exchange, Reading, Received, Sent, Stamp, Task, Traced, Woken};
+use wire::record::{Clocks, Dropped, Exchange, Reading, Received, Sent, Stamp, Task, Traced, Woken};
 
 /// A row of a recording: its table's name and columns, and how rows become columns.
 pub trait Row: Copy + Send + 'static {
@@ -42,6 +44,11 @@ fn streams<R>(rows: &[R], of: impl Fn(&R) -> u16) -> ArrayRef {
 
 fn sequences<R>(rows: &[R], of: impl Fn(&R) -> u64) -> ArrayRef {
     Arc::new(UInt64Array::from_iter_values(rows.iter().map(of)))
+}
+
+/// What the kernel has as sixteen bytes, ended by a zero where it is shorter.
+fn text(bytes: [u8; 16]) -> String {
+    String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
 }
 
 impl Row for Sent {
@@ -170,14 +177,29 @@ impl Row for Task {
     const TABLE: &'static str = "tasks";
 
     fn columns(rows: &[Self]) -> Vec<(&'static str, bool, ArrayRef)> {
-        let text = |comm: [u8; 16]| {
-            String::from_utf8_lossy(comm.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
-        };
         vec![
             ("tai_ns", false, instants(rows, |r| r.tai_ns)),
             ("pid", false, Arc::new(Int32Array::from_iter_values(rows.iter().map(|r| r.pid)))),
             ("comm", true, Arc::new(StringArray::from_iter(rows.iter().map(|r| r.comm.map(text))))),
             ("kernel", true, Arc::new(BooleanArray::from_iter(rows.iter().map(|r| r.kernel)))),
+        ]
+    }
+}
+
+impl Row for Dropped {
+    const TABLE: &'static str = "drops";
+
+    fn columns(rows: &[Self]) -> Vec<(&'static str, bool, ArrayRef)> {
+        let maybe_u32 = |of: fn(&Self) -> Option<u32>| Arc::new(UInt32Array::from_iter(rows.iter().map(of)));
+        vec![
+            ("tai_ns", false, instants(rows, |r| r.tai_ns)),
+            ("stream", false, streams(rows, |r| r.stream)),
+            ("sequence", false, sequences(rows, |r| r.sequence)),
+            ("reason", true, Arc::new(StringArray::from_iter(rows.iter().map(|r| r.reason)))),
+            ("device", true, Arc::new(StringArray::from_iter(rows.iter().map(|r| r.device.map(text))))),
+            ("ifindex", true, maybe_u32(|r| r.ifindex)),
+            ("netns", true, maybe_u32(|r| r.netns)),
+            ("location", true, Arc::new(StringArray::from_iter(rows.iter().map(|r| r.location)))),
         ]
     }
 }

@@ -6,7 +6,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod btf;
 pub mod dds;
+pub mod drops;
 pub mod envelope;
 pub mod errqueue;
 pub mod event;

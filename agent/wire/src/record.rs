@@ -151,6 +151,27 @@ pub struct Task {
     pub kernel: Option<bool>,
 }
 
+/// A packet that the kernel dropped (table `drops`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    /// When, CLOCK_TAI.
+    pub tai_ns: i64,
+    /// Number of the stream.
+    pub stream: u16,
+    /// Position in the stream.
+    pub sequence: u64,
+    /// The kernel's reason, as it names it, without what all names begin with; None: it gives none.
+    pub reason: Option<&'static str>,
+    /// Name of the interface the packet was at, ended by a zero where it is shorter; None: it was at none.
+    pub device: Option<[u8; 16]>,
+    /// Number of that interface, or of the last one it came in at; None: unknown.
+    pub ifindex: Option<u32>,
+    /// Inode of the network namespace it was in; None: unknown.
+    pub netns: Option<u32>,
+    /// The kernel's function that had it freed; None: unknown.
+    pub location: Option<&'static str>,
+}
+
 /// What a PTP clock said of itself, or that it said nothing (table `ptp`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {

@@ -1,8 +1,10 @@
-"""Which packets of a stream were lost, and which of them without a word."""
+"""Which packets of a stream were lost, which of them without a word, and where those were dropped that kernels saw."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -45,3 +47,57 @@ def silent_drops(packets: pl.DataFrame) -> Silent | None:
         return None
     sequences = packets.filter(silent)["sequence"]
     return Silent(len(sequences), int(sequences[0]), int(sequences[-1])) if len(sequences) else None
+
+
+_NOT_MEANT: Final = "OTHERHOST"
+"""The reason of copies that came where nobody asked for them, as a bridge that floods sends them: no loss by itself."""
+_AT_SOCKET: Final = {
+    "SOCKET_RCVBUFF": "socket buffer",
+    "SOCKET_BACKLOG": "socket backlog",
+    "SOCKET_FILTER": "socket filter",
+    "PROTO_MEM": "socket memory",
+}
+"""Reasons of sockets (include/net/dropreason-core.h), and what of theirs it was."""
+
+
+def loss_document(packets: Sequence[pl.DataFrame], drops: pl.DataFrame) -> dict[str, Any]:
+    """Where the lost packets of these streams were dropped, warm-up left out: `losses` of docs/reference/result.md.
+
+    packets: the rows of each stream. drops: as `recordings.drops.read_drops` has them. Of the drops of one packet the
+    first counts that is not of a copy which came where nobody asked for it.
+    """
+    parts = [rows.filter(lost(rows) & ~pl.col("warmup")).select("stream", "sequence") for rows in packets]
+    missing = pl.concat(part.cast({"stream": pl.UInt16, "sequence": pl.UInt64}) for part in parts)
+    first = (
+        drops.join(missing, ["stream", "sequence"], "semi")
+        .sort(pl.col("reason").eq_missing(pl.lit(_NOT_MEANT)), "tai_ns")
+        .unique(["stream", "sequence"], keep="first", maintain_order=True)
+    )
+    keys = ("host", "device", "ifindex", "reason", "location", "watcher")
+    places = [_place(one) for one in first.group_by(keys).len("packets").iter_rows(named=True)]
+    places.sort(key=lambda one: (-one["packets"], one["place"], one["reason"] or "", one["function"] or ""))
+    return {"lost": missing.height, "unplaced": missing.height - first.height, "places": places}
+
+
+def _place(drop: Mapping[str, Any]) -> dict[str, Any]:
+    reason, device = drop["reason"], drop["device"]
+    at_socket = _AT_SOCKET.get(reason or "")
+    if at_socket:
+        place = f"in the {at_socket}"
+    elif device is not None:
+        place = f"at {device}"
+    elif drop["location"] is not None:
+        place = f"in {drop['location']}()"
+    elif drop["ifindex"] is not None:
+        place = f"at interface {drop['ifindex']}"
+    else:
+        place = f"in the kernel of {drop['watcher']}"
+    of = f" of {drop['host']}" if drop["host"] is not None else ""
+    return {
+        "place": f"{place}{of}",
+        "host": drop["host"],
+        "device": device,
+        "reason": reason,
+        "function": drop["location"],
+        "packets": drop["packets"],
+    }

@@ -89,6 +89,16 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
             "comm": pa.utf8(),
             "kernel": pa.bool_(),
         },
+        "drops": {
+            "tai_ns": pa.int64(),
+            "stream": pa.uint16(),
+            "sequence": pa.uint64(),
+            "reason": pa.utf8(),
+            "device": pa.utf8(),
+            "ifindex": pa.uint32(),
+            "netns": pa.uint32(),
+            "location": pa.utf8(),
+        },
         "clocks": {
             "tai_ns": pa.int64(),
             "real_ns": pa.int64(),

@@ -1,5 +1,5 @@
-"""What a run found, on one screen: what was measured, one table, differences, where late packets lost their time, and
-the verdict.
+"""What a run found, on one screen: what was measured, one table, differences, where late packets lost their time,
+where packets were lost, and the verdict.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from latlab.analysis.words import counted, minus, plural
 from latlab.report import rows, unmeasured
 from latlab.report.chain_view import percent
 from latlab.report.document import Group, Lines, OneOf, Section, Table
+from latlab.report.losses import lost_in, lost_text
 from latlab.report.places import dimension_text
 from latlab.report.published import headline_tables, published_tables
 from latlab.report.reasons import grouped_reasons
@@ -23,7 +24,7 @@ from latlab.report.testbed import label_reasons, label_text
 from latlab.report.text import bound
 from latlab.report.thresholds import stated
 from latlab.report.where import worst_of_longest
-from latlab.result.types import Compared, Result
+from latlab.result.types import Compared, Losses, Result
 
 FIGURES: Final = (("p50", "p50"), ("p99", "p99"), ("max", "max"))
 """The statistics of the table, and their headings."""
@@ -53,6 +54,7 @@ def answer(result: Result, metrics: Sequence[str], *, every: bool = False) -> li
         Section("missing", list(_unmeasured(result))),
         Section("differences", list(_differences(result, metric)) if metric else []),
         Section("stages", list(_late(result, metric)) if metric else []),
+        Section("losses", list(_losses(result))),
         Section("limits", list(_limits(result))),
         Section("repetitions", list(_alike(result))),
         Section("verdict", [Lines(list(_verdict(result)))]),
@@ -328,6 +330,25 @@ def _dominant(stages: Sequence[tuple[str, float] | None]) -> str:
         times = f" in {len(values)} of {len(stages)} measurements" if len(values) < len(stages) else ""
         told.append(f"{stage} {ends}{times}")
     return ", ".join(told) or "no packet took longer than the typical one"
+
+
+# Lost packets
+
+
+def _losses(result: Result) -> Iterator[Lines]:
+    """For each stream and load where its lost packets were dropped, where that was watched."""
+    found: dict[tuple[str, str], list[Losses | None]] = {}
+    for cell in rows.ordered_cells(result):
+        beside = load(dimension_text(cell.cell[LOADS])) if LOADS in cell.cell else ""
+        for stream, block in cell.streams.items():
+            if not (block.probe and block.probe.leg):
+                found.setdefault((stream, beside), []).append(block.losses)
+    lines = []
+    for (stream, beside), several in found.items():
+        if losses := lost_in(several):
+            lines.append(f"{', '.join(filter(None, (stream, beside)))}: {lost_text(losses)}")
+    if lines:
+        yield Lines(_few(lines, LINES, "losses"), "Where packets were lost")
 
 
 # Limits and the verdict

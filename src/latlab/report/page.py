@@ -78,6 +78,7 @@ def page_sections(shown: Shown, folder: RunFolder, sweeps: Sequence[Sweep], sche
         *_streams(shown, sweeps),
         Section("imported", list(_imported(shown.result)), "Imported", label),
         Section("anomalies", list(_anomalies(shown)), "Anomalies", label),
+        Section("losses", parts_of("losses", shown), "Lost packets", label),
         Section("trust", list(rules_of(shown.result)), "Trust"),
         Section("testbed", list(_testbed(shown)), "Test bed"),
         Section("gates", [*_schedules(shown, scheduled), *parts_of("gates", shown)], "Gate schedules"),

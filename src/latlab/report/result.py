@@ -27,6 +27,7 @@ from latlab.report.comparison.cells import comparisons_document
 from latlab.report.gates import scenario_ports
 from latlab.report.imported import imported_result
 from latlab.report.launches import with_launches
+from latlab.report.losses import with_losses
 from latlab.report.probes import with_tools
 from latlab.report.synthetic import made_not_measured
 from latlab.report.testbed import with_test_bed
@@ -191,7 +192,8 @@ def _summarised(
     found = cell_anomalies(cell, packets, ports, known)
     write_classes(folder, classes_table(cell, packets, found))
     document = summarise_cell(cell, packets, ports, found, [*chosen_in(scenario), *later])
-    return with_launches(with_traces(with_tools(document, cell, packets), folder, cell), cell, scenario)
+    told = with_losses(with_traces(with_tools(document, cell, packets), folder, cell), folder, cell, packets)
+    return with_launches(told, cell, scenario)
 
 
 def _not_run(folder: RunFolder, labels: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ from latlab.report import (
     intervals,
     late_limits,
     loads,
+    losses,
     ptp,
     repeats,
     rows,
@@ -338,6 +339,18 @@ def unmeasured_of(shown: Shown) -> Iterator[Part]:
     yield Lines([one.text for one in unmeasured.unfinished(shown.result)], "Not run to the end")
 
 
+def _losses(shown: Shown) -> Iterator[Part]:
+    """Where lost packets were dropped, and the kernels of which that is known."""
+    found = [
+        (cell_title(cell), str(cell.repeat), stream, *row)
+        for cell in rows.ordered_cells(shown.result)
+        for stream, block in cell.streams.items()
+        for row in losses.loss_rows(block.losses)
+    ]
+    yield Table(losses.HEADINGS, found, (3,), f"{losses.TITLE} · {shown.label}")
+    yield Table(losses.WATCHED, testbed.kernels_watched(shown.result), (3,), losses.WATCHED_TITLE)
+
+
 def _loads(shown: Shown) -> Iterator[Part]:
     found = [
         (
@@ -498,6 +511,7 @@ SECTIONS: Final[Mapping[str, Callable[[Shown], Iterator[Part]]]] = {
     "stages": _stages,
     "missing": _missing,
     "anomalies": _anomalies,
+    "losses": _losses,
     "loads": _loads,
     "gates": _gates,
     "ptp": _ptp,

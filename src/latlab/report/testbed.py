@@ -8,6 +8,7 @@ from typing import Any, Final
 from latlab.analysis.trust_readings import agent_name
 from latlab.analysis.words import left_out_text
 from latlab.recordings.clock_offset import find_chain
+from latlab.report.losses import drops_watched, watched_row
 from latlab.report.places import Places, dimension_keys
 from latlab.report.probes import TRANSPORTS, probe_told
 from latlab.report.text import rate
@@ -24,9 +25,9 @@ ACCELERATIONS: Final = {"kvm": "KVM", "tcg": "software emulation (TCG)"}
 def with_test_bed(document: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[str, Any]:
     """The cell's part of the result document with what it was measured on, from cell.json.
 
-    Added are `bridges`, `guests` and `stamps_by`, and to each stream `talker`, `listener`, `clock`, `sent_as`, and when
-    its schedule began, TAI on the talker's clock, as `start_tai_ns`; `probe` to what is of one. A cell of which nothing
-    was measured has no label: there is nothing that it would be the label of.
+    Added are `bridges`, `guests`, `stamps_by` and `drops_watched`, and to each stream `talker`, `listener`, `clock`,
+    `sent_as`, and when its schedule began, TAI on the talker's clock, as `start_tai_ns`; `probe` to what is of one. A
+    cell of which nothing was measured has no label: there is nothing that it would be the label of.
     """
     streams = {stream["name"]: stream for stream in cell["streams"]}
     probes = {one["name"]: {"talker": one["from"], "listener": one["to"]} for one in cell.get("probes", [])}
@@ -37,6 +38,7 @@ def with_test_bed(document: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[
         "bridges": cell.get("bridges", []),
         "guests": cell.get("guests", []),
         "stamps_by": list(_stamps_taken(cell)),
+        "drops_watched": list(drops_watched(cell)),
         "streams": {
             name: {
                 "talker": streams[name]["talker"],
@@ -218,6 +220,11 @@ def stamps_compared(result: Result) -> list[tuple[str, ...]]:
             for found in one.compared
         ),
     )
+
+
+def kernels_watched(result: Result) -> list[tuple[str, ...]]:
+    """(cells, watched on, is the kernel of, drops recorded, to know) of every kernel."""
+    return _rows(result, ((cell, watched_row(one)) for cell in result.cells for one in cell.drops_watched or []))
 
 
 def _taken(one: StampsTaken) -> tuple[str, str, str]:

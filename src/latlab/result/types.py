@@ -688,6 +688,29 @@ class Trace(Part):
     entry: Entry | None = None
 
 
+class LostAt(Part):
+    """Lost packets that one kernel dropped at one place for one reason.
+
+    place: in words, as "at tap0 of vmhost". host: in whose network namespace; device: at which interface. reason: as
+    the kernel names it. function: the kernel's that dropped them. None of these: the kernel does not say.
+    """
+
+    place: str
+    host: str | None
+    device: str | None
+    reason: str | None
+    function: str | None
+    packets: int
+
+
+class Losses(Part):
+    """Where lost packets were dropped, warm-up left out. unplaced: no kernel that was watched dropped them."""
+
+    lost: int
+    unplaced: int
+    places: list[LostAt]
+
+
 class Stream(Part):
     """A stream, a probe or one of its legs, a timer, or what a tool measured.
 
@@ -705,6 +728,7 @@ class Stream(Part):
     counts: dict[str, int | None]
     send_errnos: dict[str, int] | None = None
     silent: Silent | None
+    losses: Losses | None = None
     unstamped: list[Unstamped] = []
     gates: Gates | None
     anomalies: dict[str, Anomaly] | None = None
@@ -792,6 +816,22 @@ class StampsTaken(Part):
     missing: list[str]
     lost: int | None
     compared: list[StampsCompared] = []
+
+
+class DropsWatched(Part):
+    """A kernel, and whether it was recorded where it drops packets. host: where it was watched; hosts: that share it.
+
+    drops: of packets of ours, which need not be lost: copies are dropped, too. unrecorded: drops for which a ring had
+    no room. missing: what is not known of this kernel's drops, and why.
+    """
+
+    host: str
+    hosts: list[str]
+    watched: bool
+    reasons: bool
+    drops: int | None
+    unrecorded: int | None
+    missing: list[str]
 
 
 class Guest(Recorded):
@@ -904,6 +944,7 @@ class Cell(Part):
     bridges: list[Bridge] = []
     guests: list[Guest] = []
     stamps_by: list[StampsTaken] = []
+    drops_watched: list[DropsWatched] = []
     ptp: list[PtpPort] = []
     imported: Imported | None = None
 

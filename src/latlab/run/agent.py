@@ -102,6 +102,11 @@ class Agent:
         return str(ready["version"]) if ready and "version" in ready else None
 
     @property
+    def ready_said(self) -> dict[str, Any] | None:
+        """Its `ready`; None while it has not said it, or did not come to it."""
+        return _result(self.ready)
+
+    @property
     def cyclone(self) -> str | None:
         """The version of Cyclone DDS that is built into it, as it said when it was ready; None of other verbs."""
         return (_result(self.ready) or {}).get("cyclone")

@@ -18,6 +18,7 @@ from latlab.run.agent import Agent
 from latlab.run.agents import Agents
 from latlab.run.beds import Bed
 from latlab.run.clocks import ClockWatch
+from latlab.run.drops import DropWatch
 from latlab.run.events import Listener, Phase, Waiting
 from latlab.run.fetch import Recordings
 from latlab.run.interfaces import look_at_interfaces
@@ -263,6 +264,7 @@ class _Cell:
             live=listener if outcome.live else None,
         )
         self._ptp = PtpWatch(self._scenario, site, bed.hosts, self._places, self._recordings)
+        self._drops = DropWatch(self._scenario, bed.hosts, self._places, self._recordings, folder)
         self._tools = Tools(self._scenario, bed, self._places, self._recordings, folder)
         loads = plan_loads(self._scenario, load_duration_ns(self._scenario), self._places)
         self._loads = LoadRunner(
@@ -296,6 +298,7 @@ class _Cell:
             self._stop_tools(),
             self._stop_loads(),
             self._stop_agents(self._listening),
+            self._stop_drops(),
             self._stop_clocks(),
             self._fetch(),
             self._facts("after"),
@@ -319,6 +322,7 @@ class _Cell:
             await self._agents.trace(host)
         for guest in scenario.entered:
             await self._agents.trace_entries(guest)
+        await self._drops.start(self._bed, outcome.run_id, outcome.guests)
         await self._tools.start()
         for host in talkers(scenario):
             await self._agents.talk(host, at)
@@ -351,7 +355,7 @@ class _Cell:
         self._ptp.begin(self._start_at)
         # The talkers know the start and wait for it: the file is written meanwhile, and a slow disk delays no packet.
         # Should the lab be killed from here on, it says what the recordings are of.
-        outcome.clocks, outcome.ptp = self._clocks.known(), self._ptp.known()
+        outcome.clocks, outcome.ptp, outcome.drops = self._clocks.known(), self._ptp.known(), self._drops.known()
         outcome.steps = [asdict(result) for result in self._bed.results]
         self._folder.write_cell(outcome.as_dict())
 
@@ -437,6 +441,10 @@ class _Cell:
         self._outcome.clocks = [*clocks, *cards]
         if failure := failure or later:
             raise failure
+
+    async def _stop_drops(self) -> None:
+        await self._drops.stop(self._bed)
+        self._outcome.drops = self._drops.known()
 
     async def _facts(self, when: str) -> Facts:
         """Every host's and guest's facts, which are in facts-`when`.json."""

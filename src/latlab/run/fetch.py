@@ -24,6 +24,7 @@ TABLES = {
     "entry": ("trace", "tasks", "clocks"),
     "clock": ("exchanges",),
     "ptp": ("ptp",),
+    "drops": ("drops",),
 }
 """What each verb records (docs/reference/run-folder.md, Recordings)."""
 FETCH_S = 120.0

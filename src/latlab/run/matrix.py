@@ -22,6 +22,7 @@ from latlab.recordings.run_folder import RunFolder
 from latlab.run.beds import Beds
 from latlab.run.cell import load_duration_ns, run_cell
 from latlab.run.clock_legs import leg_specs, needed_legs
+from latlab.run.drops import drops_spec, kernels_watched
 from latlab.run.events import (
     CellEnded,
     CellStarted,
@@ -292,7 +293,19 @@ def _planned(cell: Cell) -> PlannedCell:
             seconds=seconds,
         )
         for name in scenario.entered
-        if acceleration(scenario.guests[name], site.on(scenario.machine_of(name)).machine) == "kvm"
+        if _runs_by(scenario, site, name) == "kvm"
+    ]
+    emulated = {name for name in scenario.guests if _runs_by(scenario, site, name) != "kvm"}
+    agents += [
+        Command(
+            kernel.watcher,
+            (places.agent(kernel.watcher), "drops"),
+            "watches where packets are dropped",
+            drops_spec(ANY_RUN, f"drops-{kernel.watcher}"),
+            seconds=seconds,
+        )
+        for kernel in kernels_watched(scenario, hosts, emulated)
+        if kernel.why_not is None
     ]
     agents += [
         Command(host, (places.agent(host), "talk"), "talks", spec, started=True, seconds=seconds)
@@ -342,6 +355,10 @@ def _planned(cell: Cell) -> PlannedCell:
     reasons = tuple(str(reason) for reason in unavailable(scenario, site))
     loads, tools = plan_loads(scenario, needed_ns, places), plan_probes(scenario, places)
     return PlannedCell(cell.slug, scenario, site, loads, agents, reasons, tools)
+
+
+def _runs_by(scenario: Scenario, site: Site, guest: str) -> str:
+    return acceleration(scenario.guests[guest], site.on(scenario.machine_of(guest)).machine)
 
 
 def _now() -> str:

@@ -48,6 +48,7 @@ class Outcome:
     ptp: list[dict[str, Any]] = field(default_factory=list)
     bridges: list[dict[str, Any]] = field(default_factory=list)
     guests: list[dict[str, Any]] = field(default_factory=list)
+    drops: list[dict[str, Any]] = field(default_factory=list)
     steps: list[dict[str, Any]] = field(default_factory=list)
     rechecks: list[dict[str, Any]] = field(default_factory=list)
 
@@ -83,6 +84,7 @@ class Outcome:
             "loads": self.loads,
             "clocks": self.clocks,
             "ptp": self.ptp,
+            "drops": self.drops,
             "bridges": self.bridges,
             "guests": self.guests,
             "steps": self.steps,

@@ -44,6 +44,7 @@ class Clock(Part):
     ptp: Ptp | None = Field(default=None, description="PTP, which keeps clocks alike: started, or observed")
 
 
+WatchDrops = Literal["auto", "always", "never"]
 StampsBy = Literal["auto", "ebpf", "socket", "both"]
 
 
@@ -102,6 +103,11 @@ class Scenario(Part):
     clock: Clock = Field(default=Clock(), description="how the hosts' clocks are related")
     timestamps: Timestamping = Field(
         default=Timestamping(), description="how the kernel's own timestamps of packets are taken"
+    )
+    watch_drops: WatchDrops = Field(
+        default="auto",
+        description="whether it is recorded where kernels drop packets of ours, and why; auto: on all that can do it "
+        "but those in emulation; always: on those, too",
     )
     streams: dict[ItemName, Stream] = Field(
         default_factory=dict, max_length=1024, description="one-way, periodic packets that are measured, by name"

@@ -1,23 +1,13 @@
 //! The BPF programs at the kernel's tracepoints: loaded, attached, told whose packets to look at.
 
+use crate::programs::{kernel_types, map, ring_bytes, start, why};
+use crate::session::network_namespace;
 use aya::maps::{Array, HashMap, MapData, PerCpuArray, RingBuf};
-use aya::programs::BtfTracePoint;
 use aya::{Btf, Ebpf, EbpfLoader};
-use std::error::Error;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use wire::stage::{RING_BYTES, Record, Stage};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/stages.bpf.o"));
 
-const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
-const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
-const EPERM: i32 = 1;
-const EACCES: i32 = 13;
-const ENOSYS: i32 = 38;
-/// The kernel's rings are a power of two of bytes, and whole pages: 64 KiB is one on every machine.
-const LEAST_RING: usize = 64 << 10;
-const LARGEST_RING: usize = 1 << 30;
 /// Interfaces of any network namespace.
 const ANY: u32 = 0;
 
@@ -82,17 +72,13 @@ impl Programs {
     }
 
     fn attach_by(tai: bool, wanted: &[(Stage, Place)], run_id: u64, records: usize) -> Result<(Self, Refused), String> {
-        if !Path::new(KERNEL_TYPES).exists() {
-            return Err("this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)".into());
-        }
-        let netns = std::fs::metadata("/proc/thread-self/ns/net").map_err(|error| why(&error))?.ino() as u32;
-        let kernel = Btf::from_sys_fs().map_err(|error| why(&error))?;
-        let bytes = (records.saturating_mul(RING_BYTES)).clamp(LEAST_RING, LARGEST_RING).next_power_of_two();
+        let kernel = kernel_types()?;
+        let netns = network_namespace().map_err(|error| why(&error))?;
         let mut object = EbpfLoader::new()
             .btf(Some(&kernel))
             .set_global("run_id", &run_id, true)
             .set_global("use_tai", &u32::from(tai), true)
-            .set_max_entries("records", bytes as u32)
+            .set_max_entries("records", ring_bytes(records, RING_BYTES))
             .load(OBJECT)
             .map_err(|error| why(&error))?;
         let mut refused = Refused::new();
@@ -200,44 +186,4 @@ pub struct Entry {
     pub ifindex: u32,
     /// It may be in another network namespace.
     pub elsewhere: bool,
-}
-
-fn start(object: &mut Ebpf, (name, tracepoint): (&str, &str), kernel: &Btf) -> Result<(), String> {
-    let missing = || format!("the program {name} is missing");
-    let program: &mut BtfTracePoint =
-        object.program_mut(name).ok_or_else(missing)?.try_into().map_err(|_| missing())?;
-    let refused = |error: aya::programs::ProgramError| match error {
-        aya::programs::ProgramError::Btf(_) => format!("this kernel has no tracepoint {tracepoint}"),
-        other => why(&other),
-    };
-    if program.fd().is_err() {
-        program.load(tracepoint, kernel).map_err(refused)?;
-    }
-    program.attach().map(drop).map_err(refused)
-}
-
-fn map<T: TryFrom<aya::maps::Map, Error = aya::maps::MapError>>(object: &mut Ebpf, name: &str) -> Result<T, String> {
-    let map = object.take_map(name).ok_or_else(|| format!("the map {name} is missing"))?;
-    T::try_from(map).map_err(|error| why(&error))
-}
-
-/// What the kernel refused, on one line, with what it takes.
-fn why(error: &(dyn Error + 'static)) -> String {
-    let lockdown = std::fs::read_to_string(LOCKDOWN).unwrap_or_default();
-    if lockdown.contains("[confidentiality]") {
-        return "this kernel is locked down (lockdown=confidentiality)".into();
-    }
-    let mut errno = None;
-    let mut said = error.to_string();
-    let mut cause = Some(error);
-    while let Some(one) = cause {
-        errno = errno.or_else(|| one.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error));
-        said = one.to_string();
-        cause = one.source();
-    }
-    match errno {
-        Some(EPERM | EACCES) => "it takes root, or CAP_BPF and CAP_PERFMON".into(),
-        Some(ENOSYS) => "this kernel has no BPF (CONFIG_BPF_SYSCALL)".into(),
-        _ => format!("the kernel refuses the program ({})", said.lines().next_back().unwrap_or_default().trim()),
-    }
 }

@@ -141,6 +141,17 @@ pub enum Done {
         /// Rows written.
         recorded: u64,
     },
+    /// Of `drops`.
+    Drops {
+        /// Drops of packets recorded: of one packet there may be several, as of copies.
+        drops: u64,
+        /// Drops not recorded, as the kernel's ring was full.
+        lost: u64,
+        /// Rows lost because a ring was full.
+        ring_full: u64,
+        /// Rows written.
+        recorded: u64,
+    },
     /// Of `bridge`.
     Bridge {
         /// By port.

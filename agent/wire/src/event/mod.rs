@@ -11,7 +11,7 @@ pub use done::{
     BridgePort, BusyTotals, CpuEvents, Done, FloodTotals, ListenTotals, PortTotals, Refused, RoundTotals, Taken,
     TalkTotals,
 };
-pub use ready::{EventAbsent, EventFound, Ready, RealtimeFound, StampsFound, TimerFound};
+pub use ready::{DropsFound, EventAbsent, EventFound, Ready, RealtimeFound, StampsFound, TimerFound};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -125,6 +125,15 @@ pub enum Event {
         events: u64,
         /// Events lost.
         lost: u64,
+    },
+    /// Of `drops`: set up; dropped packets are recorded from now on, where they can be.
+    #[serde(rename = "ready")]
+    DropsReady {
+        /// As of every verb.
+        #[serde(flatten)]
+        ready: Ready,
+        /// What is watched, and what cannot be.
+        drops: DropsFound,
     },
     /// Of `bridge`: counters so far.
     #[serde(rename = "progress")]

@@ -6,12 +6,14 @@ use serde::Serialize;
 /// Set up; nothing sent yet.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Ready {
-    /// `talk`, `listen`, `ping`, `pong`, `clock`, `ptp`, `timer`, `trace`, `flood`, `busy`, `bridge` or `dds`.
+    /// `talk`, `listen`, `ping`, `pong`, `clock`, `ptp`, `timer`, `trace`, `drops`, `flood`, `busy`, `bridge` or `dds`.
     pub verb: &'static str,
     /// The agent's.
     pub version: &'static str,
     /// Its process.
     pub pid: u32,
+    /// Inode of the network namespace it runs in, by which the kernel tells namespaces apart; None: unknown.
+    pub netns: Option<u32>,
     /// CLOCK_TAI now.
     pub tai_ns: i64,
     /// TAI − UTC as the kernel knows it; 0 on a machine nobody told.
@@ -41,6 +43,21 @@ pub struct StampsFound {
     /// The clock of BPF programs: CLOCK_TAI, or CLOCK_MONOTONIC, whose readings are converted; None: none run.
     pub clock: Option<&'static str>,
     /// Which timestamps BPF programs should take and do not, and why.
+    pub missing: Vec<String>,
+}
+
+/// What `drops` watches on this kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct DropsFound {
+    /// Whether packets that this kernel drops are recorded.
+    pub watched: bool,
+    /// With the kernel's reasons.
+    pub reasons: bool,
+    /// With the names of the kernel's functions that dropped them.
+    pub locations: bool,
+    /// The clock of the BPF program: CLOCK_TAI, or CLOCK_MONOTONIC, whose readings are converted; None: none runs.
+    pub clock: Option<&'static str>,
+    /// What is not there, why, and what is used instead: a line each.
     pub missing: Vec<String>,
 }
 

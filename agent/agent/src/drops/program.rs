@@ -1,0 +1,79 @@
+//! The BPF program at the kernel's `kfree_skb`: loaded, attached, its records read.
+
+use crate::programs::{kernel_types, map, ring_bytes, start, why};
+use aya::EbpfLoader;
+use aya::maps::{MapData, PerCpuArray, RingBuf};
+use wire::drops::{RING_BYTES, Record};
+
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/drops.bpf.o"));
+
+const TRACEPOINT: &str = "kfree_skb";
+/// What the tracepoint tells grew over time: with the socket that was to receive (6.11), with the reason (5.17), with neither.
+const AT_SOCKET: &str = "dropped_at_socket";
+const FOR_REASON: &str = "dropped_for_reason";
+const SOMEWHERE: &str = "dropped_somewhere";
+
+/// The program, in force as long as this lives: the kernel takes it off when the process ends, however it ends.
+pub struct Program {
+    /// Records are made by CLOCK_TAI, else by CLOCK_MONOTONIC.
+    pub tai: bool,
+    /// They have the kernel's reasons.
+    pub reasons: bool,
+    records: RingBuf<MapData>,
+    lost: PerCpuArray<MapData, u64>,
+    _object: aya::Ebpf,
+}
+
+impl Program {
+    /// The one that tells most of those that this kernel takes. `records`: how many the ring holds.
+    ///
+    /// # Errors
+    /// It takes none; why.
+    pub fn attach(run_id: u64, records: usize) -> Result<Self, String> {
+        let mut refused = String::new();
+        for name in [AT_SOCKET, FOR_REASON, SOMEWHERE] {
+            // Before 6.1 the kernel has no bpf_ktime_get_tai_ns, and refuses whatever calls it.
+            for tai in [true, false] {
+                match Self::attach_one(name, tai, run_id, records) {
+                    Ok(program) => return Ok(program),
+                    Err(why) => refused = why,
+                }
+            }
+        }
+        Err(refused)
+    }
+
+    fn attach_one(name: &str, tai: bool, run_id: u64, records: usize) -> Result<Self, String> {
+        let kernel = kernel_types()?;
+        let mut object = EbpfLoader::new()
+            .btf(Some(&kernel))
+            .set_global("run_id", &run_id, true)
+            .set_global("use_tai", &u32::from(tai), true)
+            .set_max_entries("records", ring_bytes(records, RING_BYTES))
+            .load(OBJECT)
+            .map_err(|error| why(&error))?;
+        start(&mut object, (name, TRACEPOINT), &kernel)?;
+        Ok(Self {
+            tai,
+            reasons: name != SOMEWHERE,
+            records: map(&mut object, "records")?,
+            lost: map(&mut object, "lost")?,
+            _object: object,
+        })
+    }
+
+    /// The next record; None: there is none now.
+    pub fn next(&mut self) -> Option<Record> {
+        loop {
+            let item = self.records.next()?;
+            if let Some(record) = Record::read(&item) {
+                return Some(record);
+            }
+        }
+    }
+
+    /// How many records the ring had no room for.
+    pub fn lost(&self) -> u64 {
+        self.lost.get(&0, 0).map_or(0, |cpus| cpus.iter().sum())
+    }
+}

@@ -1,0 +1,83 @@
+//! BPF programs at the kernel's tracepoints: how they are loaded, and why the kernel refuses them, in a few words.
+
+use aya::programs::BtfTracePoint;
+use aya::{Btf, Ebpf};
+use std::error::Error;
+use std::path::Path;
+
+/// The kernel's description of its own types.
+pub const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
+const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
+const EPERM: i32 = 1;
+const EACCES: i32 = 13;
+const ENOSYS: i32 = 38;
+/// The kernel's rings are a power of two of bytes, and whole pages: 64 KiB is one on every machine.
+const LEAST_RING: usize = 64 << 10;
+const LARGEST_RING: usize = 1 << 30;
+
+/// The kernel's types, without which no program finds its way in the kernel's structures.
+///
+/// # Errors
+/// It has none, or does not show them.
+pub fn kernel_types() -> Result<Btf, String> {
+    if !Path::new(KERNEL_TYPES).exists() {
+        return Err("this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)".into());
+    }
+    Btf::from_sys_fs().map_err(|error| why(&error))
+}
+
+/// Bytes of a ring of the kernel's that holds so many records, each of which takes so many bytes there.
+pub fn ring_bytes(records: usize, each: usize) -> u32 {
+    records.saturating_mul(each).clamp(LEAST_RING, LARGEST_RING).next_power_of_two() as u32
+}
+
+/// Loads a program, if it is not yet, and attaches it to its tracepoint.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn start(object: &mut Ebpf, (name, tracepoint): (&str, &str), kernel: &Btf) -> Result<(), String> {
+    let missing = || format!("the program {name} is missing");
+    let program: &mut BtfTracePoint =
+        object.program_mut(name).ok_or_else(missing)?.try_into().map_err(|_| missing())?;
+    let refused = |error: aya::programs::ProgramError| match error {
+        aya::programs::ProgramError::Btf(_) => format!("this kernel has no tracepoint {tracepoint}"),
+        other => why(&other),
+    };
+    if program.fd().is_err() {
+        program.load(tracepoint, kernel).map_err(refused)?;
+    }
+    program.attach().map(drop).map_err(refused)
+}
+
+/// One of its maps.
+///
+/// # Errors
+/// It is missing, or another one.
+pub fn map<T: TryFrom<aya::maps::Map, Error = aya::maps::MapError>>(
+    object: &mut Ebpf,
+    name: &str,
+) -> Result<T, String> {
+    let map = object.take_map(name).ok_or_else(|| format!("the map {name} is missing"))?;
+    T::try_from(map).map_err(|error| why(&error))
+}
+
+/// What the kernel refused, on one line, with what it takes.
+pub fn why(error: &(dyn Error + 'static)) -> String {
+    let lockdown = std::fs::read_to_string(LOCKDOWN).unwrap_or_default();
+    if lockdown.contains("[confidentiality]") {
+        return "this kernel is locked down (lockdown=confidentiality)".into();
+    }
+    let mut errno = None;
+    let mut said = error.to_string();
+    let mut cause = Some(error);
+    while let Some(one) = cause {
+        errno = errno.or_else(|| one.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error));
+        said = one.to_string();
+        cause = one.source();
+    }
+    match errno {
+        Some(EPERM | EACCES) => "it takes root, or CAP_BPF and CAP_PERFMON".into(),
+        Some(ENOSYS) => "this kernel has no BPF (CONFIG_BPF_SYSCALL)".into(),
+        _ => format!("the kernel refuses the program ({})", said.lines().next_back().unwrap_or_default().trim()),
+    }
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* How a packet of a run of ours is recognised by what its payload begins with. */
+#ifndef LATLAB_PROBE_H
+#define LATLAB_PROBE_H
+
+#include <stdbool.h>
+#include "kernel.h"
+
+/* Before the probe: IPv4 or IPv6 without options, and UDP. */
+#define UDP_HEADER 8
+#define IPV4_UDP 28
+#define IPV6_UDP 48
+
+/* Whose packets; set before the programs are loaded. */
+const volatile __u64 run_id = 0;
+
+/* The beginning of a probe, as wire::probe lays it out. */
+struct probe {
+	__u8 magic[4];
+	__u8 version;
+	__u8 flags;
+	__u16 stream;
+	__u64 run_id;
+	__u64 sequence;
+};
+
+static __always_inline bool ours(const struct probe *probe)
+{
+	return probe->run_id == run_id && probe->magic[0] == 'L' && probe->magic[1] == 'A' && probe->magic[2] == 'T' &&
+	       probe->magic[3] == 'L';
+}
+
+static __always_inline bool read_probe(struct probe *probe, const void *at)
+{
+	return !bpf_probe_read_kernel(probe, sizeof(*probe), at) && ours(probe);
+}
+
+#endif

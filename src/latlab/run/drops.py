@@ -1,0 +1,122 @@
+"""Where each kernel drops packets of ours, watched while a cell is measured: one agent for each kernel."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from latlab.errors import LabError
+from latlab.hosts import Host
+from latlab.recordings.run_folder import CellFolder
+from latlab.run.agent import Agent
+from latlab.run.fetch import Recordings
+from latlab.run.specs import Spec
+from latlab.scenario import Scenario
+from latlab.testbed.apply import TestBed
+from latlab.testbed.places import Places
+
+EMULATED = "it runs in emulation, where another program costs much: `watch_drops: always` watches it all the same"
+
+
+def drops_spec(run_id: str, recording: Path | str) -> Spec:
+    """The spec of `latlab-agent drops`."""
+    return {"run_id": run_id, "recording": str(recording), "realtime": {"lock_memory": False}}
+
+
+@dataclass
+class Kernel:
+    """A kernel: the hosts that share it, and the one on which its drops are watched. why_not: nobody watches there."""
+
+    hosts: list[str]
+    watcher: str
+    agent: Agent | None = None
+    why_not: str | None = None
+    error: dict[str, str] | None = None
+
+
+def kernels_watched(scenario: Scenario, hosts: Mapping[str, Host], emulated: Collection[str]) -> list[Kernel]:
+    """The kernels of a scenario's hosts and guests. emulated: guests that run in software emulation."""
+    if scenario.watch_drops == "never":
+        return []
+    together: dict[str, list[str]] = {}
+    for name in (*scenario.hosts, *scenario.guests):
+        together.setdefault(hosts[name].shared_kernel, []).append(name)
+    found = [Kernel(names, _watcher(scenario, names)) for names in together.values()]
+    for kernel in found:
+        is_emulated = kernel.watcher in emulated or _is_on_board(scenario, kernel.watcher)
+        if scenario.watch_drops == "auto" and is_emulated:
+            kernel.why_not = EMULATED
+    return found
+
+
+def _watcher(scenario: Scenario, names: Sequence[str]) -> str:
+    """Of the hosts of one kernel the one that watches it: rather one on which nothing else of ours runs.
+
+    The namespace it runs in is known by it, as those of the others are by their own agents.
+    """
+    busy = {end for stream in scenario.streams.values() for end in (stream.talker, stream.listener)}
+    busy |= {host for name in scenario.probes for host in scenario.probe_hosts(name)}
+    return next((name for name in names if name not in busy), names[0])
+
+
+def _is_on_board(scenario: Scenario, name: str) -> bool:
+    on = scenario.machine_of(name)
+    return on is not None and scenario.hosts[on].kind == "board"
+
+
+class DropWatch:
+    """The kernels of a cell's hosts and guests, each watched by one agent as far as it lets itself be watched.
+
+    Nothing that is measured depends on it: an agent that does not start, or does not stop, is noted and fails no cell.
+    """
+
+    def __init__(
+        self, scenario: Scenario, hosts: Mapping[str, Host], places: Places, recordings: Recordings, folder: CellFolder
+    ) -> None:
+        self._scenario = scenario
+        self._hosts = hosts
+        self._places = places
+        self._recordings = recordings
+        self._folder = folder
+        self._kernels: list[Kernel] = []
+
+    async def start(self, bed: TestBed, run_id: str, guests: Sequence[Mapping[str, Any]]) -> None:
+        """Watch every kernel from now on. guests: as cell.json has them, by which those in emulation are known."""
+        emulated = {guest["name"] for guest in guests if guest["acceleration"] != "kvm"}
+        self._kernels = kernels_watched(self._scenario, self._hosts, emulated)
+        await asyncio.gather(*(self._start(bed, run_id, one) for one in self._kernels if one.why_not is None))
+
+    def known(self) -> list[dict[str, Any]]:
+        """`drops` of cell.json: every kernel, who watches it, and what that has said."""
+        return [
+            {
+                "host": one.watcher,
+                "hosts": one.hosts,
+                "ready": one.agent and one.agent.ready_said,
+                "done": one.agent and one.agent.said,
+                "why_not": one.why_not,
+                "error": one.error,
+            }
+            for one in self._kernels
+        ]
+
+    async def stop(self, bed: TestBed) -> None:
+        """Have every agent write what it has."""
+        for kernel in self._kernels:
+            if kernel.agent and not bed.is_gone(kernel.watcher):
+                try:
+                    await kernel.agent.stop(bed)
+                except LabError as error:
+                    kernel.error = error.as_dict()
+
+    async def _start(self, bed: TestBed, run_id: str, kernel: Kernel) -> None:
+        host, prefix = self._hosts[kernel.watcher], self._folder.prefix("drops", kernel.watcher)
+        spec = drops_spec(run_id, self._recordings.prefix(host, prefix))
+        try:
+            kernel.agent = await Agent.start(bed, host, self._places.agent(kernel.watcher), "drops", spec)
+            await self._recordings.follow(host, "drops", prefix)
+        except LabError as error:
+            kernel.error = error.as_dict()
