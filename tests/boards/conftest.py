@@ -11,7 +11,7 @@ from unittest import mock
 
 import pytest
 
-sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("lab", "whole")]
+sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("testbed", "whole")]
 
 from board_place import BoardPlace
 from lab_machine import private_network, run

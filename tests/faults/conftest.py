@@ -12,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("lab", "report", "whole")]
+sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("testbed", "report", "whole")]
 
 from guest_place import GuestPlace
 from lab_machine import private_network, run

@@ -12,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("lab", "whole")]
+sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("testbed", "whole")]
 
 from foreign_system import System, make_disk, make_system
 from lab_machine import private_network

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("lab", "report")]
+sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("testbed", "report")]
 
 from lab_machine import private_network
 from latlab_command import FinishedRun, Place
