@@ -8,6 +8,8 @@ const PROGRAMS: [&str; 2] = ["bridge", "stages"];
 
 fn main() {
     println!("cargo::rerun-if-env-changed=CLANG");
+    let architecture = std::env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
+    println!("cargo::rustc-env=LATLAB_ARCHITECTURE={architecture}");
     PROGRAMS.iter().for_each(|program| compile(program));
 }
 
