@@ -17,6 +17,8 @@ from latlab.errors import LabError
 AGENT = "latlab-agent"
 ARCHITECTURES: Mapping[int, str] = {62: "x86_64", 183: "aarch64"}
 """What an agent can be built for: `e_machine` of elf(5) → its name in uname(2)."""
+DEBIAN: Mapping[str, str] = {"amd64": "x86_64", "arm64": "aarch64"}
+"""Debian's name of an architecture → its name in uname(2)."""
 BUILD = "`make build`"
 BUILD_ALL = "`make agents`"
 
@@ -61,6 +63,21 @@ def find_agents(own: Path) -> dict[str, str]:
         if path:
             found.setdefault(architecture, path)
     return found
+
+
+def agent_for(architecture: str) -> Path:
+    """The path of the agent for an image. architecture: Debian's name of it; empty: this machine's.
+
+    LabError: there is none here, or not of this version.
+    """
+    own = find_agent()
+    wanted = DEBIAN.get(architecture, architecture)
+    if not architecture or wanted == os.uname().machine:
+        return own
+    agents = find_agents(own)
+    if problem := no_agent(wanted, agents):
+        raise LabError(problem.what.replace("it is", "the image is for", 1), remedy=problem.remedy)
+    return Path(agents[wanted])
 
 
 def architecture_of(agent: Path) -> str | None:

@@ -25,7 +25,7 @@ def planned_site(scenario: Scenario) -> Site:
     except LatlabError:
         agent = AGENT
     built = images_by_name()
-    needed = {guest.image_name for guest in scenario.guests.values() if guest.is_ours}
+    needed = {scenario.image_of(name) for name, guest in scenario.guests.items() if guest.is_ours}
     needed |= {host.image_name for host in scenario.hosts.values() if host.kind == "board"}
     images = {name: built.get(name) or unbuilt_image(name) for name in sorted(needed)}
     site = Site(TAG, agent=agent, agents=agents, images=images)
