@@ -11,13 +11,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
+from textwrap import wrap
 from typing import Final
 
 from latlab.analysis import interrupt_way
 from latlab.analysis.anomalies import CLASSES
 from latlab.analysis.missing_stages import REASONS
 from latlab.analysis.trust_rules import RULES
+from latlab.cli.app import ENVIRONMENT, EXIT_CODES
+from latlab.cli.help import Entry, Page
 from latlab.model.bridges import KINDS
+from man import pages as verbs
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
 BETWEEN: Final = re.compile(r"(<!-- tools/reference\.py: ([\w-]+) -->\n\n).*?(\n<!-- end -->)", re.DOTALL)
@@ -70,6 +74,40 @@ def _searches() -> Iterator[tuple[str, str, str]]:
             yield ("the same for less long: shifts" if number else names), search.found_by, search.is_not
 
 
+def _command_line() -> str:
+    """Every verb, as `--help` has it."""
+    common = {"environment variable": ENVIRONMENT, "exit code": EXIT_CODES}
+    tables = [_entries(title, entries) for title, entries in common.items()]
+    return "\n".join([*map(_verb, verbs()), "## All of them\n", "\n".join(tables)])
+
+
+def _verb(page: Page) -> str:
+    text = [f"## {page.name}\n", f"```\n{page.name} {page.usage}\n```\n", *(fill(one) for one in _paragraphs(page))]
+    text += [_entries(heading, entries) for heading, entries in page.groups]
+    for example in page.examples:
+        text.append("\n".join(["```sh", *wrap(example.what_for, 96, initial_indent="# ", subsequent_indent="# ")]))
+        text[-1] += "\n" + "\n".join((*example.commands, "```\n"))
+    return "\n".join(text)
+
+
+def _paragraphs(page: Page) -> Iterator[str]:
+    yield from (page.summary, *page.paragraphs)
+
+
+def fill(text: str) -> str:
+    """A paragraph in Markdown."""
+    return "\n".join(wrap(_plain(text), 96, break_on_hyphens=False, break_long_words=False)) + "\n"
+
+
+def _entries(heading: str, entries: Sequence[Entry]) -> str:
+    return table((heading, ""), ((f"`{one.term}`".replace("|", r"\|"), _plain(one.text)) for one in entries))
+
+
+def _plain(text: str) -> str:
+    """The text without what Markdown would take for its own."""
+    return text.replace("|", r"\|").replace("*", r"\*").replace("<", r"\<")
+
+
 TABLES: Final[Mapping[str, str]] = {
     "rules": table(
         ("id", "rule", "severity", "when", "looks at", "broken when"),
@@ -87,6 +125,7 @@ TABLES: Final[Mapping[str, str]] = {
         ("`bridge`", "what carries a packet", "between guest and host", "frames, VLAN tags", "reaches its host"),
         _bridges(),
     ),
+    "command-line": _command_line(),
     "stops": _names(interrupt_way.STOPS, "stop"),
     "missing": table(("reason", ""), ((f"`{name}`", text) for name, text in REASONS.items())),
 }

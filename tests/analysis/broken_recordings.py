@@ -337,14 +337,14 @@ BROKEN: list[Case] = [
         "7 of 100 instants of irq, which waited 12.3 ms in all for room in the recording",
     ),
     (
-        "the timer's interrupts were told",
+        "the timer's interrupts were recorded",
         "suspect",
         evidence(agents=waiting(trace_lost=2, overdue=10)),
         "timer irq on ecu",
         "2 of 90 of irq not",
     ),
     (
-        "the timer's interrupts were told",
+        "the timer's interrupts were recorded",
         "suspect",
         evidence(agents=waiting({"trace_problem": UNHEARD}, trace_lost=None)),
         "timer irq on ecu",

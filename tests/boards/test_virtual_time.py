@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -80,6 +82,30 @@ def test_a_load_runs_beside_the_stream_in_virtual_time(place: BoardPlace) -> Non
         for part in latlab.load(folder).packets().partition_by("repeat")
     ]
     assert latencies[0].to_list() != latencies[1].to_list()
+
+
+FORGETFUL_LAB = (sys.executable, str(Path(__file__).with_name("forgetful_lab.py")))
+
+
+def test_cells_that_share_a_test_bed_measure_what_each_measures_by_itself(place: BoardPlace) -> None:
+    parts: dict[str, Any] = {"hosts": HOSTS, "streams": {"control": STREAM}, "duration": "200ms"}
+    load = {"kind": "flood", "from": "sensor", "to": "ecu", "size": "1000B", "rate": "8Mbit/s"}
+    before = place.trace()
+    packets = {}
+    for name, values, by in (
+        ("together", ["none", "bulk"], ()),
+        ("alone", ["bulk"], ()),
+        ("mistaken", ["none", "bulk"], FORGETFUL_LAB),
+    ):
+        path = place.board_scenario(**parts, name=name, loads={"bulk": load}, matrix={"loads": values})
+        ended = place.latlab("run", path, before=by)
+        assert ended.status == 0, ended.err + ended.out
+        (folder,) = place.runs.glob(f"*-{name}-*")
+        found = cells_of(folder)
+        assert [cell["shared_bed"] for cell in found.values()] == [name == "together"] * len(values)
+        packets[name] = next(folder.glob("cells/*bulk*/r1/packets.parquet")).read_bytes()
+    assert packets["together"] == packets["alone"] == packets["mistaken"]
+    assert place.trace() == before
 
 
 @pytest.mark.parametrize(

@@ -162,9 +162,9 @@ def test_nothing_on_a_page_stands_for_what_was_to_be_put_there(path: Path) -> No
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_files_named_in_the_pages_are_there(path: Path) -> None:
-    places = (ROOT, ROOT / "src/latlab", ROOT / "tests/lab")
+    places = (ROOT, ROOT / "src/latlab", ROOT / "tests/testbed")
     for name in CODE.findall(path.read_text(encoding="utf-8")):
-        if re.fullmatch(r"(agent|analysis|data|host|lab|measure|report|scenario|src|tests)/[\w./-]+", name):
+        if re.fullmatch(r"(agent|analysis|hosts|recordings|report|run|scenario|src|testbed|tests)/[\w./-]+", name):
             assert any((place / name).exists() for place in places) or "NAME" in name, name
 
 

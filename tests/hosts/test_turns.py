@@ -127,6 +127,47 @@ def test_one_who_cannot_wait_is_answered_too_and_the_next_turn_is_as_ever(tmp_pa
     asyncio.run(work())
 
 
+def test_a_machine_that_goes_on_from_where_another_was_kept_hears_nothing_of_what_that_one_has_heard(
+    tmp_path: Path,
+) -> None:
+    async def set_up(host: TurnsHost) -> list[str]:
+        first = (await host.run(("one",), input=b"text")).stdout
+        return [first, host.ask(("two",)) or ""]
+
+    async def keep() -> list[turns.Turn]:
+        with OwnMachine(tmp_path, echo):
+            host = TurnsHost("board1", str(tmp_path))
+            host.turns.keeping = True
+            assert await set_up(host) == ["one\0text", "two\0"]
+            return host.turns.kept
+
+    async def go_on(kept: list[turns.Turn]) -> None:
+        with OwnMachine(there, echo) as machine:
+            host = TurnsHost("board1", str(there))
+            host.turns.go_on_after(kept)
+            assert await set_up(host) == ["one\0text", "two\0"]
+            assert machine.heard == [] and host.turns.tai_ns == kept[-1].halted_tai_ns
+            assert (await host.run(("three",))).stdout == "three\0"
+            assert [payload for _, kind, payload in machine.heard[0] if kind == START] == [b"three\0"]
+
+    there = tmp_path / "next"
+    there.mkdir()
+    kept = asyncio.run(keep())
+    assert len(kept) == 2
+    asyncio.run(go_on(kept))
+
+
+def test_a_machine_is_lost_whose_lab_says_anything_else_than_was_said_before(tmp_path: Path) -> None:
+    async def work() -> None:
+        with OwnMachine(tmp_path, echo) as machine:
+            host = TurnsHost("board1", str(tmp_path))
+            host.turns.go_on_after([turns.Turn(b"something else", 1000, b"")])
+            assert (await host.run(("one",), check=False)).returncode == -9
+            assert host.turns.differs and host.lost and machine.heard == []
+
+    asyncio.run(work())
+
+
 @pytest.fixture
 def endless(tmp_path: Path) -> Iterator[OwnMachine]:
     """A machine that never ends its turn, as long as the test lasts."""

@@ -11,7 +11,9 @@ import pytest
 
 from latlab.recordings.run_folder import RunFolder
 from latlab.run import matrix
+from latlab.run.beds import Beds
 from latlab.scenario import cells, load_scenario
+from latlab.testbed.site import Site
 
 TEXT = """\
 name: two
@@ -42,7 +44,7 @@ def test_a_cancellation_that_a_cell_loses_ends_the_run_all_the_same(
     folder = RunFolder.create(tmp_path, "two")
 
     async def told() -> None:
-        work = asyncio.ensure_future(matrix._run_all(order, folder, lambda event: None, jobs=2))
+        work = asyncio.ensure_future(matrix._run_all(order, folder, lambda event: None, 2, Beds([], Site("0000"), 2)))
         while len(begun) < 2:
             await asyncio.sleep(0.01)
         work.cancel()

@@ -152,7 +152,7 @@ def test_where_tracing_is_refused_the_whole_is_measured_and_the_reason_is_told(
     cell, folder, whole = measure(probes={"irq": TIMER})
     assert (cell["status"], list(cell["streams"]["irq"]["metrics"])) == ("ok", ["wakeup"])
     assert rows(folder, "irq")["irq_tai_ns"].null_count() == 500
-    reasons = [one for one in whole.result()["reasons"] if one["check"] == "the timer's interrupts were told"]
+    reasons = [one for one in whole.result()["reasons"] if one["check"] == "the timer's interrupts were recorded"]
     assert len(reasons) == 1
     assert "CAP_SYS_ADMIN" in reasons[0]["actual"]
     assert "when that ran is not known" in cell["streams"]["irq"]["probe"]["told"]

@@ -17,7 +17,9 @@ import os
 import signal
 import socket
 import struct
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TextIO
 
@@ -66,6 +68,15 @@ _LAST_CHANCE_S: Final = 30.0
 
 
 _HANG_UP_S: Final = 10.0
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One turn of a machine: what it heard when it began, CLOCK_TAI when it halted, and what it said in it."""
+
+    heard: bytes
+    halted_tai_ns: int
+    said: bytes
 
 
 class _LostError(Exception):
@@ -177,10 +188,17 @@ class Turns:
         """The machine's CLOCK_TAI when it halted last."""
         self.lost: Lost | None = None
         """Why nothing more is to be heard of it, though its QEMU runs; None as long as there is hope."""
+        self.kept: list[Turn] = []
+        """Its turns, as long as `keeping` says so."""
+        self.keeping = False
+        self.differs = False
+        """Whether the lab has said anything else than in the turn that it was to repeat: the machine is lost then."""
+        self._repeated: deque[Turn] = deque()
         self._directory = Path(directory)
         self._numbers = 0
         self._processes: dict[int, TurnsProcess] = {}
         self._said: list[bytes] = []
+        self._heard = b""
         self._mailbox: mmap.mmap | None = None
         self.fine = False
         """Whether several CPUs change places each FINE_US of the machine's time, from its next turn on."""
@@ -206,6 +224,13 @@ class Turns:
         if stdin != asyncio.subprocess.PIPE:
             process.stdin.close()
         return process
+
+    def go_on_after(self, turns: Iterable[Turn]) -> None:
+        """Nothing; the machine has had these turns already. The lab, which has not, gets the same answers at once.
+
+        Where the lab then says anything else than in the turn that is next, the machine is lost.
+        """
+        self._repeated = deque(turns)
 
     def say(self, number: int, kind: int, payload: bytes = b"") -> None:
         """Nothing; the machine hears it in its next turn."""
@@ -234,6 +259,10 @@ class Turns:
             return None
         process = self.start(words, None, None, None)
         try:
+            while self._repeated and process.returncode is None:
+                self._repeat()
+            if process.returncode is not None:
+                return process.said.decode(errors="replace") if process.returncode == 0 else None
             with socket.socket(socket.AF_UNIX) as monitor:
                 monitor.settimeout(within_s)
                 monitor.connect(str(self._directory / BLOCKING_MONITOR))
@@ -308,7 +337,9 @@ class Turns:
                 await _unless_gone(client, self._wanted.wait())
                 for _ in range(_PASSES):
                     await asyncio.sleep(0)
-                if self._waiting:
+                if self._waiting and self._repeated:
+                    self._repeat()
+                elif self._waiting:
                     lost = never_ends(self._directory / PID, lambda: _word(mailbox, _WATCHED_TAI_NS))
                     await _unless_gone(client, self._turn(client, mailbox, stops), lost)
 
@@ -325,6 +356,14 @@ class Turns:
             self._ended += 1
         if not self._hear(mailbox):
             raise _LostError(Lost(f"it stopped in the middle of its turn: QEMU says it is {await _status(client)}"))
+
+    def _repeat(self) -> None:
+        """Nothing; what it said in its next turn is with whom it concerns. _LostError: it heard something else then."""
+        turn = self._repeated.popleft()
+        if self._batch() != turn.heard:
+            self.differs = True
+            raise _LostError(Lost("what it is to hear is not what it has heard"))
+        self._told(turn)
 
     async def _make_fine(self, client: QMPClient) -> None:
         """Add or remove the timer that makes CPUs change places, while the machine stands still."""
@@ -347,13 +386,18 @@ class Turns:
         self._halted.clear()
 
     def _tell(self, mailbox: mmap.mmap) -> None:
+        self._heard = self._batch()
+        mailbox[_IN_AT : _IN_AT + len(self._heard)] = self._heard
+        struct.pack_into("=Q", mailbox, _IN_LENGTH, len(self._heard))
+
+    def _batch(self) -> bytes:
+        """What it hears in one turn of what was said; the rest is left for the next."""
         batch = bytearray()
         while self._said and len(batch) + len(self._said[0]) + _HEADER.size <= _AREA:
             batch += self._said.pop(0)
         if self._said:
             batch += _HEADER.pack(0, _MORE, 0)
-        mailbox[_IN_AT : _IN_AT + len(batch)] = bytes(batch)
-        struct.pack_into("=Q", mailbox, _IN_LENGTH, len(batch))
+        return bytes(batch)
 
     def _hear(self, mailbox: mmap.mmap) -> bool:
         """Whether the machine has ended its turn; what it said is with whom it concerns then.
@@ -365,19 +409,26 @@ class Turns:
         tai_ns = _word(mailbox, _HALTED_TAI_NS)
         if not tai_ns:
             return False
-        self.tai_ns = tai_ns
-        self._halted.set()
         (length,) = struct.unpack_from("=Q", mailbox, _OUT_LENGTH)
-        at, end = _OUT_AT, _OUT_AT + min(length, _AREA)
+        turn = Turn(self._heard, tai_ns, mailbox[_OUT_AT : _OUT_AT + min(length, _AREA)])
+        if self.keeping:
+            self.kept.append(turn)
+        self._told(turn)
+        return True
+
+    def _told(self, turn: Turn) -> None:
+        """Nothing; what the machine said is with whom it concerns."""
+        self.tai_ns = turn.halted_tai_ns
+        self._halted.set()
+        at, end = 0, len(turn.said)
         while at + _HEADER.size <= end:
-            number, kind, size = _HEADER.unpack_from(mailbox, at)
+            number, kind, size = _HEADER.unpack_from(turn.said, at)
             at += _HEADER.size
             if process := self._processes.get(number):
-                process.heard(kind, bytes(mailbox[at : at + size]))
+                process.heard(kind, turn.said[at : at + size])
                 if kind == _EXIT:
                     del self._processes[number]
             at += size
-        return True
 
 
 def _word(mailbox: mmap.mmap, at: int) -> int:

@@ -53,7 +53,7 @@ RULES: Final[tuple[RuleName, ...]] = (
     RuleName("sends-succeeded", "every send succeeded", "suspect"),
     RuleName("icmp-rejected", "no packet was rejected", "suspect"),
     RuleName("timer-kept-up", "the timer kept up", "suspect"),
-    RuleName("timer-interrupts", "the timer's interrupts were told", "suspect"),
+    RuleName("timer-interrupts", "the timer's interrupts were recorded", "suspect"),
     RuleName("trace-whole", "the trace is whole", "suspect"),
     RuleName("socket-drops", "the listener's socket kept every packet", "suspect"),
     RuleName("packets-refused", "no packet was refused", "suspect"),

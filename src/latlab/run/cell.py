@@ -16,6 +16,7 @@ from latlab.recordings.packets import build_packets
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.agent import Agent
 from latlab.run.agents import Agents
+from latlab.run.beds import Bed
 from latlab.run.clocks import ClockWatch
 from latlab.run.events import Listener, Phase, Waiting
 from latlab.run.fetch import Recordings
@@ -67,13 +68,15 @@ async def run_cell(
     listener: Listener,
     making: asyncio.Lock | None = None,
     *,
+    bed: Bed | None = None,
     live: bool = False,
 ) -> dict[str, Any]:
     """The cell's cell.json, which has been written, with its recordings and its packet table.
 
     A cell that this machine cannot build is `unavailable`, and nothing is begun. A LatlabError makes the cell `failed`;
     a cancellation makes it `interrupted` and is raised again, after the test bed is down and everything recorded is on
-    disk. live: its agents say more to the listener while they measure.
+    disk. bed: the test bed that it shares with other cells. live: its agents say more to the listener while they
+    measure.
     """
     outcome = Outcome(run, order, live=live)
     scenario = run.cell.scenario
@@ -89,7 +92,7 @@ async def run_cell(
         return outcome.as_dict()
     interrupted = False
     try:
-        await _on_test_bed(outcome, site, folder, listener, making or asyncio.Lock())
+        await _on_test_bed(outcome, site, folder, listener, making or asyncio.Lock(), bed)
         if outcome.reason is None:
             outcome.status = "ok"
     except asyncio.CancelledError as cancelled:
@@ -131,40 +134,78 @@ def _write(outcome: Outcome, folder: CellFolder) -> None:
 
 
 async def _on_test_bed(
-    outcome: Outcome, site: Site, folder: CellFolder, listener: Listener, making: asyncio.Lock
+    outcome: Outcome,
+    site: Site,
+    folder: CellFolder,
+    listener: Listener,
+    making: asyncio.Lock,
+    shared: Bed | None,
 ) -> None:
     """Nothing; the cell has been measured, and its test bed is down.
 
-    Where a machine hangs as it boots, or does not get ready from its snapshot, which is removed, all is made once more.
+    Where a machine hangs as it boots, or does not get ready from its snapshot, which is removed, all is made once more;
+    so it is where a test bed that was kept does not serve.
     """
     known: set[str] = set()
     while True:
+        kept = None
         try:
-            return await _on_a_test_bed(outcome, site, folder, listener, making)
+            if shared and not shared.refused:
+                async with shared.lock:
+                    while not (shared.machine or shared.refused):
+                        await _on_a_test_bed(outcome, site, folder, listener, making, keep=shared)
+                        if outcome.reason:
+                            return None
+                kept = None if shared.refused else shared
+            return await _on_a_test_bed(outcome, site, folder, listener, making, kept=kept)
         except StartError as error:
-            if error.which in known:
+            if shared and kept:
+                shared.refuse()
+            elif error.which in known:
                 raise
             known.add(error.which)
             listener(Phase(error.again))
 
 
 async def _on_a_test_bed(
-    outcome: Outcome, site: Site, folder: CellFolder, listener: Listener, making: asyncio.Lock
+    outcome: Outcome,
+    site: Site,
+    folder: CellFolder,
+    listener: Listener,
+    making: asyncio.Lock,
+    *,
+    keep: Bed | None = None,
+    kept: Bed | None = None,
 ) -> None:
-    """making: held while a snapshot is made, which other cells then start from."""
+    """making: held while a snapshot is made, which other cells then start from.
+
+    keep: the test bed is kept there as soon as it is set up, and nothing is measured. kept: the one to go on from.
+    """
     scenario = outcome.run.cell.scenario
     site = replace(site, logs=str(folder.logs_path), recordings=str(folder.path))
     hosts = make_hosts(scenario, site)
     listener(Phase("setting up"))
+    turns = hosts[scenario.machines()[0]].turns if keep or kept else None
+    outcome.shared_bed = kept is not None
+    if turns and kept:
+        turns.go_on_after(kept.turns)
     async with TestBed(f"{folder.path.parents[2].name}-{outcome.order}", hosts, _tells(listener)) as bed:
         try:
             if site.others:
-                kept = replace(site, snapshots=machine_snapshots(scenario, site))
+                starts = machine_snapshots(scenario, site)
+                if kept and kept.machine:
+                    starts = dict.fromkeys(starts, kept.machine)
+                begun = replace(site, snapshots=starts)
                 async with contextlib.AsyncExitStack() as made:
-                    if not all(map(is_whole, kept.snapshots.values())):
+                    if makes := not all(map(is_whole, begun.snapshots.values())):
                         with bed.awaited("another cell makes its snapshots"):
                             await made.enter_async_context(making)
-                    await bed.apply(list(machine_steps(scenario, kept)))
+                    await bed.apply(list(machine_steps(scenario, begun)))
+                if turns and keep:
+                    if makes:
+                        # Who goes on from what is kept here has no machine to boot first, and says nothing to it.
+                        return None
+                    turns.keeping = True
                 site = replace(site, others=await _seen(scenario, site, hosts))
                 if reasons := unavailable(scenario, site):
                     return outcome.refuse(reasons)
@@ -173,11 +214,20 @@ async def _on_a_test_bed(
             site = replace(site, **start_conditions(scenario, site))
             outcome.bridges, outcome.guests = described_bridges(scenario, site), described_guests(scenario, site)
             await bed.apply(test_bed_steps(scenario, site))
+            if keep and turns:
+                with bed.awaited("keep the test bed for the cells that share it"):
+                    return await keep.keep(turns, site)
             outcome.bridges = described_bridges(scenario, site)
             outcome.guests = await described_guests_running(scenario, site)
             if any(guest["acceleration"] == "tcg" for guest in outcome.guests):
                 outcome.is_emulated()
             await _Cell(outcome, bed, site, folder, listener).measure()
+        except LabError as error:
+            if turns and turns.differs:
+                raise StartError(
+                    error, which="kept", again="setting up anew: the test bed that was kept differs"
+                ) from None
+            raise
         finally:
             outcome.steps = [asdict(result) for result in bed.results]
             listener(Phase("tearing down"))

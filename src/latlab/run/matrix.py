@@ -19,6 +19,7 @@ from typing import Any
 import latlab
 from latlab.errors import UsageError
 from latlab.recordings.run_folder import RunFolder
+from latlab.run.beds import Beds
 from latlab.run.cell import load_duration_ns, run_cell
 from latlab.run.clock_legs import leg_specs, needed_legs
 from latlab.run.events import (
@@ -110,6 +111,9 @@ async def run(
     Journal.create(f"try-{secrets.token_hex(4)}").close()
     seed = loaded.scenario.seed if loaded.scenario.seed is not None else random.SystemRandom().randrange(2**32)
     order = runs(found, repeat, seed, copies=check_repeat)
+    # A copy is to show that all is alike, from the first step on.
+    beds = Beds([] if check_repeat else order, Site(TAG, agent=str(find_agent()), images=images_by_name()), jobs)
+    order = beds.in_groups(order, jobs)
     folder = RunFolder.create(root, loaded.scenario.name)
     folder.write_scenario(loaded.text)
     with folder.alive():
@@ -133,7 +137,11 @@ async def run(
         folder.write_run(document)
         listener(RunStarted(folder.path, len(found), len(order), seed, tuple(map(str, warnings(loaded)))))
         try:
-            status = "ended" if await _until_told(_run_all(order, folder, listener, jobs, live=live)) else "interrupted"
+            status = (
+                "ended"
+                if await _until_told(_run_all(order, folder, listener, jobs, beds, live=live))
+                else "interrupted"
+            )
         except BaseException:
             # On a full disk run.json cannot be written either; what has happened is the error that is raised.
             with contextlib.suppress(OSError):
@@ -165,7 +173,7 @@ def at_once(found: Sequence[Cell], jobs: int | None) -> int:
 
 
 async def _run_all(
-    order: Sequence[Run], folder: RunFolder, listener: Listener, jobs: int, *, live: bool = False
+    order: Sequence[Run], folder: RunFolder, listener: Listener, jobs: int, beds: Beds, *, live: bool = False
 ) -> None:
     """Run every cell, `jobs` at once, in this order."""
     left = iter(enumerate(order, start=1))
@@ -183,7 +191,10 @@ async def _run_all(
             with emulator_cpu() if scenario.in_virtual_time else contextlib.nullcontext(0) as cpu:
                 site = Site(tag, agent=str(own), agents=agents, images=images, emulator_cpu=cpu)
                 known = partial(_of_cell, listener, number)
-                cell = await run_cell(one, number, site, cell_folder, known, making, live=live)
+                bed = beds.of(one)
+                cell = await run_cell(one, number, site, cell_folder, known, making, bed=bed, live=live)
+                if bed:
+                    bed.ended()
                 listener(CellEnded(number, cell))
             if (this := asyncio.current_task()) and this.cancelling():
                 # A wait that was over at that moment may have lost it.
@@ -195,6 +206,8 @@ async def _run_all(
                 group.create_task(work())
     except BaseExceptionGroup as several:
         raise several.exceptions[0] from None
+    finally:
+        beds.close()
 
 
 def followed(scenario: Scenario) -> Iterator[Followed]:

@@ -37,6 +37,8 @@ class Outcome:
     instructions_per_ns: int | None = None
     perturbation: Perturbation | None = field(init=False)
     qemu: str | None = None
+    shared_bed: bool = False
+    """Whether it went on from a test bed that was kept for several cells."""
     start_tai_ns: int = 0
     starts_tai_ns: dict[str, int] = field(default_factory=dict)
     agents: list[Agent] = field(default_factory=list)
@@ -67,6 +69,7 @@ class Outcome:
             "instructions_per_ns": self.instructions_per_ns,
             "seed": self.run.seed,
             "qemu": self.qemu,
+            "shared_bed": self.shared_bed,
             "run_id": self.run_id,
             "start_tai_ns": self.start_tai_ns,
             "warmup_ns": scenario.warmup,

@@ -214,7 +214,8 @@ class TestBed:
                 raise StartError(error, which=service.title, again=f"starting again: {service.title} came to no end")
             if (snapshot := running.refused) is None:
                 raise error
-            snapshot.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                snapshot.unlink(missing_ok=True)
             raise SnapshotError(snapshot, error)
 
     async def _begin(self, host: Host, service: Service) -> RunningService:

@@ -67,12 +67,31 @@ async def snapshot(socket: str, path: Path) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = part_path(path)
+    try:
+        await move_out(socket, part)
+        with part.open("rb") as written:
+            # Else a machine that loses its power may have the name on disk and not the file.
+            os.fsync(written.fileno())
+        part.replace(path)
+        keep_newest(path.parent)
+    except (LabError, OSError) as error:
+        free = shutil.disk_usage(path.parent).free
+        why = error.what if isinstance(error, LabError) else error
+        what = f"no snapshot was made in {path.parent}, where {free / 1e6:.0f} MB are free: {why}"
+        remedy = "make room there, or name another folder in LATLAB_CACHE; a guest can do without: snapshot: false"
+        raise LabError(what, where=socket, remedy=remedy) from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+async def move_out(socket: str, path: Path) -> None:
+    """Nothing; the file holds the machine as it ran, and its QEMU has ended. LabError: it cannot be written."""
     client = QMPClient("latlab")
     try:
         async with asyncio.timeout(WITHIN_S):
             await client.connect(socket)
         try:
-            await client.execute("migrate", {"uri": f"exec:cat >{shlex.quote(str(part))}"})
+            await client.execute("migrate", {"uri": f"exec:cat >{shlex.quote(str(path))}"})
             async with asyncio.timeout(WITHIN_S):
                 await _migrated(client)
             with contextlib.suppress(EOFError, QMPError):
@@ -81,18 +100,8 @@ async def snapshot(socket: str, path: Path) -> None:
             # QEMU may have hung up first, as it was told to.
             with contextlib.suppress(EOFError):
                 await client.disconnect()
-        with part.open("rb") as written:
-            # Else a machine that loses its power may have the name on disk and not the file.
-            os.fsync(written.fileno())
-        part.replace(path)
-        keep_newest(path.parent)
     except (ConnectError, QMPError, TimeoutError, OSError) as error:
-        free = shutil.disk_usage(path.parent).free
-        what = f"no snapshot was made in {path.parent}, where {free / 1e6:.0f} MB are free: {error}"
-        remedy = "make room there, or name another folder in LATLAB_CACHE; a guest can do without: snapshot: false"
-        raise LabError(what, where=socket, remedy=remedy) from None
-    finally:
-        part.unlink(missing_ok=True)
+        raise LabError(str(error), where=socket) from None
 
 
 async def _migrated(client: QMPClient) -> None:

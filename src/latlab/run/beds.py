@@ -1,0 +1,145 @@
+"""Test beds in virtual time that several cells share: set up once, kept, and gone on from.
+
+A machine in virtual time does the same whenever it hears the same (latlab.hosts.turns). Cells whose test beds are made
+by the same steps, after the same time, differ in nothing before their agents start: loads, probes, the time to measure.
+The first of them keeps the machine as it then is, and what was said in each of its turns. The others start from there:
+the lab takes the same steps, and hears what the first one heard. Should it say anything else in a turn, the cell is
+begun anew, without what was kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import Final
+
+from latlab.errors import LabError
+from latlab.hosts.turns import Turn, Turns
+from latlab.run.perturbation import Perturbation
+from latlab.run.room import available_memory
+from latlab.scenario import BoardHost, Run
+from latlab.testbed import test_bed_steps
+from latlab.testbed.guests.monitor import move_out
+from latlab.testbed.guests.qemu import MONITOR
+from latlab.testbed.guests.start import start_conditions
+from latlab.testbed.machines import machine_snapshots, planned_sites
+from latlab.testbed.machines.board import folder
+from latlab.testbed.service import Service
+from latlab.testbed.site import Site
+from latlab.testbed.step import Step
+
+ROOM: Final = 3
+"""So many times a board's memory must be free for each cell that is measured at once: the board's own, that of the one
+that is kept, and that of the one before it, which may not be gone yet."""
+
+
+@dataclass
+class Bed:
+    """One test bed. left: how many of its cells are not measured yet.
+
+    turns: those that the machine had when it was kept. refused: it could not be kept, or did not serve. lock: held
+    while it is set up to be kept.
+    """
+
+    left: int
+    turns: Sequence[Turn] = ()
+    refused: bool = False
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _memory: int | None = None
+
+    @property
+    def machine(self) -> Path | None:
+        """The file to go on from; None as long as there is none. It is nowhere but in memory, and goes with the lab."""
+        return Path(f"/proc/{os.getpid()}/fd/{self._memory}") if self.turns and self._memory is not None else None
+
+    async def keep(self, turns: Turns, site: Site) -> None:
+        """Nothing; the machine is kept, and its QEMU has ended."""
+        self._memory = os.memfd_create("latlab-bed")
+        try:
+            await move_out(f"{folder(site, turns.name)}/{MONITOR}", Path(f"/proc/{os.getpid()}/fd/{self._memory}"))
+            self.turns = tuple(turns.kept)
+        except LabError:
+            self.refuse()
+
+    def refuse(self) -> None:
+        """Nothing; each of its cells sets up its own."""
+        self.refused = True
+        self.close()
+
+    def ended(self) -> None:
+        """Nothing; one of its cells has been measured: after the last nobody needs it."""
+        self.left -= 1
+        if not self.left:
+            self.close()
+
+    def close(self) -> None:
+        """Nothing; it is not kept any more."""
+        self.turns = ()
+        if self._memory is not None:
+            os.close(self._memory)
+            self._memory = None
+
+
+class Beds:
+    """Those of a run that several of its cells share."""
+
+    def __init__(self, order: Sequence[Run], site: Site, jobs: int) -> None:
+        """site: this machine's, with the images."""
+        self._keys = {id(one): _key(one, site) for one in order if one.cell.scenario.in_virtual_time}
+        cells = Counter(self._keys.values())
+        available = available_memory()
+        needed = jobs * ROOM * max(map(_memory, order), default=0)
+        room = available is None or available >= needed
+        self._beds = {key: Bed(left) for key, left in cells.items() if left > 1 and room}
+
+    def of(self, one: Run) -> Bed | None:
+        """The test bed that the cell shares with others, if it does."""
+        return self._beds.get(self._keys.get(id(one), ""))
+
+    def in_groups(self, order: Sequence[Run], at_once: int) -> list[Run]:
+        """The cells in the order to measure them: those that share a test bed one after the other.
+
+        `at_once` groups side by side, as so many are measured at once and one of a group has to set it up. In virtual
+        time nothing drifts over a run, so that the order says nothing.
+        """
+        groups: dict[object, list[Run]] = {}
+        for number, one in enumerate(order):
+            groups.setdefault(self._keys.get(id(one), number), []).append(one)
+        lanes = list(groups.values())
+        blocks = [lanes[at : at + at_once] for at in range(0, len(lanes), at_once)]
+        return [one for block in blocks for row in zip_longest(*block) for one in row if one is not None]
+
+    def close(self) -> None:
+        """Nothing; none is kept."""
+        for bed in self._beds.values():
+            bed.close()
+
+
+def _memory(one: Run) -> int:
+    return sum(host.memory for host in one.cell.scenario.hosts.values() if isinstance(host, BoardHost))
+
+
+def _key(one: Run, site: Site) -> str:
+    """What cells have in common that share a test bed, in hexadecimal.
+
+    It is the machine, how long that is left alone, and every step as it is planned before there is a machine.
+    """
+    scenario = one.cell.scenario
+    site = replace(site, emulator_seed=one.seed or 0)
+    site = replace(site, others=planned_sites(scenario, site))
+    steps = test_bed_steps(scenario, replace(site, **start_conditions(scenario, site)))
+    perturbation = Perturbation.of(one.seed or 0)
+    parts = (machine_snapshots(scenario, site), one.seed, perturbation.idle_ns, *_words(steps))
+    return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:16]
+
+
+def _words(steps: Sequence[Step | Service]) -> Iterator[object]:
+    for step in steps:
+        done = step.argv if isinstance(step, Service) else (step.do, step.check and step.check.argv)
+        yield from (step.host, step.title, done, isinstance(step, Service) and step.spec)

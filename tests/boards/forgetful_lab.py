@@ -1,0 +1,28 @@
+"""A lab that has forgotten a turn of each test bed that it keeps: `forgetful_lab.py latlab ARGUMENT…`."""
+
+from __future__ import annotations
+
+import sys
+
+from latlab.cli import main
+from latlab.hosts.turns import Turns
+from latlab.run.beds import Bed
+from latlab.testbed.site import Site
+
+
+def forget() -> None:
+    """Nothing; from now on the middle turn of what is kept is missing."""
+    keep = Bed.keep
+
+    async def forgotten(self: Bed, turns: Turns, site: Site) -> None:
+        await keep(self, turns, site)
+        middle = len(self.turns) // 2
+        self.turns = (*self.turns[:middle], *self.turns[middle + 1 :])
+
+    Bed.keep = forgotten  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    forget()
+    sys.argv = sys.argv[1:]
+    main()

@@ -1,0 +1,131 @@
+"""Cells in virtual time that share a test bed: which do, in what order they are measured, and what is kept for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from latlab.errors import LabError
+from latlab.hosts.turns import Turn, Turns
+from latlab.run import beds
+from latlab.run.beds import Bed, Beds
+from latlab.scenario import Run, cells, load_scenario, runs
+from latlab.testbed.guests.planned import planned_site
+
+TEXT = """\
+name: shared
+hosts:
+  board1: {kind: board, time: virtual, cpus: 2, nics: 2}
+  sensor: {kind: netns, on: board1, cards: [eth0]}
+  ecu: {kind: netns, on: board1, cards: [eth1]}
+links:
+  - {ends: [sensor.eth0, ecu.eth1]}
+guests:
+  vm1: {host: ecu, uplink: eth1, acceleration: kvm}
+streams:
+  down: {talker: sensor, listener: vm1, period: 1ms, size: 64B}
+loads:
+  udp: {kind: iperf3, from: sensor, to: vm1, rate: 10Mbit/s}
+duration: 1s
+matrix:
+  guests.vm1.bridge: [tap, macvtap]
+  loads: [none, udp]
+repeat: 2
+"""
+
+
+def order_of(tmp_path: Path, text: str = TEXT) -> list[Run]:
+    path = tmp_path / "shared.yaml"
+    path.write_text(text)
+    loaded = load_scenario(path)
+    return runs(cells(loaded), loaded.scenario.repeat, seed=5)
+
+
+def shared(order: Sequence[Run], jobs: int = 2) -> Beds:
+    return Beds(order, planned_site(order[0].cell.scenario), jobs)
+
+
+def test_cells_that_differ_in_their_loads_share_a_test_bed_and_those_of_other_bridges_or_seeds_do_not(
+    tmp_path: Path,
+) -> None:
+    order = order_of(tmp_path)
+    assert len(order) == 8
+    found = shared(order)
+    by_bed: dict[int, list[tuple[object, object]]] = {}
+    for one in order:
+        bed = found.of(one)
+        assert bed and bed.left == 2
+        by_bed.setdefault(id(bed), []).append((one.cell.label["guests.vm1.bridge"], one.seed))
+    assert len(by_bed) == 4
+    assert all(len(set(several)) == 1 for several in by_bed.values())
+
+
+def test_they_are_measured_one_after_the_other_beside_those_of_another(tmp_path: Path) -> None:
+    order = order_of(tmp_path)
+    found = shared(order)
+    grouped = found.in_groups(order, 2)
+    assert sorted(map(id, grouped)) == sorted(map(id, order))
+    in_order = [id(found.of(one)) for one in grouped]
+    for at in range(0, len(in_order), 4):
+        first, second, third, fourth = in_order[at : at + 4]
+        assert first == third != second == fourth
+    assert [id(found.of(one)) for one in found.in_groups(order, 1)] == [
+        bed for bed in dict.fromkeys(id(found.of(one)) for one in order) for _ in range(2)
+    ]
+
+
+def test_a_cell_with_a_test_bed_of_its_own_keeps_none(tmp_path: Path) -> None:
+    order = order_of(tmp_path, TEXT.replace("loads: [none, udp]", "loads: [udp]"))
+    found = shared(order)
+    assert [found.of(one) for one in order] == [None] * 4
+    assert found.in_groups(order, 2) == order
+
+
+def test_nothing_is_kept_where_there_is_no_room_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order = order_of(tmp_path)
+    board = order[0].cell.scenario.hosts["board1"]
+    memory = board.model_dump()["memory"]
+    monkeypatch.setattr(beds, "available_memory", lambda: 6 * memory - 1)
+    assert {shared(order).of(one) for one in order} == {None}
+    monkeypatch.setattr(beds, "available_memory", lambda: 6 * memory)
+    assert all(shared(order).of(one) for one in order)
+
+
+class _Kept:
+    def __init__(self, folder: Path) -> None:
+        self.turns = Turns("board1", str(folder))
+        self.turns.kept.append(Turn(b"heard", 1000, b"said"))
+
+
+def test_what_is_kept_is_there_until_the_last_cell_has_been_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def move_out(socket: str, path: Path) -> None:
+        assert socket.endswith("/board1/qmp.sock")
+        path.write_bytes(b"all of it")
+
+    monkeypatch.setattr(beds, "move_out", move_out)
+    bed, site = Bed(left=2), planned_site(order_of(tmp_path)[0].cell.scenario)
+    assert bed.machine is None
+    asyncio.run(bed.keep(_Kept(tmp_path).turns, site))
+    kept = bed.machine
+    assert kept and kept.read_bytes() == b"all of it" and bed.turns == (Turn(b"heard", 1000, b"said"),)
+    bed.ended()
+    assert bed.machine == kept and kept.exists()
+    bed.ended()
+    assert bed.machine is None and not kept.exists()
+
+
+def test_each_cell_sets_up_its_own_where_the_machine_could_not_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def move_out(socket: str, path: Path) -> None:
+        raise LabError("no memory is left", where=socket)
+
+    monkeypatch.setattr(beds, "move_out", move_out)
+    bed, site = Bed(left=2), planned_site(order_of(tmp_path)[0].cell.scenario)
+    asyncio.run(bed.keep(_Kept(tmp_path).turns, site))
+    assert bed.refused and bed.machine is None
