@@ -2,6 +2,7 @@
 #
 # make help         print these lines
 # make build        .venv/bin/latlab and .venv/bin/latlab-agent, ready to use (also: make)
+# make agents       the same, and .venv/bin/latlab-agent-aarch64 for ARM machines (on one: latlab-agent-x86_64)
 # make demo         install what is missing, measure every virtual bridge, in virtual time without KVM, say where the report is
 # make format       write code and tests in the form that lint expects
 # make lint         form, lints and types; fuzz targets compile
@@ -42,7 +43,14 @@ export CARGO_TARGET_$(shell echo $(CARGO_BUILD_TARGET) | tr a-z- A-Z_)_RUSTFLAGS
 export CFLAGS += -ffile-prefix-map=$(CURDIR)/agent=agent -ffile-prefix-map=$(CRATES)=cargo
 AGENT = agent/target/$(CARGO_BUILD_TARGET)/release/latlab-agent
 
-.PHONY: build help demo image format lint check test reference docs man bench experiments deny fuzz lock release require-% agent python
+# The architecture of the other agent, and what Cargo and the C compiler are told for it.
+OTHER := $(if $(filter aarch64,$(shell uname -m)),x86_64,aarch64)
+OTHER_TARGET := $(OTHER)-unknown-linux-gnu
+OTHER_AGENT := agent/target/$(OTHER_TARGET)/release/latlab-agent
+OTHER_CARGO := CARGO_TARGET_$(shell echo $(OTHER_TARGET) | tr a-z- A-Z_)
+OTHER_RUST := $(CURDIR)/build/rust-for-$(OTHER)
+
+.PHONY: build agents help demo image format lint check test reference docs man bench experiments deny fuzz lock release require-% agent python
 
 build: require-build python agent
 
@@ -70,6 +78,20 @@ agent: python
 	cd ..
 	# A running agent keeps its file; the new one takes the name.
 	cmp --silent $(AGENT) $(VENV)/bin/latlab-agent || install $(AGENT) $(VENV)/bin/latlab-agent
+
+# The agents for both architectures. Without rustup's library for the other one, Debian's own compiler is used.
+agents: require-agents build
+	@rustc=$$(command -v rustc)
+	if [ ! -d "$$(rustc --print sysroot)/lib/rustlib/$(OTHER_TARGET)/lib" ]; then
+		tools/rust-for $(OTHER) $(OTHER_RUST)
+		rustc=$(OTHER_RUST)/rustc
+	fi
+	export RUSTC=$$rustc CARGO_BUILD_TARGET=$(OTHER_TARGET)
+	export $(OTHER_CARGO)_LINKER=$(OTHER)-linux-gnu-gcc $(OTHER_CARGO)_RUSTFLAGS="$(BUILT_IN)"
+	cd agent
+	GIT_CEILING_DIRECTORIES=$(CURDIR) cargo build --locked --quiet --release
+	cd ..
+	cmp --silent $(OTHER_AGENT) $(VENV)/bin/latlab-agent-$(OTHER) || install $(OTHER_AGENT) $(VENV)/bin/latlab-agent-$(OTHER)
 
 # Emulated in software, a guest's latencies are the emulator's: without KVM the bridges are compared in virtual time.
 demo: require-demo build

@@ -11,6 +11,8 @@ const PROGRAMS: [&str; 3] = ["bridge", "drops", "stages"];
 fn main() {
     println!("cargo::rerun-if-env-changed=CLANG");
     HEADERS.iter().for_each(|header| println!("cargo::rerun-if-changed={FOLDER}/{header}.h"));
+    let architecture = std::env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
+    println!("cargo::rustc-env=LATLAB_ARCHITECTURE={architecture}");
     PROGRAMS.iter().for_each(|program| compile(program));
 }
 

@@ -45,10 +45,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 use wire::event::Event;
 
+/// The lab finds it in an agent that this machine cannot run.
+const BUILT: &str = concat!(env!("CARGO_PKG_VERSION"), ", built for ", env!("LATLAB_ARCHITECTURE"));
+
 /// The data plane of latlab: runs on whatever is measured. It takes one JSON spec on standard input, answers with JSON
 /// Lines on standard output, and stops when standard input closes (docs/reference/agent.md).
 #[derive(Parser)]
-#[command(version)]
+#[command(version, long_version = BUILT)]
 struct Arguments {
     #[command(subcommand)]
     verb: Verb,

@@ -17,21 +17,28 @@ const SHARED_MEMORY: (&str, &str) = ("0x1af4", "0x1110");
 /// # Errors
 /// There is none, or it cannot be used here.
 pub fn find() -> Result<PathBuf, Failure> {
-    find_device(Path::new(PCI_DEVICES))
-}
-
-/// The memory of the first shared-memory device among `devices`, ready to be mapped.
-fn find_device(devices: &Path) -> Result<PathBuf, Failure> {
-    let failure = |what: String, place: &Path, remedy: &str| Failure {
-        what,
-        place: place.to_string_lossy().into_owned(),
-        remedy: remedy.into(),
-        errno: None,
-    };
+    let devices = Path::new(PCI_DEVICES);
     if !cfg!(target_arch = "x86_64") {
         let what = format!("a device's memory is not coherent with the host's on {}", std::env::consts::ARCH);
         return Err(failure(what, devices, "exchange timestamps over the network instead"));
     }
+    find_device(devices)
+}
+
+/// As [`find`], on a machine whose every instruction is emulated: it shares what the emulator loads and stores.
+///
+/// # Errors
+/// There is none, or it cannot be enabled.
+pub fn find_emulated() -> Result<PathBuf, Failure> {
+    find_device(Path::new(PCI_DEVICES))
+}
+
+fn failure(what: String, place: &Path, remedy: &str) -> Failure {
+    Failure { what, place: place.to_string_lossy().into_owned(), remedy: remedy.into(), errno: None }
+}
+
+/// The memory of the first shared-memory device among `devices`, ready to be mapped.
+fn find_device(devices: &Path) -> Result<PathBuf, Failure> {
     let is = |path: &Path, name: &str, value: &str| {
         std::fs::read_to_string(path.join(name)).is_ok_and(|read| read.trim() == value)
     };
@@ -74,7 +81,6 @@ mod tests {
         path
     }
 
-    #[cfg(target_arch = "x86_64")]
     #[test]
     fn the_first_shared_memory_device_is_found_and_enabled() {
         let devices = devices("found");

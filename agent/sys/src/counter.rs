@@ -14,22 +14,14 @@ pub fn hz() -> Option<u64> {
 }
 
 /// So long a counter is watched: the two clocks are read within 100 ns or so, which is some parts in a million of it.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const WHILE: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// How fast the TSC counts beside CLOCK_MONOTONIC_RAW, which nothing slews; None where it does not count at one rate in all
-/// states of the CPU (Intel SDM vol. 3, 18.17.1: CPUID 0x80000007, EDX bit 8).
-#[cfg(target_arch = "x86_64")]
+/// How fast the counter counts beside CLOCK_MONOTONIC_RAW, which nothing slews; None where it does not count at one rate in
+/// all states of the CPU.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn measured() -> Option<u64> {
-    const POWER: u32 = 0x8000_0007;
-    const INVARIANT: u32 = 1 << 8;
-    // Unsafe in the oldest compiler this is built with, safe in newer ones.
-    #[allow(unused_unsafe)]
-    // SAFETY: every x86-64 CPU has the instruction, and tells which leaves it has.
-    let invariant = unsafe {
-        std::arch::x86_64::__cpuid(0x8000_0000).eax >= POWER && std::arch::x86_64::__cpuid(POWER).edx & INVARIANT != 0
-    };
-    if !invariant {
+    if !is_steady() {
         return None;
     }
     let (count, ns) = both();
@@ -39,19 +31,53 @@ fn measured() -> Option<u64> {
     u64::try_from((counted * 1_000_000_000).checked_div(passed_ns)?).ok()
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn measured() -> Option<u64> {
     None
 }
 
-/// The TSC, and CLOCK_MONOTONIC_RAW in ns at the same time: of some readings the one that took the shortest.
+/// Whether the TSC is invariant (Intel SDM vol. 3, 18.17.1: CPUID 0x80000007, EDX bit 8).
 #[cfg(target_arch = "x86_64")]
+fn is_steady() -> bool {
+    const POWER: u32 = 0x8000_0007;
+    const INVARIANT: u32 = 1 << 8;
+    // Unsafe in the oldest compiler this is built with, safe in newer ones.
+    #[allow(unused_unsafe)]
+    // SAFETY: every x86-64 CPU has the instruction, and tells which leaves it has.
+    unsafe {
+        std::arch::x86_64::__cpuid(0x8000_0000).eax >= POWER && std::arch::x86_64::__cpuid(POWER).edx & INVARIANT != 0
+    }
+}
+
+/// The generic timer counts at one rate always (Arm Architecture Reference Manual for A-profile, D12.1).
+#[cfg(target_arch = "aarch64")]
+fn is_steady() -> bool {
+    true
+}
+
+/// The TSC as it is now.
+#[cfg(target_arch = "x86_64")]
+fn count() -> u64 {
+    // SAFETY: reading the counter changes nothing. Nobody forbids the agent to (PR_SET_TSC, prctl(2)).
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+/// CNTVCT_EL0 as it is now.
+#[cfg(target_arch = "aarch64")]
+fn count() -> u64 {
+    let count: u64;
+    // SAFETY: Linux lets programs read this register. `isb` keeps the reading in its place.
+    unsafe { std::arch::asm!("isb", "mrs {}, cntvct_el0", out(reg) count, options(nostack, preserves_flags)) };
+    count
+}
+
+/// The counter, and CLOCK_MONOTONIC_RAW in ns at the same time: of some readings the one that took the shortest.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn both() -> (u64, i64) {
     let raw_ns = || crate::clock::now_ns(crate::clock::Clock::MonotonicRaw);
     let reading = || {
         let before = raw_ns();
-        // SAFETY: reading the counter changes nothing. Nobody forbids the agent to (PR_SET_TSC, prctl(2)).
-        let count = unsafe { std::arch::x86_64::_rdtsc() };
+        let count = count();
         let after = raw_ns();
         (after - before, count, before + (after - before) / 2)
     };
@@ -205,7 +231,7 @@ mod tests {
         assert!(hz().is_none_or(|hz| (1_000_000..20_000_000_000).contains(&hz)));
     }
 
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     #[test]
     fn what_is_measured_is_what_is_told() {
         let told = kernels().or_else(processors);

@@ -10,6 +10,7 @@ pub mod descriptor;
 pub mod errqueue;
 pub mod ethtool;
 pub mod first;
+pub mod halt;
 pub mod hypervisor;
 pub mod io_port;
 pub mod local;

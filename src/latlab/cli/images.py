@@ -46,6 +46,15 @@ def image_build(
             help="Build for an emulated board, which has a whole test bed in it, guests included.",
         ),
     ] = False,
+    arch: Annotated[
+        str | None,
+        typer.Option(
+            "--arch",
+            metavar="ARCH",
+            rich_help_panel=CONTENT,
+            help="Build for machines of this architecture: amd64 or arm64. The default is this machine's.",
+        ),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", rich_help_panel=BUILD, help="Build it even if nothing has changed.")
     ] = False,
@@ -66,17 +75,18 @@ def image_build(
         latlab image build debian-rt --package stress-ng
         # An emulated board
         latlab image build --board
+        # An emulated ARM board
+        latlab image build --board --arch arm64
     """
     from latlab.image_listing import print_images
-    from latlab.testbed.agent_binary import find_agent
     from latlab.testbed.images import BOARD_KIND, build_image
 
-    agent, console = find_agent(), open_console(stderr=True)
+    console = open_console(stderr=True)
     image = build_image(
         name,
         flavour,
         package or (),
-        agent,
+        architecture=arch,
         kind=BOARD_KIND if board else None,
         force=force,
         say=lambda line: console.print(line, highlight=False, markup=False, soft_wrap=True),
@@ -84,7 +94,7 @@ def image_build(
     if as_json:
         print_json(image.as_dict())
     elif not quiet:
-        print_images([image], agent, open_console())
+        print_images([image], open_console())
 
 
 def image_list(as_json: Json = False) -> None:
@@ -95,14 +105,14 @@ def image_list(as_json: Json = False) -> None:
         latlab image list
     """
     from latlab.image_listing import print_images
-    from latlab.testbed.agent_binary import find_agent
+    from latlab.testbed.guests.origin import is_current
     from latlab.testbed.images import list_images
 
-    found, agent = list_images(), find_agent()
+    found = list_images()
     if as_json:
-        print_json([image.as_dict() | {"up_to_date": image.is_up_to_date(agent)} for image in found])
+        print_json([image.as_dict() | {"up_to_date": is_current(image)} for image in found])
     else:
-        print_images(found, agent, open_console())
+        print_images(found, open_console())
 
 
 def image_clean(

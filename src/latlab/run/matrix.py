@@ -45,6 +45,7 @@ from latlab.run.specs import Bed, listen_spec, listeners, talk_spec, talkers
 from latlab.run.trace_specs import entry_spec, trace_spec, waking_spec
 from latlab.scenario import BoardHost, Cell, Loaded, Run, Scenario, cells, runs
 from latlab.testbed import make_hosts
+from latlab.testbed.agent_binary import find_agent, find_agents
 from latlab.testbed.bridges.joints import mac_of
 from latlab.testbed.emulator_cpu import emulator_cpu
 from latlab.testbed.guests.origin import images_by_name
@@ -55,7 +56,7 @@ from latlab.testbed.journal import Journal
 from latlab.testbed.loads import plan_loads
 from latlab.testbed.places import find_places
 from latlab.testbed.plan import Command, PlannedCell, plan_text
-from latlab.testbed.preflight import find_agent, image_problems, preflight_cells, raise_problems, warnings
+from latlab.testbed.preflight import image_problems, preflight_cells, raise_problems, warnings
 from latlab.testbed.probes import plan_probes
 from latlab.testbed.site import Site
 from latlab.testbed.undo import clean_stale
@@ -178,7 +179,8 @@ async def _run_all(
     """Run every cell, `jobs` at once, in this order."""
     left = iter(enumerate(order, start=1))
     repeats = max(one.repeat for one in order)
-    agent, images, making = str(find_agent()), images_by_name(), asyncio.Lock()
+    own, images, making = find_agent(), images_by_name(), asyncio.Lock()
+    agents = find_agents(own)
 
     async def work() -> None:
         tag = secrets.token_hex(2)
@@ -188,7 +190,7 @@ async def _run_all(
             listener(CellStarted(number, one.cell.slug, one.repeat, repeats, scenario.duration, shown))
             cell_folder = folder.add_cell(one.cell.slug, one.repeat)
             with emulator_cpu() if scenario.in_virtual_time else contextlib.nullcontext(0) as cpu:
-                site = Site(tag, agent=agent, images=images, emulator_cpu=cpu)
+                site = Site(tag, agent=str(own), agents=agents, images=images, emulator_cpu=cpu)
                 known = partial(_of_cell, listener, number)
                 bed = beds.of(one)
                 cell = await run_cell(one, number, site, cell_folder, known, making, bed=bed, live=live)

@@ -3,7 +3,7 @@
 from latlab.scenario.findings import Finding
 from latlab.scenario.flows import Flow
 from latlab.scenario.guests import BRIDGES, Guest, Ssh
-from latlab.scenario.hosts import BoardHost, Host, LocalHost, NetnsHost, SshHost
+from latlab.scenario.hosts import BoardHost, Host, LocalHost, NetnsHost, SshHost, image_for
 from latlab.scenario.limits import Limit
 from latlab.scenario.links import Link
 from latlab.scenario.load import Loaded, cells, load_scenario, load_text
@@ -95,6 +95,7 @@ __all__ = [
     "format_duration",
     "format_rate",
     "format_size",
+    "image_for",
     "load_scenario",
     "load_text",
     "parse",

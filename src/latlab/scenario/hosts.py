@@ -69,6 +69,9 @@ class BoardHost(Part):
     flavour: Literal["rt", "standard"] = Field(
         default="rt", description="its kernel, where no image is given: PREEMPT_RT or Debian's standard one"
     )
+    arch: Literal["arm64"] | None = Field(
+        default=None, description="its architecture, 64-bit ARM; that of this machine if not given"
+    )
     cpus: int = Field(default=1, ge=1, le=16, description="its CPUs")
     memory: Memory = Field(default=2**30, description="whole MiB, such as 2GiB")
     time: Literal["real", "virtual"] = Field(
@@ -84,12 +87,17 @@ class BoardHost(Part):
     @property
     def image_name(self) -> str:
         """The image that it is started from."""
-        return self.image or f"debian-{self.flavour}-board"
+        return self.image or image_for(f"debian-{self.flavour}-board", self.arch)
 
     @property
     def cards(self) -> tuple[str, ...]:
         """The interfaces of its network cards."""
         return tuple(f"eth{number}" for number in range(self.nics))
+
+
+def image_for(name: str, arch: str | None) -> str:
+    """The image of latlab's own that takes the place of the one of that name on a board of that architecture."""
+    return f"{name}-{arch}" if arch and name.startswith("debian-") and not name.endswith(f"-{arch}") else name
 
 
 Host = Annotated[LocalHost | NetnsHost | SshHost | BoardHost, Field(discriminator="kind")]

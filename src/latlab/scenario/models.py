@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 from latlab.scenario.findings import shown, wrong
 from latlab.scenario.flows import Flow, all_flows, leg_number
 from latlab.scenario.guests import Guest
-from latlab.scenario.hosts import Host, has_interface, machine_of, machines_of, switches_of
+from latlab.scenario.hosts import BoardHost, Host, has_interface, image_for, machine_of, machines_of, switches_of
 from latlab.scenario.limits import ACCEPT_SCHEMA, Limit, parse_limit
 from latlab.scenario.links import Link
 from latlab.scenario.loads import Load, LoadBetween, LoadName
@@ -313,6 +313,11 @@ class Scenario(Part):
         """
         on = self.guests[host].host if host in self.guests else host
         return machine_of(self.hosts, machines_of(self.hosts), on)
+
+    def image_of(self, guest: str) -> str:
+        """The name of the image that a guest of ours starts from: on an ARM board, of the one for ARM."""
+        board = self.hosts.get(self.machine_of(guest) or "")
+        return image_for(self.guests[guest].image_name, board.arch if isinstance(board, BoardHost) else None)
 
     def machines(self) -> tuple[str, ...]:
         """The ssh and board hosts, which stand for the machines beside this one: each machine once."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from latlab.errors import LabError
 from latlab.hosts import MACHINE, LocalHost
 from latlab.hosts.tools import install_remedy
-from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.agent_binary import ARCHITECTURES, find_agent, find_agents, no_agent
 from latlab.testbed.bridge_findings import bridge_findings, guest_findings, tried_bridges
 from latlab.testbed.finding import Finding
 from latlab.testbed.journal import stale_journals
@@ -88,9 +88,19 @@ def _tools() -> Iterator[Finding]:
 
 def _agent() -> Iterator[Finding]:
     try:
-        yield Finding("tools", "latlab-agent", True, str(find_agent()))
+        own = find_agent()
     except LabError as error:
         yield Finding("tools", "latlab-agent", False, error.what, error.remedy)
+        return
+    yield Finding("tools", "latlab-agent", True, str(own))
+    agents = find_agents(own)
+    for architecture in ARCHITECTURES.values():
+        if architecture != os.uname().machine:
+            problem = no_agent(architecture, agents)
+            there = agents.get(architecture, "missing")
+            found = problem.what if problem and architecture in agents else there
+            remedy = f"{problem.remedy}, for machines over ssh and boards of {architecture}" if problem else ""
+            yield Finding("tools", f"latlab-agent for {architecture}", None if problem else True, found, remedy)
 
 
 def _clocks() -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from latlab.scenario.streams import CLOCK_PORT
 from latlab.scenario.trust import renamed_rules
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.guests.origin import images_by_name, is_current
-from latlab.testbed.images.kinds import BOARD_KIND, READY_MADE
+from latlab.testbed.images.kinds import BOARD_KIND, ready_made
 from latlab.testbed.images.recipe import FLAVOURS
 from latlab.testbed.loads import plan_loads, ports_of
 from latlab.testbed.loads.table import LOADS
@@ -321,14 +321,14 @@ def exchanges_clocks(scenario: Scenario, flow: Flow) -> bool:
 def _build_command(image: str, kind: object) -> str:
     """What builds the image: of a board, or of a guest, whose kernel has to be said where the name does not tell it."""
     command = f"latlab image build {image}"
-    if image in READY_MADE:
+    if ready_made(image):
         return command
     return f"{command} --board" if kind == "hosts" else f"{command} --flavour {'|'.join(FLAVOURS)}"
 
 
 def _images(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     """The images that boards and guests of ours start from."""
-    needed = {("guests", name): guest.image_name for name, guest in scenario.guests.items() if guest.is_ours}
+    needed = {("guests", name): scenario.image_of(name) for name, guest in scenario.guests.items() if guest.is_ours}
     needed |= {("hosts", name): host.image_name for name, host in scenario.hosts.items() if host.kind == "board"}
     built = images_by_name() if needed else {}
     for place, image in needed.items():

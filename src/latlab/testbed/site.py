@@ -20,18 +20,20 @@ class Site:
     """One cell's place on a machine: this one, or one that is reached from here (`on`).
 
     tag: marks what one run makes, 4 hexadecimal digits. name: the host that the machine itself is. agent: path of the
-    machine's agent. logs: the folder for what services write, here. recordings: the cell's folder, here. images: the
-    built images by name, as they are there. snapshots: guest → the snapshot it starts from. inward: guest → protocol
-    and port of all that is sent to it, which user NAT has to let through. others: the same for every other machine, by
-    its host's name. lab: the tag of what is made on this machine, where it is another than the test bed's.
-    clock_pages: host and guests there can compare clocks by looking at a page of memory at the same time. emulator_cpu:
-    the CPU of this machine that a board in virtual time has. emulator_seed: the seed of that board's QEMU.
+    machine's agent. agents: this machine's and those for machines of other architectures, by architecture. logs: the
+    folder for what services write, here. recordings: the cell's folder, here. images: the built images by name, as they
+    are there. snapshots: guest → the snapshot it starts from. inward: guest → protocol and port of all that is sent to
+    it, which user NAT has to let through. others: the same for every other machine, by its host's name. lab: the tag of
+    what is made on this machine, where it is another than the test bed's. clock_pages: host and guests there can
+    compare clocks by looking at a page of memory at the same time. emulator_cpu: the CPU of this machine that a board
+    in virtual time has. emulator_seed: the seed of that board's QEMU.
     """
 
     tag: str
     machine: Machine = field(default_factory=read_machine)
     name: str = MACHINE
     agent: str = AGENT
+    agents: Mapping[str, str] = field(default_factory=dict)
     logs: str = "LOGS"
     recordings: str = "RECORDINGS"
     images: Mapping[str, Image] = field(default_factory=dict)
@@ -49,6 +51,11 @@ class Site:
             return self
         there = self.others[machine]
         return replace(there, logs=self.logs, snapshots=self.snapshots, inward=self.inward)
+
+    @property
+    def all_agents(self) -> Mapping[str, str]:
+        """Architecture, as uname(2) names it → the path of the agent for it on this machine."""
+        return self.agents or {self.machine.architecture: self.agent}
 
     @property
     def is_here(self) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import shlex
 import sys
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Mapping
+from functools import cache, partial
 from pathlib import Path
 
+from latlab.errors import LabError
 from latlab.hosts import MACHINE, SshHost
+from latlab.testbed.agent_binary import no_agent
 from latlab.testbed.agent_copy import agent_copy
 from latlab.testbed.images import file_digest
 from latlab.testbed.service import Service
@@ -32,6 +34,10 @@ COPY = 'there=$1 put=$2; shift 2; "$@" "$there" || sh -c "$0" | "$@" "$put"'
 THERE = 'echo "$0  $1" | sha256sum -c >/dev/null 2>&1'
 PUT = 'mkdir -p -m 755 "${0%/*}" && gzip -dc >"$0.$$" && chmod 755 "$0.$$" && mv "$0.$$" "$0"'
 """What comes, packed, is where it is to be: whole or not at all."""
+THERE_OR_ANOTHERS = f'test "$(uname -m)" != "$2" || {THERE}'
+"""The same where that is for machines of one architecture: the others have nothing to get."""
+IS_THERE = 'uname -m; sha256sum "$0"'
+FOUND, RIGHT = "there is one", "the agent for its architecture"
 
 
 def reached(host: SshHost, at: str, site: Site) -> Iterator[Step | Service]:
@@ -52,11 +58,40 @@ def reached(host: SshHost, at: str, site: Site) -> Iterator[Step | Service]:
     yield Step(name, f"{name} has the programs that are run there", (), check=programs)
 
 
-def agent_put(host: SshHost, site: Site) -> Step:
-    """Our agent is there, at the path that the host's agent has; site: this machine's."""
+def agent_put(host: SshHost, site: Site) -> Iterator[Step]:
+    """The agent for its architecture is there, at the path of the host's agent. site: this machine's.
+
+    Which architecture that is, is looked at before anything is changed there.
+    """
     assert host.agent
-    packed = (sys.executable, "-m", "latlab.testbed.agent_copy", site.agent)
-    return _put(host, "the agent", packed, agent_digest(site.agent), host.agent)
+    agents = site.all_agents
+    found = Check(("uname", "-m"), FOUND, read=partial(_agent_found, agents, host.name))
+    yield Step(host.name, f"{host.name} is of an architecture that there is an agent for", (), check=found)
+    digests = {architecture: agent_digest(agent) for architecture, agent in agents.items()}
+    packed = {one: (sys.executable, "-m", "latlab.testbed.agent_copy", agent) for one, agent in agents.items()}
+    if len(agents) == 1:
+        ((architecture, digest),) = digests.items()
+        yield _put(host, "the agent", packed[architecture], digest, host.agent)
+        return
+    is_there = Check(host.command(("sh", "-c", IS_THERE, host.agent)), RIGHT, read=partial(_which, digests))
+    for number, (architecture, digest) in enumerate(digests.items(), start=1):
+        yield Step(
+            host=MACHINE,
+            title=f"copy the agent for {architecture} to {host.name}, if it is one and unless it is there",
+            do=_copied(
+                host,
+                packed[architecture],
+                ("sh", "-c", THERE_OR_ANOTHERS, digest, host.agent, architecture),
+                host.agent,
+            ),
+            check=is_there if number == len(digests) else None,
+        )
+
+
+def agents_digest(site: Site) -> str:
+    """SHA-256 of what a machine may get: of its agent, where there are agents for one architecture only."""
+    digests = [agent_digest(agent) for agent in site.all_agents.values()]
+    return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 def file_put(host: SshHost, what: str, source: Path, target: str) -> Step:
@@ -67,14 +102,34 @@ def file_put(host: SshHost, what: str, source: Path, target: str) -> Step:
 
 def _put(host: SshHost, what: str, packed: Argv, digest: str, target: str) -> Step:
     """packed: the command that prints the file, compressed."""
-    there = shlex.join(("sh", "-c", THERE, digest, target))
-    put = shlex.join(("sh", "-c", PUT, target))
     return Step(
         host=MACHINE,
         title=f"copy {what} to {host.name}, unless it is there",
-        do=("sh", "-c", COPY, shlex.join(packed), there, put, *host.prefix()),
+        do=_copied(host, packed, ("sh", "-c", THERE, digest, target), target),
         check=Check(host.command(("sha256sum", target)), expected=digest, read=_first_word),
     )
+
+
+def _copied(host: SshHost, packed: Argv, there: Argv, target: str) -> Argv:
+    """The command that copies what `packed` prints, unless `there` ends well on the host."""
+    put = shlex.join(("sh", "-c", PUT, target))
+    return ("sh", "-c", COPY, shlex.join(packed), shlex.join(there), put, *host.prefix())
+
+
+def _agent_found(agents: Mapping[str, str], name: str, said: str) -> str:
+    """Read what `uname -m` prints on the machine of that name. LabError: why none of the agents can be run there."""
+    if problem := no_agent(said.strip(), agents):
+        raise LabError(problem.what, where=name, remedy=problem.remedy)
+    return FOUND
+
+
+def _which(digests: Mapping[str, str], said: str) -> str:
+    """Read what IS_THERE prints: whether the file is the agent for the machine's architecture."""
+    architecture, digest = said.split()[:2]
+    if digests.get(architecture) == digest:
+        return RIGHT
+    others = [one for one, known in digests.items() if known == digest]
+    return f"the agent for {others[0]}" if others else f"a file of SHA-256 {digest}"
 
 
 def agent_digest(agent: str) -> str:

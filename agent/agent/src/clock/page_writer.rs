@@ -117,9 +117,8 @@ fn burst(words: &SharedWords, mut head: u64, burst_ns: i64, cpus: &mut impl Iter
     let end = tai_ns() + burst_ns;
     while words.load(page::LOOKING_AT) != 0 && tai_ns() < end {
         head = entries(words, head, end.min(tai_ns() + TURN_NS));
-        if words.load(page::LOOKING_AT) != 0
-            && let Some(cpu) = cpus.next()
-        {
+        let next = if words.load(page::LOOKING_AT) != 0 { cpus.next() } else { None };
+        if let Some(cpu) = next {
             // Refused, it runs where it is.
             let _ = sys::thread::set_affinity(&[cpu]);
         }

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::path::Path;
 use std::process::ExitCode;
 use sys::descriptor::{Wanted, wait};
-use sys::io_port::IoPort;
+use sys::halt::Halt;
 use sys::order::settle;
 use sys::shared::SharedWords;
 use wire::port::{Decoder, Frame, Heard, Stream, open};
@@ -17,15 +17,9 @@ use wire::turns::{self, Kind, Record};
 /// On the kernel's command line of a board in virtual time.
 pub const ASKED: &str = "latlab.turns";
 
-/// QEMU's device for a guest that panics (docs/specs/pvpanic.rst): with `-action panic=pause` the machine halts at the write
-/// that tells of it, and goes on with the next instruction.
-pub const HALT_PORT: u16 = 0x505;
-/// What is written there.
-pub const HALT: u8 = 1;
-
 struct Board {
     words: SharedWords,
-    halt: IoPort,
+    halt: Halt,
     watch: Watch,
     programs: BTreeMap<u32, Running>,
 }
@@ -46,7 +40,7 @@ pub fn run() -> ExitCode {
 
 impl Board {
     fn new() -> Result<Self, String> {
-        let device = crate::shared_memory::find().map_err(|failure| format!("{}: {}", failure.place, failure.what))?;
+        let device = crate::shared_memory::find_emulated().map_err(|failure| format!("{}: {}", failure.place, failure.what))?;
         let file =
             File::options().read(true).write(true).open(&device).map_err(|error| format!("{device:?}: {error}"))?;
         let map = || SharedWords::map(&file, turns::WORDS, true).map_err(|error| error.to_string());
@@ -54,7 +48,7 @@ impl Board {
         if words.load(turns::IDENTITY_AT) != turns::IDENTITY {
             return Err(format!("{}: the host takes no turns there", Path::display(&device)));
         }
-        let halt = IoPort::open(HALT_PORT).map_err(|error| error.to_string())?;
+        let halt = Halt::open().map_err(|error| error.to_string())?;
         let watch = Watch::start(map()?)?;
         Ok(Self { words, halt, watch, programs: BTreeMap::new() })
     }
@@ -77,7 +71,7 @@ impl Board {
     fn halt(&self) {
         self.words.store(turns::HALTED_TAI_NS_AT, sys::clock::tai_ns() as u64);
         settle();
-        self.halt.write(HALT);
+        self.halt.halt();
         settle();
     }
 

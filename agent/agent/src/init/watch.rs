@@ -8,7 +8,6 @@
 //! It sleeps in clock_nanosleep: for a real-time thread the kernel wakes it from the timer's interrupt. With PREEMPT_RT a
 //! timerfd fires in a thread of its own (ktimers), which starves with the others.
 
-use super::turns::{HALT, HALT_PORT};
 use crate::facts::Tree;
 use crate::facts::threads::Stat;
 use std::collections::BTreeMap;
@@ -20,7 +19,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use sys::Error;
 use sys::clock::{Clock, now_ns, tai_ns};
-use sys::io_port::IoPort;
+use sys::halt::Halt;
 use sys::order::settle;
 use sys::shared::SharedWords;
 use wire::turns::{self, Holder, Starved};
@@ -58,8 +57,8 @@ impl Watch {
         let watch = Self { answered_ns: Arc::clone(&answered_ns), question };
         let (ready, started) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            // Of the thread: who else may write to the port does not matter.
-            let prepared = sys::thread::set_fifo(FIFO).and_then(|()| IoPort::open(HALT_PORT));
+            // Of the thread: who else may use the device does not matter.
+            let prepared = sys::thread::set_fifo(FIFO).and_then(|()| Halt::open());
             let halt = match prepared {
                 Ok(halt) => halt,
                 Err(error) => return drop(ready.send(Err(error))),
@@ -88,7 +87,7 @@ impl Watch {
 
 struct Keeper {
     words: SharedWords,
-    halt: IoPort,
+    halt: Halt,
     /// When it was answered last, by CLOCK_MONOTONIC.
     answered_ns: Arc<AtomicI64>,
     asking: UnixStream,
@@ -132,7 +131,7 @@ impl Keeper {
         }
         self.words.store(turns::STARVED_LENGTH_AT, text.len() as u64);
         settle();
-        self.halt.write(HALT);
+        self.halt.halt();
         settle();
     }
 }
@@ -142,10 +141,8 @@ fn realtime_threads(tree: &Tree) -> BTreeMap<usize, Holder> {
     let mut found = BTreeMap::new();
     for pid in tree.numbered("proc", "").unwrap_or_default() {
         for tid in tree.numbered(format!("proc/{pid}/task"), "").unwrap_or_default() {
-            if tid != sys::thread::id() as usize
-                && let Some(thread) = realtime_thread(tree, pid, tid)
-            {
-                found.insert(tid, thread);
+            if tid != sys::thread::id() as usize {
+                found.extend(realtime_thread(tree, pid, tid).map(|thread| (tid, thread)));
             }
         }
     }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from latlab.testbed.agent_binary import find_agent
+from latlab.errors import LabError
+from latlab.testbed.agent_binary import agent_for, find_agent
 from latlab.testbed.images import Image, list_images
 
 
@@ -14,8 +15,16 @@ def images_by_name() -> dict[str, Image]:
 
 
 def is_current(image: Image) -> bool:
-    """Whether it has this latlab's agent, and would be made in the same way today. LabError: there is no agent."""
-    return image.is_up_to_date(find_agent())
+    """Whether it has this latlab's agent, and would be made in the same way today. LabError: there is no agent.
+
+    An image for another architecture, for which there is no agent here, has none of this latlab's.
+    """
+    own = find_agent()
+    try:
+        agent = agent_for(image.architecture) if image.architecture else own
+    except LabError:
+        return False
+    return image.is_up_to_date(agent)
 
 
 def unbuilt_image(name: str) -> Image:

@@ -80,7 +80,7 @@ def connect_steps(host: SshHost, guest: Guest, site: Site) -> Iterator[Step | Se
     yield from reached(host, guest.host, site)
     made = own_folder(name, f"make the folder of this run's files in {name}", folder)
     yield made if stays else replace(made, undo=None, present=None)
-    yield agent_put(host, site)
+    yield from agent_put(host, site)
 
 
 def interface_step(port: Port) -> Step:

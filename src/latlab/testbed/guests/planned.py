@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from latlab.errors import LatlabError
 from latlab.scenario import Scenario
-from latlab.testbed.agent_binary import AGENT, find_agent
+from latlab.testbed.agent_binary import AGENT, find_agent, find_agents
 from latlab.testbed.guests.origin import images_by_name, unbuilt_image
 from latlab.testbed.guests.start import start_conditions
 from latlab.testbed.machines import planned_sites
@@ -18,14 +18,16 @@ TAG = "RUN"
 
 def planned_site(scenario: Scenario) -> Site:
     """The site a plan is written for: every name a run makes up stands there as RUN, every file as what it is."""
+    agents: dict[str, str] = {}
     try:
-        agent = str(find_agent())
+        agents = find_agents(own := find_agent())
+        agent = str(own)
     except LatlabError:
         agent = AGENT
     built = images_by_name()
-    needed = {guest.image_name for guest in scenario.guests.values() if guest.is_ours}
+    needed = {scenario.image_of(name) for name, guest in scenario.guests.items() if guest.is_ours}
     needed |= {host.image_name for host in scenario.hosts.values() if host.kind == "board"}
     images = {name: built.get(name) or unbuilt_image(name) for name in sorted(needed)}
-    site = Site(TAG, agent=agent, images=images)
+    site = Site(TAG, agent=agent, agents=agents, images=images)
     site = replace(site, others=planned_sites(scenario, site))
     return replace(site, inward=start_conditions(scenario, site)["inward"])

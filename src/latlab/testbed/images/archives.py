@@ -1,4 +1,4 @@
-"""What Debian has besides what this machine's apt knows: backports, and components that the machine does not use.
+"""What Debian has besides what this machine's apt knows: backports, other components, other architectures.
 
 apt is given lists and sources of its own for it: those of the machine stay as they are.
 """
@@ -35,16 +35,25 @@ class _Target:
         return f"deb {self.uri} {self.release} {self.component}\n"
 
 
-def backports(cache: Path) -> Apt:
+def backports(cache: Path, architecture: str | None = None) -> Apt:
     """An apt that takes packages from there first. LabError: there are none, or they cannot be asked for.
 
-    cache: the folder its lists are kept in. They are fetched when the machine's own are newer; where that fails, those
+    architecture: Debian's name of that of its packages, if it is not this machine's. cache: the folder its lists are
+    kept in. They are fetched when the machine's own are newer; where that fails, those
     fetched before serve: an image is not made anew with an older QEMU because the network is away.
     """
     targets = _targets()
     uri, release = next(_releases(targets))
     added = _Target("Debian", uri, f"{release}-backports", "main")
-    return _apt(cache / "backports", (*targets, added), ("-o", f"APT::Default-Release={added.release}"))
+    first = ("-o", f"APT::Default-Release={added.release}")
+    if architecture is None:
+        return _apt(cache / "backports", (*targets, added), first)
+    return _apt(cache / f"backports-{architecture}", (*targets, added), (*first, *_only(architecture)))
+
+
+def foreign(cache: Path, architecture: str) -> Apt:
+    """An apt that knows the packages for that architecture, and no others. Errors, cache: as of `backports`."""
+    return _apt(cache / architecture, _targets(), _only(architecture))
 
 
 def other_components(cache: Path) -> Apt:
@@ -52,6 +61,11 @@ def other_components(cache: Path) -> Apt:
     targets = _targets()
     found = (_Target("Debian", *place, component) for place in _releases(targets) for component in COMPONENTS)
     return _apt(cache / "components", (*targets, *found))
+
+
+def _only(architecture: str) -> tuple[str, ...]:
+    """The options of apt(8)'s commands by which there is no other architecture."""
+    return ("-o", f"APT::Architecture={architecture}", "-o", f"APT::Architectures={architecture}")
 
 
 def _apt(folder: Path, targets: Sequence[_Target], options: tuple[str, ...] = ()) -> Apt:

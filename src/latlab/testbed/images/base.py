@@ -9,9 +9,9 @@ from pathlib import Path
 from latlab.errors import LabError
 from latlab.testbed.images import elf, mended_igb, own_modules
 from latlab.testbed.images.archive import DIRECTORY, Entry, archive, file, link
-from latlab.testbed.images.archives import COMPONENTS, other_components
+from latlab.testbed.images.archives import COMPONENTS, foreign, other_components
 from latlab.testbed.images.board_recipe import NESTED_KVM
-from latlab.testbed.images.emulator import emulator, newest_qemu
+from latlab.testbed.images.emulator import PROGRAMS, emulator, newest_qemu
 from latlab.testbed.images.kernel import startable
 from latlab.testbed.images.kmod_tables import kmod_tables
 from latlab.testbed.images.libraries import needed_libraries
@@ -39,6 +39,7 @@ MODPROBE = "usr/sbin/modprobe"  # where the kernel itself calls it
 
 # Folders of the scratch that are no package's.
 HEADERS = ".headers"
+TOOLS = ".tools"
 KMOD_TABLES = ".tables"
 
 
@@ -48,7 +49,8 @@ class Ingredients:
 
     programs: those of the recipe; extra: asked for by name, whole; libraries: of those and of programs; headers: what
     our own modules are compiled with; none where that is not needed or cannot be done; source: of the kernel, for the
-    same. Of QEMU and its libraries there are the newest that Debian has for this release.
+    same. Of QEMU and its libraries there are the newest that Debian has for this release. tools: for an image of
+    another architecture than this machine's, what has to run on this machine: QEMU, and what the image is made with.
     """
 
     recipe: Recipe
@@ -59,11 +61,18 @@ class Ingredients:
     libraries: tuple[Package, ...]
     headers: tuple[Package, ...]
     source: Package | None
+    tools: tuple[Package, ...] = ()
 
     @property
     def packages(self) -> tuple[Package, ...]:
         """All of them, each once."""
-        return (*self.unpacked, self.source) if self.source else self.unpacked
+        both = (*self.unpacked, *self.tools)
+        return (*both, self.source) if self.source else both
+
+    @property
+    def cross(self) -> str | None:
+        """Debian's name of the image's architecture, where it is another than this machine's."""
+        return self.architecture if self.tools else None
 
     @property
     def unpacked(self) -> tuple[Package, ...]:
@@ -87,33 +96,52 @@ class Base:
     lacking: Mapping[str, str]
 
 
-def find_ingredients(recipe: Recipe, extra: Sequence[str], cache: Path, say: Say) -> Ingredients:
+def find_ingredients(
+    recipe: Recipe, extra: Sequence[str], cache: Path, say: Say, architecture: str = ""
+) -> Ingredients:
     """What apt has today for an image of that recipe. LabError: it lacks a package.
 
-    cache: the folder apt may use; say: is told, a line each, what there is only in an older version.
+    cache: the folder apt may use; say: is told, a line each, what there is only in an older version. architecture:
+    Debian's name of the image's; this machine's if not given.
     """
-    architecture = machine_architecture()
+    own = machine_architecture()
+    architecture = architecture or own
     if architecture not in recipe.architectures:
         raise LabError(
             f"there are no such images for {architecture}",
             where="building an image",
             remedy=f"there are for {', '.join(recipe.architectures)}",
         )
-    apt = Apt(cache)
+    here = Apt(cache)
+    is_foreign = architecture != own
+    apt = foreign(cache, architecture) if is_foreign else here
     kernel = apt.kernel(*(name.format(architecture) for name in recipe.kernels))
     nested = recipe.nested or Parts()
     programs = tuple(apt.packages(recipe.parts.packages))
-    emulator = newest_qemu(apt, nested.packages, cache, say) if recipe.nested else ()
-    named, named_by = _named(apt, extra, cache, say)
+    of = architecture if is_foreign else None
+    emulator = newest_qemu(apt, nested.packages, cache, say, of) if recipe.nested else ()
+    named, named_by = (tuple(apt.packages(extra)), apt) if is_foreign else _named(apt, extra, cache, say)
     # Of a package that has files only most is left out, and so is what that would need.
     linked = tuple(one for one in programs if one.name in recipe.parts.programs)
     newer = {one.name: one for one in emulator}
     needed = {one.name: one for one in (*named_by.libraries_of(named), *apt.libraries_of(linked))}
     libraries = [needed[name] for name in sorted(needed) if name not in newer]
-    headers = tuple(apt.headers(kernel)) if recipe.nested and not own_modules.missing_compiler() else ()
-    mends = mended_igb.MODULE in recipe.features and headers and not mended_igb.missing_programs()
-    source = apt.source(kernel) if mends else None
-    return Ingredients(recipe, architecture, kernel, (*programs, *emulator), named, tuple(libraries), headers, source)
+    compiles = recipe.nested and not own_modules.missing_compiler(of)
+    headers = tuple(apt.headers(kernel, here if is_foreign else None)) if compiles else ()
+    mends = mended_igb.MODULE in recipe.features and headers and not mended_igb.missing_programs(of)
+    # Source is the same for all.
+    source = here.source(kernel) if mends else None
+    tools = _tools(recipe, here, cache, say) if is_foreign else ()
+    together = (*programs, *emulator)
+    return Ingredients(recipe, architecture, kernel, together, named, tuple(libraries), headers, source, tools)
+
+
+def _tools(recipe: Recipe, here: Apt, cache: Path, say: Say) -> tuple[Package, ...]:
+    """What has to run on this machine, of its own architecture. here: the machine's own apt."""
+    made_with = here.packages([name for name in (BUSYBOX, KMOD) if name in recipe.parts.programs])
+    runs = newest_qemu(here, recipe.emulator.packages, cache, say) if recipe.emulator else ()
+    needed = {one.name: one for one in (*here.libraries_of(made_with), *made_with, *runs)}
+    return tuple(needed.values())
 
 
 def _named(apt: Apt, names: Sequence[str], cache: Path, say: Say) -> tuple[tuple[Package, ...], Apt]:
@@ -146,6 +174,7 @@ def make_base(ingredients: Ingredients, cache: Path, scratch: Path, say: Say) ->
     """
     recipe = ingredients.recipe
     folders = _unpacked(ingredients, cache, scratch)
+    tools = _unpacked_tools(ingredients, cache, scratch / TOOLS)
     root = folders[ingredients.kernel.name]
     kernel = startable(next(root.glob("boot/vmlinu*")).read_bytes())
     modules = Modules(root)
@@ -153,7 +182,7 @@ def make_base(ingredients: Ingredients, cache: Path, scratch: Path, say: Say) ->
     for name, feature in lacking.items():
         say(f"kernel {modules.release} has no module {name}, so the image is without this: {feature}")
     own: list[Module] = []
-    if recipe.nested:
+    if recipe.own_modules:
         try:
             own = _own_modules(ingredients, scratch)
         except LabError as error:
@@ -168,13 +197,15 @@ def make_base(ingredients: Ingredients, cache: Path, scratch: Path, say: Say) ->
             igb = mended_igb.MODULE
             say(f"module {igb} is the kernel's own ({error.what}), so the image is without this: {mended_igb.FEATURE}")
     tree = Tree(folders[one.name] for one in ingredients.unpacked if one not in ingredients.headers)
-    programs = _programs(ingredients, folders, tree)
-    entries = programs | _modules(modules, names, own, recipe, tree, scratch) | _settings()
+    run_here = Tree(tools.values()) if tools else tree
+    programs = _programs(ingredients, folders, tree, tools or folders)
+    entries = programs | _modules(modules, names, own, recipe, run_here, scratch) | _settings()
     nested, runs = None, {}
     if recipe.nested:
         parts = _parts(recipe.nested, folders)
         nested = archive(parts | needed_libraries(programs | parts, tree))
-        runs = emulator(parts, tree)
+        runs_by = _parts(recipe.emulator, tools) if recipe.emulator and tools else parts
+        runs = emulator(runs_by, run_here, PROGRAMS[ingredients.architecture])
     return Base(kernel, modules.release, archive(entries), nested, runs, lacking)
 
 
@@ -207,6 +238,15 @@ def _unpacked(ingredients: Ingredients, cache: Path, scratch: Path) -> dict[str,
     return folders
 
 
+def _unpacked_tools(ingredients: Ingredients, cache: Path, scratch: Path) -> dict[str, Path]:
+    """The folder of each package that has to run on this machine, by its name; none if the image's own run here."""
+    scratch.mkdir()
+    folders = {package.name: scratch / package.name for package in ingredients.tools}
+    for package, path in zip(ingredients.tools, fetch(ingredients.tools, cache), strict=True):
+        unpack(path, folders[package.name])
+    return folders
+
+
 def _own_modules(ingredients: Ingredients, scratch: Path) -> list[Module]:
     """Our own modules. LabError: they cannot be made here."""
     if missing := own_modules.missing_compiler():
@@ -219,7 +259,7 @@ def _own_modules(ingredients: Ingredients, scratch: Path) -> list[Module]:
 def _mended_igb(modules: Modules, ingredients: Ingredients, cache: Path, scratch: Path) -> Module:
     """The driver that takes the stock one's place. LabError: it cannot be made here."""
     kernel = ingredients.kernel
-    if missing := mended_igb.missing_programs():
+    if missing := mended_igb.missing_programs(ingredients.cross):
         raise LabError(f"{' and '.join(missing)} not on the PATH")
     if not ingredients.headers:
         raise LabError(f"apt has no headers of {kernel.name} {kernel.version}")
@@ -227,17 +267,22 @@ def _mended_igb(modules: Modules, ingredients: Ingredients, cache: Path, scratch
         raise LabError(f"apt has no source of {kernel.name} {kernel.version}")
     *_, stock = modules.in_order([mended_igb.MODULE])
     (source,) = fetch([ingredients.source], cache)
-    return mended_igb.mended(stock, source, scratch / HEADERS, scratch)
+    return mended_igb.mended(stock, source, scratch / HEADERS, scratch, ingredients.cross)
 
 
-def _programs(ingredients: Ingredients, folders: Mapping[str, Path], tree: Tree) -> dict[str, Entry]:
-    """The programs, with what they read and the libraries they need; busybox for all that nothing else is there for."""
+def _programs(
+    ingredients: Ingredients, folders: Mapping[str, Path], tree: Tree, tools: Mapping[str, Path]
+) -> dict[str, Entry]:
+    """The programs, with what they read and the libraries they need; busybox for all that nothing else is there for.
+
+    tools: folders of packages that run on this machine.
+    """
     entries = _parts(ingredients.recipe.parts, folders)
     for one in ingredients.extra:
         entries |= Tree([folders[one.name]]).without(LEFT_OUT)
     entries |= needed_libraries(entries, tree)
     entries["usr/bin/sh"] = link(SHELL)
-    for applet in _applets(folders[BUSYBOX]):
+    for applet in _applets(tools[BUSYBOX]):
         if not any(f"{folder}/{applet}" in entries for folder in PROGRAM_FOLDERS):
             entries[f"usr/bin/{applet}"] = link(BUSYBOX_PROGRAM)
     entries.setdefault(MODPROBE, link(BUSYBOX_PROGRAM))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from latlab.testbed.images.own_modules import NAMES as OWN_MODULES
 from latlab.testbed.images.recipe import (
     BOOT_MODULES,
     COMMAND_LINE,
@@ -85,7 +86,10 @@ BOARD_FILES: Mapping[str, tuple[str, ...]] = {
 # Where update-alternatives(1) would have put the first; the second is where daemons put their sockets.
 BOARD_LINKS = {"usr/sbin/ovs-vswitchd": "/usr/lib/openvswitch-switch/ovs-vswitchd", "var/run": "/run"}
 
-NESTED = Parts(
+ONLY_X86 = ("kvm_amd", "kvm_intel")
+"""Features by modules that other architectures have no use for."""
+
+_X86 = Parts(
     programs={"qemu-system-x86": ("qemu-system-x86_64",)},
     files={
         "qemu-system-common": ("usr/lib/*/qemu/accel-tcg-x86_64.so",),
@@ -98,18 +102,33 @@ NESTED = Parts(
 )
 """QEMU, and of its firmware what starts a kernel: no cards that show something, none that boot from the network."""
 
-BOARDS: Mapping[str, Recipe] = {
-    flavour: Recipe(
-        architectures=("amd64",),
-        kernels=kernels,
-        command_line=COMMAND_LINE,
+_ARM = Parts(programs={"qemu-system-arm": ("qemu-system-aarch64",)})
+"""It starts a kernel without any firmware."""
+
+NESTED: Mapping[str, Parts] = {"amd64": _X86, "arm64": _ARM}
+"""Debian's name of an architecture → the QEMU for machines of it."""
+
+ARM_COMMAND_LINE = f"{COMMAND_LINE} kvm-arm.mode=nvhe"
+"""With KVM in the hypervisor's mode of its own, timers come through a snapshot; in VHE all that sleeps would hang."""
+
+
+def board_recipe(flavour: str, architecture: str = "amd64") -> Recipe:
+    """What a board of one of the KERNELS is made of. architecture: Debian's name of it, one of NESTED."""
+    is_x86 = architecture == "amd64"
+    return Recipe(
+        architectures=(architecture,),
+        kernels=KERNELS[flavour],
+        command_line=COMMAND_LINE if is_x86 else ARM_COMMAND_LINE,
         parts=Parts(BOARD_PROGRAMS, BOARD_FILES, BOARD_LINKS),
         boot_modules=BOOT_MODULES,
         modules=NEEDED,
         modules_if_there=IF_THERE,
-        features=FEATURES,
-        nested=NESTED,
+        features={module: feature for module, feature in FEATURES.items() if is_x86 or module not in ONLY_X86},
+        nested=NESTED[architecture],
+        own_modules=OWN_MODULES if is_x86 else (),
+        emulator=NESTED[architecture],
     )
-    for flavour, kernels in KERNELS.items()
-}
-"""Flavour → what a board of it is made of."""
+
+
+BOARDS: Mapping[str, Recipe] = {flavour: board_recipe(flavour) for flavour in KERNELS}
+"""Flavour → what an x86-64 board of it is made of."""

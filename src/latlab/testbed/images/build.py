@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from latlab.errors import LabError
-from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.agent_binary import agent_for
 from latlab.testbed.images.base import Ingredients, agent_archive, find_ingredients, make_base
 from latlab.testbed.images.emulator import qemu_version, write_files
 from latlab.testbed.images.image import (
@@ -30,7 +30,16 @@ from latlab.testbed.images.image import (
     size_of,
     write_description,
 )
-from latlab.testbed.images.kinds import DEFAULTS, GUEST_KIND, Sort, command_line, default_name, recipe_version, sort_of
+from latlab.testbed.images.kinds import (
+    DEFAULTS,
+    GUEST_KIND,
+    Sort,
+    command_line,
+    default_name,
+    named_for,
+    recipe_version,
+    sort_of,
+)
 from latlab.testbed.images.nested_image import image_archive
 from latlab.testbed.images.packages import to_be_fetched
 from latlab.testbed.images.room import room
@@ -49,6 +58,7 @@ def build_image(
     agent: Path | None = None,
     *,
     kind: str | None = None,
+    architecture: str | None = None,
     force: bool = False,
     say: Say = lambda line: None,
 ) -> Image:
@@ -56,19 +66,20 @@ def build_image(
 
     name: the ready-made one of the kind if not given. flavour: one of FLAVOURS; a ready-made image has its own.
     packages: Debian packages to take in besides. agent: the binary that is the machine's first process; the installed
-    one if not given. kind: `guest` or `board`; the ready-made image's own if not given, else `guest`. force: build it
-    even if nothing changed. say: is told what is going on, a line each time. UsageError: no such kind or flavour.
+    one if not given. kind: `guest` or `board`; the ready-made image's own if not given, else `guest`. architecture:
+    one of ARCHITECTURES; this machine's if neither given nor the ready-made image's. force: build it even if nothing
+    changed. say: is told what is going on, a line each time. UsageError: no such kind or flavour.
     LabError: a package, what should be in one, the agent or room is not to be had.
     """
-    name = name or default_name(flavour, kind)
-    folder, sort = home(name), sort_of(name, flavour, kind)
-    binary = agent or find_agent()
+    name = named_for(name or default_name(flavour, kind), architecture)
+    folder, sort = home(name), sort_of(name, flavour, kind, architecture)
+    binary = agent or agent_for(sort.architecture)
     extra = tuple(sorted(set(packages)))
-    nested = _nested_image(binary, say) if sort.recipe.nested else None
+    nested = _nested_image(binary, sort.architecture, say) if sort.recipe.nested else None
     with locked(folder, lambda: say(f"waiting for another build of {name}")):
         remove_superseded(folder)
         data = binary.read_bytes()
-        ingredients = find_ingredients(sort.recipe, extra, packages_directory(), say)
+        ingredients = find_ingredients(sort.recipe, extra, packages_directory(), say, sort.architecture)
         digest = hashlib.sha256(data).hexdigest()
         inputs = _Inputs(name, sort, extra, digest, ingredients, nested, recipe_version(sort.kind))
         built = find_image(name)
@@ -99,7 +110,9 @@ class _Inputs:
 
     @property
     def versions(self) -> dict[str, str]:
-        return {package.name: package.version for package in self.ingredients.packages}
+        tools = {f"{one.name}:{one.architecture}": one.version for one in self.ingredients.tools}
+        image = {one.name: one.version for one in self.ingredients.packages if one not in self.ingredients.tools}
+        return image | tools
 
     @cached_property
     def base(self) -> str:
@@ -129,7 +142,7 @@ class _Inputs:
     @property
     def emulator(self) -> str:
         """The version of the QEMU that the image has for its machine; empty if it has none."""
-        return qemu_version(self.ingredients.packages) if self.nested else ""
+        return qemu_version(self.ingredients.tools or self.ingredients.packages) if self.nested else ""
 
     @property
     def whole_files(self) -> tuple[str, ...]:
@@ -140,7 +153,7 @@ class _Inputs:
     def needed(self) -> int:
         """Bytes that building takes, about."""
         packages = self.ingredients.packages
-        unpacked = sum(package.unpacked_size for package in self.ingredients.unpacked)
+        unpacked = sum(package.unpacked_size for package in (*self.ingredients.unpacked, *self.ingredients.tools))
         return (
             to_be_fetched(packages, packages_directory()) + COPIES * unpacked + (self.nested.size if self.nested else 0)
         )
@@ -154,9 +167,9 @@ class _Made:
     lacking: Mapping[str, str]
 
 
-def _nested_image(agent: Path, say: Say) -> Image:
+def _nested_image(agent: Path, architecture: str, say: Say) -> Image:
     """The guest image that goes into a board: as it is, unless it has another agent or would be made in another way."""
-    name = DEFAULTS[GUEST_KIND]
+    name = named_for(DEFAULTS[GUEST_KIND], architecture)
     image = find_image(name)
     if image and image.is_up_to_date(agent):
         return image
@@ -251,6 +264,7 @@ def _put(inputs: _Inputs, parts: Path, made: _Made) -> Image:
         recipe=inputs.recipe,
         base=inputs.base,
         kind=inputs.sort.kind,
+        architecture=inputs.ingredients.architecture,
         lacking=made.lacking,
         emulator=inputs.emulator,
         **inputs.nested_digest,

@@ -21,8 +21,10 @@ from latlab.testbed.images.packages import Apt, Package
 from latlab.testbed.images.tools import Say
 from latlab.testbed.images.tree import Tree, merged
 
-PACKAGE = "qemu-system-x86"
-PROGRAM = "qemu-system-x86_64"
+PACKAGES: Mapping[str, str] = {"amd64": "qemu-system-x86", "arm64": "qemu-system-arm"}
+PROGRAMS: Mapping[str, str] = {"amd64": "qemu-system-x86_64", "arm64": "qemu-system-aarch64"}
+"""Debian's name of a board's architecture → the package of the QEMU that emulates it, and its program."""
+PACKAGE, PROGRAM = PACKAGES["amd64"], PROGRAMS["amd64"]
 REPEATS_SINCE = (10, 0)
 """The first version in which virtual time was seen to repeat to the nanosecond."""
 
@@ -37,51 +39,54 @@ exec "$at/{loader}" --argv0 {program} --library-path "{libraries}" "$at/{binary}
 """
 
 
-def newest_qemu(apt: Apt, names: Sequence[str], cache: Path, say: Say) -> tuple[Package, ...]:
-    """The packages of those names, PACKAGE among them, and of the libraries that one needs. LabError: apt has none.
+def newest_qemu(
+    apt: Apt, names: Sequence[str], cache: Path, say: Say, architecture: str | None = None
+) -> tuple[Package, ...]:
+    """The packages of those names, one of PACKAGES among them, and of the libraries that it needs. LabError: apt has
+    none.
 
     apt: the machine's own; where its QEMU is older than REPEATS_SINCE, backports are asked. cache: a folder for that.
-    say: is told if there are none.
+    say: is told if there are none. architecture: that of apt's packages, if it is not the machine's.
     """
     found, known_by = apt.packages(names), apt
     own = qemu_version(found)
     if _numbers(own) < REPEATS_SINCE:
         try:
-            known_by = backports(cache)
+            known_by = backports(cache) if architecture is None else backports(cache, architecture)
             found = known_by.packages(names)
         except LabError as error:
             since = ".".join(map(str, REPEATS_SINCE))
             say(f"boards get QEMU {own} ({error.what}); virtual time repeats to the nanosecond from {since} on")
             found, known_by = apt.packages(names), apt
-    linked = [package for package in found if package.name == PACKAGE]
+    linked = [package for package in found if package.name in PACKAGES.values()]
     return (*found, *known_by.libraries_of(linked))
 
 
 def qemu_version(packages: Sequence[Package]) -> str:
     """The version of the QEMU among the packages, such as 10.0.2."""
-    (whole,) = (package.version for package in packages if package.name == PACKAGE)
+    whole = next(package.version for package in packages if package.name in PACKAGES.values())
     found = re.match(r"(?:\d+:)?(\d+(?:\.\d+)*)", whole)
     return found[1] if found else whole
 
 
-def emulator(parts: Mapping[str, Entry], tree: Tree) -> dict[str, Entry]:
-    """All of QEMU by its paths in a folder, to be started there as PROGRAM, wherever that folder is.
+def emulator(parts: Mapping[str, Entry], tree: Tree, program: str = PROGRAM) -> dict[str, Entry]:
+    """All of QEMU by its paths in a folder, to be started there as `program`, wherever that folder is.
 
     parts: the program and what it reads; tree: has its libraries. It uses none of this machine's.
     """
     libraries = needed_libraries(parts, tree)
     entries = {**parts, **libraries}
     folders = dict.fromkeys(posixpath.dirname(path) for path in libraries)
-    binary = f"usr/bin/{PROGRAM}"
+    binary = f"usr/bin/{program}"
     interpreter = merged((elf.links(entries[binary].data).interpreter or "").lstrip("/"))
     script = START.format(
         modules=posixpath.dirname(next((path for path in entries if fnmatchcase(path, MODULES)), MODULES)),
         loader=next(reversed(tree.followed(interpreter))),
-        program=PROGRAM,
+        program=program,
         libraries=":".join(f"$at/{folder}" for folder in folders),
         binary=binary,
     )
-    return {**entries, PROGRAM: file(script.encode(), executable=True)}
+    return {**entries, program: file(script.encode(), executable=True)}
 
 
 def write_files(entries: Mapping[str, Entry], folder: Path) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from latlab.testbed.images.emulator import PROGRAM
+from latlab.testbed.images.emulator import PROGRAM, PROGRAMS
 from latlab.testbed.images.kinds import BOARD_KIND, GUEST_KIND, recipe_version
 
 FORMAT = "latlab.image/1"
@@ -32,7 +32,8 @@ class Image:
     version. built: when, UTC, ISO 8601. size: bytes of the kernel and the initial file systems. extra: packages that
     were asked for by name. kind: `guest`, or `board`: a machine that holds a whole test bed. lacking: module it is
     without → what that takes away. nested_image: digest of the guest image that is in a board's. emulator: the version
-    of the QEMU that comes with it and runs it, empty where this machine's does.
+    of the QEMU that comes with it and runs it, empty where this machine's does. architecture: Debian's name of it;
+    empty in an image that was built before images had one: the machine's that built it.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Image:
     lacking: Mapping[str, str] = field(default_factory=dict)
     nested_image: str = ""
     emulator: str = ""
+    architecture: str = ""
 
     @property
     def is_built(self) -> bool:
@@ -67,7 +69,7 @@ class Image:
     @property
     def emulator_program(self) -> Path | None:
         """The QEMU that comes with it. None: this machine's runs it."""
-        return self.folder / EMULATOR / PROGRAM if self.emulator else None
+        return self.folder / EMULATOR / PROGRAMS.get(self.architecture, PROGRAM) if self.emulator else None
 
     @property
     def folder(self) -> Path:

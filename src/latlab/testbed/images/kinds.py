@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from latlab.errors import UsageError
@@ -34,16 +34,22 @@ CONTENT: Mapping[str, tuple[str, ...]] = {
 @dataclass(frozen=True)
 class Sort:
     """What an image is for (`guest`: a virtual machine that is measured; `board`: one that holds a whole test bed), its
-    kernel: one of FLAVOURS, and whether a guest's has what only measurements of DDS need."""
+    kernel: one of FLAVOURS, and whether a guest's has what only measurements of DDS need.
+
+    architecture: Debian's name of it; empty: this machine's.
+    """
 
     kind: str
     flavour: str
     dds: bool = False
+    architecture: str = ""
 
     @property
     def recipe(self) -> Recipe:
         """What it is made of."""
         if self.kind == BOARD_KIND:
+            if self.architecture:
+                return board_recipe.board_recipe(self.flavour, self.architecture)
             return BOARDS[self.flavour]
         return guest_recipe(self.flavour, DDS_PROGRAMS if self.dds else None)
 
@@ -59,19 +65,41 @@ DEFAULTS = {GUEST_KIND: "debian-cloud", BOARD_KIND: "debian-rt-board"}
 """The image of a kind that is meant where none is named."""
 
 
+ARM64 = "arm64"
+ARCHITECTURES = ("amd64", ARM64)
+"""Debian's names of those that images are made for."""
+_ARM64_NAME = f"-{ARM64}"
+
+
+def named_for(name: str, architecture: str | None) -> str:
+    """The name of the ready-made image for that architecture; every other name stays."""
+    return f"{name}{_ARM64_NAME}" if architecture == ARM64 and name in READY_MADE else name
+
+
+def ready_made(name: str) -> Sort | None:
+    """What the ready-made image of that name is, for this machine's architecture or by its name for arm64."""
+    plain = name.removesuffix(_ARM64_NAME)
+    found = READY_MADE.get(plain)
+    return replace(found, architecture=ARM64) if found and plain != name else found
+
+
 def default_name(flavour: str | None, kind: str | None) -> str:
     """Return the ready-made image that is meant where none is named: of that flavour, else the kind's default."""
     name = f"debian-{flavour}-board" if kind == BOARD_KIND else f"debian-{flavour}"
     return name if flavour and name in READY_MADE else DEFAULTS[kind or GUEST_KIND]
 
 
-def sort_of(name: str, flavour: str | None, kind: str | None) -> Sort:
+def sort_of(name: str, flavour: str | None, kind: str | None, architecture: str | None = None) -> Sort:
     """What an image of that name is, as far as it was not said. UsageError: there is no such, or it is another."""
-    ready = READY_MADE.get(name)
+    if architecture not in (None, *ARCHITECTURES):
+        raise UsageError(f"there is no image for {architecture!r}", remedy=f"one of {', '.join(ARCHITECTURES)}")
+    ready = ready_made(name)
     if kind == BOARD_KIND and flavour is None and ready is None:
         flavour = board_recipe.FLAVOUR
     meant = ready or Sort(GUEST_KIND, "")
-    chosen = Sort(kind or meant.kind, flavour or meant.flavour, meant.dds)
+    # What is made for amd64 is made on it, as ever.
+    of = ARM64 if architecture == ARM64 else meant.architecture
+    chosen = Sort(kind or meant.kind, flavour or meant.flavour, meant.dds, of)
     if not chosen.flavour:
         raise UsageError(
             f"image {name} is none of the ready-made ones, so it needs a flavour",
@@ -83,6 +111,8 @@ def sort_of(name: str, flavour: str | None, kind: str | None) -> Sort:
         raise UsageError(f"image {name} is a {ready.kind}'s, not a {chosen.kind}'s", remedy="give it another name")
     if chosen.kind == BOARD_KIND and chosen.flavour not in BOARDS:
         raise UsageError(f"no board has the flavour {chosen.flavour}", remedy=f"one of {', '.join(BOARDS)}")
+    if ready and architecture and architecture != (ready.architecture or ARCHITECTURES[0]):
+        raise UsageError(f"image {name} is for {ready.architecture or 'amd64'}", remedy="give it another name")
     if ready and chosen != ready:
         raise UsageError(
             f"image {name} is of the flavour {ready.flavour}, not {chosen.flavour}", remedy="give it another name"

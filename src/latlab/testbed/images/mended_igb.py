@@ -23,23 +23,23 @@ FOLDER = "drivers/net/ethernet/intel/igb"
 PATCH = SOURCES / "igb.patch"
 
 
-def missing_programs() -> list[str]:
-    """The programs it takes that are not on this machine."""
-    return [*missing_compiler(), *(program for program in ("patch",) if not shutil.which(program))]
+def missing_programs(cross: str | None = None) -> list[str]:
+    """The programs it takes that are not on this machine. cross: the architecture, if it is not this machine's."""
+    return [*missing_compiler(cross), *(program for program in ("patch",) if not shutil.which(program))]
 
 
-def mended(stock: Module, source: Path, headers: Path, scratch: Path) -> Module:
+def mended(stock: Module, source: Path, headers: Path, scratch: Path, cross: str | None = None) -> Module:
     """The driver in the stock one's place. LabError: the patch does not fit the source, or it cannot be compiled.
 
     source: the file of the package of the kernel's source; headers: the folder the packages of headers were unpacked
-    in; scratch: a folder to work in.
+    in; scratch: a folder to work in; cross: the architecture, if it is not this machine's.
     """
     folder = scratch / MODULE
     folder.mkdir()
     for name, data in source_files(source, FOLDER).items():
         (folder / name).write_bytes(data)
     apply_patch(folder)
-    (path,) = built(headers, folder, [stock.name])
+    (path,) = built(headers, folder, [stock.name], cross)
     return replace(stock, data=path.read_bytes())
 
 

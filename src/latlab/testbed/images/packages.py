@@ -14,7 +14,8 @@ from latlab.testbed.images.tools import printed
 
 UPDATE = "`apt-get update` makes apt's package lists new"
 LIBRARIES = "libs"
-HEADERS = ("linux-headers-", "linux-kbuild-")
+KBUILD = "linux-kbuild-"
+HEADERS = ("linux-headers-", KBUILD)
 SERIES = re.compile(r"(?:\d+:)?(\d+\.\d+)")
 """Of a kernel's version what its package of sources is called by."""
 
@@ -77,12 +78,17 @@ class Apt:
             raise LabError(f"{meta.name} {meta.version} names no kernel", where="building an image", remedy=UPDATE)
         return self.packages([kernel])[0]
 
-    def headers(self, kernel: Package) -> list[Package]:
-        """The packages that modules for that kernel are compiled with; none if apt has not all of them."""
+    def headers(self, kernel: Package, programs: Apt | None = None) -> list[Package]:
+        """The packages that modules for that kernel are compiled with; none if apt has not all of them.
+
+        programs: the apt that knows those that are run for it, if this one's are for another architecture.
+        """
         name = f"linux-headers-{kernel.name.removeprefix('linux-image-').removesuffix('-unsigned')}"
         own = [package for package in self._known([name]) if package.version == kernel.version]
         wanted = [one for package in own for one in package.depends if one.startswith(HEADERS)]
-        shared = list(self._known(wanted)) if wanted else []
+        run = [name for name in wanted if name.startswith(KBUILD)] if programs else []
+        shared = list(self._known([name for name in wanted if name not in run])) if wanted else []
+        shared += programs._known(run) if programs and run else []
         return [*own, *shared] if len(shared) == len(wanted) else []
 
     def source(self, kernel: Package) -> Package | None:

@@ -32,7 +32,8 @@ class Recipe:
     several the first that there is. command_line: what the kernel is told at least. boot_modules: loaded at boot, after
     what they depend on. modules: no image is made without. features: modules that a kernel may lack → what an image
     lacks then. modules_if_there: nobody misses these. nested: programs that start guests in the machine itself; they
-    are in an initial file system of their own. None: guests are not started in it.
+    are in an initial file system of their own. None: guests are not started in it. own_modules: those of ours that
+    guests need there. emulator: the QEMU that runs the machine where its architecture is not that of what it runs on.
     """
 
     architectures: tuple[str, ...]
@@ -44,6 +45,8 @@ class Recipe:
     modules_if_there: tuple[str, ...]
     features: Mapping[str, str] = field(default_factory=dict)
     nested: Parts | None = None
+    own_modules: tuple[str, ...] = ()
+    emulator: Parts | None = None
 
 
 FLAVOURS = ("cloud", "standard", "rt")

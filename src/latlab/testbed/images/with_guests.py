@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from latlab.testbed.images.image import NESTED_INITRAMFS, Image, digest_of, folder_name
-from latlab.testbed.images.kinds import DEFAULTS, GUEST_KIND
+from latlab.testbed.images.kinds import DEFAULTS, GUEST_KIND, named_for
 from latlab.testbed.images.nested_image import image_archive
 from latlab.testbed.images.room import room
 from latlab.testbed.images.snapshot import keep_newest, part_path
@@ -48,5 +48,5 @@ def put_together(board: Image, guests: Sequence[Image]) -> None:
 
 def _others(board: Image, guests: Sequence[Image]) -> list[Image]:
     """Those that the board's image does not have. Two images of one content have one digest, and two names."""
-    own = (DEFAULTS[GUEST_KIND], board.nested_image)
+    own = (named_for(DEFAULTS[GUEST_KIND], board.architecture), board.nested_image)
     return [image for image in guests if (image.name, image.digest) != own]

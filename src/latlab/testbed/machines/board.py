@@ -13,10 +13,12 @@ from latlab.hosts.guest import GUEST_AGENT, BoardHost
 from latlab.hosts.turns import HALTED, IDENTITY, MAILBOX, MAILBOX_BYTES
 from latlab.model.bridges import KINDS
 from latlab.scenario import BoardHost as WantedBoard
-from latlab.scenario import Scenario
+from latlab.scenario import Scenario, image_for
+from latlab.testbed.agent_binary import DEBIAN
 from latlab.testbed.guests.monitor import MONITOR_MODULE
 from latlab.testbed.guests.qemu import MONITOR, qemu_lacking
 from latlab.testbed.images import Image, is_whole, snapshot_path
+from latlab.testbed.images.emulator import PACKAGES
 from latlab.testbed.images.with_guests import PUT_TOGETHER_MODULE
 from latlab.testbed.machine import Machine, assumed_machine
 from latlab.testbed.machines.base import MachineKind
@@ -39,8 +41,10 @@ BOOT_S = 240
 """Plain emulation on a busy machine boots a whole kernel slowly."""
 NESTED = "/usr/share/latlab/images"
 """Where an image of a board has the images of its guests."""
-LOAD = """\
-modprobe -a tun vhost_net bridge veth macvtap 8021q openvswitch vfio-pci
+LOAD_ON_ARM = "modprobe -a tun vhost_net bridge veth macvtap 8021q openvswitch vfio-pci\n"
+"""KVM is built into the kernel there."""
+LOAD = f"""\
+{LOAD_ON_ARM}\
 grep -q svm /proc/cpuinfo && modprobe -aq constant_tsc kvm_amd svm_inject_once || modprobe -q kvm_intel; :
 """
 """KVM needs a CPU with virtualisation: QEMU's emulated one has AMD's. The RT kernel wants a constant TSC for it, and
@@ -68,8 +72,14 @@ class BoardMachine(MachineKind):
         if not image.is_built:
             # That is a problem of its own; which QEMU and which modules there will be is not known before.
             return
-        if not image.emulator and (what := qemu_lacking(site.machine)):
-            remedy = "QEMU 7.2 or newer: `sudo apt install qemu-system-x86`"
+        arch = _wanted(scenario, name).arch or _debian(site.machine)
+        if image.architecture and image.architecture != arch:
+            other = f"the image {image.name} is for {image.architecture}, and the board is of {arch}"
+            yield LabError(other, where=f"hosts.{name}.image", remedy="another image, or another `arch`")
+            return
+        emulating = replace(site.machine, architecture=DEBIAN.get(arch, arch))
+        if not image.emulator and (what := qemu_lacking(emulating)):
+            remedy = f"QEMU 7.2 or newer: `sudo apt install {PACKAGES.get(arch, PACKAGES['amd64'])}`"
             yield LabError(what, where=f"hosts.{name}", remedy=remedy)
         model = card_model(image, site.machine)
         yield from modules_lacking(scenario, name, image, site.machine, model)
@@ -127,11 +137,17 @@ class BoardMachine(MachineKind):
         """Its network cards are where its ports for them are."""
         cards = _wanted(scenario, name).cards
         devices = {f"/sys/class/net/{card}/device": pci_address(number) for number, card in enumerate(cards)}
-        return replace(assumed_machine(), link=devices.get)
+        assumed = replace(assumed_machine(), link=devices.get)
+        arch = _wanted(scenario, name).arch
+        return replace(assumed, architecture=DEBIAN[arch]) if arch else assumed
 
     def site(self, scenario: Scenario, name: str, site: Site) -> Site:
         """The agent and the guests' images are those of the board's image."""
-        images = {key: _nested(image) for key, image in site.images.items() if image.kind == "guest"}
+        guests = {key: image for key, image in site.images.items() if image.kind == "guest"}
+        # A guest goes by its image's plain name: on an ARM board that is the one for ARM.
+        arch = _wanted(scenario, name).arch
+        images = {key: _nested(guests.get(image_for(key, arch), image)) for key, image in guests.items()}
+        images |= {key.removesuffix(f"-{arch}"): _nested(image) for key, image in guests.items()} if arch else {}
         place = Site(site.tag, name=name, machine=site.machine, agent=GUEST_AGENT, images=images)
         # Its guests take turns with it on the same CPUs.
         return replace(place, clock_pages=False)
@@ -187,8 +203,8 @@ def _undriven(scenario: Scenario, name: str, site: Site, model: str) -> Iterator
     for key, guest in scenario.guests.items():
         if not KINDS[guest.bridge].hands_over_card or not guest.is_ours or scenario.machine_of(key) != name:
             continue
-        if site.images[guest.image_name].flavour == "cloud":
-            what = f"the kernel of {guest.image_name} has no driver for {model}, the board's card that {key} gets"
+        if site.images[scenario.image_of(key)].flavour == "cloud":
+            what = f"the kernel of {scenario.image_of(key)} has no driver for {model}, the board's card that {key} gets"
             remedy = "image: debian-rt, once `latlab image build debian-rt` has made it; or debian-standard"
             yield LabError(what, where=f"guests.{key}.image", remedy=remedy)
 
@@ -196,7 +212,13 @@ def _undriven(scenario: Scenario, name: str, site: Site, model: str) -> Iterator
 def _load(scenario: Scenario, name: str, site: Site) -> str:
     """What is loaded once it has booted. Cards become eth0, eth1, … by their driver, in the order of their ports."""
     model = card_model(_image(scenario, name, site), site.machine)
-    return LOAD + (f"modprobe {model}\n" if _wanted(scenario, name).nics else "") + SETTLED
+    load = LOAD if _wanted(scenario, name).arch is None else LOAD_ON_ARM
+    return load + (f"modprobe {model}\n" if _wanted(scenario, name).nics else "") + SETTLED
+
+
+def _debian(machine: Machine) -> str:
+    """Debian's name of the machine's architecture."""
+    return next((name for name, one in DEBIAN.items() if one == machine.architecture), machine.architecture)
 
 
 def _is_virtual(scenario: Scenario, name: str) -> bool:

@@ -54,12 +54,14 @@ def _needs(scenario: Scenario, name: str, machine: Machine, card: str) -> Iterat
         if guest.vhost == "on":
             yield Need("vhost_net", f"guests.{key}.vhost", "vhost: auto")
         if guest.acceleration == "kvm":
-            for module in _kvm(machine):
+            for module in _kvm(machine, board.arch):
                 yield Need(module, f"guests.{key}.acceleration", "acceleration: auto")
 
 
-def _kvm(machine: Machine) -> tuple[str, ...]:
+def _kvm(machine: Machine, arch: str | None) -> tuple[str, ...]:
     """What it takes for KVM: the emulated CPU is of AMD's kind, and does not say that its clock is constant."""
+    if arch:
+        return ("kvm",)
     if acceleration_here(machine) == "tcg":
         return "kvm", "kvm_amd", *OWN_MODULES
     said = machine.read("/proc/cpuinfo") or ""

@@ -1,20 +1,22 @@
-"""The QEMU command line of a board (qemu-system(1)): a PC with as many CPUs and network cards as it is to have."""
+"""The QEMU command line of a board (qemu-system(1)): a PC or an ARM machine, its CPUs and network cards."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from latlab.hosts.turns import MAILBOX, MAILBOX_BYTES
 from latlab.hosts.turns import MONITOR as TURNS_MONITOR
 from latlab.model.bridges import KINDS
 from latlab.scenario import BoardHost, End, Scenario
+from latlab.testbed.agent_binary import DEBIAN
 from latlab.testbed.guests.qemu import (
     BOARD_DEVICES,
-    MACHINES,
     MIB,
     MONITOR,
+    PROGRAMS,
     acceleration_here,
     qemu_program,
     qemu_version,
@@ -27,11 +29,8 @@ from latlab.testbed.machine import Machine
 from latlab.testbed.site import Site
 from latlab.testbed.step import Argv
 
-VIRTUAL_TIME = (
-    *("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"),
-    *("-cpu", "max,-rdrand,-rdseed", "-rtc", "base=2025-01-01T00:00:00,clock=vm"),
-    *("-global", "migration.announce-rounds=0"),
-)
+VIRTUAL_ACCELERATOR = ("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off")
+VIRTUAL_TIME = ("-rtc", "base=2025-01-01T00:00:00,clock=vm", "-global", "migration.announce-rounds=0")
 """A nanosecond is an instruction, of any of its CPUs, which take turns on one thread; while all are idle time goes by
 at once. Nothing is random, and the date is always the same (QEMU: docs/devel/tcg-icount.rst).
 
@@ -39,8 +38,43 @@ A QEMU that goes on from a snapshot announces its cards for a second, by timers 
 pending it cuts the turns of the virtual CPUs short (icount_get_limit() in accel/tcg/tcg-accel-ops-icount.c)."""
 INSTRUCTIONS_PER_NS = 1
 
-IOMMU = ("-device", "intel-iommu,intremap=on")
-IOMMU_USED = "intel_iommu=on iommu=pt"
+
+@dataclass(frozen=True)
+class Emulated:
+    """What boards of one architecture are, by QEMU's options.
+
+    machine: `-machine`. cpu: `-cpu` in emulation. steady_cpu: the same in virtual time, where nothing is random.
+    halt: the device by which a board in virtual time halts. iommu, machine_iommu: what keeps a card that is handed on
+    to a guest from the rest of the board's memory: arguments, and what is added to `machine`. iommu_used: what the
+    kernel is told.
+    """
+
+    machine: str
+    cpu: str
+    steady_cpu: str
+    halt: str
+    iommu: tuple[str, ...] = ()
+    machine_iommu: str = ""
+    iommu_used: str = ""
+
+
+PC = Emulated(
+    machine="q35",
+    cpu="max",
+    steady_cpu="max,-rdrand,-rdseed",
+    halt="pvpanic",
+    iommu=("-device", "intel-iommu,intremap=on"),
+    iommu_used="intel_iommu=on iommu=pt",
+)
+ARM = Emulated(
+    # KVM for nested guests takes EL2, and its GIC the third version.
+    machine="virt,gic-version=3,virtualization=on",
+    # The pointers' signatures of Arm's own algorithm are slow to emulate.
+    cpu="max,pauth-impdef=on",
+    steady_cpu="max,pauth-impdef=on",
+    halt="pvpanic-pci",
+    machine_iommu=",iommu=smmuv3",
+)
 """What hands a card on to a guest keeps it from the rest of the board's memory; the board's own go there directly
 (Linux: Documentation/admin-guide/kernel-parameters.txt)."""
 
@@ -55,8 +89,9 @@ def board_argv(
 
     console: the file that gets what it prints. incoming: the snapshot it goes on from.
     """
+    kind = emulated(scenario, name)
     return (
-        program(image, site.machine),
+        program(image, site.machine, _board(scenario, name).arch),
         *_machine(scenario, name, site),
         *("-name", f"{name},debug-threads=on"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
@@ -65,16 +100,28 @@ def board_argv(
         *("-qmp", f"unix:{folder}/{MONITOR},server=on,wait=off"),
         *("-kernel", str(image.kernel), "-initrd", str(initramfs(scenario, name, image, site))),
         *("-append", _command_line(scenario, name, image)),
-        *(_turns(folder) if _is_virtual(scenario, name) else serial_ports(folder, BOARD_DEVICES)),
-        *(IOMMU if _hands_on(scenario, name) else ()),
+        *(_turns(folder, kind.halt) if _is_virtual(scenario, name) else serial_ports(folder, BOARD_DEVICES)),
+        *(kind.iommu if _hands_on(scenario, name) else ()),
         *_cards(scenario, name, image, site),
         *(("-incoming", f"exec:cat {shlex.quote(str(incoming))}") if incoming else ()),
     )
 
 
-def program(image: Image, machine: Machine) -> str:
+def emulated(scenario: Scenario, name: str) -> Emulated:
+    """What the board is by QEMU's options."""
+    return ARM if _board(scenario, name).arch == "arm64" else PC
+
+
+def program(image: Image, machine: Machine, arch: str | None) -> str:
     """The QEMU that runs the board: its image's, else this machine's."""
-    return str(image.emulator_program or qemu_program(machine))
+    own = PROGRAMS[DEBIAN[arch]] if arch else qemu_program(machine)
+    return str(image.emulator_program or own)
+
+
+def board_acceleration(board: BoardHost, machine: Machine) -> str:
+    """`kvm` or `tcg`: what runs a board in real time; KVM runs none of another architecture."""
+    foreign = board.arch and DEBIAN[board.arch] != machine.architecture
+    return "tcg" if foreign else acceleration_here(machine)
 
 
 def version(image: Image, machine: Machine) -> tuple[int, ...]:
@@ -96,7 +143,8 @@ def board_key(scenario: Scenario, name: str, image: Image, site: Site) -> str:
     place = list(scenario.hosts).index(name)
     parts = (
         *(board_address(place, number) for number in range(board.nics)),
-        *(image.digest, version(image, machine), acceleration_here(machine), board.cpus, board.memory, board.nics),
+        *(image.digest, version(image, machine), board_acceleration(board, machine)),
+        *(board.cpus, board.memory, board.nics),
         *(card_model(image, machine), board.append, name, initramfs(scenario, name, image, site).name, board.time),
         *(_hands_on(scenario, name), BOARD_DEVICES),
     )
@@ -112,8 +160,8 @@ def initramfs(scenario: Scenario, name: str, image: Image, site: Site) -> Path:
 
 def nested_images(scenario: Scenario, name: str, site: Site) -> list[Image]:
     """The images of our own that guests on the board start from, as they are on this machine."""
-    guests = (guest for key, guest in scenario.guests.items() if scenario.machine_of(key) == name and guest.is_ours)
-    return [site.images[image] for image in sorted({guest.image_name for guest in guests})]
+    guests = (key for key, guest in scenario.guests.items() if scenario.machine_of(key) == name and guest.is_ours)
+    return [site.images[image] for image in sorted({scenario.image_of(key) for key in guests})]
 
 
 def _machine(scenario: Scenario, name: str, site: Site) -> Iterator[str]:
@@ -121,28 +169,29 @@ def _machine(scenario: Scenario, name: str, site: Site) -> Iterator[str]:
     # With guests in it: where each virtual CPU has a thread, QEMU's emulation of AMD's virtualisation goes wrong under
     # load, and the board or a guest starts anew without a word.
     threads = "single" if _has_guests(scenario, name) else "multi"
-    yield from ("-machine", MACHINES.get(machine.architecture, "virt"))
+    kind = emulated(scenario, name)
+    yield from ("-machine", kind.machine + (kind.machine_iommu if _hands_on(scenario, name) else ""))
     if board.time == "virtual":
-        yield from (*VIRTUAL_TIME, "-seed", str(site.emulator_seed))
+        yield from (*VIRTUAL_ACCELERATOR, "-cpu", kind.steady_cpu, *VIRTUAL_TIME, "-seed", str(site.emulator_seed))
     else:
-        accelerated = acceleration_here(machine)
+        accelerated = board_acceleration(board, machine)
         yield from ("-accel", "kvm" if accelerated == "kvm" else f"tcg,thread={threads}")
-        yield from ("-cpu", "host" if accelerated == "kvm" else "max")
+        yield from ("-cpu", "host" if accelerated == "kvm" else kind.cpu)
     yield from ("-smp", str(board.cpus), "-m", f"{board.memory // MIB}M")
 
 
-def _turns(folder: str) -> Iterator[str]:
-    """The arguments by which the lab and a board in virtual time take turns (latlab.hosts.turns)."""
+def _turns(folder: str, halt: str) -> Iterator[str]:
+    """The arguments by which the lab and a board in virtual time take turns (latlab.hosts.turns). halt: the device."""
     mailbox = f"memory-backend-file,id=turns,share=on,mem-path={folder}/{MAILBOX},size={MAILBOX_BYTES}"
     yield from ("-object", mailbox, "-device", "ivshmem-plain,memdev=turns,master=on")
-    yield from ("-device", "pvpanic", "-action", "panic=pause")
+    yield from ("-device", halt, "-action", "panic=pause")
     yield from ("-qmp", f"unix:{folder}/{TURNS_MONITOR},server=on,wait=off")
 
 
 def _command_line(scenario: Scenario, name: str, image: Image) -> str:
     board = _board(scenario, name)
     virtual = "latlab.turns nokaslr" if board.time == "virtual" else ""
-    iommu = IOMMU_USED if _hands_on(scenario, name) else ""
+    iommu = emulated(scenario, name).iommu_used if _hands_on(scenario, name) else ""
     return " ".join(filter(None, (image.append, f"latlab.name={name}", virtual, iommu, board.append)))
 
 

@@ -13,8 +13,8 @@ from latlab.testbed.images import Image
 from latlab.testbed.machines.base import MachineKind
 from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.ssh_steps import agent_digest, agent_put, file_put, reached
-from latlab.testbed.step import Check, Step, own_folder
+from latlab.testbed.ssh_steps import agent_put, agents_digest, file_put, reached
+from latlab.testbed.step import Step, own_folder
 
 USER = "root"
 AGENTS = "/var/lib/latlab/agents"
@@ -49,9 +49,7 @@ class SshMachine(MachineKind):
         """A connection is kept open; the agent and a folder for this run's recordings are there."""
         host = self.host(scenario, name, site)
         yield from reached(host, MACHINE, site)
-        same = Check(("uname", "-m"), expected=site.machine.architecture)
-        yield Step(name, f"{name} is of this machine's architecture, so that the agent runs there", (), check=same)
-        yield agent_put(host, site)
+        yield from agent_put(host, site)
         folder = host.scratch
         title = f"make the folder of this run's recordings on {name}"
         yield own_folder(name, title, folder, rescue=(folder, site.recordings))
@@ -66,7 +64,7 @@ class SshMachine(MachineKind):
 
 def agent_path(site: Site) -> str:
     """Where the agent is on such a machine."""
-    return f"{AGENTS}/latlab-agent-{agent_digest(site.agent)[:DIGITS]}"
+    return f"{AGENTS}/latlab-agent-{agents_digest(site)[:DIGITS]}"
 
 
 def _images(scenario: Scenario, name: str, site: Site) -> list[Image]:
