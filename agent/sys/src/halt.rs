@@ -75,16 +75,14 @@ mod device {
             let listed = fs::read_to_string(&resources).map_err(|error| failed(&resources, &error))?;
             let offset = offset(&listed, PAGE_BYTES)
                 .ok_or_else(|| Error { call: format!("read {}", resources.display()), errno: libc::EINVAL })?;
-            let file =
-                File::options().read(true).write(true).open(&memory).map_err(|error| failed(&memory, &error))?;
+            let file = File::options().read(true).write(true).open(&memory).map_err(|error| failed(&memory, &error))?;
             let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
             // SAFETY: the kernel chooses where; nothing that exists is replaced.
             let page = unsafe { libc::mmap(std::ptr::null_mut(), PAGE_BYTES, access, flags, file.as_raw_fd(), 0) };
             if page == libc::MAP_FAILED {
                 return Err(Error::last("mmap of pvpanic-pci"));
             }
-            let page =
-                NonNull::new(page.cast()).ok_or_else(|| Error { call: "mmap".into(), errno: libc::ENOMEM })?;
+            let page = NonNull::new(page.cast()).ok_or_else(|| Error { call: "mmap".into(), errno: libc::ENOMEM })?;
             Ok(Self { page, offset })
         }
 

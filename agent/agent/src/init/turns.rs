@@ -40,7 +40,8 @@ pub fn run() -> ExitCode {
 
 impl Board {
     fn new() -> Result<Self, String> {
-        let device = crate::shared_memory::find_emulated().map_err(|failure| format!("{}: {}", failure.place, failure.what))?;
+        let device =
+            crate::shared_memory::find_emulated().map_err(|failure| format!("{}: {}", failure.place, failure.what))?;
         let file =
             File::options().read(true).write(true).open(&device).map_err(|error| format!("{device:?}: {error}"))?;
         let map = || SharedWords::map(&file, turns::WORDS, true).map_err(|error| error.to_string());
