@@ -154,3 +154,17 @@ def test_runs_are_not_kept_in_another_user_s_folder_where_all_may_write(tmp_path
     with pytest.raises(UsageError, match=rf"{runs} belongs to user 12345, in a folder where all may write .*--runs"):
         RunFolder.create(runs, "x")
     assert list(runs.iterdir()) == []
+
+
+def test_what_is_started_anew_finds_no_lines_of_before_in_its_logs(tmp_path: Path) -> None:
+    cell = RunFolder.create(tmp_path, "x").add_cell("all", 1)
+    cell.begin_logs_anew(keep=True)
+    cell.logs_path.mkdir(exist_ok=True)
+    for attempt in ("first", "second"):
+        (cell.logs_path / "bridge.log").write_text(attempt)
+        cell.begin_logs_anew(keep=True)
+        assert [path.name for path in cell.logs_path.iterdir()] == ["earlier"]
+        assert (cell.logs_path / "earlier" / "bridge.log").read_text() == attempt
+    (cell.logs_path / "bridge.log").write_text("third")
+    cell.begin_logs_anew(keep=False)
+    assert list(cell.logs_path.iterdir()) == []

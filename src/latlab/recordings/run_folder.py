@@ -8,6 +8,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -187,6 +188,19 @@ class CellFolder:
     def logs_path(self) -> Path:
         """The folder of what guests' consoles, daemons and bridges wrote."""
         return self.path / "logs"
+
+    def begin_logs_anew(self, *, keep: bool) -> None:
+        """Nothing; what is started next finds no lines of what went before in its log: some are read, too.
+
+        keep: they are in `logs/earlier` from now on, in place of those there.
+        """
+        earlier = self.logs_path / "earlier"
+        shutil.rmtree(earlier, ignore_errors=True)
+        logs = [path for path in self.logs_path.glob("*") if path.is_file()]
+        if keep and logs:
+            earlier.mkdir()
+        for path in logs:
+            path.replace(earlier / path.name) if keep else path.unlink()
 
     def clock_prefix(self, initiator: str, responder: str) -> Path:
         """What the clock verb's initiator is told as `recording`: `clock-INITIATOR-RESPONDER`."""

@@ -157,6 +157,7 @@ async def _on_test_bed(
                         await _on_a_test_bed(outcome, site, folder, listener, making, keep=shared)
                         if outcome.reason:
                             return None
+                        folder.begin_logs_anew(keep=False)
                 kept = None if shared.refused else shared
             return await _on_a_test_bed(outcome, site, folder, listener, making, kept=kept)
         except StartError as error:
@@ -165,6 +166,7 @@ async def _on_test_bed(
             elif error.which in known:
                 raise
             known.add(error.which)
+            folder.begin_logs_anew(keep=True)
             listener(Phase(error.again))
 
 
