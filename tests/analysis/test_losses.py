@@ -10,6 +10,7 @@ from tables import packet_table
 
 from latlab.analysis.losses import Silent, loss_document, lost_sequences, silent_drops
 from latlab.report.losses import lost_text
+from latlab.result.types import Losses
 
 ARRIVED = {"tx_soft": 10, "rx_soft": 20}
 LOST_ON_THE_WAY = {"tx_soft": 10, "arrival": None}
@@ -78,7 +79,7 @@ def test_lost_packets_have_the_place_and_the_reason_of_their_drop() -> None:
         ("at tap0 of vmhost", "FULL_RING", 2),
         ("in the socket buffer of ecu", "SOCKET_RCVBUFF", 1),
     ]
-    assert lost_text(found) == (
+    assert lost_text(Losses.model_validate(found)) == (
         "4 lost: 2 at tap0 of vmhost (FULL_RING), 1 in the socket buffer of ecu (SOCKET_RCVBUFF), "
         "1 where no kernel was watched"
     )

@@ -26,7 +26,7 @@ def test_every_packet_passes_every_bridge_both_ways(place: BoardPlace) -> None:
     down = "down: {talker: sensor, "
     for was, becomes in (
         (whole, f"[{', '.join(BRIDGES)}]\n  loads: [none]"),
-        ("duration: 1s", "duration: 300ms"),
+        ("duration: 600ms", "duration: 300ms"),
         (down, f"{down}vlan: 5, "),  # a tag that the card would strip before XDP and AF_XDP see the frame
     ):
         assert was in text

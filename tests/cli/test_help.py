@@ -17,8 +17,23 @@ from latlab.cli.help import ARGUMENTS, OPTIONS, TERM_MAX, Verbs
 
 DOCS = Path(__file__).parents[2]
 METAVARS = {
-    *("SCENARIO", "RUN", "FILE", "FOLDER", "NAME", "ID", "SHELL", "FORMAT", "FLAVOUR", "N", "KEY", "KIND", "WAY"),
-    *("DURATION", "SIZE", "RATE", "UNIT", "PLACE", "NETWORK", "LETTERS", "FROM..TO", "PATH=LIMIT"),
+    *(
+        "SCENARIO",
+        "RUN",
+        "FILE",
+        "FOLDER",
+        "NAME",
+        "ID",
+        "SHELL",
+        "FORMAT",
+        "FLAVOUR",
+        "ARCH",
+        "N",
+        "KEY",
+        "KIND",
+        "WAY",
+    ),
+    *("WAY", "DURATION", "SIZE", "RATE", "UNIT", "PLACE", "NETWORK", "LETTERS", "FROM..TO", "PATH=LIMIT"),
 }
 ALL = sorted(verbs())
 every_verb = pytest.mark.parametrize("words", ALL, ids=lambda words: " ".join(words) or "latlab")

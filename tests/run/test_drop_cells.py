@@ -21,6 +21,7 @@ from latlab.report.losses import TITLE, lost_text
 from latlab.report.markdown import result_markdown
 from latlab.report.sections import default_metrics
 from latlab.report.terminal import print_answer, print_result
+from latlab.result.types import Losses, Result
 from latlab.run.events import Event, Phase
 from latlab.testbed.agent_binary import find_agent
 
@@ -83,9 +84,9 @@ def test_lost_packets_have_a_place_and_a_reason_in_every_report(measure: Bench) 
 
 
 def assert_reports_have_it(run: Any, losses: dict[str, Any]) -> None:
-    text = lost_text(losses)
+    text = lost_text(Losses.model_validate(losses))
     assert text.startswith(f"{losses['lost']} lost: {losses['lost']} at eth0 of ")
-    result = run.result()
+    result = Result.model_validate(run.result())
     with Console(width=200, record=True, file=io.StringIO()) as console:
         print_answer(result, default_metrics(result), console)
         print_result(result, console, default_metrics(result))

@@ -52,7 +52,7 @@ def image_build(
             "--arch",
             metavar="ARCH",
             rich_help_panel=CONTENT,
-            help="Build for machines of this architecture: amd64 or arm64. The default is this machine's.",
+            help="Build for machines of this architecture, amd64 or arm64; this machine's if not given.",
         ),
     ] = None,
     force: Annotated[
