@@ -50,7 +50,7 @@ def test_the_run_folder_is_complete(finished: FinishedRun) -> None:
     assert (folder / "scenario.yaml").read_text() == (finished.place.folder / "small.yaml").read_text()
     for slug in CELLS:
         names = {path.name for path in (folder / "cells" / slug / "r1").iterdir()}
-        tables = {"packets.parquet", "classes.parquet"}
+        tables = {"packets.parquet", "classes.parquet", "drops-ecu.drops.arrow"}
         assert names == RECORDINGS | tables | {"cell.json", "facts-before.json", "facts-after.json"}
     pictures = {path.name for path in (folder / "pictures").iterdir()}
     ways = ["", "-ccdf", "-chain", "-comparison"]

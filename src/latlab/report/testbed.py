@@ -270,12 +270,12 @@ def not_kept(result: Result, documents: Mapping[str, Mapping[str, Any]]) -> list
 
 
 def _guest(one: Guest) -> tuple[str, ...]:
-    runs_by = ACCELERATIONS.get(one.acceleration, one.acceleration)
+    runs_by = ACCELERATIONS.get(one.acceleration or "", one.acceleration)
     words = (one.name, one.host, one.image, one.kernel, runs_by, one.vcpus)
     return tuple("" if word is None else str(word) for word in (*words, _memory(one.memory), one.started))
 
 
-def _memory(size: int | str) -> str:
+def _memory(size: int | str | None) -> str | None:
     """Bytes as MiB; what is written already stays as it is."""
     return f"{size / 2**20:.0f} MiB" if isinstance(size, int) else size
 

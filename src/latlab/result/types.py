@@ -835,15 +835,18 @@ class DropsWatched(Part):
 
 
 class Guest(Recorded):
-    """A virtual machine as it ran. memory: bytes, or as it was written. vcpu_threads: vCPU → thread id."""
+    """A virtual machine as it ran. memory: bytes, or as it was written. vcpu_threads: vCPU → thread id.
+
+    Of a domain that was running before, acceleration, vCPUs and memory are not known.
+    """
 
     name: str
     host: str
     image: str | None
     kernel: str | None
-    acceleration: str
-    vcpus: int
-    memory: int | str
+    acceleration: str | None
+    vcpus: int | None
+    memory: int | str | None
     started: str
     vcpu_threads: dict[int, int] | None = None
 
