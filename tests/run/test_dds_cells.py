@@ -15,6 +15,7 @@ from measured_cell import Bench, Measure, Measured
 from latlab.recordings.run_folder import CellFolder
 from latlab.report.build import write_report
 from latlab.report.rows import PERCENTILES
+from latlab.result import Metric
 from latlab.testbed.probes.cyclone import PORTS, configuration
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("machine")]
@@ -63,7 +64,7 @@ def test_ddsperfs_seconds_are_kept_as_seconds_and_its_halves_are_made_whole(meas
         assert figures["p50"] is None, "there is none of all seconds together"
         assert (figures["from"], figures["to"]) == ("submit", "answered")
         assert "ddsperf prints half of it" in block["probe"]["told"]
-        shown = {column.key: column.text(figures) for column in PERCENTILES}
+        shown = {column.key: column.text(Metric.model_validate(figures)) for column in PERCENTILES}
         assert shown["p50"] == f"{median / 1000:.1f}", "of the one second"
         assert shown["p99_9"] == ""
     assert cell["streams"]["rate"]["metrics"]["round_trip"]["n"] <= 220
