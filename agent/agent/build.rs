@@ -5,7 +5,7 @@ use std::process::Command;
 
 const FOLDER: &str = "../bpf";
 /// What they share.
-const HEADERS: [&str; 2] = ["kernel", "probe"];
+const HEADERS: [&str; 3] = ["kernel", "probe", "records"];
 const PROGRAMS: [&str; 3] = ["bridge", "drops", "stages"];
 
 fn main() {

@@ -12,9 +12,6 @@
 #include <bpf/bpf_tracing.h>
 #include "probe.h"
 
-/* Set before the programs are loaded. */
-const volatile __u32 use_tai = 0; /* the kernel has bpf_ktime_get_tai_ns (6.1); else records have CLOCK_MONOTONIC */
-
 #define NAME_BYTES 16
 
 /* A record, as wire::drops reads it: 64 bytes in the ring with its header. */
@@ -30,20 +27,7 @@ struct record {
 	char device[NAME_BYTES];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096); /* set before it is made */
-} records SEC(".maps");
-
-/* Records for which the ring had no room. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} lost SEC(".maps");
-
-static const __u32 only;
+#include "records.h"
 
 /*
  * A packet may be dropped anywhere between its sender's socket and its receiver's: `data` is then at any of its headers,
@@ -73,19 +57,13 @@ static __always_inline int dropped(const struct sk_buff *skb, __u64 location, __
 	const struct net_device *dev;
 	struct record *record;
 	struct probe probe;
-	__u64 *count;
 
 	if (!find(skb, &probe))
 		return 0;
-	record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
-	if (!record) {
-		count = bpf_map_lookup_elem(&lost, &only);
-		if (count)
-			(*count)++;
+	record = new_record();
+	if (!record)
 		return 0;
-	}
-	__builtin_memset(record, 0, sizeof(*record));
-	record->ns = use_tai ? bpf_ktime_get_tai_ns() : bpf_ktime_get_ns();
+	__builtin_memset(&record->sequence, 0, sizeof(*record) - offsetof(struct record, sequence));
 	record->sequence = probe.sequence;
 	record->stream = probe.stream;
 	record->location = location;
@@ -101,8 +79,7 @@ static __always_inline int dropped(const struct sk_buff *skb, __u64 location, __
 	} else {
 		record->ifindex = skb->skb_iif;
 	}
-	/* Whoever reads comes round by itself: waking it would cost other packets. */
-	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	submit(record);
 	return 0;
 }
 

@@ -17,9 +17,6 @@
 #define MAX_SENDERS 4096
 #define MAX_ARRIVALS 1024
 
-/* Set before the programs are loaded. */
-const volatile __u32 use_tai = 0; /* the kernel has bpf_ktime_get_tai_ns (6.1); else stamps are CLOCK_MONOTONIC */
-
 /* What happened to a packet; as wire::stage::Stage. */
 enum kind { TX_SCHED = 0, TX_SOFT = 1, RX_SOFT = 2 };
 
@@ -30,6 +27,8 @@ struct record {
 	__u16 stream;
 	__u16 kind;
 };
+
+#include "records.h"
 
 /*
  * The first sockets that send and interfaces that packets come in at: an array's only entry is read without a call, and
@@ -68,21 +67,6 @@ struct {
 	__type(value, __u32);
 } arrivals SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096); /* set before it is made */
-} records SEC(".maps");
-
-/* Records for which the ring had no room. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} lost SEC(".maps");
-
-static const __u32 only;
-
 /* A packet that leaves: datagrams have a network header that is in force, frames of a packet socket need not. */
 static __always_inline bool find_leaving(const struct sk_buff *skb, struct probe *probe)
 {
@@ -119,21 +103,14 @@ static __always_inline bool find_arriving(const struct sk_buff *skb, struct prob
 
 static __always_inline void stamp(const struct probe *probe, enum kind kind)
 {
-	struct record *record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
-	__u64 *count;
+	struct record *record = new_record();
 
-	if (!record) {
-		count = bpf_map_lookup_elem(&lost, &only);
-		if (count)
-			(*count)++;
+	if (!record)
 		return;
-	}
-	record->ns = use_tai ? bpf_ktime_get_tai_ns() : bpf_ktime_get_ns();
 	record->sequence = probe->sequence;
 	record->stream = probe->stream;
 	record->kind = kind;
-	/* Whoever reads comes round by itself: waking it would cost the packet. */
-	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	submit(record);
 }
 
 /* The number of the interface to which the packet's sender is bound; 0: its sender is nobody of ours. */

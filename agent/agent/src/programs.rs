@@ -1,5 +1,6 @@
 //! BPF programs at the kernel's tracepoints: how they are loaded, and why the kernel refuses them, in a few words.
 
+use aya::maps::{MapData, PerCpuArray, RingBuf};
 use aya::programs::BtfTracePoint;
 use aya::{Btf, Ebpf};
 use std::error::Error;
@@ -59,6 +60,36 @@ pub fn map<T: TryFrom<aya::maps::Map, Error = aya::maps::MapError>>(
 ) -> Result<T, String> {
     let map = object.take_map(name).ok_or_else(|| format!("the map {name} is missing"))?;
     T::try_from(map).map_err(|error| why(&error))
+}
+
+/// What programs record: the ring, and how much it had no room for (agent/bpf/records.h).
+pub struct Records {
+    ring: RingBuf<MapData>,
+    lost: PerCpuArray<MapData, u64>,
+}
+
+impl Records {
+    /// Those of the programs of this object.
+    ///
+    /// # Errors
+    /// It has none.
+    pub fn of(object: &mut Ebpf) -> Result<Self, String> {
+        Ok(Self { ring: map(object, "records")?, lost: map(object, "lost")? })
+    }
+
+    /// The next record that `read` makes something of; None: there is none now.
+    pub fn next<T>(&mut self, read: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
+        loop {
+            if let Some(record) = read(&self.ring.next()?) {
+                return Some(record);
+            }
+        }
+    }
+
+    /// How many the ring had no room for.
+    pub fn lost(&self) -> u64 {
+        self.lost.get(&0, 0).map_or(0, |cpus| cpus.iter().sum())
+    }
 }
 
 /// What the kernel refused, on one line, with what it takes.

@@ -1,8 +1,7 @@
 //! The BPF program at the kernel's `kfree_skb`: loaded, attached, its records read.
 
-use crate::programs::{kernel_types, map, ring_bytes, start, why};
+use crate::programs::{Records, kernel_types, ring_bytes, start, why};
 use aya::EbpfLoader;
-use aya::maps::{MapData, PerCpuArray, RingBuf};
 use wire::drops::{RING_BYTES, Record};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/drops.bpf.o"));
@@ -19,8 +18,7 @@ pub struct Program {
     pub tai: bool,
     /// They have the kernel's reasons.
     pub reasons: bool,
-    records: RingBuf<MapData>,
-    lost: PerCpuArray<MapData, u64>,
+    records: Records,
     _object: aya::Ebpf,
 }
 
@@ -53,27 +51,16 @@ impl Program {
             .load(OBJECT)
             .map_err(|error| why(&error))?;
         start(&mut object, (name, TRACEPOINT), &kernel)?;
-        Ok(Self {
-            tai,
-            reasons: name != SOMEWHERE,
-            records: map(&mut object, "records")?,
-            lost: map(&mut object, "lost")?,
-            _object: object,
-        })
+        Ok(Self { tai, reasons: name != SOMEWHERE, records: Records::of(&mut object)?, _object: object })
     }
 
     /// The next record; None: there is none now.
     pub fn next(&mut self) -> Option<Record> {
-        loop {
-            let item = self.records.next()?;
-            if let Some(record) = Record::read(&item) {
-                return Some(record);
-            }
-        }
+        self.records.next(Record::read)
     }
 
     /// How many records the ring had no room for.
     pub fn lost(&self) -> u64 {
-        self.lost.get(&0, 0).map_or(0, |cpus| cpus.iter().sum())
+        self.records.lost()
     }
 }

@@ -1,8 +1,8 @@
 //! The BPF programs at the kernel's tracepoints: loaded, attached, told whose packets to look at.
 
-use crate::programs::{kernel_types, map, ring_bytes, start, why};
+use crate::programs::{Records, kernel_types, map, ring_bytes, start, why};
 use crate::session::network_namespace;
-use aya::maps::{Array, HashMap, MapData, PerCpuArray, RingBuf};
+use aya::maps::{Array, HashMap, MapData};
 use aya::{Btf, Ebpf, EbpfLoader};
 use wire::stage::{RING_BYTES, Record, Stage};
 
@@ -41,8 +41,7 @@ pub struct Programs {
     known: Known,
     senders: HashMap<MapData, u64, u32>,
     arrivals: HashMap<MapData, u32, u32>,
-    records: RingBuf<MapData>,
-    lost: PerCpuArray<MapData, u64>,
+    records: Records,
     object: Ebpf,
     kernel: Btf,
 }
@@ -97,8 +96,7 @@ impl Programs {
             known: Known::default(),
             senders: map(&mut object, "senders")?,
             arrivals: map(&mut object, "arrivals")?,
-            records: map(&mut object, "records")?,
-            lost: map(&mut object, "lost")?,
+            records: Records::of(&mut object)?,
             object,
             kernel,
         };
@@ -152,17 +150,12 @@ impl Programs {
 
     /// The next record; None: there is none now.
     pub fn next(&mut self) -> Option<Record> {
-        loop {
-            let item = self.records.next()?;
-            if let Some(record) = Record::read(&item) {
-                return Some(record);
-            }
-        }
+        self.records.next(Record::read)
     }
 
     /// How many records the ring had no room for.
     pub fn lost(&self) -> u64 {
-        self.lost.get(&0, 0).map_or(0, |cpus| cpus.iter().sum())
+        self.records.lost()
     }
 }
 
