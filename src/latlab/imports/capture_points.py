@@ -26,7 +26,8 @@ _COOKED: Final = 113
 class Point:
     """What one capture says, in the order of the file: when each packet was seen, int64 ns [n]; a hash of its payload,
     uint64 [n], by which packets are told apart; its flow, an index into `flows`, int64 [n]; its bytes up to the end of
-    its payload, int64 [n].
+    its payload, int64 [n]. numbered: a hash of payload, flow and IPv4 identification, uint64 [n], by which packets with
+    the same payload are told apart where nobody has changed these; 0 where there is no identification.
 
     name: of its file or interface. dropped: packets that the capture says it dropped. interfaces: how many of them saw
     its packets; None where that is not in the file (-i any).
@@ -41,6 +42,7 @@ class Point:
     size: NDArray[np.int64]
     dropped: int
     interfaces: int | None
+    numbered: NDArray[np.uint64]
 
     @property
     def alone(self) -> NDArray[np.bool_]:
@@ -108,7 +110,7 @@ def _point(path: Path, name: str, capture: Capture, at_most: Mapping[bytes, int]
     """The point, how many packets lack their headers, and how many have too little of their payload."""
     view = memoryview(capture.data)
     numbers: dict[bytes, int] = {}
-    seen, flow, size, keys = array("q"), array("q"), array("q"), bytearray()
+    seen, flow, size, numbered, keys = array("q"), array("q"), array("q"), array("Q"), bytearray()
     headless = short = 0
     for place in range(len(capture)):
         found = _find(view, capture, place)
@@ -121,7 +123,9 @@ def _point(path: Path, name: str, capture: Capture, at_most: Mapping[bytes, int]
             seen.append(capture.seen_ns[place])
             flow.append(numbers.setdefault(found.flow, len(numbers)))
             size.append(found.first - capture.first[place] + found.length)
-            keys += blake2b(payload_of(view, found, most), digest_size=8).digest()
+            payload = payload_of(view, found, most)
+            keys += blake2b(payload, digest_size=8).digest()
+            numbered.append(_numbered(found, payload))
     cooked = _COOKED in capture.link
     point = Point(
         path,
@@ -133,5 +137,13 @@ def _point(path: Path, name: str, capture: Capture, at_most: Mapping[bytes, int]
         np.array(size, np.int64),
         sum(capture.dropped.values()),
         None if cooked else len(capture.names),
+        np.array(numbered, np.uint64),
     )
     return point, headless, short
+
+
+def _numbered(found: Found, payload: bytes) -> int:
+    """A hash of a packet by its identification, too; 0: it has none."""
+    if not found.identification:
+        return 0
+    return int.from_bytes(blake2b(found.identification + found.flow + payload, digest_size=8).digest(), "little")

@@ -34,18 +34,20 @@ from latlab.result.types import Result
 _BOUNDED: Final = "clock-bound"
 _EARLY: Final = "arrived-early"
 _TOLD: Final = ("format", "tool", "version", "files", "latency", "clock_bound_ns", "notes", "left_out", "facts")
+_BY_LATLAB: Final = "by_latlab"
 
 
 def imported_result(folder: CellFolder, cell: Mapping[str, Any]) -> dict[str, Any]:
     """The cell's document: what is common to all cells, and `imported` as cell.json has it, its figures left out.
 
-    Its verdict is `suspect` at best, since nobody looked at the machines, and `untrusted` where figures are between two
-    clocks of which nothing is told.
+    The verdict on another program's figures is `suspect` at best, since nobody looked at the machines. It is
+    `untrusted` where figures are between two clocks of which nothing is told.
     """
     imported = cell["imported"]
     streams = {**_of_packets(folder, cell), **_summed_up(folder, cell)}
     document = summarise_cell(cell, None) | {"streams": streams}
     told = {name: imported[name] for name in _TOLD} | {"notes": [*imported["notes"], *_looked_for(folder, cell)]}
+    told[_BY_LATLAB] = imported.get(_BY_LATLAB, False)
     document = with_test_bed(document, cell) | {"ptp": [], "imported": told}
     recorded = {name: block for name, block in document["streams"].items() if _has_packets(cell, name)}
     found = judge(Evidence(cell=_only(cell, recorded), document=document | {"streams": recorded}))
@@ -161,8 +163,8 @@ def _reasons(imported: Mapping[str, Any], streams: Mapping[str, Any]) -> Iterato
             ", ".join(unknown),
             "a bound of the offset between the two clocks",
             "the files have none",
-            "if you know by how much they differ at most, as from ptp4l's log: latlab import --clock-bound 1us; else "
-            "compare differences between such files only",
+            "if you know by how much they differ at most, as from ptp4l's log: --clock-bound 1us; else compare "
+            "differences only",
         )
     for where, least, bound in before_they_left(streams):
         yield Reason(
@@ -185,6 +187,8 @@ def _reasons(imported: Mapping[str, Any], streams: Mapping[str, Any]) -> Iterato
             duration(next(iter(found.values()))),
             "bring both clocks to one scale (phc2sys -O, or subtract the seconds from the timestamps) and import again",
         )
+    if imported.get(_BY_LATLAB):
+        return
     yield Reason(
         "measured-by-latlab",
         "another program measured it",

@@ -252,6 +252,8 @@ def _may_have(result: Result, name: str, metric: str) -> bool:
         return True
     if metric in {one.name for one in TIMER_METRICS} or any(block.timer for block in blocks):
         return False  # a timer whose interrupts are not told of has no parts
+    if all(cell.imported for cell in result.cells if name in cell.streams):
+        return False  # what another program has not measured, nobody expects
     is_whole = any(block.probe and block.probe.leg is None for block in blocks)
     of_wholes = metric in {one.name for one in PROBE_METRICS}
     return is_whole == of_wholes
