@@ -129,11 +129,12 @@ class Matched:
         return self.first, self.second
 
 
-def match_points(first: Point, second: Point) -> Matched:
+def match_points(first: Point, second: Point, *, translated: bool = False) -> Matched:
     """What is in both. A packet that one capture saw twice cannot be told apart in the other either.
 
     Of packets with the same payload those are told apart whose flow keeps its addresses and IPv4 identifications from
-    one point to the other: at least one packet of it has the same at both.
+    one point to the other: at least one packet of it has the same at both. translated: packets of flows of which
+    nothing is in both by their ports are looked for by their payloads alone, as behind address translation.
     """
     doubled = np.union1d(first.key[~first.alone], second.key[~second.alone])
     left, right = (np.flatnonzero(~np.isin(point.key, doubled)) for point in (first, second))
@@ -145,7 +146,10 @@ def match_points(first: Point, second: Point) -> Matched:
         first.numbered[more_left], second.numbered[more_right], assume_unique=True, return_indices=True
     )
     match[more_left[at_left]] = more_right[at_right]
-    left, right = np.sort(np.concatenate([left, more_left])), np.sort(np.concatenate([right, more_right]))
+    left, right = np.concatenate([left, more_left]), np.concatenate([right, more_right])
+    if translated:
+        left, right = _match_bare(first, second, match, left, right)
+    left, right = np.sort(left), np.sort(right)
     ambiguous = len(first.key) - len(left), len(second.key) - len(right)
     return Matched(first, second, left, match, np.setdiff1d(right, match), ambiguous)
 
@@ -168,6 +172,40 @@ def _numbered_alike(
         left[np.isin(first.flow[left], first.flow[left[at_left]])],
         right[np.isin(second.flow[right], second.flow[right[at_right]])],
     )
+
+
+def _match_bare(
+    first: Point,
+    second: Point,
+    match: NDArray[np.int64],
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Enter into `match` what translation has changed; the packets of each that can be told apart then.
+
+    left, right: those that could be so far.
+    """
+    strangers = []
+    for point, known in ((first, np.flatnonzero(match >= 0)), (second, match[match >= 0])):
+        places = np.flatnonzero(~np.isin(point.flow, point.flow[known]) & (point.bare != 0))
+        strangers.append(places)
+    again = np.union1d(
+        *(_not_alone(point.bare[places]) for point, places in zip((first, second), strangers, strict=True))
+    )
+    ours, theirs = (
+        places[~np.isin(point.bare[places], again)] for point, places in zip((first, second), strangers, strict=True)
+    )
+    _, at_ours, at_theirs = np.intersect1d(
+        first.bare[ours], second.bare[theirs], assume_unique=True, return_indices=True
+    )
+    match[ours[at_ours]] = theirs[at_theirs]
+    apart = []
+    for point, before, own, at in ((first, left, ours, at_ours), (second, right, theirs, at_theirs)):
+        flows = np.unique(point.flow[own[at]])
+        # Of these flows the payload alone says which packets are alike.
+        others = before[~np.isin(point.flow[before], flows)]
+        apart.append(np.concatenate([others, own[np.isin(point.flow[own], flows)]]))
+    return apart[0], apart[1]
 
 
 def _not_alone(values: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from latlab.imports.base import LeftOut
 from latlab.imports.capture import Capture
-from latlab.imports.frames import Found, find_payload, payload_of
+from latlab.imports.frames import Found, find_payload, payload_of, untranslated
 
 _LEAST_PAYLOAD: Final = 16
 """Packets cut by a snap length are told apart by what is left of their payloads, if that is so many bytes."""
@@ -27,7 +27,8 @@ class Point:
     """What one capture says, in the order of the file: when each packet was seen, int64 ns [n]; a hash of its payload,
     uint64 [n], by which packets are told apart; its flow, an index into `flows`, int64 [n]; its bytes up to the end of
     its payload, int64 [n]. numbered: a hash of payload, flow and IPv4 identification, uint64 [n], by which packets with
-    the same payload are told apart where nobody has changed these; 0 where there is no identification.
+    the same payload are told apart where nobody has changed these; 0 where there is no identification. bare: a hash of
+    what address translation leaves alone, uint64 [n]: the payload without ports; 0 where that is too short to say much.
 
     name: of its file or interface. dropped: packets that the capture says it dropped. interfaces: how many of them saw
     its packets; None where that is not in the file (-i any).
@@ -43,6 +44,7 @@ class Point:
     dropped: int
     interfaces: int | None
     numbered: NDArray[np.uint64]
+    bare: NDArray[np.uint64]
 
     @property
     def alone(self) -> NDArray[np.bool_]:
@@ -110,7 +112,8 @@ def _point(path: Path, name: str, capture: Capture, at_most: Mapping[bytes, int]
     """The point, how many packets lack their headers, and how many have too little of their payload."""
     view = memoryview(capture.data)
     numbers: dict[bytes, int] = {}
-    seen, flow, size, numbered, keys = array("q"), array("q"), array("q"), array("Q"), bytearray()
+    seen, flow, size, keys = array("q"), array("q"), array("q"), bytearray()
+    numbered, bare = array("Q"), array("Q")
     headless = short = 0
     for place in range(len(capture)):
         found = _find(view, capture, place)
@@ -125,7 +128,8 @@ def _point(path: Path, name: str, capture: Capture, at_most: Mapping[bytes, int]
             size.append(found.first - capture.first[place] + found.length)
             payload = payload_of(view, found, most)
             keys += blake2b(payload, digest_size=8).digest()
-            numbered.append(_numbered(found, payload))
+            numbered.append(_hash(found.identification + found.flow + payload) if found.identification else 0)
+            bare.append(_hash(left) if len(left := untranslated(view, found, most)) >= _LEAST_PAYLOAD else 0)
     cooked = _COOKED in capture.link
     point = Point(
         path,
@@ -138,12 +142,10 @@ def _point(path: Path, name: str, capture: Capture, at_most: Mapping[bytes, int]
         sum(capture.dropped.values()),
         None if cooked else len(capture.names),
         np.array(numbered, np.uint64),
+        np.array(bare, np.uint64),
     )
     return point, headless, short
 
 
-def _numbered(found: Found, payload: bytes) -> int:
-    """A hash of a packet by its identification, too; 0: it has none."""
-    if not found.identification:
-        return 0
-    return int.from_bytes(blake2b(found.identification + found.flow + payload, digest_size=8).digest(), "little")
+def _hash(data: bytes) -> int:
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")

@@ -156,6 +156,17 @@ def payload_of(data: memoryview, found: Found, at_most: int | None) -> bytes:
     return found.mark + found.length.to_bytes(4, "big") + payload[:at_most]
 
 
+def untranslated(data: memoryview, found: Found, at_most: int | None) -> bytes:
+    """What address and port translation (RFC 3022) leaves of a TCP or UDP packet; empty of any other.
+
+    Of UDP what follows its header. Of TCP what follows the ports, without the checksum.
+    """
+    if found.flow[0] != _PORTS:
+        return b""
+    payload = payload_of(data, found, at_most)[len(found.mark) :]
+    return payload if found.flow[1] == _UDP else payload[:4] + payload[8:]
+
+
 _PROTOCOLS: Final = {1: "ICMP", _TCP: "TCP", _UDP: "UDP", 58: "ICMPv6", 132: "SCTP"}
 
 

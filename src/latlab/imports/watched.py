@@ -65,7 +65,7 @@ def read_watched(watch: Mapping[str, Any], folder: Path, clock_bound_ns: int | N
     streams = list[PacketStream]()
     ambiguous = Counter[str]()
     for first, second in combinations(seen, 2):
-        pair = match_points(first.point, second.point)
+        pair = match_points(first.point, second.point, translated=True)
         if not (pair.match >= 0).any():
             continue
         for point, count in zip(pair.points, pair.ambiguous, strict=True):
