@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import secrets
 import shutil
@@ -31,7 +32,7 @@ WATCHING: Final = "watching"
 """The phase in which packets are recorded."""
 _FORMAT: Final = "watch"
 _LABEL: Final = "measured"
-_TAKEN_IN_BELOW: Final = ("vlan", "macvlan", "ipvlan", "bond", "team")
+_TAKEN_IN_BELOW: Final = ("vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "bond", "team")
 """Kinds of interfaces whose packets the kernel hands up without taking them in anew: the tracepoint sees them below."""
 
 
@@ -102,17 +103,14 @@ async def _find(point: WatchPoint, machine: Host) -> _Found:
         if await host.is_gone():
             what = f"there is no network namespace {point.namespace!r}"
             raise UsageError(what, where=point.name, remedy="`ip netns list` shows those that have names")
-    script = 'stat -Lc %i /proc/self/ns/net; ls /sys/class/net; echo; cat "/sys/class/net/$1/ifindex"'
-    script += ' "/sys/class/net/$1/uevent"'
-    said = (await host.run(("sh", "-c", script, "sh", point.interface), check=False)).stdout
-    head, _, own = said.partition("\n\n")
-    netns, *interfaces = head.split()
-    if not own.strip():
-        remedy = f"it has {', '.join(interfaces)}"
+    inode = (await host.run(("stat", "-Lc", "%i", "/proc/self/ns/net"))).stdout
+    links = json.loads((await host.run(("ip", "-j", "-d", "link", "show"))).stdout)
+    link = next((one for one in links if one.get("ifname") == point.interface), None)
+    if link is None:
+        remedy = f"it has {', '.join(one['ifname'] for one in links)}"
         raise UsageError(f"there is no interface {point.interface!r}", where=point.name, remedy=remedy)
-    ifindex, *uevent = own.split()
-    found = _Found(point, int(netns), int(ifindex))
-    kind = next((line.removeprefix("DEVTYPE=") for line in uevent if line.startswith("DEVTYPE=")), "")
+    found = _Found(point, int(inode), link["ifindex"])
+    kind = link.get("linkinfo", {}).get("info_kind", "")
     if kind not in _TAKEN_IN_BELOW or "in" not in point.directions:
         return found
     what = f"the kernel takes in packets of {point.name} ({kind}) at the interface below it: they are not seen here"
