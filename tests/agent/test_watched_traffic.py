@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
 import struct
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +19,7 @@ import pytest
 from agent_bed import Bed
 from agent_relay import Relay, Rule, double, drop, hold
 from lab_machine import run
+from test_watched_frames import programs
 
 from latlab.errors import LabError, UsageError
 from latlab.recordings.run_folder import RunFolder
@@ -272,3 +275,28 @@ def test_a_run_whose_lab_was_killed_is_analysed_later(bed: Bed, tmp_path: Path) 
     # Of the last half second nobody knows whether packets would still have come.
     assert (0 < figures["n"] < COUNT, figures["lost"]) == (True, 0)
     assert (cell["verdict"], list(reasons(folder))) == ("suspect", ["recordings-whole"])
+
+
+def test_a_lab_that_is_killed_leaves_nothing_attached_and_a_run_to_report(bed: Bed, tmp_path: Path) -> None:
+    latlab = str(Path(sys.executable).with_name("latlab"))
+    words = ("watch", "--flow", FLOW, "--at", "ns:sensor/ecu:out", "--at", "ns:ecu/sensor:in", "--runs", str(tmp_path))
+    with (
+        bed.udp("sensor", "10.78.0.1") as talker,
+        bed.udp("ecu", "10.78.0.2", PORT),
+        subprocess.Popen((latlab, *words), stdout=subprocess.PIPE, text=True) as lab,
+    ):
+        assert lab.stdout
+        assert lab.stdout.readline() == f"Watching {FLOW} until Ctrl-C\n"
+        # A recording has its first batch after a second.
+        send(talker, ("10.78.0.2", PORT), gap_s=0.05)
+        lab.kill()
+    deadline = time.monotonic() + 20
+    while {"watch_in", "watch_out"} & programs() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not {"watch_in", "watch_out"} & programs()
+    said = subprocess.run(
+        (latlab, "report", "--runs", str(tmp_path), "--picture", "none", "--json"), capture_output=True, check=False
+    )
+    (cell,) = json.loads(said.stdout)["cells"]
+    figures = transit(cell, "ns-sensor-ecu-out-to-ns-ecu-sensor-in")
+    assert (figures["n"] > 0, figures["lost"], said.returncode) == (True, 0, 0)

@@ -28,7 +28,7 @@ def watch(
         str,
         typer.Option(
             "--flow",
-            metavar="EXPRESSION",
+            metavar="FLOW",
             rich_help_panel=MEASUREMENT,
             help="Which packets, such as 'udp port 5000', 'ether proto sv and vlan 10', 'host 10.0.0.1 or icmp'.",
         ),
@@ -37,9 +37,9 @@ def watch(
         list[str],
         typer.Option(
             "--at",
-            metavar="POINT",
+            metavar="PLACE",
             rich_help_panel=MEASUREMENT,
-            help="Where: INTERFACE, ns:NAMESPACE/INTERFACE; with :in or :out only that direction. May be repeated.",
+            help="Where (repeatable): INTERFACE or ns:NAMESPACE/INTERFACE; with :in or :out only that direction.",
         ),
     ],
     for_: Annotated[
@@ -55,7 +55,7 @@ def watch(
         int,
         typer.Option(
             "--snap",
-            metavar="BYTES",
+            metavar="N",
             min=70,
             max=256,
             rich_help_panel=MEASUREMENT,
@@ -66,7 +66,7 @@ def watch(
         int,
         typer.Option(
             "--ring",
-            metavar="PACKETS",
+            metavar="N",
             min=1,
             max=1 << 24,
             rich_help_panel=MEASUREMENT,

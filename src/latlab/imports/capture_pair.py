@@ -408,7 +408,7 @@ def stream_of(
         why = f"{flow.text}: before the first or after the last packet that both have"
     else:
         inside = order[starts[order] <= until_ns]
-        why = f"{flow.text}: seen at the very end, when they might still have been on their way"
+        why = f"{flow.text}: seen at the very end, when they might still have been in flight"
     left_out.append(LeftOut(f"packets of {talker.name}", len(order) - len(inside), why))
     starts, ends, there = starts[inside], ends[inside], there[inside]
     if listener.dropped and not there.all():

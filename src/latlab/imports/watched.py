@@ -235,7 +235,7 @@ def other_text(flow: Mapping[str, Any]) -> str:
 
 
 def _until_ns(watch: Mapping[str, Any], seen: Sequence[_Seen]) -> int:
-    """Packets seen later than this might still have been on their way when a point was watched no more."""
+    """Packets seen later than this might still have been in flight when a point was watched no more."""
     ends = list[int]()
     for number, kernel in enumerate(watch["kernels"]):
         last = [int(one.point.seen_ns.max()) for one in seen if one.kernel == number]

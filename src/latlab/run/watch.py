@@ -195,7 +195,7 @@ async def _record(
 
 
 async def _wait(agent: Agent, for_ns: int | None) -> None:
-    """Until the time is over, and packets that were on their way have come. LabError: the agent has ended before."""
+    """Until the time is over, and packets in flight have come. LabError: the agent has ended before."""
     seconds = None if for_ns is None else (for_ns + GRACE_NS) / 1e9
     done, _ = await asyncio.wait([agent.done], timeout=seconds)
     for one in done:
