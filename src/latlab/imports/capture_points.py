@@ -29,6 +29,7 @@ class Point:
     its payload, int64 [n]. numbered: a hash of payload, flow and IPv4 identification, uint64 [n], by which packets with
     the same payload are told apart where nobody has changed these; 0 where there is no identification. bare: a hash of
     what address translation leaves alone, uint64 [n]: the payload without ports; 0 where that is too short to say much.
+    place: which of the capture's packets it is, int64 [n].
 
     name: of its file or interface. dropped: packets that the capture says it dropped. interfaces: how many of them saw
     its packets; None where that is not in the file (-i any).
@@ -45,6 +46,7 @@ class Point:
     interfaces: int | None
     numbered: NDArray[np.uint64]
     bare: NDArray[np.uint64]
+    place: NDArray[np.int64]
 
     @property
     def alone(self) -> NDArray[np.bool_]:
@@ -113,7 +115,7 @@ def _point(path: Path, name: str, capture: Capture, at_most: Mapping[bytes, int]
     view = memoryview(capture.data)
     numbers: dict[bytes, int] = {}
     seen, flow, size, keys = array("q"), array("q"), array("q"), bytearray()
-    numbered, bare = array("Q"), array("Q")
+    numbered, bare, places = array("Q"), array("Q"), array("q")
     headless = short = 0
     for place in range(len(capture)):
         found = _find(view, capture, place)
@@ -123,6 +125,7 @@ def _point(path: Path, name: str, capture: Capture, at_most: Mapping[bytes, int]
         elif found.captured < found.length and (most is None or found.captured < most):
             short += 1
         else:
+            places.append(place)
             seen.append(capture.seen_ns[place])
             flow.append(numbers.setdefault(found.flow, len(numbers)))
             size.append(found.first - capture.first[place] + found.length)
@@ -143,6 +146,7 @@ def _point(path: Path, name: str, capture: Capture, at_most: Mapping[bytes, int]
         None if cooked else len(capture.names),
         np.array(numbered, np.uint64),
         np.array(bare, np.uint64),
+        np.array(places, np.int64),
     )
     return point, headless, short
 

@@ -22,6 +22,8 @@ from latlab.imports.capture import Capture
 from latlab.imports.capture_pair import MOST_FLOWS, Matched, flows_of, match_points, stream_of
 from latlab.imports.capture_points import Point, points_of
 from latlab.imports.frames import flow_text
+from latlab.imports.numbering.base import Frame, frame_of
+from latlab.imports.numbering.table import numbers_of
 from latlab.imports.packets import usual_gap_ns
 from latlab.recordings.arrow import read_recording
 
@@ -39,11 +41,12 @@ _LARGER_RING: Final = "narrow the flow (--flow), keep less of each packet (--sna
 
 @dataclass(frozen=True)
 class _Seen:
-    """One point and direction: its name, the kernel it is of, and what it saw."""
+    """One point and direction: its name, the kernel it is of, and what it saw: packets, and their first bytes."""
 
     name: str
     kernel: int
     point: Point
+    capture: Capture
 
     @property
     def short(self) -> str:
@@ -62,7 +65,7 @@ def read_watched(watch: Mapping[str, Any], folder: Path, clock_bound_ns: int | N
     if not any(len(one.point.seen_ns) for one in seen):
         raise _nothing_seen(watch)
     until_ns = _until_ns(watch, seen)
-    streams = list[PacketStream]()
+    streams, notes = list[PacketStream](), list[str]()
     ambiguous = Counter[str]()
     for first, second in combinations(seen, 2):
         pair = match_points(first.point, second.point, translated=True)
@@ -85,13 +88,15 @@ def read_watched(watch: Mapping[str, Any], folder: Path, clock_bound_ns: int | N
         if count
     ]
     for one in seen:
-        streams += _at(one, until_ns)
+        found, said = _at(one, until_ns)
+        streams += found
+        notes += said
     return Imported(
         TOOL,
         __version__,
         LATENCY,
         streams=tuple(streams),
-        notes=tuple(_notes(watch, seen)),
+        notes=(*_notes(watch, seen), *notes),
         left_out=tuple(left_out),
         problems=tuple(problems),
         facts={"packets": {one.name: len(one.point.seen_ns) for one in seen}, "flow": watch["flow"]},
@@ -120,7 +125,10 @@ def _seen(watch: Mapping[str, Any], folder: Path) -> tuple[list[_Seen], list[Lef
         problems += _of_recording(kernel["host"], lost, complete=recording.complete, gaps=bool(recording.gaps))
     names = [name for name, _ in places]
     points, left_out = points_of([folder] * len(names), names, captures)
-    kept = [_Seen(name, kernel, point) for (name, kernel), point in zip(places, points, strict=True)]
+    kept = [
+        _Seen(name, kernel, point, capture)
+        for (name, kernel), point, capture in zip(places, points, captures, strict=True)
+    ]
     problems += _unseen(watch, kept)
     return [one for one in kept if len(one.point.seen_ns)], left_out, problems
 
@@ -269,31 +277,52 @@ def _between(
     return streams, left_out, problems
 
 
-def _at(one: _Seen, until_ns: int) -> Iterator[PacketStream]:
-    """The largest flows of one point: how long after the one before it each packet came."""
+def _at(one: _Seen, until_ns: int) -> tuple[list[PacketStream], list[str]]:
+    """The largest flows of one point: how long after the one before it each packet came, and what numbers say that
+    their senders gave them, which is a note, too."""
     sizes = np.bincount(one.point.flow, minlength=len(one.point.flows))
     largest = [number for number in np.argsort(-sizes, kind="stable").tolist() if sizes[number] > 1]
+    streams, notes = list[PacketStream](), list[str]()
     for place, number in enumerate(largest[:MOST_FLOWS], start=1):
-        seen_ns = np.sort(one.point.seen_ns[one.point.flow == number])
-        seen_ns = seen_ns[seen_ns <= until_ns]
+        rows = np.flatnonzero((one.point.flow == number) & (one.point.seen_ns <= until_ns))
+        seen_ns = one.point.seen_ns[rows]
         if len(seen_ns) < 2:
             continue
+        name = f"at-{one.short}" + (f".flow-{place}" if len(largest) > 1 else "")
+        counts: dict[str, int | None] = {"lost": None, "duplicated": None, "reordered": None}
+        if found := numbers_of([_frame(one.capture, at) for at in one.point.place[rows].tolist()]):
+            gaps = found.gaps
+            counts = {"lost": gaps.lost, "duplicated": gaps.duplicated, "reordered": gaps.reordered}
+            notes.append(
+                f"{name}: by the {found.numbering.title} of {counted(found.sources, 'source')} {gaps.lost} are missing "
+                f"here, {gaps.duplicated} came again and {gaps.reordered} late"
+            )
         every = np.ones(len(seen_ns) - 1, np.bool_)
         gap_ns = usual_gap_ns(seen_ns)
         text = flow_text(one.point.flows[number])
-        yield PacketStream(
-            name=f"at-{one.short}" + (f".flow-{place}" if len(largest) > 1 else ""),
-            talker=one.name,
-            listener=one.name,
-            described=f"{text} · {one.name} · a packet every {gap_ns / 1000:g} µs (median)",
-            stamps={"previous": Stamps(seen_ns[:-1], every), "first_point": Stamps(seen_ns[1:], every)},
-            metrics=("interarrival",),
-            sent=every,
-            arrived=every,
-            arrival=np.arange(len(every), dtype=np.int64),
-            period_ns=gap_ns,
-            two_clocks=False,
+        streams.append(
+            PacketStream(
+                name=name,
+                talker=one.name,
+                listener=one.name,
+                described=f"{text} · {one.name} · a packet every {gap_ns / 1000:g} µs (median)",
+                stamps={"previous": Stamps(seen_ns[:-1], every), "first_point": Stamps(seen_ns[1:], every)},
+                metrics=("interarrival",),
+                sent=every,
+                arrived=every,
+                arrival=np.arange(len(every), dtype=np.int64),
+                period_ns=gap_ns,
+                two_clocks=False,
+                counts=counts,
+            )
         )
+    return streams, notes
+
+
+def _frame(capture: Capture, place: int) -> Frame | None:
+    first = capture.first[place]
+    data = bytes(capture.data[first : first + capture.captured[place]])
+    return frame_of(data, capture.wire[place], ethernet=capture.link[place] == _ETHERNET)
 
 
 def _nothing_between(seen: Sequence[_Seen]) -> Problem:
