@@ -52,8 +52,8 @@ pub fn read(comparison: &Comparison, device: &str, host_tai_offset_s: i32, perio
         Ok(rows.iter().map(|row| on_tai(row, offsets.0, offsets.1)).collect())
     };
     // A clock that is there and cannot be read is told before anything is measured.
-    read()?;
-    let mut log = comparison.begin(None)?;
+    let first = read()?;
+    let mut log = comparison.begin(None, &first)?;
     for _ in comparison.rounds(period_ns) {
         for row in read()? {
             log.push(Exchange { sequence: log.rows(), ..row });
