@@ -1,6 +1,7 @@
 """The verb that measures anybody's packets without touching them."""
 
 # Without annotations as text: the command line library would evaluate each of them at every start.
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -39,7 +40,7 @@ def watch(
             "--at",
             metavar="PLACE",
             rich_help_panel=MEASUREMENT,
-            help="Where (repeatable): INTERFACE or ns:NAMESPACE/INTERFACE; with :in or :out only that direction.",
+            help="Where (repeatable): [MACHINE/][ns:NAMESPACE/]INTERFACE; with :in or :out only that direction.",
         ),
     ],
     for_: Annotated[
@@ -73,6 +74,21 @@ def watch(
             help="Packets that the kernel's ring holds until they are read.",
         ),
     ] = RING,
+    clock_bound: Annotated[
+        str | None,
+        typer.Option(
+            "--clock-bound",
+            metavar="DURATION",
+            rich_help_panel=MEASUREMENT,
+            help="How far the clocks of two machines differ at most, such as 1us.",
+        ),
+    ] = None,
+    ssh_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--ssh-config", metavar="FILE", rich_help_panel=MEASUREMENT, help="The configuration that ssh is to use."
+        ),
+    ] = None,
     name: Annotated[str, typer.Option("--name", metavar="NAME", rich_help_panel=FILES, help="Name the run so.")] = (
         "watch"
     ),
@@ -90,6 +106,8 @@ def watch(
     Examples:
         # From a network card into a bridge and out to a guest
         latlab watch --flow 'udp port 5000' --at eth0:in --at tap0:out --for 30s
+        # From a board, reached over ssh, to this machine, by clocks that PTP sets
+        latlab watch --flow udp --at board1/eth0:out --at eth0:in --clock-bound 1us
         # Sampled values through two namespaces, until Ctrl-C
         latlab watch --flow 'ether proto sv' --at ns:merging/eth0 --at ns:bay/eth0
     """
@@ -100,7 +118,15 @@ def watch(
     from latlab.run.watch import Asked
     from latlab.run.watch import watch as measure
 
-    asked = Asked(flow, tuple(at), None if for_ is None else duration_ns(for_, "--for"), snap, ring)
+    asked = Asked(
+        flow,
+        tuple(at),
+        None if for_ is None else duration_ns(for_, "--for"),
+        snap,
+        ring,
+        None if clock_bound is None else duration_ns(clock_bound, "--clock-bound"),
+        None if ssh_config is None else str(ssh_config),
+    )
     console = make_console(stderr=as_json) if as_json else open_console()
     until = "until Ctrl-C" if asked.for_ns is None else f"for {for_}"
 

@@ -88,7 +88,7 @@ def read_watched(watch: Mapping[str, Any], folder: Path, clock_bound_ns: int | N
         if count
     ]
     for one in seen:
-        found, said = _at(one, until_ns)
+        found, said = _at(one, until_ns[one.kernel])
         streams += found
         notes += said
     return Imported(
@@ -112,8 +112,8 @@ def _seen(watch: Mapping[str, Any], folder: Path) -> tuple[list[_Seen], list[Lef
         recording = read_recording(path, "watched", run_id=watch["run_id"])
         table = recording.table
         if ready := kernel.get("ready"):
-            # One program is attached after the other.
-            table = table.filter(pl.col("tai_ns") >= ready["tai_ns"])
+            # One program is attached after the other, and one agent after the other.
+            table = table.filter(pl.col("tai_ns") >= kernel.get("from_tai_ns", ready["tai_ns"]))
         done = kernel.get("done") or {}
         lost = done.get("lost", 0) + done.get("ring_full", 0)
         for point in (one for one in watch["points"] if one["kernel"] == number):
@@ -242,30 +242,54 @@ def other_text(flow: Mapping[str, Any]) -> str:
     return text
 
 
-def _until_ns(watch: Mapping[str, Any], seen: Sequence[_Seen]) -> int:
-    """Packets seen later than this might still have been in flight when a point was watched no more."""
-    ends = list[int]()
-    for number, kernel in enumerate(watch["kernels"]):
-        last = [int(one.point.seen_ns.max()) for one in seen if one.kernel == number]
-        done = kernel.get("done")
-        # Of an agent that was killed its last record says until when it watched at least.
-        ends += [int(done["end_tai_ns"])] if done else last
-    return min(ends) - GRACE_NS
+def _until_ns(watch: Mapping[str, Any], seen: Sequence[_Seen]) -> list[int]:
+    """By kernel: packets seen later might still have been in flight when a point was watched no more.
+
+    Of a lab that was killed the last record says until when its agents watched at least.
+    """
+    last = [
+        max((int(one.point.seen_ns.max()) for one in seen if one.kernel == at), default=0) for at in _kernels(watch)
+    ]
+    return [int(one.get("until_tai_ns", last[at] - GRACE_NS)) for at, one in enumerate(watch["kernels"])]
+
+
+def _kernels(watch: Mapping[str, Any]) -> range:
+    return range(len(watch["kernels"]))
+
+
+def _is_turned(first: _Seen, second: _Seen, median_ns: float, bound_ns: int | None) -> bool:
+    """Whether packets come to the second point first.
+
+    By one clock it is seen. On two kernels packets leave the one and come in at the other; where both points are of one
+    direction only a difference beyond the clocks' bound says it.
+    """
+    if first.kernel == second.kernel:
+        return median_ns < 0
+    leaves = [one.name.endswith(":out") for one in (first, second)]
+    if leaves[0] != leaves[1]:
+        return leaves[1]
+    return bound_ns is not None and median_ns < -bound_ns
 
 
 def _between(
-    first: _Seen, second: _Seen, pair: Matched, until_ns: int, bound_ns: int | None
+    first: _Seen, second: _Seen, pair: Matched, until_ns: Sequence[int], bound_ns: int | None
 ) -> tuple[list[PacketStream], list[LeftOut], list[Problem]]:
     """The flows of what both points saw, what is left out, and what is doubtful."""
     streams, left_out, problems = list[PacketStream](), list[LeftOut](), list[Problem]()
     one_clock = first.kernel == second.kernel
     flows = flows_of(pair)
     for place, flow in enumerate(flows[:MOST_FLOWS], start=1):
-        # By one clock it is known where a packet was first; by two it is as --at has them, unless by more than a bound.
-        turned = flow.median_ns < (0 if one_clock else -(bound_ns or 0))
+        turned = _is_turned(first, second, flow.median_ns, bound_ns)
         ends = (second.short, first.short) if turned else (first.short, second.short)
         name = "-to-".join(ends) + (f".flow-{place}" if len(flows) > 1 else "")
-        stream, more, doubtful = stream_of(pair, name, flow, turned=turned, one_clock=one_clock, until_ns=until_ns)
+        stream, more, doubtful = stream_of(
+            pair,
+            name,
+            flow,
+            turned=turned,
+            one_clock=one_clock,
+            until_ns=until_ns[(second if turned else first).kernel],
+        )
         if len(stream.sent):
             streams.append(stream)
         left_out += more

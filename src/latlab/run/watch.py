@@ -7,24 +7,32 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 import latlab
-from latlab.errors import LabError, UsageError
-from latlab.hosts import MACHINE, Host, LocalHost, NetnsHost
+from latlab.errors import LabError, LatlabError, UsageError
+from latlab.hosts import MACHINE, Host, LocalHost, NetnsHost, SshHost
 from latlab.imports.watched import GRACE_NS, read_watched
 from latlab.imports.write import write_imported_cell
-from latlab.recordings.run_folder import RUN_FORMAT, RunFolder
+from latlab.recordings.run_folder import RUN_FORMAT, CellFolder, RunFolder
 from latlab.run.agent import Agent
 from latlab.run.events import Listener, Phase, ignore
+from latlab.run.fetch import Recordings
 from latlab.run.matrix import until_told
 from latlab.scenario.flow_filter import parse_flow
 from latlab.scenario.watch_points import WatchPoint, parse_point
-from latlab.testbed.agent_binary import find_agent
+from latlab.testbed.agent_binary import find_agent, find_agents
 from latlab.testbed.apply import TestBed
+from latlab.testbed.machines import ways_step
+from latlab.testbed.machines.ssh import USER, agent_path, scratch
+from latlab.testbed.service import Service
+from latlab.testbed.site import Site
+from latlab.testbed.ssh_steps import agent_put, reached
+from latlab.testbed.step import Step, own_folder
 
 SNAP: Final = 128
 RING: Final = 65_536
@@ -39,7 +47,8 @@ _TAKEN_IN_BELOW: Final = ("vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "bon
 @dataclass(frozen=True)
 class Asked:
     """What is to be watched: the flow and the points as they were written, for how long, ns, None: until Ctrl-C; bytes
-    of each packet that are kept; records that the kernel's ring holds; how far clocks differ at most, ns.
+    of each packet that are kept; records that the kernel's ring holds; how far clocks of machines differ at most, ns;
+    the configuration of ssh, None: the user's.
     """
 
     flow: str
@@ -48,6 +57,7 @@ class Asked:
     snap: int = SNAP
     ring: int = RING
     clock_bound_ns: int | None = None
+    ssh_config: str | None = None
 
 
 @dataclass(frozen=True)
@@ -60,38 +70,105 @@ class _Found:
     note: str = ""
 
 
-async def watch(asked: Asked, root: Any, listener: Listener = ignore, *, name: str = "watch") -> RunFolder:
+@dataclass
+class _Kernel:
+    """A kernel whose packets are watched, by one agent. done_at: the event loop's time when that had ended."""
+
+    host: Host
+    agent_path: str
+    found: list[_Found]
+    agent: Agent | None = None
+    done: dict[str, Any] | None = None
+    done_at: float = 0.0
+
+
+async def watch(asked: Asked, root: Path, listener: Listener = ignore, *, name: str = "watch") -> RunFolder:
     """The run's folder, its packets analysed; SIGINT and SIGTERM end it in order.
 
-    UsageError: the flow, a point or an interface cannot be. LabError: the kernel lets nobody watch, an agent failed, or
-    no packet of the flow was seen.
+    UsageError: the flow, a point or an interface cannot be. LabError: a machine is not reached, the kernel lets nobody
+    watch, an agent failed, or no packet of the flow was seen.
     """
     rules = parse_flow(asked.flow)
     points = [parse_point(text) for text in asked.at]
     if not points:
         raise UsageError("no interface is named", where="latlab watch", remedy="latlab watch --at eth0 --at br0")
-    if elsewhere := next((point for point in points if point.machine is not None), None):
-        what = f"{elsewhere.name} is on another machine, and only this one can be watched"
-        raise UsageError(what, where="--at", remedy="watch there, by its own latlab")
     if os.geteuid() != 0:
         raise LabError("packets are watched by BPF programs, which takes root", remedy="run with sudo")
-    machine = LocalHost(MACHINE)
-    found = _merged([await _find(point, machine) for point in points])
     folder = RunFolder.create(root, name)
-    folder.write_watch({"flow": asked.flow, "at": list(asked.at), "for_ns": asked.for_ns})
-    with folder.alive():
-        await _record(asked, rules, found, machine, folder, listener)
-        try:
+    try:
+        folder.write_watch({"flow": asked.flow, "at": list(asked.at), "for_ns": asked.for_ns})
+        with folder.alive():
+            await _watched(asked, rules, points, folder, listener)
             finish_watch(folder)
-        except LabError:
-            if not folder.cells() and not _anything_recorded(folder):
-                shutil.rmtree(folder.path)
-            raise
+    except LatlabError:
+        if not folder.cells() and not _anything_recorded(folder):
+            shutil.rmtree(folder.path)
+        raise
     return folder
 
 
+async def _watched(
+    asked: Asked,
+    rules: Sequence[Mapping[str, Any]],
+    points: Sequence[WatchPoint],
+    folder: RunFolder,
+    listener: Listener,
+) -> None:
+    """Reach the machines, find the interfaces, and record."""
+    recordings, logs = folder.path / "watch", folder.path / "logs"
+    recordings.mkdir()
+    logs.mkdir()
+    own = find_agent()
+    site = Site(
+        secrets.token_hex(2),
+        agent=str(own),
+        agents=find_agents(own),
+        logs=str(logs.resolve()),
+        recordings=str(recordings.resolve()),
+    )
+    destinations = dict.fromkeys(point.machine for point in points if point.machine is not None)
+    machines = {destination: _ssh_host(destination, asked.ssh_config, site) for destination in destinations}
+    here = LocalHost(MACHINE)
+    async with TestBed(folder.id, {MACHINE: here, **machines}) as bed:
+        if machines:
+            await bed.apply(list(_machine_steps(machines.values(), site)))
+        by_host: dict[str | None, _Kernel] = {}
+        for point in points:
+            host = here if point.machine is None else machines[point.machine]
+            kernel = by_host.setdefault(point.machine, _Kernel(host, host.agent or str(own), []))
+            kernel.found.append(await _find(point, host))
+        for kernel in by_host.values():
+            kernel.found = _merged(kernel.found)
+        await _record(asked, rules, list(by_host.values()), bed, folder, listener)
+
+
+def _ssh_host(destination: str, config: str | None, site: Site) -> SshHost:
+    """The machine as the hosts of kind ssh are reached."""
+    return SshHost(
+        destination,
+        destination,
+        config=config,
+        agent=agent_path(site),
+        options=() if "@" in destination else ("-l", USER),
+        control=f"{site.ways}/{destination}",
+        scratch=scratch(site, destination),
+        relay=site.agent,
+        outlives=True,
+    )
+
+
+def _machine_steps(hosts: Iterable[SshHost], site: Site) -> Iterator[Step | Service]:
+    """A connection to each is kept open; the agent, and a folder for its recordings, are there."""
+    yield ways_step(site)
+    for host in hosts:
+        yield from reached(host, MACHINE, site)
+        yield from agent_put(host, site)
+        title = f"make the folder of recordings on {host.name}"
+        yield own_folder(host.name, title, host.scratch, rescue=(host.scratch, site.recordings))
+
+
 def _anything_recorded(folder: RunFolder) -> bool:
-    kernels = folder.run()["watch"]["kernels"]
+    kernels = folder.run().get("watch", {}).get("kernels", [])
     return any((kernel.get("done") or {"recorded": 1})["recorded"] for kernel in kernels)
 
 
@@ -133,16 +210,69 @@ def _merged(found: Sequence[_Found]) -> list[_Found]:
 async def _record(
     asked: Asked,
     rules: Sequence[Mapping[str, Any]],
-    found: Sequence[_Found],
-    machine: Host,
+    kernels: Sequence[_Kernel],
+    bed: TestBed,
     folder: RunFolder,
     listener: Listener,
 ) -> None:
     """Record what passes, until the time is over or a signal comes; run.json has it all."""
     run_id = secrets.token_hex(8)
-    (folder.path / "watch").mkdir()
-    kernel: dict[str, Any] = {"host": machine.name, "recording": "watch-0", "ready": None, "done": None}
-    document: dict[str, Any] = {
+    recordings = Recordings(bed, CellFolder(folder.path / "watch"))
+    run = {**folder.run(), "format": RUN_FORMAT, "description": f"Watched: {asked.flow}"}
+    run["versions"] = {"latlab": latlab.__version__}
+    status = "interrupted"
+    try:
+        try:
+            for number, kernel in enumerate(kernels):
+                here = folder.path / "watch" / _recording(number)
+                spec = {
+                    "run_id": run_id,
+                    "recording": recordings.prefix(kernel.host, here.resolve()),
+                    "realtime": {},
+                    "points": [{"netns": one.netns, "ifindex": one.ifindex} for one in kernel.found],
+                    "rules": list(rules),
+                    "snap": asked.snap,
+                    "ring_records": asked.ring,
+                }
+                kernel.agent = await Agent.start(bed, kernel.host, kernel.agent_path, "watch", spec, listener)
+                await recordings.follow(kernel.host, "watch", here)
+            folder.write_run({**run, "watch": _document(asked, rules, run_id, kernels)})
+            listener(Phase(WATCHING))
+            if await until_told(_wait([kernel.agent for kernel in kernels if kernel.agent], asked.for_ns)):
+                status = "ended"
+        finally:
+            await asyncio.gather(*(_stop(kernel, bed) for kernel in kernels if kernel.agent))
+            await recordings.fetch()
+    finally:
+        if all(kernel.agent for kernel in kernels):
+            run["watch"] = _document(asked, rules, run_id, kernels)
+        folder.write_run({**run, "ended": datetime.now(UTC).isoformat(timespec="seconds"), "status": status})
+
+
+def _recording(number: int) -> str:
+    return f"watch-{number}"
+
+
+def _document(
+    asked: Asked, rules: Sequence[Mapping[str, Any]], run_id: str, kernels: Sequence[_Kernel]
+) -> dict[str, Any]:
+    """`watch` of run.json.
+
+    from_tai_ns, until_tai_ns: by each kernel's clock, between them all of them were watched, and what was seen had time
+    to come to any other point.
+    """
+    agents = [kernel.agent for kernel in kernels if kernel.agent]
+    ready_at = max(agent.ready_at for agent in agents)
+    done_at = min(kernel.done_at for kernel in kernels)
+    told = []
+    for number, (kernel, agent) in enumerate(zip(kernels, agents, strict=True)):
+        entry: dict[str, Any] = {"host": kernel.host.name, "recording": _recording(number), "ready": agent.ready_said}
+        entry |= {"done": kernel.done, "from_tai_ns": agent.tai_ns + round((ready_at - agent.ready_at) * 1e9)}
+        if all(one.done for one in kernels) and kernel.done:
+            later_ns = round((kernel.done_at - done_at) * 1e9)
+            entry["until_tai_ns"] = kernel.done["end_tai_ns"] - later_ns - GRACE_NS
+        told.append(entry)
+    return {
         "flow": asked.flow,
         "rules": list(rules),
         "for_ns": asked.for_ns,
@@ -150,54 +280,25 @@ async def _record(
         "clock_bound_ns": asked.clock_bound_ns,
         "run_id": run_id,
         "points": [
-            {"name": one.point.name, "kernel": 0, "number": number, "directions": list(one.point.directions)}
-            for number, one in enumerate(found)
+            {"name": one.point.name, "kernel": at, "number": number, "directions": list(one.point.directions)}
+            for at, kernel in enumerate(kernels)
+            for number, one in enumerate(kernel.found)
         ],
-        "kernels": [kernel],
-        "notes": [one.note for one in found if one.note],
+        "kernels": told,
+        "notes": [one.note for kernel in kernels for one in kernel.found if one.note],
     }
-    run = {
-        **folder.run(),
-        "format": RUN_FORMAT,
-        "description": f"Watched: {asked.flow}",
-        "versions": {"latlab": latlab.__version__},
-        "watch": document,
-    }
-    folder.write_run(run)
-    spec = {
-        "run_id": run_id,
-        "recording": str((folder.path / "watch" / "watch-0").resolve()),
-        "realtime": {},
-        "points": [{"netns": one.netns, "ifindex": one.ifindex} for one in found],
-        "rules": list(rules),
-        "snap": asked.snap,
-        "ring_records": asked.ring,
-    }
-    status = "interrupted"
-    try:
-        async with TestBed(folder.id, {machine.name: machine}) as bed:
-            agent = await Agent.start(bed, machine, str(find_agent()), "watch", spec, listener)
-            try:
-                kernel["ready"] = agent.ready_said
-                folder.write_run(run)
-                listener(Phase(WATCHING))
-                if await until_told(_wait(agent, asked.for_ns)):
-                    status = "ended"
-            finally:
-                kernel["done"] = await agent.stop(bed)
-    except BaseException:
-        if kernel["ready"] is None:
-            shutil.rmtree(folder.path)
-        raise
-    finally:
-        if folder.path.exists():
-            folder.write_run({**run, "ended": datetime.now(UTC).isoformat(timespec="seconds"), "status": status})
 
 
-async def _wait(agent: Agent, for_ns: int | None) -> None:
-    """Until the time is over, and packets in flight have come. LabError: the agent has ended before."""
+async def _stop(kernel: _Kernel, bed: TestBed) -> None:
+    assert kernel.agent
+    kernel.done = await kernel.agent.stop(bed)
+    kernel.done_at = asyncio.get_running_loop().time()
+
+
+async def _wait(agents: Sequence[Agent], for_ns: int | None) -> None:
+    """Until the time is over, and packets in flight have come. LabError: an agent has ended before."""
     seconds = None if for_ns is None else (for_ns + GRACE_NS) / 1e9
-    done, _ = await asyncio.wait([agent.done], timeout=seconds)
+    done, _ = await asyncio.wait([agent.done for agent in agents], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     for one in done:
         one.result()
 
