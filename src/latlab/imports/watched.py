@@ -24,7 +24,7 @@ from latlab.imports.capture_points import Point, points_of
 from latlab.imports.frames import flow_text
 from latlab.imports.numbering.base import Frame, frame_of
 from latlab.imports.numbering.table import numbers_of
-from latlab.imports.packets import usual_gap_ns
+from latlab.imports.packets import clock_problems, usual_gap_ns, went_back_ns
 from latlab.recordings.arrow import read_recording
 
 TOOL: Final = "latlab watch"
@@ -120,6 +120,7 @@ def _seen(watch: Mapping[str, Any], folder: Path) -> tuple[list[_Seen], list[Lef
             for direction in point["directions"]:
                 rows = table.filter((pl.col("point") == point["number"]) & (pl.col("out") == (direction == "out")))
                 name = f"{point['name']}:{direction}"
+                problems += clock_problems(name, went_back_ns(rows["tai_ns"].to_numpy()), 0)
                 captures.append(_capture(name, rows, lost))
                 places.append((name, number))
         problems += _of_recording(kernel["host"], lost, complete=recording.complete, gaps=bool(recording.gaps))
@@ -383,5 +384,6 @@ def _notes(watch: Mapping[str, Any], seen: Sequence[_Seen]) -> Iterator[str]:
     )
     if len({one.kernel for one in seen}) == 1:
         yield "all points are of one kernel: one clock, ± 0"
+    yield "the verdict is on the recordings alone: CPUs, interrupts and settings of the machines were not looked at"
     yield f"a packet counts as lost if it has not come within {GRACE_NS // 1_000_000} ms before the end"
     yield from watch.get("notes", ())

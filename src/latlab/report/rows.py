@@ -87,7 +87,7 @@ class Row:
     """One cell's repeat and stream. `statistics` is None where it has no such timestamps.
 
     clock: where the figures' ± is known from, as in the result: one clock where both timestamps are one host's; for
-    imported figures what it is of, as `bins and digits`.
+    imported figures what it is of, as `bins and digits`. watched: its packets are those of another program.
     """
 
     dimensions: tuple[str, ...]
@@ -99,6 +99,7 @@ class Row:
     label: str
     clock: str | None
     statistics: Metric | None
+    watched: bool = False
 
     @property
     def uncertainty(self) -> str:
@@ -161,6 +162,8 @@ class Summary:
     def of_what(self) -> str:
         """Which packets its figures are of. What another program measured has no warm-up that is known of."""
         labels = {row.label for row in self.rows if row.statistics}
+        if all(row.watched for row in self.rows if row.statistics):
+            return "all that was watched"
         which = "all that was imported" if labels == {IMPORTED} else "after warm-up"
         if IMPORTED in labels and len(labels) > 1:
             which += "; of what was imported all"
@@ -429,4 +432,5 @@ def _row(cell: Cell, stream: str, metric: str, keys: Sequence[str]) -> Row:
         label_text(cell),
         statistics.uncertainty_of if statistics and statistics.uncertainty_of else clock,
         statistics,
+        cell.imported is not None and cell.imported.by_latlab,
     )
