@@ -169,6 +169,23 @@ def test_what_a_relay_drops_is_lost_between_its_two_interfaces_and_nowhere_else(
     assert cell["verdict"] == "trusted"
 
 
+def test_a_flow_that_comes_nowhere_is_named_beside_the_others(bed: Bed, tmp_path: Path) -> None:
+    run("ip", "-n", "ecu", "link", "set", "sensor", "mtu", "500")
+    with bed.udp("sensor", "10.78.0.1", 6000) as talker, bed.udp("sensor", "10.78.0.1", 6001) as larger:
+
+        def act() -> None:
+            send(talker, ("10.78.0.2", PORT))
+            for number in range(7):
+                larger.sendto(payload(number) + bytes(800), ("10.78.0.2", PORT))
+
+        folder = watching(tmp_path, act, ("ns:sensor/ecu:out", "ns:ecu/sensor:in"))
+    cell = cell_of(folder)
+    assert transit(cell, "ns-sensor-ecu-out-to-ns-ecu-sensor-in")["lost"] == 0
+    (lost,) = (one for one in cell["imported"]["left_out"] if "has not seen them" in one["why"])
+    assert (lost["what"], lost["count"]) == ("packets of ns:sensor/ecu:out", 7)
+    assert lost["why"].startswith("UDP 10.78.0.1:6001 → 10.78.0.2:5000: ns:ecu/sensor:in has not seen them: lost")
+
+
 def test_copies_cannot_be_told_apart_and_are_counted_and_never_guessed(relay_bed: Bed, tmp_path: Path) -> None:
     folder = through(relay_bed, tmp_path, double(lambda number: number % 20 == 5))
     cell = cell_of(folder)

@@ -302,7 +302,7 @@ def _streams(
     problems += _one_way_both(pair, flows, opposite, bound_ns)
     rest = sum(len(flow.both) for flow in flows[MOST_FLOWS:])
     left_out += [LeftOut("packets", rest, f"of flows beyond the {MOST_FLOWS} largest")] if rest else []
-    left_out += _unmatched(pair, shown)
+    left_out += unmatched(pair, shown)
     return streams, left_out, problems
 
 
@@ -458,7 +458,7 @@ def _offload_problem(name: str, flow: Flow, large: int, unmatched: int) -> Probl
     )
 
 
-def _unmatched(pair: Matched, shown: tuple[set[int], set[int]]) -> Iterator[LeftOut]:
+def unmatched(pair: Matched, shown: tuple[set[int], set[int]]) -> Iterator[LeftOut]:
     """What one capture alone has seen, of flows that are no stream, by flow: the largest by name."""
     ours = pair.usable[pair.match[pair.usable] < 0]
     rest = []

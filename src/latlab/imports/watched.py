@@ -19,7 +19,7 @@ from latlab.analysis.words import counted
 from latlab.errors import LabError
 from latlab.imports.base import Imported, LeftOut, PacketStream, Problem, Stamps
 from latlab.imports.capture import Capture
-from latlab.imports.capture_pair import MOST_FLOWS, Matched, flows_of, match_points, stream_of
+from latlab.imports.capture_pair import MOST_FLOWS, Matched, flows_of, match_points, stream_of, unmatched
 from latlab.imports.capture_points import Point, points_of
 from latlab.imports.frames import flow_text
 from latlab.imports.numbering.base import Frame, frame_of
@@ -279,6 +279,7 @@ def _between(
     streams, left_out, problems = list[PacketStream](), list[LeftOut](), list[Problem]()
     one_clock = first.kernel == second.kernel
     flows = flows_of(pair)
+    shown = set[int](), set[int]()
     for place, flow in enumerate(flows[:MOST_FLOWS], start=1):
         turned = _is_turned(first, second, flow.median_ns, bound_ns)
         ends = (second.short, first.short) if turned else (first.short, second.short)
@@ -295,6 +296,9 @@ def _between(
             streams.append(stream)
         left_out += more
         problems += doubtful
+        shown[0].update(flow.ours_alone.tolist())
+        shown[1].update(flow.theirs_alone.tolist())
+    left_out += unmatched(pair, shown)
     rest = sum(len(flow.both) for flow in flows[MOST_FLOWS:])
     if rest:
         where = f"between {first.name} and {second.name}"
