@@ -7,11 +7,11 @@ from shutil import copytree
 from typing import Any
 
 import pytest
+from compared_run import with_comparisons
 from partial import partial
 
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
-from latlab.report.comparison.cells import comparisons_document
 from latlab.report.markdown import result_markdown
 from latlab.report.rows import summaries
 from latlab.report.testbed import sent_as
@@ -46,7 +46,7 @@ def sent(matrix: dict[str, Any]) -> dict[str, Any]:
         for name, block in cell["streams"].items():
             over = name == "down" and cell["cell"]["guests.vm1.bridge"] == "xdp"
             block["sent_as"] = sent_as(OVER_VLAN if over else TAGGED)
-    return matrix | {"comparisons": comparisons_document(matrix)}
+    return with_comparisons(matrix)
 
 
 def test_the_tables_of_that_stream_say_so(sent: dict[str, Any]) -> None:

@@ -101,7 +101,7 @@ def _of_values(rows: pl.DataFrame, values: Values, shared: Mapping[str, Any], bo
         **({"uncertainty_of": TOLD} if bound_ns and _crosses(values) else {}),
         **found,
         **({} if latest is None else {"worst": worst_packet(rows, latest, values.to)}),
-        BUCKETS: buckets(values.value_ns).document(),
+        BUCKETS: buckets(values.value_ns).as_result().model_dump(),
     }
 
 

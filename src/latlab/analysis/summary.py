@@ -312,7 +312,7 @@ def _metric(
         "confidence": confidence_document(values.value_ns, figures),
         **(_beyond(values) if metric.name in EXPLAINED else {}),
         **_chain(rows, values),
-        BUCKETS: buckets(values.value_ns).document(),
+        BUCKETS: buckets(values.value_ns).as_result().model_dump(),
     }
 
 

@@ -23,7 +23,7 @@ from latlab.recordings.ptp_series import read_ptp
 from latlab.recordings.run_folder import CellFolder, RunFolder
 from latlab.report.beside import beside
 from latlab.report.classes import classes_table, write_classes
-from latlab.report.comparison.cells import comparisons_document
+from latlab.report.comparison.cells import cell_comparisons
 from latlab.report.gates import scenario_ports
 from latlab.report.imported import imported_result
 from latlab.report.launches import with_launches
@@ -35,6 +35,7 @@ from latlab.report.thresholds import gathered_waived, thresholds_document, thres
 from latlab.report.traces import with_traces
 from latlab.report.unmeasured import UNAVAILABLE
 from latlab.report.windows import chosen_in, refuse_wrong
+from latlab.result.store import document, typed
 from latlab.result.types import Result
 from latlab.scenario import Loaded, Scenario, Trust, cells, load_scenario
 from latlab.scenario.document import read_yaml
@@ -138,7 +139,7 @@ def judged_result(
     built = [document for document in documents if document["status"] != UNAVAILABLE]
     kept = [{key: value for key, value in document.items() if key != "waived"} for document in documents]
     result = result_document(run, kept)
-    compared = {"comparisons": comparisons_document(result)}
+    compared = {"comparisons": [document(one) for one in cell_comparisons(typed(result))]}
     return result | {"accept": evaluate(limits, built, absent), "waived": gathered_waived(documents)} | compared
 
 

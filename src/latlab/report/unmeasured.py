@@ -8,7 +8,8 @@ from typing import Final
 
 from latlab.report.places import Places
 from latlab.report.rows import ordered_cells
-from latlab.result.types import Cell, Failure, Result, Status
+from latlab.result.part import Status
+from latlab.result.types import Cell, Failure, Result
 
 UNAVAILABLE: Final = "unavailable"
 

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from latlab.errors import LabError
 from latlab.recordings.run_folder import RunFolder
+from latlab.result.part import Part
 from latlab.result.types import Result
 
 
@@ -33,9 +34,9 @@ def typed(document: Mapping[str, Any], where: str = "", remedy: str = "") -> Res
         raise LabError(what, where=where, remedy=remedy) from error
 
 
-def document(result: Result) -> dict[str, Any]:
-    """The result as JSON has it: what was not set is not there."""
-    return result.model_dump(mode="json", by_alias=True, exclude_unset=True)
+def document(part: Part) -> dict[str, Any]:
+    """The result, or a part of it, as JSON has it: what was not set is not there."""
+    return part.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 def result_schema() -> dict[str, Any]:

@@ -8,24 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from latlab.model.rules import Severity
-
-Verdict = Literal["trusted", "suspect", "untrusted"]
-Status = Literal["ok", "failed", "interrupted", "not run", "unavailable"]
-
-
-class Part(BaseModel):
-    """A part of a result. Keys that are not declared are an error: they would be lost."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
-
-
-class Recorded(Part):
-    """A part that was written as the cell ran, by whichever version of latlab: what is not declared is kept."""
-
-    model_config = ConfigDict(extra="allow")
+from latlab.result.comparison import Comparison
+from latlab.result.part import Part, Recorded, Status, Verdict
 
 
 class Reason(Part):
@@ -240,7 +225,7 @@ class Tail(Part):
 class Stage(Part):
     """How long one packet took from one timestamp to the next."""
 
-    from_: str = Field(alias="from")
+    from_: str
     to: str
     ns: int
 
@@ -255,7 +240,7 @@ class WorstPacket(Part):
 class Growth(Part):
     """A stage that was the dominant one. packets: of how many; ns: of one packet; share: of what it was late by."""
 
-    from_: str = Field(alias="from")
+    from_: str
     to: str
     share: float
     packets: int | None = None
@@ -311,7 +296,7 @@ class Chain(Part):
     """
 
     metric: str
-    from_: str = Field(alias="from")
+    from_: str
     to: str
     packets: int
     stops: list[str]
@@ -354,7 +339,7 @@ class Metric(Statistics):
     reordered: int | None
     missing: int | None
     unbounded: int
-    from_: str = Field(alias="from")
+    from_: str
     to: str
     uncertainty_ns: int | None
     max_at_least: int | None = None
@@ -387,7 +372,7 @@ class Episode(Part):
     """Something that happened beside noise. packets: how many of its class are in it. evidence: figures of its kind."""
 
     number: int
-    class_: str = Field(alias="class")
+    class_: str
     from_tai_ns: int
     to_tai_ns: int
     from_sequence: int
@@ -512,7 +497,7 @@ class ChosenWindow(Part):
 class PassedOver(Part):
     """An episode that a chosen window does not cut."""
 
-    class_: str = Field(alias="class")
+    class_: str
     text: str
 
 
@@ -578,7 +563,7 @@ class Gates(Part):
     interface: str
     traffic_class: int
     promised: Bound
-    from_: str | None = Field(alias="from")
+    from_: str | None
     left: int
     least_ns: int | None
     most_ns: int | None
@@ -595,7 +580,7 @@ class ProbeOf(Part):
 
     name: str
     kind: str
-    from_: str = Field(alias="from")
+    from_: str
     to: str
     leg: str | None
     period_ns: int | None
@@ -636,7 +621,7 @@ class Timer(TimerHandler):
 class TraceStage(Part):
     """A stage between interrupt and thread, over the packets or instants of which it is known, ns."""
 
-    from_: str = Field(alias="from")
+    from_: str
     to: str
     name: str
     n: int
@@ -755,7 +740,7 @@ class Load(Recorded):
 
     name: str
     kind: str
-    from_: str | None = Field(alias="from")
+    from_: str | None
     to: str | None
     on: str | None = None
     work: Work | None = None
@@ -959,61 +944,6 @@ class Cell(Part):
     def figures(self, stream: str, metric: str) -> Metric | None:
         """A stream's figures of a metric; None where it has none."""
         return self.streams[stream].metrics.get(metric) if stream in self.streams else None
-
-
-# Comparisons
-
-
-class ComparedSide(Part):
-    """One of the two configurations that are compared."""
-
-    name: str
-    run: str
-    slug: str
-    stream: str
-    verdict: Verdict
-
-
-class Compared(Part):
-    """B − A of one statistic, ns, with its interval. shown: it is significant (docs/explanation/comparing.md)."""
-
-    key: str | None = None
-    cell: str
-    a: ComparedSide
-    b: ComparedSide
-    label: str
-    stream: str
-    metric: str
-    statistic: str
-    from_: str = Field(alias="from")
-    to: str
-    paired: bool
-    repeats_a: dict[int, float | None]
-    repeats_b: dict[int, float | None]
-    a_ns: float | None
-    b_ns: float | None
-    difference_ns: float | None
-    half_ns: float | None
-    low_ns: float | None
-    high_ns: float | None
-    within_ns: tuple[float, float] | None
-    clocks_ns: int | None
-    p: float | None
-    p_adjusted: float | None
-    shown: bool
-    smallest_ns: float | None
-    why_not: str | None
-    sentence: str
-
-
-class Comparison(Part):
-    """How cells differ by one metric. family: comparisons whose p-values are adjusted together."""
-
-    metric: str
-    alpha: float
-    family: int
-    comparisons: list[Compared]
-    notes: list[str]
 
 
 class Published(Part):
