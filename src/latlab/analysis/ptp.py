@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 import numpy as np
 import polars as pl
+
+from latlab.recordings.cell import RecordedPort
 
 STATES: Final = {
     0: "no answer",
@@ -38,7 +39,7 @@ Acts = Literal["master", "slave"]
 
 
 def ptp_document(
-    port: Mapping[str, Any], recorded: pl.DataFrame, window_ns: tuple[int, int] | None = None
+    port: RecordedPort, recorded: pl.DataFrame, window_ns: tuple[int, int] | None = None
 ) -> dict[str, Any]:
     """A port's part of the result (docs/reference/result.md), of the readings within the time of the streams.
 
@@ -61,8 +62,14 @@ def ptp_document(
     announced = rows.filter((pl.col("state") == MASTER) | (pl.col("steps_removed") > 0))
     sound = rows.filter(pl.Series([fault is None for fault in faults], dtype=pl.Boolean) & follows)
     return {
-        **{key: port[key] for key in ("port", "role", "profile", "timestamps", "free_running", "limit_ns", "master")},
-        "absent": port.get("absent"),
+        "port": port.port,
+        "role": port.role,
+        "profile": port.profile,
+        "timestamps": port.timestamps,
+        "free_running": port.free_running,
+        "limit_ns": port.limit_ns,
+        "master": port.master,
+        "absent": port.absent,
         "acts_as": acts_as,
         "readings": len(rows),
         "unanswered": int((~rows["answered"]).sum()),
@@ -78,10 +85,10 @@ def ptp_document(
     }
 
 
-def _acts_as(port: Mapping[str, Any], recorded: pl.DataFrame) -> Acts | None:
+def _acts_as(port: RecordedPort, recorded: pl.DataFrame) -> Acts | None:
     """What it has to remain: its role, or of one that is observed what it was to begin with. None: neither, ever."""
-    if port["role"] != "observed":
-        role: Acts = port["role"]
+    if port.role != "observed":
+        role: Acts = port.role
         return role
     began: dict[int, Acts] = {MASTER: "master", SLAVE: "slave"}
     states = recorded.filter(pl.col("state").is_in(list(began)))["state"]
@@ -130,9 +137,9 @@ def _spells(rows: pl.DataFrame, faults: list[str | None]) -> list[dict[str, Any]
     return spells
 
 
-def _faults(rows: pl.DataFrame, port: Mapping[str, Any], acts_as: Acts | None) -> list[str | None]:
+def _faults(rows: pl.DataFrame, port: RecordedPort, acts_as: Acts | None) -> list[str | None]:
     """Of each reading what keeps it from being locked; None where nothing does."""
-    following = {SLAVE, UNCALIBRATED} if port["free_running"] else {SLAVE}
+    following = {SLAVE, UNCALIBRATED} if port.free_running else {SLAVE}
     wanted = {"master": {MASTER}, "slave": following, None: {MASTER, SLAVE}}[acts_as]
     found: list[str | None] = []
     stale_ns = _stale_ns(rows, port)
@@ -148,27 +155,27 @@ def _faults(rows: pl.DataFrame, port: Mapping[str, Any], acts_as: Acts | None) -
             found.append(NO_SYNC)
         elif row["offset_ns"] is None:
             found.append(NO_OFFSET)
-        elif abs(row["offset_ns"]) > port["limit_ns"]:
+        elif abs(row["offset_ns"]) > port.limit_ns:
             found.append(FAR)
         else:
             found.append(None)
     return found
 
 
-def _stale_ns(rows: pl.DataFrame, port: Mapping[str, Any]) -> int:
+def _stale_ns(rows: pl.DataFrame, port: RecordedPort) -> int:
     """After how long a slave has missed Syncs: INTERVALS of the longest that its profile has between two of them.
 
     A slave of the automotive profile asks for fewer Syncs once it is locked, so those seen so far do not tell. One that
     somebody else has started may have any interval: the median of those seen, where that is longer.
     """
-    if expected := port.get("sync_interval_ns"):
+    if expected := port.sync_interval_ns:
         return max(STALE_LEAST_NS, INTERVALS * int(expected))
     heard = rows["ingress_ns"].drop_nulls().unique(maintain_order=True).to_numpy()
     seen = float(np.median(np.diff(heard))) if len(heard) > INTERVALS else 0.0
     return max(INTERVALS * SYNC_INTERVAL_NS, round(INTERVALS * seen))
 
 
-def _checked(rows: pl.DataFrame, port: Mapping[str, Any]) -> dict[str, Any] | None:
+def _checked(rows: pl.DataFrame, port: RecordedPort) -> dict[str, Any] | None:
     """How far what ptp4l says while it is locked is from our own readings; None where there are none.
 
     Of each reading the distance is that of ptp4l's offset from the interval ours leave: 0 within it. Both are of one
@@ -185,9 +192,9 @@ def _checked(rows: pl.DataFrame, port: Mapping[str, Any]) -> dict[str, Any] | No
         "n": len(both),
         "ours_p50_ns": float(np.median(ours)),
         "half_p50_ns": float(np.median(half)),
-        "coarse": bool(np.median(half) > port["limit_ns"]),
+        "coarse": bool(np.median(half) > port.limit_ns),
         "outside_max_ns": int(outside.max()),
-        "apart": int((outside > port["limit_ns"]).sum()),
+        "apart": int((outside > port.limit_ns).sum()),
     }
 
 

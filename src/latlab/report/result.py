@@ -18,6 +18,8 @@ from latlab.analysis.ptp import ptp_document
 from latlab.analysis.summary import result_document, summarise_cell, with_reasons
 from latlab.analysis.trust import judge, without_waived
 from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, LabError, LatlabError, UsageError, reads_files
+from latlab.model.part import Failure
+from latlab.recordings.cell import RecordedCell
 from latlab.recordings.packets import is_joined, read_findings, whole_packets
 from latlab.recordings.ptp_series import read_ptp
 from latlab.recordings.run_folder import CellFolder, RunFolder
@@ -35,8 +37,8 @@ from latlab.report.thresholds import gathered_waived, thresholds_document, thres
 from latlab.report.traces import with_traces
 from latlab.report.unmeasured import UNAVAILABLE
 from latlab.report.windows import chosen_in, refuse_wrong
-from latlab.result.store import document, typed
-from latlab.result.types import Result
+from latlab.result.store import document, result_streams, typed
+from latlab.result.types import PtpPort, Result
 from latlab.scenario import Loaded, Scenario, Trust, cells, load_scenario
 from latlab.scenario.document import read_yaml
 from latlab.scenario.load import read_text
@@ -115,7 +117,7 @@ def _differences(folder: RunFolder) -> Iterator[dict[str, Any]]:
     for slug, repetitions in measured.items():
         if len(repetitions) > 1:
             found = asdict(largest_difference([cell.packets() for cell in repetitions]))
-            names = {stream["stream"]: stream["name"] for stream in repetitions[0].cell()["streams"]}
+            names = {stream.stream: stream.name for stream in repetitions[0].cell().streams}
             found["stream"] = names.get(found["stream"])
             yield {"slug": slug, "repetitions": len(repetitions)} | found
 
@@ -157,16 +159,17 @@ def cell_result(
     what rules that are turned off found.
     """
     cell = folder.cell()
-    if "imported" in cell:
+    if cell.imported:
         return imported_result(folder, cell)
     ptp, before, after = list(read_ptp(folder, cell)), folder.facts("before"), folder.facts("after")
     clocks = folder.clocks()
-    known = beside(cell, ptp, before, after, clocks) if cell["start_tai_ns"] else {}
+    known = beside(cell, ptp, before, after, clocks) if cell.start_tai_ns else {}
     document = with_test_bed(_summarised(folder, cell, scenario, known, later), cell)
     document["ptp"] = [ptp_document(one.port, one.rows, one.window_ns) for one in ptp]
     evidence = Evidence(
         cell=cell,
-        document=document,
+        streams=result_streams(document),
+        ptp=[PtpPort.model_validate(one) for one in document["ptp"]],
         findings=read_findings(folder),
         clocks=clocks,
         facts_before=before,
@@ -180,13 +183,13 @@ def cell_result(
 
 def _summarised(
     folder: CellFolder,
-    cell: Mapping[str, Any],
+    cell: RecordedCell,
     scenario: Scenario | None,
     known: Mapping[str, Beside],
     later: Sequence[Chosen],
 ) -> dict[str, Any]:
     """The cell's document without what it was measured on and how far it is trusted; its files are written."""
-    if not cell["start_tai_ns"]:
+    if not cell.start_tai_ns:
         return with_tools(summarise_cell(cell, None), cell, None)
     packets = whole_packets(folder)
     ports = scenario_ports(scenario) if scenario else ()
@@ -209,18 +212,17 @@ def _not_run(folder: RunFolder, labels: Mapping[str, Mapping[str, Any]]) -> list
     for order, one in enumerate(run.get("order", []), start=1):
         if (one["slug"], one["repeat"]) in written:
             continue
-        cell = {
-            "cell": labels.get(one["slug"], {}),
-            "slug": one["slug"],
-            "repeat": one["repeat"],
-            "order": order,
-            "status": "not run",
-            "reason": {"what": what, "where": "", "remedy": "run it again"},
-            "streams": [],
-            "agents": [],
-        }
+        cell = RecordedCell(
+            cell=dict(labels.get(one["slug"], {})),
+            slug=one["slug"],
+            repeat=one["repeat"],
+            order=order,
+            status="not run",
+            reason=Failure(what=what, where="", remedy="run it again"),
+            streams=[],
+        )
         document = with_test_bed(summarise_cell(cell, None), cell)
-        documents.append(with_reasons(document, judge(Evidence(cell=cell, document=document))))
+        documents.append(with_reasons(document, judge(Evidence(cell))))
     return documents
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from latlab.result.part import Part, Verdict
+from latlab.model.part import Part, Verdict
 
 Outcome = Literal["regression", "no regression", "not judged", "no figure"]
 

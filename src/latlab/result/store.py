@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from latlab.errors import LabError
+from latlab.model.part import Part
 from latlab.recordings.run_folder import RunFolder
-from latlab.result.part import Part
-from latlab.result.types import Result
+from latlab.result.types import Result, Stream
 
 
 def load_result(folder: RunFolder) -> Result:
@@ -32,6 +32,11 @@ def typed(document: Mapping[str, Any], where: str = "", remedy: str = "") -> Res
         first = error.errors()[0]
         what = f"not a result as this version of latlab has it: {'.'.join(map(str, first['loc']))}: {first['msg']}"
         raise LabError(what, where=where, remedy=remedy) from error
+
+
+def result_streams(cell: Mapping[str, Any]) -> dict[str, Stream]:
+    """The streams of a cell of the result document."""
+    return {name: Stream.model_validate(block) for name, block in cell["streams"].items()}
 
 
 def document(part: Part) -> dict[str, Any]:

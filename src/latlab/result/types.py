@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from latlab.model.part import Failure, Part, Status, Verdict
 from latlab.model.rules import Severity
+from latlab.recordings.cell import Bridge, Guest, LeftOut, Load
 from latlab.result.comparison import Comparison
-from latlab.result.part import Part, Recorded, Status, Verdict
 
 
 class Reason(Part):
@@ -39,16 +40,6 @@ class TurnedOff(Part):
     check: str
     why: str
     found: int
-
-
-class Failure(Part):
-    """Why a cell failed, was interrupted, never ran or cannot be built here. problems: if it is made of several."""
-
-    what: str
-    where: str
-    remedy: str
-    problems: list[Failure] = []
-    errno: int | None = None
 
 
 class Threshold(Part):
@@ -726,34 +717,6 @@ class Stream(Part):
     early_ns: int | None = None
 
 
-class Work(Recorded):
-    """What keeps a host busy. size: bytes of memory, or of file, of each worker; path: the folder of its files."""
-
-    what: str
-    workers: int
-    size: int | None = None
-    path: str | None = None
-
-
-class Load(Recorded):
-    """A load, and what it achieved. asked_bps, sent_bps, received_bps: bit/s; sent_pps: packets a second."""
-
-    name: str
-    kind: str
-    from_: str | None
-    to: str | None
-    on: str | None = None
-    work: Work | None = None
-    version: str | None = None
-    commands: list[Any] = []
-    asked_bps: float | None
-    sent_bps: float | None
-    received_bps: float | None
-    sent_pps: float | None
-    work_per_s: dict[str, float] = {}
-    detail: Any = None
-
-
 class Talker(Part):
     """What sending cost a talker: CPU time, and how often its thread woke."""
 
@@ -761,17 +724,6 @@ class Talker(Part):
     packets: int
     cpu_ns: int
     wakeups: int
-
-
-class Bridge(Recorded):
-    """A virtual bridge as it was made."""
-
-    kind: str
-    title: str
-    host: str
-    uplink: str | None
-    guests: list[str]
-    detail: str
 
 
 class StampsCompared(Part):
@@ -817,23 +769,6 @@ class DropsWatched(Part):
     drops: int | None
     unrecorded: int | None
     missing: list[str]
-
-
-class Guest(Recorded):
-    """A virtual machine as it ran. memory: bytes, or as it was written. vcpu_threads: vCPU → thread id.
-
-    Of a domain that was running before, acceleration, vCPUs and memory are not known.
-    """
-
-    name: str
-    host: str
-    image: str | None
-    kernel: str | None
-    acceleration: str | None
-    vcpus: int | None
-    memory: int | str | None
-    started: str
-    vcpu_threads: dict[int, int] | None = None
 
 
 class Spread(Part):
@@ -887,14 +822,6 @@ class PtpPort(Part):
     frequency_ppb: Spread | None
     unlocked: list[Unlocked]
     checked: PtpCheck | None
-
-
-class LeftOut(Part):
-    """What an import did not take."""
-
-    what: str
-    count: int
-    why: str
 
 
 class Imported(Part):

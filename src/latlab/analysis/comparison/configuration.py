@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any, Final
 
 from latlab.analysis.pooled import Pooled, pooled
-from latlab.result.part import Verdict
+from latlab.model.part import Verdict
 from latlab.result.types import Cell, Interval, Metric, Result
 
 Figure = int | float

@@ -100,13 +100,14 @@ def _all_settings(group: Group) -> dict[str, str]:
 
 def _settings(folder: CellFolder) -> Iterator[tuple[str, str]]:
     cell = folder.cell()
-    for stream in cell["streams"]:
+    for stream in cell.streams:
+        said = stream.document()
         for key in _STREAM:
-            if key in stream:
-                yield f"{stream['name']}.{key.removesuffix('_ns')}", _written(key, stream[key])
+            if key in said:
+                yield f"{stream.name}.{key.removesuffix('_ns')}", _written(key, said[key])
     for key in _CELL:
-        if cell.get(key) is not None:
-            yield key.removesuffix("_ns"), _written(key, cell[key])
+        if key in cell.model_fields_set and (value := getattr(cell, key)) is not None:
+            yield key.removesuffix("_ns"), _written(key, value)
 
 
 def _written(key: str, value: Any) -> str:
