@@ -12,7 +12,7 @@ from latlab.analysis.accept import evaluate
 from latlab.analysis.anomalies import Anomalies, anomalies_document
 from latlab.analysis.buckets import buckets
 from latlab.analysis.cell_anomalies import cell_anomalies
-from latlab.analysis.chain import CHAINED, CHAINED_TRIPS, chain_document
+from latlab.analysis.chain import CHAINED, CHAINED_TRIPS, chain_of_metric
 from latlab.analysis.chosen_windows import Chosen, chosen_documents
 from latlab.analysis.confidence import confidence_document
 from latlab.analysis.counts import (
@@ -325,12 +325,12 @@ def _beyond(values: Values) -> dict[str, Any]:
 
 def _chain(rows: pl.DataFrame, values: Values) -> dict[str, Any]:
     """{"chain": …}, with as many of the worst packets as are told one by one; nothing where a metric has no way."""
-    found = chain_document(rows, values) if values.metric.name in (*CHAINED, *CHAINED_TRIPS) else None
+    found = chain_of_metric(rows, values) if values.metric.name in (*CHAINED, *CHAINED_TRIPS) else None
     if found is None:
         return {}
-    if worst := found.get("worst"):
-        found["worst"] = {**worst, "each": worst["each"][:WORST_TOLD]}
-    return {"chain": found}
+    if worst := found.worst:
+        found = found.model_copy(update={"worst": worst.model_copy(update={"each": worst.each[:WORST_TOLD]})})
+    return {"chain": found.document()}
 
 
 def _uncertainty_ns(rows: pl.DataFrame, metric: Metric, values: Values, uncorrected_ns: int | None) -> int | None:

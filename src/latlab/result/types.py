@@ -233,9 +233,9 @@ class Growth(Part):
 
     from_: str
     to: str
-    share: float
     packets: int | None = None
     ns: int | None = None
+    share: float
 
 
 class CameTo(Part):
@@ -255,8 +255,8 @@ class StagesOfGroup(Part):
     below_ns: int | None
     packets: int
     split: int
-    value_ns: float | None
-    ns: list[float] | None
+    value_ns: int | float | None
+    ns: list[int | float] | None
 
 
 class StagesOfPacket(Part):
@@ -265,8 +265,8 @@ class StagesOfPacket(Part):
     sequence: int
     value_ns: int
     ns: list[int]
-    grew: list[Growth] = []
     stops: list[str] | None = None
+    grew: list[Growth] = []
     interrupted: CameTo | None = None
 
 
