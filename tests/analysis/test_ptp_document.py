@@ -10,7 +10,7 @@ from partial import partial
 from tables import recorded_cell
 
 from latlab.analysis.evidence import Broken, Evidence
-from latlab.analysis.ptp import INTERVALS, MASTER, SLAVE, SYNC_INTERVAL_NS, UNCALIBRATED, ptp_document
+from latlab.analysis.ptp import INTERVALS, MASTER, SLAVE, SYNC_INTERVAL_NS, UNCALIBRATED, ptp_port
 from latlab.analysis.ptp_checks import ptp_claims_hold, ptp_kept_its_grandmaster, ptp_was_locked
 from latlab.recordings.cell import RecordedPort
 from latlab.result.types import PtpPort
@@ -68,7 +68,7 @@ def series(*changes: dict[str, Any], ours: bool = False) -> pl.DataFrame:
 
 
 def described(port: dict[str, Any], *recorded: Any) -> dict[str, Any]:
-    return ptp_document(partial(RecordedPort, port), *recorded)
+    return ptp_port(partial(RecordedPort, port), *recorded).document()
 
 
 def unlocked(*changes: dict[str, Any], **port: Any) -> list[tuple[float, float | None, str]]:

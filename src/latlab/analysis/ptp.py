@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 import polars as pl
 
 from latlab.recordings.cell import RecordedPort
+from latlab.result.types import PtpCheck, PtpPort, Spread, Unlocked
 
 STATES: Final = {
     0: "no answer",
@@ -38,9 +39,7 @@ FAR, NO_OFFSET, OTHER_STATE = "the offset was beyond its limit", "the offset was
 Acts = Literal["master", "slave"]
 
 
-def ptp_document(
-    port: RecordedPort, recorded: pl.DataFrame, window_ns: tuple[int, int] | None = None
-) -> dict[str, Any]:
+def ptp_port(port: RecordedPort, recorded: pl.DataFrame, window_ns: tuple[int, int] | None = None) -> PtpPort:
     """A port's part of the result (docs/reference/result.md), of the readings within the time of the streams.
 
     port: its entry in cell.json's `ptp`. recorded: the table `ptp` from before the streams on, which tells what the
@@ -61,28 +60,28 @@ def ptp_document(
     # A master announces itself, a slave tells of whom it has heard; one that has heard of nobody names itself.
     announced = rows.filter((pl.col("state") == MASTER) | (pl.col("steps_removed") > 0))
     sound = rows.filter(pl.Series([fault is None for fault in faults], dtype=pl.Boolean) & follows)
-    return {
-        "port": port.port,
-        "role": port.role,
-        "profile": port.profile,
-        "timestamps": port.timestamps,
-        "free_running": port.free_running,
-        "limit_ns": port.limit_ns,
-        "master": port.master,
-        "absent": port.absent,
-        "acts_as": acts_as,
-        "readings": len(rows),
-        "unanswered": int((~rows["answered"]).sum()),
-        "states": {STATES.get(code, str(code)): n for code, n in Counter(rows["state"].to_list()).items()},
-        "grandmasters": [
+    return PtpPort(
+        port=port.port,
+        role=port.role,
+        profile=port.profile,
+        timestamps=port.timestamps,
+        free_running=port.free_running,
+        limit_ns=port.limit_ns,
+        master=port.master,
+        absent=port.absent,
+        acts_as=acts_as,
+        readings=len(rows),
+        unanswered=int((~rows["answered"]).sum()),
+        states={STATES.get(code, str(code)): n for code, n in Counter(rows["state"].to_list()).items()},
+        grandmasters=[
             clock_identity(value) for value in announced["grandmaster"].drop_nulls().unique(maintain_order=True)
         ],
-        "offset_ns": _spread(syncs["offset_ns"]),
-        "path_delay_ns": _spread(syncs["path_delay_ns"]),
-        "frequency_ppb": _spread(rows["frequency_ppt"], 1e-3),
-        "unlocked": _spells(rows, faults),
-        "checked": _checked(sound, port),
-    }
+        offset_ns=_spread(syncs["offset_ns"]),
+        path_delay_ns=_spread(syncs["path_delay_ns"]),
+        frequency_ppb=_spread(rows["frequency_ppt"], 1e-3),
+        unlocked=_spells(rows, faults),
+        checked=_checked(sound, port),
+    )
 
 
 def _acts_as(port: RecordedPort, recorded: pl.DataFrame) -> Acts | None:
@@ -107,33 +106,33 @@ def _with_silence(rows: pl.DataFrame) -> pl.DataFrame:
     return known.with_columns(silent).drop("_last")
 
 
-def _spread(values: pl.Series, unit: float = 1) -> dict[str, float | int] | None:
+def _spread(values: pl.Series, unit: float = 1) -> Spread | None:
     """Least, median, mean, largest and population standard deviation; None of nothing."""
     known = values.drop_nulls().to_numpy() * unit
     if not len(known):
         return None
-    return {
-        "n": len(known),
-        "min": known.min().item(),
-        "p50": float(np.median(known)),
-        "mean": float(known.mean()),
-        "max": known.max().item(),
-        "stddev": float(known.std()),
-    }
+    return Spread(
+        n=len(known),
+        min=known.min().item(),
+        p50=float(np.median(known)),
+        mean=float(known.mean()),
+        max=known.max().item(),
+        stddev=float(known.std()),
+    )
 
 
-def _spells(rows: pl.DataFrame, faults: list[str | None]) -> list[dict[str, Any]]:
+def _spells(rows: pl.DataFrame, faults: list[str | None]) -> list[Unlocked]:
     """Where it was not locked, and why: readings that follow one another for the same reason are one spell."""
-    spells: list[dict[str, Any]] = []
+    spells: list[Unlocked] = []
     instants = rows["monotonic_ns"].to_list()
     for instant, fault in zip(instants, faults, strict=True):
         at = instant - instants[0]
-        if spells and spells[-1]["to_ns"] is None:
-            if spells[-1]["why"] == fault:
+        if spells and spells[-1].to_ns is None:
+            if spells[-1].why == fault:
                 continue
-            spells[-1]["to_ns"] = at
+            spells[-1] = spells[-1].model_copy(update={"to_ns": at})
         if fault:
-            spells.append({"from_ns": at, "to_ns": None, "why": fault})
+            spells.append(Unlocked(from_ns=at, to_ns=None, why=fault))
     return spells
 
 
@@ -175,7 +174,7 @@ def _stale_ns(rows: pl.DataFrame, port: RecordedPort) -> int:
     return max(INTERVALS * SYNC_INTERVAL_NS, round(INTERVALS * seen))
 
 
-def _checked(rows: pl.DataFrame, port: RecordedPort) -> dict[str, Any] | None:
+def _checked(rows: pl.DataFrame, port: RecordedPort) -> PtpCheck | None:
     """How far what ptp4l says while it is locked is from our own readings; None where there are none.
 
     Of each reading the distance is that of ptp4l's offset from the interval ours leave: 0 within it. Both are of one
@@ -188,14 +187,14 @@ def _checked(rows: pl.DataFrame, port: RecordedPort) -> dict[str, Any] | None:
         return None
     ours, half = both["our_offset_ns"].to_numpy(), both["our_half_ns"].to_numpy()
     outside = np.maximum(np.abs(both["offset_ns"].to_numpy() - ours) - half, 0)
-    return {
-        "n": len(both),
-        "ours_p50_ns": float(np.median(ours)),
-        "half_p50_ns": float(np.median(half)),
-        "coarse": bool(np.median(half) > port.limit_ns),
-        "outside_max_ns": int(outside.max()),
-        "apart": int((outside > port.limit_ns).sum()),
-    }
+    return PtpCheck(
+        n=len(both),
+        ours_p50_ns=float(np.median(ours)),
+        half_p50_ns=float(np.median(half)),
+        coarse=bool(np.median(half) > port.limit_ns),
+        outside_max_ns=int(outside.max()),
+        apart=int((outside > port.limit_ns).sum()),
+    )
 
 
 def clock_identity(value: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import polars as pl
 
 from latlab.analysis.counts import stream_rows
-from latlab.analysis.losses import loss_document
+from latlab.analysis.losses import losses_of
 from latlab.recordings.cell import DropsReady, RecordedCell
 from latlab.recordings.drops import read_drops
 from latlab.recordings.run_folder import CellFolder
@@ -44,7 +44,7 @@ def with_losses(
         legs[stream.name] = [rows]
     for name, parts in legs.items():
         if name in streams:
-            streams[name] = {**streams[name], "losses": loss_document(parts, drops)}
+            streams[name] = {**streams[name], "losses": losses_of(parts, drops).document()}
     return {**document, "streams": streams}
 
 

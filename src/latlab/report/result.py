@@ -14,7 +14,7 @@ from latlab.analysis.alike import largest_difference
 from latlab.analysis.cell_anomalies import Beside, cell_anomalies
 from latlab.analysis.chosen_windows import Chosen
 from latlab.analysis.evidence import Evidence
-from latlab.analysis.ptp import ptp_document
+from latlab.analysis.ptp import ptp_port
 from latlab.analysis.summary import result_document, summarise_cell, with_reasons
 from latlab.analysis.trust import judge, without_waived
 from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, LabError, LatlabError, UsageError, reads_files
@@ -38,7 +38,7 @@ from latlab.report.traces import with_traces
 from latlab.report.unmeasured import UNAVAILABLE
 from latlab.report.windows import chosen_in, refuse_wrong
 from latlab.result.store import document, result_streams, typed
-from latlab.result.types import PtpPort, Result
+from latlab.result.types import Result
 from latlab.scenario import Loaded, Scenario, Trust, cells, load_scenario
 from latlab.scenario.document import read_yaml
 from latlab.scenario.load import read_text
@@ -165,11 +165,12 @@ def cell_result(
     clocks = folder.clocks()
     known = beside(cell, ptp, before, after, clocks) if cell.start_tai_ns else {}
     document = with_test_bed(_summarised(folder, cell, scenario, known, later), cell)
-    document["ptp"] = [ptp_document(one.port, one.rows, one.window_ns) for one in ptp]
+    ports = [ptp_port(one.port, one.rows, one.window_ns) for one in ptp]
+    document["ptp"] = [port.document() for port in ports]
     evidence = Evidence(
         cell=cell,
         streams=result_streams(document),
-        ptp=[PtpPort.model_validate(one) for one in document["ptp"]],
+        ptp=ports,
         findings=read_findings(folder),
         clocks=clocks,
         facts_before=before,

@@ -775,10 +775,10 @@ class Spread(Part):
     """A figure of a clock over the readings."""
 
     n: int
-    min: float
+    min: int | float
     p50: float
     mean: float
-    max: float
+    max: int | float
     stddev: float
 
 
