@@ -64,7 +64,7 @@ pub fn read(comparison: &Comparison, device: &str, host_tai_offset_s: i32, perio
 }
 
 /// By how much two readings of one instant may be apart, ns. Either is rounded to 1 ns, and a clock whose rate is no
-/// whole number of the kernel's units runs by turns too fast and too slow (timekeeping_adjust in
+/// whole number of the kernel's units runs alternately too fast and too slow (timekeeping_adjust in
 /// kernel/time/timekeeping.c), some ns about the straight line that a bound is.
 const CROSS_NS: i64 = 50;
 
