@@ -134,13 +134,14 @@ class ToolFound(Recorded):
 
 
 class ImportedFound(ToolFound):
-    """Where an imported cell's figures come from."""
+    """Where an imported cell's figures come from. by_latlab: no other program measured it."""
 
     format: str
     tool: str
     version: str
     files: list[str]
     clock_bound_ns: int | None
+    by_latlab: bool = False
 
 
 class Asked(Recorded):

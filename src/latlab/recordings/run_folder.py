@@ -401,13 +401,22 @@ class RunFolder:
         except FileNotFoundError:
             return None
 
+    @property
+    def watch_path(self) -> Path:
+        """What a watch was asked for. While the lab that watches is alive, it holds a lock on it."""
+        return self.path / "watch.json"
+
+    def write_watch(self, document: Mapping[str, Any]) -> None:
+        """Write what a watch is asked for."""
+        write_json(self.watch_path, document)
+
     def alive(self) -> AbstractContextManager[None]:
-        """A context during which the run is live. OSError: it has no scenario.yaml yet."""
-        return life.held(self.scenario_path)
+        """A context during which the run is live. OSError: it has neither a scenario.yaml nor a watch.json yet."""
+        return life.held(self.watch_path if self.watch_path.exists() else self.scenario_path)
 
     def is_live(self) -> bool:
         """Whether the lab that makes this run is alive: what is in the folder is then half of it."""
-        return life.is_held(self.scenario_path)
+        return life.is_held(self.scenario_path) or life.is_held(self.watch_path)
 
     @property
     def plan_path(self) -> Path:

@@ -41,14 +41,15 @@ _TOLD: Final = ("format", "tool", "version", "files", "latency", "clock_bound_ns
 def imported_result(folder: CellFolder, cell: RecordedCell) -> dict[str, Any]:
     """The cell's document: what is common to all cells, and `imported` as cell.json has it, its figures left out.
 
-    Its verdict is `suspect` at best, since nobody looked at the machines, and `untrusted` where figures are between two
-    clocks of which nothing is told.
+    The verdict on another program's figures is `suspect` at best, since nobody looked at the machines. It is
+    `untrusted` where figures are between two clocks of which nothing is told.
     """
     imported = _found(cell)
     streams = {**_of_packets(folder, cell), **_summed_up(folder, cell)}
     document = summarise_cell(cell, None) | {"streams": streams}
     said = imported.document()
     told = {name: said[name] for name in _TOLD} | {"notes": [*imported.notes, *_looked_for(folder, cell)]}
+    told["by_latlab"] = imported.by_latlab
     document = with_test_bed(document, cell) | {"ptp": [], "imported": told}
     recorded = {name: block for name, block in document["streams"].items() if _has_packets(cell, name)}
     found = judge(Evidence(_only(cell, recorded), result_streams({"streams": recorded})))
@@ -169,8 +170,8 @@ def _reasons(imported: ImportedFound, streams: Mapping[str, Any]) -> Iterator[Re
             ", ".join(unknown),
             "a bound of the offset between the two clocks",
             "the files have none",
-            "if you know by how much they differ at most, as from ptp4l's log: latlab import --clock-bound 1us; else "
-            "compare differences between such files only",
+            "if you know by how much they differ at most, as from ptp4l's log: --clock-bound 1us; else compare "
+            "differences only",
         )
     for where, least, bound in before_they_left(streams):
         yield Reason(
@@ -193,6 +194,8 @@ def _reasons(imported: ImportedFound, streams: Mapping[str, Any]) -> Iterator[Re
             duration(next(iter(found.values()))),
             "bring both clocks to one scale (phc2sys -O, or subtract the seconds from the timestamps) and import again",
         )
+    if imported.by_latlab:
+        return
     yield Reason(
         "measured-by-latlab",
         "another program measured it",

@@ -301,7 +301,8 @@ def _imported(result: Result) -> Iterator[str]:
     said: dict[str, None] = {}
     for cell in result.cells:
         if found := cell.imported:
-            said[f"imported: measured by {found.tool}, {found.version}; its latency: {found.latency}"] = None
+            by = "" if found.by_latlab else "imported: measured by "
+            said[f"{by}{found.tool}, {found.version}; its latency: {found.latency}"] = None
             if found.clock_bound_ns is not None:
                 said[f"told at the import: its clocks differ by {found.clock_bound_ns} ns at most"] = None
             said |= dict.fromkeys(f"to know: {note}" for note in found.notes)

@@ -825,7 +825,8 @@ class PtpPort(Part):
 
 
 class Imported(Part):
-    """Where an imported cell's figures come from. latency: what the tool's latency is, in one sentence."""
+    """Where an imported cell's figures come from. latency: what the tool's latency is, in one sentence. by_latlab: it
+    was watched, and no other program measured it."""
 
     format: str
     tool: str
@@ -836,6 +837,7 @@ class Imported(Part):
     notes: list[str]
     left_out: list[LeftOut]
     facts: dict[str, Any]
+    by_latlab: bool = False
 
 
 class Cell(Part):

@@ -140,9 +140,7 @@ async def run(
         listener(RunStarted(folder.path, len(found), len(order), seed, tuple(map(str, warnings(loaded)))))
         try:
             status = (
-                "ended"
-                if await _until_told(_run_all(order, folder, listener, jobs, beds, live=live))
-                else "interrupted"
+                "ended" if await until_told(_run_all(order, folder, listener, jobs, beds, live=live)) else "interrupted"
             )
         except BaseException:
             # On a full disk run.json cannot be written either; what has happened is the error that is raised.
@@ -233,7 +231,7 @@ def _of_cell(listener: Listener, number: int, event: Event) -> None:
     listener(event)
 
 
-async def _until_told(work: Any) -> bool:
+async def until_told(work: Any) -> bool:
     """Whether the work came to its own end; False if SIGINT, SIGTERM or SIGHUP ended it, in order.
 
     One that the process was started to ignore, as by nohup, stays ignored.
