@@ -7,11 +7,13 @@ from typing import Any
 
 import polars as pl
 import pytest
+from partial import partial
 from tables import packet_table, recorded_cell
 
 from latlab.analysis.accept import evaluate
 from latlab.analysis.summary import result_document, summarise_cell, uncorrected_uncertainty_ns, with_reasons
 from latlab.analysis.trust import Reason
+from latlab.result.types import Cell
 
 RUN = {"run": "20261121-205152-first-3f9a", "name": "first"}
 ROWS: list[dict[str, Any]] = [
@@ -25,6 +27,10 @@ PACKETS = packet_table(ROWS + [{"rx_soft": 20}] * 4)
 
 def a_cell(**changes: Any) -> dict[str, Any]:
     return summarise_cell(recorded_cell(**changes), PACKETS)
+
+
+def as_result(document: dict[str, Any]) -> Cell:
+    return partial(Cell, document)
 
 
 def test_a_cell_has_counts_and_metrics_of_each_stream() -> None:
@@ -191,8 +197,8 @@ def test_a_latency_by_the_nics_stamps_goes_through_both_nics() -> None:
 
 def test_limits_are_kept_up_to_and_including_them() -> None:
     limits = {"control.latency.max": 30, "control.latency.mean": 19, "control.counts.lost": 1}
-    entries = evaluate(limits, [a_cell()])
-    assert [(entry["actual"], entry["ok"], entry["reason"]) for entry in entries] == [
+    entries = evaluate(limits, [as_result(a_cell())])
+    assert [(entry.actual, entry.ok, entry.reason) for entry in entries] == [
         (30, True, None),
         (20.0, False, "over the limit"),
         (1, True, None),
@@ -201,9 +207,9 @@ def test_limits_are_kept_up_to_and_including_them() -> None:
 
 def test_what_was_not_measured_was_not_accepted() -> None:
     limits = {"control.latency.p99.9": 10**9, "control.path.max": 10**9, "other.latency.max": 10**9}
-    entries = evaluate(limits, [a_cell()])
-    entries += evaluate({"control.latency.max": 10**9}, [a_cell(status="failed")])
-    assert [(entry["actual"], entry["ok"], entry["reason"]) for entry in entries] == [(None, False, "not measured")] * 4
+    entries = evaluate(limits, [as_result(a_cell())])
+    entries += evaluate({"control.latency.max": 10**9}, [as_result(a_cell(status="failed"))])
+    assert [(entry.actual, entry.ok, entry.reason) for entry in entries] == [(None, False, "not measured")] * 4
 
 
 def test_what_its_packets_cost_a_talker_is_in_its_cell_where_it_reported_that() -> None:
@@ -233,12 +239,12 @@ def with_unstamped(**bounds: int | None) -> dict[str, Any]:
 def test_a_maximum_that_is_known_in_part_is_accepted_as_far_as_it_is_known(
     limit: int, bounds: dict[str, int | None], expected: tuple[int, bool, str | None]
 ) -> None:
-    (entry,) = evaluate({"control.latency.max": limit}, [with_unstamped(**bounds)])
-    assert (entry["actual"], entry["ok"], entry["reason"]) == expected
+    (entry,) = evaluate({"control.latency.max": limit}, [as_result(with_unstamped(**bounds))])
+    assert (entry.actual, entry.ok, entry.reason) == expected
 
 
 def test_losses_that_are_unknown_are_not_accepted() -> None:
     cell = a_cell()
     cell["streams"]["control"]["counts"]["unknown"] = 3
-    entries = evaluate({"control.counts.lost": 3}, [cell]) + evaluate({"control.counts.lost": 4}, [cell])
-    assert [(entry["ok"], entry["reason"]) for entry in entries] == [(False, "not measured"), (True, None)]
+    entries = [entry for limit in (3, 4) for entry in evaluate({"control.counts.lost": limit}, [as_result(cell)])]
+    assert [(entry.ok, entry.reason) for entry in entries] == [(False, "not measured"), (True, None)]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from partial import partial
 from tables import recorded_cell, result_streams
 
 from latlab.analysis.accept import evaluate
@@ -15,6 +16,7 @@ from latlab.analysis.evidence import Evidence
 from latlab.analysis.statistics import statistics
 from latlab.analysis.summary import summarise_cell
 from latlab.analysis.trust import judge
+from latlab.result.types import Cell
 
 PERIOD = 1_000_000
 START = 10**18
@@ -178,7 +180,7 @@ def test_no_anomalies_of_packets_are_looked_for() -> None:
 def test_limits_of_a_timer_hold_its_whole_its_parts_and_its_counts() -> None:
     document = summarise_cell(timer_cell(len(ROWS)), timer_rows(ROWS))
     limits = {"irq.wakeup.max": 90_000, "irq.interrupt.max": 11_999, "irq.counts.above": 1, "irq.counts.overdue": 1}
-    assert {one["path"]: one["ok"] for one in evaluate(limits, [document])} == {
+    assert {one.path: one.ok for one in evaluate(limits, [partial(Cell, document)])} == {
         "irq.wakeup.max": True,
         "irq.interrupt.max": False,
         "irq.counts.above": False,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
+
+from latlab.result.types import Cell, Limit
 
 NOT_MEASURED: Final = "not measured"
 EXCEEDED: Final = "over the limit"
@@ -15,13 +17,13 @@ _OPEN: Final = ("lost", "unsent", "unanswered")
 
 
 def evaluate(
-    limits: Mapping[str, int], cells: Sequence[Mapping[str, Any]], absent: Mapping[str, Collection[str]] | None = None
-) -> list[dict[str, Any]]:
-    """One entry a limit and cell, as in the result document: kept is `ok`, at the limit included.
+    limits: Mapping[str, int], cells: Sequence[Cell], absent: Mapping[str, Collection[str]] | None = None
+) -> list[Limit]:
+    """One entry a limit and cell: kept is `ok`, at the limit included.
 
     limits: {`stream.metric.statistic`: ns, `stream.counts.count`: packets}, statistics written as in a
     scenario (`p99.9`) or as in a result (`p99_9`); in place of a stream stands a probe or one of its legs, `rr.up`.
-    cells: the cells' documents. absent: {slug: the probes that a cell does not run}, of which it has no entry. `reason`
+    absent: {slug: the probes that a cell does not run}, of which it has no entry. `reason`
     is None, "over the limit", or "not measured" when the cell is not ok, has no such figure, or leaves open whether
     packets are above the limit: what was not measured was not accepted.
     """
@@ -30,50 +32,52 @@ def evaluate(
         _entry(cell, path, limit)
         for cell in cells
         for path, limit in limits.items()
-        if path.partition(".")[0] not in without.get(cell["slug"], ())
+        if path.partition(".")[0] not in without.get(cell.slug, ())
     ]
 
 
-def _entry(cell: Mapping[str, Any], path: str, limit: int) -> dict[str, Any]:
-    actual = _figure(cell, path) if cell["status"] == "ok" else None
+def _entry(cell: Cell, path: str, limit: int) -> Limit:
+    actual = _figure(cell, path) if cell.status == "ok" else None
     ok = actual is not None and actual <= limit and not _may_be_above(cell, path, limit)
-    return {
-        "cell": cell["slug"],
-        "repeat": cell["repeat"],
-        "path": path,
-        "limit": limit,
-        "actual": actual,
-        "ok": ok,
-        "reason": None if ok else EXCEEDED if actual is not None and actual > limit else NOT_MEASURED,
-    }
+    return Limit(
+        cell=cell.slug,
+        repeat=cell.repeat,
+        path=path,
+        limit=limit,
+        actual=actual,
+        ok=ok,
+        reason=None if ok else EXCEEDED if actual is not None and actual > limit else NOT_MEASURED,
+    )
 
 
-def _figure(cell: Mapping[str, Any], path: str) -> int | float | None:
+def _figure(cell: Cell, path: str) -> int | float | None:
     figures, statistic = _figures(cell, path)
     # Of a maximum that some packets may be above, what is known of them counts, too.
-    least: int | None = figures.get("max_at_least") if statistic == "max" else None
-    figure: int | float | None = figures.get(statistic)
-    return figure if least is None else least
+    least = figures.get("max_at_least") if statistic == "max" else None
+    return figures.get(statistic) if least is None else least
 
 
-def _may_be_above(cell: Mapping[str, Any], path: str, limit: int) -> bool:
+def _may_be_above(cell: Cell, path: str, limit: int) -> bool:
     """Whether packets of which it is not known may bring the figure above its limit."""
     figures, statistic = _figures(cell, path)
     if statistic == "max" and figures.get("max_at_least") is not None:
-        most = figures["max_at_most"]
-        return most is None or bool(most > limit)
+        most = figures.get("max_at_most")
+        return most is None or most > limit
     if statistic in _OPEN:
-        return bool(figures.get(statistic, 0) + figures.get("unknown", 0) > limit)
+        return (figures.get(statistic) or 0) + (figures.get("unknown") or 0) > limit
     return False
 
 
-def _figures(cell: Mapping[str, Any], path: str) -> tuple[Mapping[str, Any], str]:
+def _figures(cell: Cell, path: str) -> tuple[Mapping[str, int | float | None], str]:
     """The counts, or a metric's figures, and the key in them, that a path names."""
     stream, _, rest = path.partition(".")
     if rest.partition(".")[0] in LEGS:
         leg, _, rest = rest.partition(".")
         stream = f"{stream}.{leg}"
     group, _, statistic = rest.partition(".")
-    measured = cell["streams"].get(stream, {})
-    figures = measured.get("counts", {}) if group == "counts" else measured.get("metrics", {}).get(group, {})
+    measured = cell.streams.get(stream)
+    if measured is None:
+        return {}, ""
+    metric = measured.metrics.get(group)
+    figures = measured.counts if group == "counts" else dict(metric) if metric else {}
     return figures, statistic.replace(".", "_")

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import polars as pl
 
-from latlab.analysis.accept import evaluate
 from latlab.analysis.anomalies import Anomalies, anomalies_document
 from latlab.analysis.buckets import buckets
 from latlab.analysis.cell_anomalies import cell_anomalies
@@ -100,10 +99,8 @@ def with_reasons(document: Mapping[str, Any], reasons: Sequence[Reason]) -> dict
     return {**document, "verdict": verdict(reasons), "reasons": [reason.as_dict() for reason in reasons]}
 
 
-def result_document(
-    run: Mapping[str, Any], cells: Sequence[Mapping[str, Any]], limits: Mapping[str, int] | None = None
-) -> dict[str, Any]:
-    """The result document of a run: run.json, the cells' documents, and the `accept` limits {path: ns}.
+def result_document(run: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The result document of a run, of run.json and the cells' documents; no limit of `accept` is judged.
 
     The cells' reasons are gathered at the top, `where` beginning with the cell they were found in; the
     verdict is the worst cell's, and `untrusted` where no cell has figures. `label` is the cells',
@@ -125,7 +122,7 @@ def result_document(
         "verdict": verdict(reasons),
         "reasons": reasons,
         "cells": [{key: value for key, value in cell.items() if key != "reasons"} for cell in cells],
-        "accept": evaluate(limits or {}, cells),
+        "accept": [],
     }
 
 

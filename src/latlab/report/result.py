@@ -138,11 +138,15 @@ def judged_result(
 
     absent: {cell's slug: probes that it does not run, of which limits say nothing there}.
     """
-    built = [document for document in documents if document["status"] != UNAVAILABLE]
     kept = [{key: value for key, value in document.items() if key != "waived"} for document in documents]
     result = result_document(run, kept)
-    compared = {"comparisons": [document(one) for one in cell_comparisons(typed(result))]}
-    return result | {"accept": evaluate(limits, built, absent), "waived": gathered_waived(documents)} | compared
+    whole = typed(result)
+    built = [cell for cell in whole.cells if cell.status != UNAVAILABLE]
+    return result | {
+        "accept": [document(one) for one in evaluate(limits, built, absent)],
+        "waived": gathered_waived(documents),
+        "comparisons": [document(one) for one in cell_comparisons(whole)],
+    }
 
 
 @reads_files

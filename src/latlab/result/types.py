@@ -57,7 +57,7 @@ class Limit(Part):
     repeat: int
     path: str
     limit: int
-    actual: float | None
+    actual: int | float | None
     ok: bool
     reason: Literal["over the limit", "not measured"] | None
 
