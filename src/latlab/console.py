@@ -150,7 +150,7 @@ class RunConsole:
         """Nothing; the event is on the console."""
         match event:
             case events.Cleaned():
-                self._line("An earlier run was cut short; undone now: " + "; ".join(event.undone))
+                self._line("An earlier run was interrupted; undone now: " + "; ".join(event.undone))
             case events.RunStarted():
                 self._runs = event.runs
                 order = f", in an order shuffled with seed {event.seed}" if event.runs > 1 else ""
@@ -292,8 +292,8 @@ def cell_line(cell: Mapping[str, Any]) -> str:
         overdue = _overdue(sum(one["overdue"] for one in waited))
         told.append(", ".join((plural(sum(one["events"] for one in waited), "instant"), above, *overdue)))
     told += [f"measured by {one['probe']}" for one in cell.get("probes", ()) if "tool" in one]
-    told += [f"could not be done: {', '.join(not_done)}"] if not_done else []
-    told += [f"no longer so at the end: {', '.join(not_kept)}"] if not_kept else []
+    told += [f"failed: {', '.join(not_done)}"] if not_done else []
+    told += [f"changed at the end: {', '.join(not_kept)}"] if not_kept else []
     return "; ".join(told)
 
 

@@ -41,7 +41,7 @@ CPUS: list[Case] = [
             agents=[{**one, "ready": {"realtime": {"cpus": [1], "priority": 80, "problems": []}}} for one in agents()],
         ),
         "ecu (late: control)",
-        "CPU 1 (listen on ecu) had no rest, and 50 ms of each 1 s are kept for ordinary threads",
+        "CPU 1 (listen on ecu) was never idle; 50 ms of each 1 s are reserved for ordinary threads",
     ),
     (
         "no CPU slept deeply",
@@ -193,7 +193,7 @@ MACHINE: list[Case] = [
             {"memory": {"compaction_stalls": 1, "huge_pages_collapsed": 8}},
         ),
         "ecu (late: control)",
-        "3 huge pages made of small ones",
+        "3 huge pages collapsed from small ones",
     ),
     (
         "guests keep their memory",

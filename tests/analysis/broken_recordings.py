@@ -334,7 +334,7 @@ BROKEN: list[Case] = [
         "suspect",
         evidence(agents=waiting(overdue=7, held_up_ns=12_300_000)),
         "timer irq on ecu",
-        "7 of 100 instants of irq, which waited 12.3 ms in all for room in the recording",
+        "7 of 100 instants of irq, which waited 12.3 ms in all for space in the recording",
     ),
     (
         "the timer's interrupts were recorded",

@@ -110,7 +110,7 @@ def test_an_exchange_over_the_network_is_bounded_by_one_line_if_there_is_one() -
 
 
 def test_what_bounds_nothing_as_written_is_an_error_that_says_where() -> None:
-    with pytest.raises(LabError, match="not what bounds two clocks"):
+    with pytest.raises(LabError, match="not a bound of two clocks"):
         offset_between([{"from": "a", "to": "b", "windows": [{}]}], "a", "b", np.array([START]))
 
 

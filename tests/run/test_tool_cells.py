@@ -100,7 +100,7 @@ def test_sockperf_at_a_rate_sends_that_many(measure: Measure) -> None:
     figures = cell["streams"]["ul"]["metrics"]["round_trip"]
     # Of its second sockperf leaves out 400 ms of warm-up and 50 ms at the end.
     assert 200 <= figures["n"] <= 300
-    assert "a message each 2 ms" in cell["streams"]["ul"]["probe"]["told"]
+    assert "a message every 2 ms" in cell["streams"]["ul"]["probe"]["told"]
     assert "--mps 500" in folder.cell()["probes"][0]["commands"][1]
 
 
@@ -177,7 +177,7 @@ def test_netperf_is_asked_for_its_period_and_one_that_ignores_it_fails_the_cell(
 
 WRONG = {
     "too old": ("echo 'sockperf, version 3.3-5'", "sockperf on sensor cannot be used: it is version 3.3-5, and 3.4"),
-    "no version": ("echo hello", "sockperf on sensor cannot be used: it says no version, but 'hello'"),
+    "no version": ("echo hello", "sockperf on sensor cannot be used: it prints no version, but 'hello'"),
     "no server": (
         "[ $1 = --version ] && echo 'sockperf, version 3.7-1' || { echo broken >&2; exit 1; }",
         "probe sp: `ip netns exec",

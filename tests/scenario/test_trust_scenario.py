@@ -111,9 +111,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"off": {"recordings are whole": "why"}},
         "trust.off.recordings are whole: 'recordings are whole' cannot be turned off; expected a rule that",
     ),
-    ({"off": {RULE: ""}}, f"trust.off.{RULE}: '' is no reason; expected why the rule does not count here"),
-    ({"off": {RULE: None}}, f"trust.off.{RULE}: null is no reason; expected why the rule does not count here"),
-    ({"off": {RULE: "a\nb"}}, f"trust.off.{RULE}: 'a\\nb' is no reason"),
+    ({"off": {RULE: ""}}, f"trust.off.{RULE}: '' is not a reason; expected why the rule does not count here"),
+    ({"off": {RULE: None}}, f"trust.off.{RULE}: null is not a reason; expected why the rule does not count here"),
+    ({"off": {RULE: "a\nb"}}, f"trust.off.{RULE}: 'a\\nb' is not a reason"),
     ({"off": {RULE: 201 * "a"}}, f"trust.off.{RULE}: a reason of 201 characters; expected 200 or fewer"),
     ({"off": [RULE]}, f"trust.off: ['{RULE}'] is not a mapping"),
 ]

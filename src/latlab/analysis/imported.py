@@ -22,7 +22,7 @@ from latlab.analysis.worst import EXPLAINED, worst_packet
 
 BINS: Final = "bins and digits"
 DIGITS: Final = "digits"
-TOLD: Final = "told at the import"
+TOLD: Final = "stated at the import"
 
 _NOTHING: Final = pl.DataFrame(
     schema={

@@ -68,7 +68,7 @@ NOTHING_MEASURED: Final = Reason(
     "",
     "at least one cell with packets",
     "none",
-    "see why each cell was not: its reason is beside it",
+    "see the reason of each cell",
 )
 """What is found not of one cell but of a whole run: a result without any figure shows nothing."""
 

@@ -69,7 +69,7 @@ def import_(
             "--clock-bound",
             metavar="DURATION",
             rich_help_panel=INPUT,
-            help="How far the clocks of the timestamps differ at most, such as 1us; 0 for one clock.",
+            help="The largest difference between the clocks of the timestamps, such as 1us; 0 for one clock.",
         ),
     ] = None,
     as_json: Json = False,
@@ -120,4 +120,4 @@ def _clock_bound_ns(text: str | None) -> int | None:
     except PydanticCustomError as error:
         context = error.context or {}
         remedy = f"expected {context.get('expected', 'a duration, such as 1us')}"
-        raise UsageError(f"{text!r} is no duration", where="--clock-bound", remedy=remedy) from error
+        raise UsageError(f"{text!r} is not a duration", where="--clock-bound", remedy=remedy) from error

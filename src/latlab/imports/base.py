@@ -222,9 +222,9 @@ def restarts(numbers: Sequence[int]) -> list[int]:
 def unknown_version(path: Path, found: str, known: str) -> UsageError:
     """The error for a file of a version that its reader does not know."""
     return UsageError(
-        f"{found}: this reads {known}",
+        f"{found}: latlab reads {known}",
         where=str(path),
-        remedy="export it with a version of the tool that is read here, or as another format: latlab import --list",
+        remedy="export it with a supported version of the tool, or in another format: latlab import --list",
     )
 
 
@@ -235,7 +235,7 @@ def nothing_in(path: Path, what: str, remedy: str) -> UsageError:
 
 def not_what_it_says(path: Path, what: str) -> UsageError:
     """The error for a file that begins like the format and goes on as something else."""
-    return UsageError(what, where=str(path), remedy="name its format with --as; latlab import --list shows them")
+    return UsageError(what, where=str(path), remedy="give its format with --as; latlab import --list shows the formats")
 
 
 def cut_short(where: str, actual: str) -> Problem:
@@ -246,7 +246,7 @@ def cut_short(where: str, actual: str) -> Problem:
         "untrusted",
         "the whole file",
         actual,
-        "copy it again; what was in it until there is in the tables",
+        "copy it again; the tables have what comes before the cut",
         where,
     )
 
@@ -255,7 +255,7 @@ def not_its_total(where: str, what: str, printed: int, read: int) -> Problem:
     """What is said of rows that are not all that the program counted. what: of which of its figures they are."""
     return Problem(
         "rows-whole",
-        "rows are missing, or stand there twice",
+        "rows are missing, or appear twice",
         "untrusted",
         f"{printed} values, as the program counted them ({what})",
         f"{read} in the rows that were read",

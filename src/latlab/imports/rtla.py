@@ -209,7 +209,7 @@ def _unit_problems(path: Path, lines: list[str], figures: Sequence[Figures], uni
             actual = f"{one.n} times the {what} {one.metric} are {together_ns / 1e9:.0f} s"
         else:
             continue
-        remedy = "look for who changed the line `# Time unit is …`: rtla prints nanoseconds with -n, microseconds else"
+        remedy = "find out what changed the line `# Time unit is …`: rtla prints nanoseconds with -n, microseconds else"
         where = f"{path.name}, {one.stream}"
         problems.append(Problem("unit-possible", finding, "untrusted", expected, actual, remedy, where))
     return problems
@@ -273,7 +273,7 @@ def _of_top(path: Path, lines: list[str]) -> Imported:
     """The last table that `osnoise top` or `hwnoise` printed: of each CPU the longest noise at a stretch."""
     if any(_TIMERLAT_TOP in line for line in lines):
         raise UsageError(
-            "the table of rtla timerlat top, which is not read",
+            "the table of rtla timerlat top, which is not supported",
             where=str(path),
             remedy="measure with rtla timerlat hist, whose histogram has percentiles as well",
         )

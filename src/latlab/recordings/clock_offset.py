@@ -189,7 +189,7 @@ def _edge(entry: Mapping[str, Any]) -> Edge | None:
         return Edge(entry["from"], entry["to"], tuple(windows), span) if windows else None
     except (KeyError, TypeError, ValueError) as error:
         raise LabError(
-            f"not what bounds two clocks: {type(error).__name__} {error} in {dict(entry)}",
+            f"not a bound of two clocks: {type(error).__name__} {error} in {dict(entry)}",
             where="cell.json, clocks",
             remedy="use the cell.json that latlab wrote",
         ) from error

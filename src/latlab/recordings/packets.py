@@ -230,7 +230,7 @@ def _tool_tables(folder: CellFolder, cell: Mapping[str, Any]) -> list[pl.DataFra
 
 
 def _tool_table(path: Path) -> pl.DataFrame:
-    with reading_table(path, "put a whole copy back: what the tool wrote is read once, when its cell is measured"):
+    with reading_table(path, "restore a complete copy: the tool's output is read only once, when its cell is measured"):
         return pl.read_parquet(path)
 
 
@@ -548,7 +548,7 @@ def _numbers(piece: pl.DataFrame, name: str) -> NDArray[Any]:
         raise LabError(
             f"a recording has rows without {name}, which every row has",
             where=name,
-            remedy="the file is damaged, or another program's: put a whole copy back",
+            remedy="the file is damaged, or not latlab's: restore a complete copy",
         )
     return piece[name].to_numpy()
 

@@ -15,7 +15,7 @@ TRANSPORTS: Final = {"udp": "UDP", "tcp": "TCP", "ethernet": "raw frames"}
 _TAKEN_BY: Final = {
     "listener": "Cyclone's receiving thread",
     "waitset": "a thread that sleeps in a waitset",
-    "spin": "a thread that asks again and again",
+    "spin": "a thread that polls",
 }
 _WAITS: Final = {"nanosleep": "clock_nanosleep", "timerfd": "a timerfd"}
 _CLOSED: Final = "closed loop: each answer starts the next question, so a stall counts once"
@@ -107,14 +107,14 @@ def _timer_told(cell: Mapping[str, Any], probe: Mapping[str, Any]) -> str:
     )
     timer, asked = ready.get("timer") or {}, probe["asked"]
     by = _WAITS.get(asked["how"], asked["how"]) + (f" on {timer['clock']}" if timer.get("clock") else "")
-    told = [f"an instant each {duration(probe['period_ns'])}, by {by}"]
+    told = [f"an expiry every {duration(probe['period_ns'])}, by {by}"]
     if timer.get("event_device"):
         tick = f", counted in ticks of {timer['tick_ns']:.4g} ns" if timer.get("tick_ns") else ""
-        told.append(f"its interrupt is made by {timer['event_device']}{tick}")
+        told.append(f"its interrupt comes from {timer['event_device']}{tick}")
     if problem := ready.get("trace_problem"):
-        told.append(f"when that ran is not known: {problem['what']}")
+        told.append(f"the time of that interrupt is not known: {problem['what']}")
     elif timer and not timer.get("traced"):
-        told.append("when that ran was not asked for")
+        told.append("the time of that interrupt was not requested")
     return "; ".join(told)
 
 
@@ -126,13 +126,13 @@ def _told(probe: Mapping[str, Any], frames: int) -> str:
     by = " ".join(filter(None, (probe["probe"], probe.get("version") if "tool" in probe else "", via)))
     period_ns = probe["period_ns"]
     if "tool" not in probe:
-        rate = "a question each {}, whatever answers do: a round trip counts from when its question was due"
+        rate = "a question every {}, independent of answers: a round trip counts from the instant its question was due"
         loop = rate.format(duration(period_ns)) if period_ns else _CLOSED
         many = f"; each packet goes in {frames} frames" if frames > 1 else ""
         is_bare = asked.get("timestamps") == "user" and asked.get("transport") != "tcp"
         return f"{by}; {loop}{many}" + ("; without the kernel's timestamps" if is_bare else "")
-    loop = f"a message each {duration(period_ns)}" if period_ns else _CLOSED
+    loop = f"a message every {duration(period_ns)}" if period_ns else _CLOSED
     if probe["from"] == probe["to"]:
-        loop = f"an expiry each {duration(period_ns)}"
+        loop = f"an expiry every {duration(period_ns)}"
     tool = probe["tool"]
     return "; ".join((by, loop, f"its latency: {tool['latency']}", *tool["notes"]))

@@ -164,7 +164,7 @@ class Summary:
         which = "all that was imported" if labels == {IMPORTED} else "after warm-up"
         if IMPORTED in labels and len(labels) > 1:
             which += "; of what was imported all"
-        return which + (" · each repetition by itself" if self.shows_repeat else "")
+        return which + (" · each repetition separately" if self.shows_repeat else "")
 
     @property
     def uncertainty(self) -> str:

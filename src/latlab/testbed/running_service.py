@@ -151,7 +151,7 @@ class RunningService:
 
     def _remedy(self) -> str:
         said = " and ".join(filter(None, (self._service.console, self._service.log)))
-        return f"all it said is in {said}"
+        return f"its whole output is in {said}"
 
     def _last_words(self) -> str:
         """The last lines of its console and of its log; empty when there are none."""

@@ -221,8 +221,8 @@ def _throttled(seen: Seen, gap_ns: int, every_ns: int, places: Collection[str]) 
             }
             length_ns = float(holds.length_ns[number])
             text = (
-                f"throttled for {duration(length_ns)}: {packets(evidence['held'])} held in {PLACES[where]}, "
-                f"as every {duration(every_ns)}, {len(comb.members)} times"
+                f"throttled for {duration(length_ns)}: {packets(evidence['held'])} queued in {PLACES[where]}, as every "
+                f"{duration(every_ns)}, {len(comb.members)} times"
             )
             told = [f"{one['host']} has {one['setting']}, and {one['log']}" for one in evidence["settings"]]
             rows = seen.signals.row[holds.begin[number] : holds.end[number]]
@@ -265,13 +265,13 @@ def _stall(holds: Holds, number: int, limit_ns: float, context: Context) -> Told
     evidence = _evidence(holds, number, limit_ns)
     length_ns = float(holds.length_ns[number])
     text = (
-        f"stall of {duration(length_ns)}: {packets(evidence['held'])} held in {PLACES[evidence['where']]}, "
-        f"all arrived within {duration(evidence['within_ns'])}"
+        f"stall of {duration(length_ns)}: {packets(evidence['held'])} queued in {PLACES[evidence['where']]}, all "
+        f"arrived within {duration(evidence['within_ns'])}"
     )
     stolen = _stolen(context, evidence["where"])
     # Less than the stall lasted cannot have been its reason.
     told = [
-        f"{duration(ns)} of CPU time were stolen from {host} in all of the cell"
+        f"{duration(ns)} of CPU time were stolen from {host} in the whole cell"
         for host, ns in stolen.items()
         if ns >= length_ns
     ]

@@ -214,8 +214,8 @@ def _found(signals: Signals, line: Line) -> Found:
         **records.evidence,
     }
     text = (
-        f"the usual latency oscillates all the time, every {duration(every)} by {duration(pk_pk)} from peak to peak, "
-        f"in {PLACES[where]}{records.text if where == PATH else ''}"
+        f"the usual latency oscillates throughout the run, every {duration(every)} by {duration(pk_pk)} from peak to "
+        f"peak, in {PLACES[where]}{records.text if where == PATH else ''}"
     )
     return Found(name, signals.warmup, int(signals.row[-1]), None, pk_pk, evidence, text)
 

@@ -40,7 +40,7 @@ def machine_steps(scenario: Scenario, site: Site) -> Iterator[Step | Service]:
         return
     yield Step(
         host=MACHINE,
-        title="make the folder of the ways to other machines",
+        title="make the folder of the connections to other machines",
         do=("mkdir", "-p", "-m", "700", site.ways),
         undo=("rm", "-r", site.ways),
         present=("test", "-d", site.ways),

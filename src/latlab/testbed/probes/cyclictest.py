@@ -34,7 +34,7 @@ def version_of(printed: str) -> str:
     """Its version. ValueError: it is older than is read here, or none."""
     found = re.search(r"cyclictest V (\d+)\.(\d+)", printed)
     if found is None:
-        raise ValueError(f"it says no version, but {printed.strip()[:80]!r}")
+        raise ValueError(f"it prints no version, but {printed.strip()[:80]!r}")
     # Its numbers are decimals: 2.40 is rt-tests 2.4, and 0.96 was before 1.0.
     if (int(found[1]), int(found[2])) < OLDEST:
         raise ValueError(f"it is {found[1]}.{found[2]}, and {OLDEST[0]}.{OLDEST[1]} or newer is needed")
