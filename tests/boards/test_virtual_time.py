@@ -159,7 +159,12 @@ def test_a_guest_nested_in_a_board_in_virtual_time_is_measured_and_repeats(place
         assert received(cell) == [APART_PACKETS] * 2
         (bridge,) = cell["bridges"]
         assert "kernel datapath" in bridge["detail"]
-        assert {clock["source"] for clock in cell["clocks"]} == {"one kernel", "ptp_kvm"}
+        clocks = {clock["source"]: clock for clock in cell["clocks"]}
+        assert set(clocks) == {"one kernel", "ptp_kvm"}
+        # Both clocks are read at one value of the counter that both are made from.
+        shared = clocks["ptp_kvm"]["bound"]
+        assert 0 < shared["upper_ns"] - shared["lower_ns"] <= 100
+        assert clocks["ptp_kvm"]["upper_ns"] - clocks["ptp_kvm"]["lower_ns"] < 1_000
     result = read(folder / "result.json")
     (alike,) = result["repeats"]
     assert (alike["packets"], alike["only_in_one"]) == (2 * APART_PACKETS, 0)

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 from latlab.errors import LabError
-from latlab.testbed.guests.unavailable import summed_up
+from latlab.scenario import parse
+from latlab.testbed.guests.unavailable import _guests, summed_up
+from latlab.testbed.images import Image
+from latlab.testbed.machine import assumed_machine
+from latlab.testbed.site import Site
 
 NO_VFIO = LabError("no IOMMU", where="guests.vm1.bridge: vfio", remedy="intel_iommu=on")
 NO_TOOL = LabError("stress-ng is not installed", where="loads.memory", remedy="`sudo apt install stress-ng`")
@@ -24,3 +31,31 @@ def test_what_two_have_in_common_is_told_once() -> None:
     there = LabError(NO_TOOL.what, where="loads.files", remedy=NO_TOOL.remedy)
     told = summed_up([NO_TOOL, there])
     assert (told.what, told.where, told.remedy) == (NO_TOOL.what, "loads.memory, loads.files", NO_TOOL.remedy)
+
+
+def on_an_arm_board(image: Image) -> list[LabError]:
+    """What of the image keeps a guest from running on a machine over ssh, which is an ARM board."""
+    parsed = parse(
+        {
+            "name": "arm",
+            "hosts": {"board": {"kind": "ssh", "ssh": {"destination": "192.0.2.1"}}},
+            "guests": {"vm1": {"host": "board", "image": image.name}},
+            "streams": {"up": {"talker": "vm1", "listener": "board", "period": "1ms", "size": "64B"}},
+            "duration": "1s",
+        }
+    )
+    scenario = parsed.scenario
+    assert scenario, parsed.findings
+    board = Site(
+        "t", name="board", machine=replace(assumed_machine(), architecture="aarch64"), images={image.name: image}
+    )
+    reasons = _guests(scenario, Site("t", others={"board": board}))
+    return [reason for reason in reasons if reason.where == "guests.vm1.image"]
+
+
+def test_an_image_of_another_architecture_is_refused_with_what_builds_the_right_one() -> None:
+    image = Image("small", Path("kernel"), Path("initramfs"), "", "rt", "6.1", "00", {}, "", 0, architecture="amd64")
+    (refused,) = on_an_arm_board(image)
+    assert refused.what == "the image small is for x86_64, and the machine it is to run on is aarch64"
+    assert "latlab image build small --arch arm64" in refused.remedy
+    assert on_an_arm_board(replace(image, architecture="arm64")) == []

@@ -25,6 +25,7 @@ PACKAGES = {
     "phc_ctl": "linuxptp",
     "ping": "iputils-ping",
     "ptp4l": "linuxptp",
+    "qemu-system-aarch64": "qemu-system-arm",
     "qemu-system-x86_64": "qemu-system-x86",
     "sockperf": "sockperf",
     "stress-ng": "stress-ng",

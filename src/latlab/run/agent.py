@@ -51,6 +51,8 @@ class Agent:
         self.done: asyncio.Future[dict[str, Any]] = loop.create_future()
         self.ready_at = 0.0
         """The event loop's time when it was ready."""
+        self.turn_tai_ns = 0
+        """In virtual time the machine's CLOCK_TAI then."""
         self._argv = ("", verb)
         self._ports: tuple[str, ...] = ()
         self._error: dict[str, Any] | None = None
@@ -201,6 +203,7 @@ class Agent:
         match event.pop("event"):
             case "ready" if not self.ready.done():
                 self.ready_at = asyncio.get_running_loop().time()
+                self.turn_tai_ns = self.host.turns.tai_ns if self.host.turns else 0
                 self.ready.set_result(event)
             case "complete" if not self.complete.done():
                 self.complete.set_result(None)

@@ -28,6 +28,7 @@ from latlab.run.probe_specs import pings, timers
 from latlab.run.probes import Tools, nobody_answered
 from latlab.run.ptp import PtpWatch
 from latlab.run.specs import listeners, talkers
+from latlab.run.start import Start, choose_start, now_tai_ns
 from latlab.scenario import BoardHost, Run, Scenario
 from latlab.scenario.network import INNER
 from latlab.testbed import make_hosts, test_bed_steps
@@ -342,17 +343,16 @@ class _Cell:
             self._listener(Phase("loading"))
         await self._loads.start()
         lead_ns = START_LEAD_NS + (outcome.perturbation.start_ns if outcome.perturbation else 0)
-        outcome.starts_tai_ns = {
-            agent.host.name: _in_step(_now_tai_ns(agent) + lead_ns, scenario.cycle) for agent in self._talking
-        }
-        outcome.start_tai_ns = self._first_start_ns()
+        start = self._choose_start(lead_ns)
+        if start:
+            outcome.starts_tai_ns = {agent.host.name: start.on(agent) for agent in self._talking}
+        # Tools alone start by this machine's clock.
+        outcome.start_tai_ns = start.on(self._talking[0]) if start else _lab_tai_ns() + START_LEAD_NS
         self._listener(Phase("measuring"))
         self._tools.begin(START_LEAD_NS + scenario.warmup)
         for agent in self._talking:
-            if agent.host.shared_kernel == self._talking[0].host.shared_kernel:
-                outcome.starts_tai_ns[agent.host.name] = outcome.start_tai_ns
             agent.begin(outcome.starts_tai_ns[agent.host.name])
-        self._ptp.begin(self._start_at)
+        self._ptp.begin(lambda agent: start.on(agent) if start else now_tai_ns(agent) + START_LEAD_NS)
         # The talkers know the start and wait for it: the file is written meanwhile, and a slow disk delays no packet.
         # Should the lab be killed from here on, it says what the recordings are of.
         outcome.clocks, outcome.ptp, outcome.drops = self._clocks.known(), self._ptp.known(), self._drops.known()
@@ -365,20 +365,15 @@ class _Cell:
             if isinstance(board, BoardHost) and board.cpus > 1 and (turns := self._bed.hosts[name].turns):
                 turns.fine = is_fine
 
-    def _first_start_ns(self) -> int:
-        """When the streams start by the clock of who talks first; tools alone start by this machine's."""
+    def _choose_start(self, lead_ns: int) -> Start | None:
+        """When the streams start; None where tools alone do."""
         if not self._talking:
-            return time.clock_gettime_ns(time.CLOCK_TAI) + START_LEAD_NS
-        return self._outcome.starts_tai_ns[self._talking[0].host.name]
-
-    def _start_at(self, agent: Agent) -> int:
-        """When the streams start, by the CLOCK_TAI of an agent's host: as a talker on its kernel has it, or near it."""
-        for talker in self._talking:
-            if talker.host.shared_kernel == agent.host.shared_kernel:
-                return self._outcome.starts_tai_ns[talker.host.name]
-        if not self._talking:
-            return _now_tai_ns(agent) + START_LEAD_NS
-        return _now_tai_ns(agent) + self._outcome.start_tai_ns - _now_tai_ns(self._talking[0])
+            return None
+        scenario, hosts = self._scenario, self._bed.hosts
+        machine = hosts[scenario.machines()[0]] if scenario.in_virtual_time else None
+        return choose_start(
+            self._talking[0], machine, lead_ns, scenario.cycle, scenario.scheduled_hosts, self._clocks.ahead_ns
+        )
 
     async def _watch(self) -> None:
         """Nothing once talkers and tools are done. LabError as soon as anything fails, or it takes too long."""
@@ -487,20 +482,8 @@ def is_emulated(facts: Mapping[str, Any]) -> bool:
     return hypervisor.get("signature") in EMULATORS
 
 
-def _in_step(start_tai_ns: int, cycle_ns: int) -> int:
-    """The first instant from then on at which a cycle of every schedule begins; any is, without schedules."""
-    return -(-start_tai_ns // cycle_ns) * cycle_ns if cycle_ns else start_tai_ns
-
-
-def _now_tai_ns(talker: Agent) -> int:
-    """The talker's CLOCK_TAI now: what it read when it was ready, and the time gone by since.
-
-    In virtual time none has gone by since the machine halted. It is rounded up to the second, so that where the streams
-    begin against the machine's own timers is the repetition's choice alone.
-    """
-    if talker.host.turns:
-        return -(-talker.host.turns.tai_ns // SECOND_NS) * SECOND_NS
-    return talker.tai_ns + int((asyncio.get_running_loop().time() - talker.ready_at) * SECOND_NS)
+def _lab_tai_ns() -> int:
+    return time.clock_gettime_ns(time.CLOCK_TAI)
 
 
 async def _all_of_these(*works: Coroutine[Any, Any, object], bed: TestBed, after: BaseException | None = None) -> None:

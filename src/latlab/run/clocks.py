@@ -15,6 +15,7 @@ from latlab.run.events import ClockBound, Event, Listener, Packets
 from latlab.run.fetch import Recordings
 from latlab.run.kvm_clock import Facts, tai_offset_s, with_kvm_clock
 from latlab.run.specs import with_live
+from latlab.run.start import joined
 from latlab.scenario import Scenario
 from latlab.testbed.apply import TestBed
 from latlab.testbed.places import Places
@@ -80,6 +81,15 @@ class ClockWatch:
             {"from": leg.here, "to": leg.there, "source": leg.source, "lower_ns": 0, "upper_ns": 0, "windows": []}
             for leg in shared
         ]
+
+    def ahead_ns(self, host: Host, other: Host) -> int | None:
+        """How far host's CLOCK_TAI was ahead of the other's when comparing began; None: nothing was known yet."""
+        offsets = []
+        for leg, (asking, *_) in self._running.items():
+            if bound := (asking.ready_said or {}).get("bound"):
+                here, there = (self._hosts[name].shared_kernel for name in (leg.here, leg.there))
+                offsets.append((here, there, (bound["lower_ns"] + bound["upper_ns"]) // 2))
+        return joined(offsets, other.shared_kernel).get(host.shared_kernel)
 
     async def stop(self, bed: TestBed) -> tuple[list[dict[str, Any]], LabError | None]:
         """The `clocks` of cell.json: for each leg, what its offset (`to`'s clock − `from`'s) lies between.

@@ -366,6 +366,11 @@ class Scenario(Part):
         cycles = [shaper.cycle for shaper in self.shapers.values() if shaper.kind == "taprio"]
         return lcm(*cycles) if cycles else 0
 
+    @property
+    def scheduled_hosts(self) -> frozenset[str]:
+        """Those at an interface of which a schedule opens and closes gates."""
+        return frozenset(str(at).partition(".")[0] for at, shaper in self.shapers.items() if shaper.kind == "taprio")
+
     def limits(self) -> list[Limit]:
         """The accepted limits, in the scenario's order."""
         parsed = (parse_limit(path, value) for path, value in self.accept.items())

@@ -71,7 +71,7 @@ pub fn respond(
     session: &Session,
 ) -> Result<(), Failure> {
     let socket = open(listen, peer)?;
-    ready(thread.prepare()?, local(&socket))?;
+    ready(thread.prepare()?, local(&socket), None)?;
     let offset = kernels_tai_offset_s()?;
     let (mut buffer, mut batch) = (Buffer::default(), Batch::new(1, BYTES, Beside::default()));
     let (mut answered, mut lost) = (0, 0);
@@ -123,7 +123,7 @@ impl Awaited {
 /// The socket or the recording cannot be had, or failed.
 pub fn initiate(comparison: &Comparison, source: SocketAddr, peer: SocketAddr, period_ns: i64) -> Result<(), Failure> {
     let socket = open(source, peer)?;
-    let mut log = comparison.begin(local(&socket))?;
+    let mut log = comparison.begin(local(&socket), &[])?;
     let rounds = ask(&socket, comparison, period_ns, &mut log)?;
     let lost = rounds - log.rows();
     log.finish(lost)

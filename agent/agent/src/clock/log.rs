@@ -2,6 +2,7 @@
 
 use crate::recording::{Recorder, Recording, Tap};
 use crate::session::{Progress, emit};
+use wire::envelope::Bound;
 use wire::event::{Done, Event, Failure};
 use wire::record::Exchange;
 use wire::{envelope, windows};
@@ -43,9 +44,13 @@ impl Log {
 
     /// Tells the lab how far it is, once a second however often it is called.
     pub fn progress(&mut self) {
-        let latest = self.rows.len().saturating_sub(WINDOW);
-        let known = || self.live.then(|| envelope::bound(&self.rows[latest..])).flatten();
+        let known = || self.live.then(|| bound_of_latest(&self.rows)).flatten();
         self.progress.tell_bound(self.rows.len() as u64, known);
+    }
+
+    /// What the latest exchanges prove; None: there are none, or a clock was stepped or steered.
+    pub fn bound(&self) -> Option<Bound> {
+        bound_of_latest(&self.rows)
     }
 
     /// Finishes the recording and tells the lab what the exchanges prove, and that `lost` came to nothing.
@@ -65,4 +70,8 @@ impl Log {
         }));
         Ok(())
     }
+}
+
+fn bound_of_latest(rows: &[Exchange]) -> Option<Bound> {
+    envelope::bound(&rows[rows.len().saturating_sub(WINDOW)..])
 }

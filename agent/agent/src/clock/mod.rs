@@ -10,7 +10,9 @@ use crate::realtime::{Process, prepare_process, prepare_thread};
 use crate::session::{self, Session, emit, refused};
 use log::Log;
 use sys::clock::{sleep_until_tai, tai_ns};
+use wire::envelope::Bound;
 use wire::event::{Event, Failure, RealtimeFound};
+use wire::record::Exchange;
 use wire::spec::{Clock, Realtime};
 
 /// Longest sleep, so that a request to stop is seen.
@@ -74,10 +76,14 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// Its log; the lab has been told that all is set up. `local`: the socket's address, where there is one.
-    fn begin(&self, local: Option<String>) -> Result<Log, Failure> {
-        let (log, found) = self.log()?;
-        ready(found, local)?;
+    /// Its log, which begins with these exchanges; the lab has been told that all is set up. `local`: the socket's
+    /// address, where there is one.
+    fn begin(&self, local: Option<String>, first: &[Exchange]) -> Result<Log, Failure> {
+        let (mut log, found) = self.log()?;
+        for row in first {
+            log.push(Exchange { sequence: log.rows(), ..*row });
+        }
+        ready(found, local, log.bound())?;
         Ok(log)
     }
 
@@ -98,9 +104,10 @@ impl Comparison<'_> {
     }
 }
 
-/// Tells the lab that all is set up; `local`: the socket's address, where there is one.
-fn ready(realtime: RealtimeFound, local: Option<String>) -> Result<(), Failure> {
-    emit(&Event::Ready(session::ready("clock", realtime, local.into_iter().collect())?));
+/// Tells the lab that all is set up; `local`: the socket's address, where there is one; `bound`: what is known by now.
+fn ready(realtime: RealtimeFound, local: Option<String>, bound: Option<Bound>) -> Result<(), Failure> {
+    let ready = session::ready("clock", realtime, local.into_iter().collect())?;
+    emit(&Event::ClockReady { ready, bound });
     Ok(())
 }
 

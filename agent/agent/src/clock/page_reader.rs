@@ -50,7 +50,7 @@ pub fn read(comparison: &Comparison, device: &str, knock: Knock, period_ns: i64)
             lost += keep(&mut log, &reader.answers(), &looks);
         }
         if !told && (log.rows() > 0 || tai_ns() > began + FIRST_NS) {
-            ready(found.clone(), None)?;
+            ready(found.clone(), None, log.bound())?;
             told = true;
         }
         knocked = Some(Instant::now());

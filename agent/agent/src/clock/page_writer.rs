@@ -51,7 +51,7 @@ pub fn write(run_id: u64, page: &Page, thread: &Thread, session: &Session) -> Re
     ] {
         words.store(at, value);
     }
-    ready(thread.prepare()?, None)?;
+    ready(thread.prepare()?, None, None)?;
     let cpus = sys::thread::affinity().unwrap_or_default();
     let mut turns = cpus.iter().cycle().copied();
     let (mut answered, mut lost, mut head) = (0, 0, 0);

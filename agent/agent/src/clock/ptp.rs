@@ -4,7 +4,7 @@ use super::Comparison;
 use crate::session::{failed, kernels_tai_offset_s};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use sys::ptp::{Reading, readings};
+use sys::ptp::{Cross, Reading, cross, readings};
 use wire::event::Failure;
 use wire::page::tightest;
 use wire::record::Exchange;
@@ -39,13 +39,23 @@ pub fn read(comparison: &Comparison, device: &str, host_tai_offset_s: i32, perio
         errno: error.raw_os_error(),
     })?;
     let offsets = (i64::from(host_tai_offset_s) * NS_PER_S, i64::from(kernels_tai_offset_s()?) * NS_PER_S);
-    let read = || readings(&clock).map_err(|error| failed(error, &place, to_read));
+    // KVM's clock and the guest's are of one counter, where the guest's clocksource is kvm-clock. Else the clock is read
+    // between two readings of the system's. So is a card's, whose own way to one instant (PTM) is bounded by nothing here.
+    let has_cross = device == "auto" && cross(&clock).is_ok();
+    let read = || -> Result<Vec<Exchange>, Failure> {
+        let rows = if has_cross {
+            cross(&clock).map(|pair| vec![at_one_instant(&pair)])
+        } else {
+            readings(&clock).map(|all| tightest(&all.iter().map(exchange).collect::<Vec<_>>()).collect())
+        };
+        let rows = rows.map_err(|error| failed(error, &place, to_read))?;
+        Ok(rows.iter().map(|row| on_tai(row, offsets.0, offsets.1)).collect())
+    };
     // A clock that is there and cannot be read is told before anything is measured.
-    read()?;
-    let mut log = comparison.begin(None)?;
+    let first = read()?;
+    let mut log = comparison.begin(None, &first)?;
     for _ in comparison.rounds(period_ns) {
-        let rows: Vec<Exchange> = read()?.iter().map(|reading| exchange(reading, offsets.0, offsets.1)).collect();
-        for row in tightest(&rows) {
+        for row in read()? {
             log.push(Exchange { sequence: log.rows(), ..row });
         }
         log.progress();
@@ -53,16 +63,37 @@ pub fn read(comparison: &Comparison, device: &str, host_tai_offset_s: i32, perio
     log.finish(0)
 }
 
+/// By how much two readings of one instant may be apart, ns. Either is rounded to 1 ns, and a clock whose rate is no
+/// whole number of the kernel's units runs by turns too fast and too slow (timekeeping_adjust in
+/// kernel/time/timekeeping.c), some ns about the straight line that a bound is.
+const CROSS_NS: i64 = 50;
+
 /// A reading as an exchange, host asking. The host's clock was read after the guest's first reading and before its second:
-/// θ ≤ after − clock and θ ≥ before − clock. Both count UTC, and become TAI by what either kernel knows of it.
-fn exchange(reading: &Reading, host_tai_offset_ns: i64, guest_tai_offset_ns: i64) -> Exchange {
-    let host = reading.clock_ns + host_tai_offset_ns;
+/// θ ≤ after − clock and θ ≥ before − clock. Both count UTC.
+fn exchange(reading: &Reading) -> Exchange {
     Exchange {
         sequence: 0,
-        t1_tai_ns: host,
-        t2_tai_ns: reading.after_real_ns + guest_tai_offset_ns,
-        t3_tai_ns: reading.before_real_ns + guest_tai_offset_ns,
-        t4_tai_ns: host,
+        t1_tai_ns: reading.clock_ns,
+        t2_tai_ns: reading.after_real_ns,
+        t3_tai_ns: reading.before_real_ns,
+        t4_tai_ns: reading.clock_ns,
+    }
+}
+
+/// The same of one instant.
+fn at_one_instant(pair: &Cross) -> Exchange {
+    let (before_real_ns, after_real_ns) = (pair.real_ns - CROSS_NS, pair.real_ns + CROSS_NS);
+    exchange(&Reading { before_real_ns, clock_ns: pair.clock_ns, after_real_ns })
+}
+
+/// UTC becomes TAI by what either kernel knows of it.
+fn on_tai(utc: &Exchange, host_tai_offset_ns: i64, guest_tai_offset_ns: i64) -> Exchange {
+    Exchange {
+        sequence: utc.sequence,
+        t1_tai_ns: utc.t1_tai_ns + host_tai_offset_ns,
+        t2_tai_ns: utc.t2_tai_ns + guest_tai_offset_ns,
+        t3_tai_ns: utc.t3_tai_ns + guest_tai_offset_ns,
+        t4_tai_ns: utc.t4_tai_ns + host_tai_offset_ns,
     }
 }
 
@@ -94,8 +125,15 @@ mod tests {
         // The guest is 5 s ahead on UTC, and knows the TAI offset, which its host does not.
         let reading =
             Reading { before_real_ns: 5 * NS_PER_S + 990, clock_ns: 1_000, after_real_ns: 5 * NS_PER_S + 1_030 };
-        let bound = envelope::bound(&[exchange(&reading, 0, 37 * NS_PER_S)]).unwrap();
+        let bound = envelope::bound(&[on_tai(&exchange(&reading), 0, 37 * NS_PER_S)]).unwrap();
         assert_eq!((bound.lower_ns, bound.upper_ns), (42 * NS_PER_S - 10, 42 * NS_PER_S + 30));
+    }
+
+    #[test]
+    fn one_instant_on_both_clocks_bounds_the_offset_by_how_far_apart_its_readings_may_be() {
+        let pair = Cross { clock_ns: 1_000, real_ns: 5 * NS_PER_S + 1_007 };
+        let bound = envelope::bound(&[at_one_instant(&pair)]).unwrap();
+        assert_eq!((bound.lower_ns, bound.upper_ns), (5 * NS_PER_S + 7 - CROSS_NS, 5 * NS_PER_S + 7 + CROSS_NS));
     }
 
     #[test]

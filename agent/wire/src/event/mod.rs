@@ -42,6 +42,16 @@ pub enum Event {
         /// Entries of the kernel bridge's table that are followed.
         fdb: usize,
     },
+    /// Of `clock`: set up.
+    #[serde(rename = "ready")]
+    ClockReady {
+        /// As of every verb.
+        #[serde(flatten)]
+        ready: Ready,
+        /// What has been compared so far says this of the offset; absent: nothing has.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bound: Option<Bound>,
+    },
     /// Of `ptp`: set up.
     #[serde(rename = "ready")]
     PtpReady {

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 from latlab.errors import LabError
+from latlab.hosts.tools import install_remedy
 from latlab.model.bridges import KINDS
 from latlab.scenario import Route, Scenario
 from latlab.scenario.findings import show_path
+from latlab.testbed.agent_binary import DEBIAN
 from latlab.testbed.bridges.base import Joint
 from latlab.testbed.bridges.joints import joints
 from latlab.testbed.bridges.table import BRIDGES
 from latlab.testbed.guests.libvirt import domain_lacking
 from latlab.testbed.guests.own import own_lacking
 from latlab.testbed.guests.planned import planned_site
-from latlab.testbed.guests.qemu import OLDEST_QEMU, qemu_lacking
+from latlab.testbed.guests.qemu import OLDEST_QEMU, qemu_lacking, qemu_program
+from latlab.testbed.images import Image
 from latlab.testbed.loads.lacking import loads_lacking
+from latlab.testbed.machine import Machine
 from latlab.testbed.machines import machines_lacking
 from latlab.testbed.probes.lacking import probes_lacking
 from latlab.testbed.site import Site
@@ -89,12 +94,28 @@ def _ways(scenario: Scenario, site: Site) -> Iterator[LabError]:
 def _guests(scenario: Scenario, site: Site) -> Iterator[LabError]:
     """What a guest itself asks of the machine."""
     for name, guest in scenario.guests.items():
-        where, machine = f"guests.{name}", site.on(scenario.machine_of(name)).machine
+        where, there = f"guests.{name}", site.on(scenario.machine_of(name))
+        machine = there.machine
         if guest.acceleration == "kvm" and machine.kvm:
             yield LabError(machine.kvm, where=f"{where}.acceleration", remedy="acceleration: auto")
         if not guest.domain and (what := qemu_lacking(machine)):
-            remedy = f"QEMU {'.'.join(map(str, OLDEST_QEMU))} or newer: `sudo apt install qemu-system-x86`"
+            remedy = f"QEMU {'.'.join(map(str, OLDEST_QEMU))} or newer: {install_remedy(qemu_program(machine))}"
             yield LabError(what, where=where, remedy=remedy)
+        if guest.is_ours and (image := there.images.get(guest.image_name)):
+            yield from _foreign(image, machine, f"{where}.image")
+
+
+def _foreign(image: Image, machine: Machine, where: str) -> Iterator[LabError]:
+    """An image that cannot run on the machine, whose CPUs are of another architecture."""
+    built_for = DEBIAN[image.architecture] if image.architecture else os.uname().machine
+    if built_for == machine.architecture:
+        return
+    what = f"the image {image.name} is for {built_for}, and the machine it is to run on is {machine.architecture}"
+    there = next((name for name, one in DEBIAN.items() if one == machine.architecture), None)
+    remedy = (
+        f"the name of one that `latlab image build {image.name} --arch {there}` makes" if there else "another machine"
+    )
+    yield LabError(what, where=where, remedy=remedy)
 
 
 def _both_guests(route: Route) -> bool:
