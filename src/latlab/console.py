@@ -28,7 +28,7 @@ _COUNTED = {"talk": "sent", "listen": "received", "ping": "asked", "timer": "ins
 
 
 class PatientConsole(Console):
-    """A console whose reader may go away, as `head` does: what is left to be done is done all the same."""
+    """A console whose reader may go away, as `head` does: what is left to be done is done anyway."""
 
     def on_broken_pipe(self) -> None:
         """Nothing; what is still printed goes nowhere."""

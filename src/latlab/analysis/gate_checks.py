@@ -30,7 +30,7 @@ class Warned:
 
 
 Promises = dict[str, Promise]
-"""What each stream of the port is promised, by its name."""
+"""What each stream of the port is guaranteed, by its name."""
 
 
 def packets_fit_a_window(port: Port, promises: Promises) -> Iterator[Warned]:

@@ -1,4 +1,4 @@
-"""Whether a measurement can be trusted, and why not: every rule held against what was recorded."""
+"""Whether a measurement can be trusted, and why not: every rule compared with what was recorded."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Reason:
 
     @property
     def check(self) -> str:
-        """The rule's name: what ought to be so."""
+        """The rule's name: what should be so."""
         return NAMES[self.id]
 
     def as_dict(self) -> dict[str, str]:

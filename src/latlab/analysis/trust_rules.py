@@ -1,4 +1,4 @@
-"""The rules of trust, as a table: what ought to be so of a measurement, and what to do where it is not."""
+"""The rules of trust, as a table: what should be so of a measurement, and what to do where it is not."""
 
 from __future__ import annotations
 

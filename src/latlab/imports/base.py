@@ -62,7 +62,7 @@ class PacketStream:
     stamps: {timestamp: Stamps [n]}, by the names of the packet table without `_tai_ns`. metrics: what may be computed
     of them. sent, arrived: bool [n]; arrival: int64 [arrived], the packets that arrived, in the order in which they
     did. two_clocks: the talker's and the listener's timestamps are of different clocks. counts: what the tool counted
-    itself, which stands in place of what the rows say; None is unknown. described: one line for people.
+    itself, which stands instead of what the rows say; None is unknown. described: one line for people.
     """
 
     name: str
@@ -82,7 +82,7 @@ class PacketStream:
 
 @dataclass(frozen=True)
 class Interval:
-    """What the tool said of one stretch of time by itself, ns; percentiles None where it said none."""
+    """What the tool said of one interval of time by itself, ns; percentiles None where it said none."""
 
     start_ns: int
     n: int

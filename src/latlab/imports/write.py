@@ -309,6 +309,6 @@ def _histogram(figures: Sequence[Figures]) -> pl.DataFrame:
 
 
 def _intervals(figures: Sequence[Figures]) -> pl.DataFrame:
-    """A row a stretch of time: `figure`, `start_ns`, `n`, `min`, `mean`, `max`, `p50`, `p90`, `p99`."""
+    """A row an interval of time: `figure`, `start_ns`, `n`, `min`, `mean`, `max`, `p50`, `p90`, `p99`."""
     rows = [{"figure": place, **vars(one)} for place, all_of in enumerate(figures) for one in all_of.intervals]
     return pl.DataFrame(rows, schema_overrides={"figure": pl.UInt32, "mean": pl.Float64})

@@ -1,4 +1,4 @@
-"""What a verdict is made of, by name: each rule's id, what ought to be so, and how grave it is where it is not.
+"""What a verdict is made of, by name: each rule's id, what should be so, and how grave it is where it is not.
 
 An id stays: results, JUnit XML, scenarios and `latlab explain` go by it. What a rule is called may change.
 """
@@ -13,7 +13,7 @@ Severity = Literal["suspect", "untrusted"]
 
 @dataclass(frozen=True)
 class RuleName:
-    """One rule. name: what ought to be so. severity: of what is measured where it is not."""
+    """One rule. name: what should be so. severity: of what is measured where it is not."""
 
     id: str
     name: str
@@ -101,7 +101,7 @@ OTHERS: Final[tuple[RuleName, ...]] = (
     RuleName("frames-returned", "all frames came back", "suspect"),
     RuleName("events-seen", "every event was seen", "suspect"),
 )
-"""What a run as a whole, or another program's files, are held against where they are read. severity: the usual one."""
+"""What a run as a whole, or another program's files, are compared with where they are read. severity: the usual one."""
 
 NAMES: Final[dict[str, str]] = {one.id: one.name for one in (*RULES, *OTHERS)}
 """{id: name}."""

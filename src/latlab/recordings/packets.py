@@ -40,7 +40,7 @@ ROW_GROUP: Final = 1 << 20
 _FINDINGS_KEY: Final = "latlab.findings"
 _JOIN_KEY: Final = "latlab.join"
 _JOIN: Final = "2"
-"""How the recordings were joined: a table that an earlier latlab joined otherwise is joined anew."""
+"""How the recordings were joined: a table that an earlier latlab joined otherwise is joined again."""
 _SOURCES: Final = (".sent.arrow", ".received.arrow", ".timer.arrow", ".packets.parquet")
 """How the files end that a packet table is made of."""
 
@@ -145,7 +145,7 @@ def is_joined(folder: CellFolder) -> bool:
 
 
 def whole_packets(folder: CellFolder) -> pl.DataFrame:
-    """The packet table: the file's, or built anew where that is not there, not all there is, or damaged.
+    """The packet table: the file's, or built again where that is not there, not all there is, or damaged.
 
     LabError: the file is damaged and there is nothing to build it from; or as build_packets.
     """

@@ -192,7 +192,7 @@ class CellFolder:
     def begin_logs_anew(self, *, keep: bool) -> None:
         """Nothing; what is started next finds no lines of what went before in its log: some are read, too.
 
-        keep: they are in `logs/earlier` from now on, in place of those there.
+        keep: they are in `logs/earlier` from now on, instead of those there.
         """
         earlier = self.logs_path / "earlier"
         shutil.rmtree(earlier, ignore_errors=True)
@@ -242,7 +242,7 @@ class CellFolder:
 
     @property
     def intervals_path(self) -> Path:
-        """Where an imported cell's figures of single stretches of time are."""
+        """Where an imported cell's figures of single intervals of time are."""
         return self.path / "intervals.parquet"
 
     def histogram(self) -> pl.DataFrame | None:
@@ -250,7 +250,7 @@ class CellFolder:
         return self._kept(self.histogram_path)
 
     def intervals(self) -> pl.DataFrame | None:
-        """An imported cell's figures of single stretches of time; None: it has none. LabError: they cannot be read."""
+        """An imported cell's figures of single intervals of time; None: it has none. LabError: they cannot be read."""
         return self._kept(self.intervals_path)
 
     def _kept(self, path: Path) -> pl.DataFrame | None:

@@ -124,7 +124,7 @@ def window_rows(result: Result) -> Iterator[WindowRow]:
             f"{_cuts_told(found, start_ns)}"
         )
         if not sides or not (sides.whole.n or sides.clean.n):
-            # What was cut is told all the same, once.
+            # What was cut is told anyway, once.
             told = "; ".join(filter(None, (_no_figures(block), told)))
             yield WindowRow((*whose, "clean windows", *_figures(None), told), tuple(_cuts(found, start_ns)))
             continue

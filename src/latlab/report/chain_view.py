@@ -139,7 +139,7 @@ class CellBars:
 
 @dataclass(frozen=True)
 class Scale:
-    """A stretch of ns after the start that is drawn; bars go beyond it where not `whole`."""
+    """An interval of ns after the start that is drawn; bars go beyond it where not `whole`."""
 
     low_ns: float
     high_ns: float

@@ -95,7 +95,7 @@ def _over_dds(asked: Mapping[str, Any], cyclone: str | None) -> str:
 
 
 def _intervals(figures: Mapping[str, Any]) -> pl.DataFrame | None:
-    """What a tool said of each stretch of time; None of one that did not."""
+    """What a tool said of each interval of time; None of one that did not."""
     return pl.DataFrame(figures["intervals"]) if figures.get("intervals") else None
 
 

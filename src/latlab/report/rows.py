@@ -29,7 +29,7 @@ class Column:
         """The value as written in a table: µs with one decimal, or digits; blank where it is null.
 
         A maximum has a ≥ where packets without one of its timestamps may be above it.
-        What is known only of each stretch of time by itself is the least and the greatest of these, as "98.6…100.8".
+        What is known only of each interval of time by itself is the least and the greatest of these, as "98.6…100.8".
         """
         value = getattr(statistics, self.key)
         if value is None and (each := getattr(statistics.intervals, self.key, None)):

@@ -1,4 +1,4 @@
-"""What shapers must keep: that they fit their interfaces, that nothing waits for ever, that launch times are kept."""
+"""What shapers must keep: that they fit their interfaces, that nothing waits forever, that launch times are kept."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def packets_need_no_launch_time(
 
 
 def launch_times_are_kept(sketch: Sketch) -> Iterator[Finding]:
-    """An etf takes packets with launch times of its kind, and drops all others without a word.
+    """An etf takes packets with launch times of its kind, and drops all others silently.
 
     Source: is_packet_valid in net/sched/sch_etf.c.
     """

@@ -142,7 +142,7 @@ class TestBed:
         """The error; where a service has ended, that is the first cause, and the error is told after it.
 
         What comes from a host that is gone is not told again. Whoever speaks through a guest's QEMU may hear of its
-        end before the QEMU has ended. A machine that runs and is silent for ever is ended: that is the cause, too.
+        end before the QEMU has ended. A machine that runs and is silent forever is ended: that is the cause, too.
         """
         await self._give_up_lost()
         for _ in range(CAUSE_POLLS):
@@ -175,7 +175,7 @@ class TestBed:
                 await running.give_up(lost)
 
     async def _give_up_silent(self, error: LabError) -> None:
-        """Nothing; of the machines that the error is from, one that is silent for ever has been ended."""
+        """Nothing; of the machines that the error is from, one that is silent forever has been ended."""
         for running in list(self._services.values()):
             if running.ended() or not any(self._carries(running, host) for host in error.where.split(", ")):
                 continue
@@ -210,7 +210,7 @@ class TestBed:
         if not result.ok:
             error = running.not_ready(actual)
             if service.passing and not running.ended():
-                # An emulated machine whose timer's interrupt was lost waits for it for ever; that is rare.
+                # An emulated machine whose timer's interrupt was lost waits for it forever; that is rare.
                 raise StartError(error, which=service.title, again=f"starting again: {service.title} did not finish")
             if (snapshot := running.refused) is None:
                 raise error

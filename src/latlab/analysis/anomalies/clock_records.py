@@ -50,7 +50,7 @@ class Records:
 def records_of(signals: Signals, at_ns: Int64, off_ns: Float64, tolerance_ns: float) -> Records:
     """What is on record about a movement of the level.
 
-    at_ns: instants, TAI, ascending; off_ns: how far the level was off then, without the noise of single stretches.
+    at_ns: instants, TAI, ascending; off_ns: how far the level was off then, without the noise of single intervals.
     tolerance_ns: what may be noise.
     """
     ptp, offset = _ptp(signals, at_ns, off_ns)
@@ -94,7 +94,7 @@ def _steps(signals: Signals, at_ns: Int64, off_ns: Float64) -> list[ClockStep]:
 def _edge(signals: Signals, at_ns: int) -> tuple[int, int]:
     """Between which instants a level that is seen to change at `at_ns` may have changed.
 
-    Two stretches away, and of packets that were held meanwhile nobody knows which of them the change found on its way.
+    Two intervals away, and of packets that were held meanwhile nobody knows which of them the change found on its way.
     """
     around = 2 * signals.size
     place = int(np.searchsorted(signals.launch_ns, at_ns))

@@ -70,7 +70,7 @@ def _stretches(signals: Signals) -> tuple[Int64, Int64]:
 
 
 def held_in(signals: Signals, begins: Int64, ends: Int64) -> tuple[Int64, Int64]:
-    """The holds in such stretches, where they begin and end (excluded), ascending.
+    """The holds in such intervals, where they begin and end (excluded), ascending.
 
     In each the latest packet is looked for, and who came with it; then the same behind these.
     """
@@ -95,12 +95,12 @@ def held_in(signals: Signals, begins: Int64, ends: Int64) -> tuple[Int64, Int64]
 
 
 def _latest_from_here(late: Float64, starts: Int64) -> Int64:
-    """Of each packet, where the latest of those from it on is, the first of equal ones; stretches begin at `starts`."""
+    """Of each packet, where the latest of those from it on is, the first of equal ones; intervals begin at `starts`."""
     n = len(late)
     order = n - 1 - np.argsort(late[::-1], kind="stable")
     rank = np.empty(n, np.int64)
     rank[order] = np.arange(n)
-    # Nothing of a stretch reaches into the one before: that one's numbers are all larger.
+    # Nothing of an interval reaches into the one before: that one's numbers are all larger.
     before = np.repeat(np.arange(len(starts))[::-1] * n, np.diff(starts, append=n))
     largest = np.maximum.accumulate((rank + before)[::-1])[::-1] - before
     found: Int64 = order[largest]

@@ -30,7 +30,7 @@ MONOTONE = 0.9
 
 @dataclass(frozen=True)
 class Moved:
-    """Stretches begin to end (excluded) whose level was off, and how.
+    """Intervals begin to end (excluded) whose level was off, and how.
 
     off_ns: float64, a value each stretch, without the noise of single ones. kind: `step`, `swing` or `drift`.
     """

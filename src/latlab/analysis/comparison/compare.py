@@ -27,7 +27,7 @@ Pair = tuple[Configuration, Configuration]
 
 @dataclass(frozen=True)
 class Comparison:
-    """One statistic of one metric of one stream, of configuration b held against configuration a.
+    """One statistic of one metric of one stream, of configuration b compared with configuration a.
 
     stream, stream_b: its name in a, and in b, where it may be another one (`streams_of_both`).
     blocked: a and b are of one run, and compared repetition by repetition. of_a, of_b: {repeat: figure} of the

@@ -42,7 +42,7 @@ PRESENT = 'virsh domiflist "$0" | grep -qiF "$1"'
 
 def join_domain(port: Port, plug: Plug, joint: Joint, site: Site, ssh: SshHost) -> Iterator[Step | Service]:
     """The running domain has the network card, lets us in and has the agent."""
-    # Of a bridge that no domain can be joined to there is a plan all the same, without that step.
+    # Of a bridge that no domain can be joined to there is a plan anyway, without that step.
     if joint.kind in DEVICES:
         yield _attach(port, plug, joint, DEVICES[joint.kind](port, site))
     yield from connect_steps(ssh, port.wants, site)

@@ -40,7 +40,7 @@ def backports(cache: Path, architecture: str | None = None) -> Apt:
 
     architecture: Debian's name of that of its packages, if it is not this machine's. cache: the folder its lists are
     kept in. They are fetched when the machine's own are newer; where that fails, those
-    fetched before serve: an image is not made anew with an older QEMU because the network is away.
+    fetched before serve: an image is not made again with an older QEMU because the network is away.
     """
     targets = _targets()
     uri, release = next(_releases(targets))

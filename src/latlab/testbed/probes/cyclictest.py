@@ -10,7 +10,7 @@ from latlab.testbed.probes.base import ToolKind, ToolPlan
 OLDEST = (2, 0)
 """The first with --json (rt-tests)."""
 HISTOGRAM_US = 100_000
-"""Values from here on are counted together; the largest is known all the same."""
+"""Values from here on are counted together; the largest is known anyway."""
 
 
 def client(plan: ToolPlan) -> LoadProcess:
