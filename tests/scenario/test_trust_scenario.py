@@ -10,9 +10,9 @@ from pydantic_core import PydanticCustomError
 from typer.testing import CliRunner
 
 from latlab.cli import app
-from latlab.model.rules import RULES
+from latlab.model.rules import FORMER, IDS, NAMES, RULES
 from latlab.scenario import Loaded, parse
-from latlab.scenario.trust import Trust
+from latlab.scenario.trust import SUSPECT_RULES, Trust
 from latlab.scenario.units import format_share, parse_share
 from latlab.testbed.preflight import warnings
 
@@ -78,6 +78,13 @@ def test_a_rule_by_its_name_is_the_one_with_the_id_and_one_warning_says_what_to_
     assert "swapping" not in warning
     printed = CliRunner().invoke(app, ["validate", str(loaded.path)]).stdout.splitlines()
     assert [line for line in printed if line.startswith("warning: ")] == [f"warning: {warning}"]
+
+
+@pytest.mark.parametrize("name", FORMER)
+def test_a_name_of_an_earlier_version_is_still_the_rules(with_: With, name: str) -> None:
+    if FORMER[name] in SUSPECT_RULES:
+        assert with_({"trust": {"off": {name: "why not"}}}).scenario.trust.off == {FORMER[name]: "why not"}
+    assert IDS[name] == FORMER[name] and name not in NAMES.values()
 
 
 def test_ids_bring_no_warning(with_: With) -> None:

@@ -75,7 +75,7 @@ def no_cpu_slept_deeply(evidence: Evidence) -> Iterator[Broken]:
                 deep.setdefault(said, []).append(cpu)
         for said, cpus in deep.items():
             expected = f"no state that takes over {duration(limit_ns)} to wake from"
-            yield Broken(host, expected, f"{listed(cpus)} were in {said}")
+            yield Broken(host, expected, f"{listed(cpus)}: {said}")
 
 
 def halt_polling_is_off(evidence: Evidence) -> Iterator[Broken]:
