@@ -59,9 +59,9 @@ async def measured(text: str, *, live: bool) -> NDArray[Any]:
         with RunConsole(terminal, live=live) as console:
             folder = await run(load_scenario(path), Path(place), console.show, live=live)
         (cell,) = folder.cells()
-        document = cell.cell()
-        if document["status"] != "ok":
-            raise SystemExit(str(document["reason"]))
+        found = cell.cell()
+        if found.status != "ok":
+            raise SystemExit(str(found.reason))
         return took(cell.path)
 
 

@@ -6,7 +6,7 @@ use std::process::Command;
 const FOLDER: &str = "../bpf";
 /// What they share.
 const HEADERS: [&str; 3] = ["kernel", "probe", "records"];
-const PROGRAMS: [&str; 3] = ["bridge", "drops", "stages"];
+const PROGRAMS: [&str; 4] = ["bridge", "drops", "stages", "watch"];
 
 fn main() {
     println!("cargo::rerun-if-env-changed=CLANG");

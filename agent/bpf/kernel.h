@@ -26,6 +26,7 @@ typedef struct {
 struct net_device {
 	char name[16];
 	int ifindex;
+	unsigned short type;
 	possible_net_t nd_net;
 	struct {
 		struct list_head lower;
@@ -53,6 +54,8 @@ struct sk_buff {
 	unsigned int len;
 	unsigned int data_len;
 	int skb_iif;
+	__be16 vlan_proto;
+	__u16 vlan_tci;
 	__u16 transport_header;
 	__u16 network_header;
 	__be16 protocol;

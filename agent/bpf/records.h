@@ -24,10 +24,11 @@ struct {
 /* The key of an array's only entry. */
 static const __u32 only;
 
-/* A record of this instant; NULL, and counted, where there is no room. What else is in it is not set. */
-static __always_inline struct record *new_record(void)
+/* A record of this instant of so many bytes, which the verifier knows; NULL, and counted, where there is no room. What else
+ * is in it is not set. */
+static __always_inline struct record *new_record_of(__u64 bytes)
 {
-	struct record *record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
+	struct record *record = bpf_ringbuf_reserve(&records, bytes, 0);
 	__u64 *count;
 
 	if (record) {
@@ -38,6 +39,11 @@ static __always_inline struct record *new_record(void)
 	if (count)
 		(*count)++;
 	return NULL;
+}
+
+static __always_inline struct record *new_record(void)
+{
+	return new_record_of(sizeof(struct record));
 }
 
 /* Whoever reads comes round by itself: waking it would cost packets. */

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -17,6 +17,8 @@ from rich.text import Text
 
 from latlab.analysis.words import counted, plural
 from latlab.live import LiveCell, live_table
+from latlab.model.part import Failure
+from latlab.recordings.cell import RecordedCell, Totals
 from latlab.run import events
 from latlab.testbed.awaited import AGAIN_S, FIRST_S
 
@@ -247,51 +249,51 @@ def window_line(event: events.Window, least_ns: int, most_ns: int) -> str:
     """As "vm1, 10 s, n 10000: mean 3.12 µs (1040 ticks), …, 3 above 30 µs (0.03 %); so far 2.51 to 38.12 µs"."""
     stretch = _seconds(event.to_tai_ns - event.from_tai_ns)
     so_far = f"so far {least_ns / 1000:.2f} to {most_ns / 1000:.2f} µs"
-    return f"{event.host}, {stretch} s, n {event.n}: {_lateness(vars(event), event.n, event.tick_ns)}; {so_far}"
+    return f"{event.host}, {stretch} s, n {event.n}: {_lateness(event, event.n, event.tick_ns)}; {so_far}"
 
 
-def timer_lines(cell: Mapping[str, Any]) -> list[str]:
+def timer_lines(cell: RecordedCell) -> list[str]:
     """All instants of each timer of a cell, warm-up included: as "guest on vm1, in all, n 3000: mean 3.12 µs, …"."""
     return [
-        f"{agent['probe']} on {agent['host']}, in all, n {done['events']}: "
-        + _lateness(done, done["events"], agent["ready"]["timer"]["tick_ns"])
-        for agent in cell["agents"]
-        if agent["verb"] == "timer" and (done := agent["done"]) and done["events"]
+        f"{agent.probe} on {agent.host}, in all, n {done.events}: "
+        + _lateness(done, done.events, agent.said.timer.tick_ns if agent.said.timer else None)
+        for agent in cell.agents
+        if agent.verb == "timer" and (done := agent.done) and done.events
     ]
 
 
-def _lateness(figures: Mapping[str, Any], n: int, tick_ns: float | None) -> str:
+def _lateness(figures: Totals | events.Window, n: int, tick_ns: float | None) -> str:
     """How late n instants of a timer were, in µs and, where its counter is known, in ticks."""
 
     def figure(name: str) -> str:
-        ns = figures[f"{name}_ns"]
+        ns = getattr(figures, f"{name}_ns") or 0
         return f"{name} {ns / 1000:.2f} µs" + (f" ({ns / tick_ns:.0f} ticks)" if tick_ns else "")
 
-    above = figures["above"]
-    share = f"{above} above {figures['threshold_ns'] / 1000:g} µs ({100 * above / max(n, 1):.3g} %)"
-    return ", ".join((*map(figure, ("mean", "stddev", "min", "max")), share, *_overdue(figures["overdue"])))
+    above = figures.above or 0
+    share = f"{above} above {(figures.threshold_ns or 0) / 1000:g} µs ({100 * above / max(n, 1):.3g} %)"
+    return ", ".join((*map(figure, ("mean", "stddev", "min", "max")), share, *_overdue(figures.overdue)))
 
 
-def cell_line(cell: Mapping[str, Any]) -> str:
+def cell_line(cell: RecordedCell) -> str:
     """A cell's end in one line: what was sent and received, and what could not be set or kept; or why it failed."""
-    if cell["status"] != "ok":
-        reasons = cell["reason"].get("problems") or [cell["reason"]]
-        return f"{cell['status']}: {'; '.join(map(_reason, reasons))}"
-    done = [(agent["verb"], agent["done"]) for agent in cell["agents"] if agent["done"]]
-    sent = sum(stream["sent"] for verb, totals in done if verb == "talk" for stream in totals["streams"])
-    received = sum(stream["received"] for verb, totals in done if verb == "listen" for stream in totals["streams"])
-    not_done = [step["title"] for step in cell.get("steps", ()) if not step["ok"]]
-    not_kept = [again["title"] for again in cell.get("rechecks", ()) if not again["ok"]]
+    if cell.status != "ok":
+        reasons = cell.reason.problems or [cell.reason] if cell.reason else []
+        return f"{cell.status}: {'; '.join(map(_reason, reasons))}"
+    done = [(agent.verb, agent.done) for agent in cell.agents if agent.done]
+    sent = sum(stream.sent or 0 for verb, totals in done if verb == "talk" for stream in totals.each)
+    received = sum(stream.received or 0 for verb, totals in done if verb == "listen" for stream in totals.each)
+    not_done = [step.title for step in cell.steps if not step.ok]
+    not_kept = [again.title for again in cell.rechecks if not again.ok]
     asked = [totals for verb, totals in done if verb == "ping"]
     told = [f"{sent} sent, {received} received"] if any(verb in ("talk", "listen") for verb, _ in done) else []
     if asked:
-        told.append(f"{sum(one['sent'] for one in asked)} asked, {sum(one['received'] for one in asked)} answered")
+        told.append(f"{sum(one.sent or 0 for one in asked)} asked, {sum(one.received or 0 for one in asked)} answered")
     waited = [totals for verb, totals in done if verb == "timer"]
     if waited:
-        above = f"{sum(one['above'] for one in waited)} above the threshold"
-        overdue = _overdue(sum(one["overdue"] for one in waited))
-        told.append(", ".join((plural(sum(one["events"] for one in waited), "instant"), above, *overdue)))
-    told += [f"measured by {one['probe']}" for one in cell.get("probes", ()) if "tool" in one]
+        above = f"{sum(one.above or 0 for one in waited)} above the threshold"
+        overdue = _overdue(sum(one.overdue for one in waited))
+        told.append(", ".join((plural(sum(one.events for one in waited), "instant"), above, *overdue)))
+    told += [f"measured by {one.probe}" for one in cell.probes if one.tool]
     told += [f"failed: {', '.join(not_done)}"] if not_done else []
     told += [f"changed at the end: {', '.join(not_kept)}"] if not_kept else []
     return "; ".join(told)
@@ -302,7 +304,7 @@ def _overdue(instants: int) -> tuple[str, ...]:
     return (f"{instants} overdue",) if instants else ()
 
 
-def _reason(reason: Mapping[str, Any]) -> str:
-    where = f"{reason['where']}: " if reason["where"] else ""
-    remedy = f" ({reason['remedy']})" if reason["remedy"] else ""
-    return f"{where}{reason['what']}{remedy}"
+def _reason(reason: Failure) -> str:
+    where = f"{reason.where}: " if reason.where else ""
+    remedy = f" ({reason.remedy})" if reason.remedy else ""
+    return f"{where}{reason.what}{remedy}"

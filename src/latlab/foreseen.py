@@ -16,6 +16,7 @@ from latlab.analysis.evidence import Evidence
 from latlab.analysis.late import MEASURED
 from latlab.analysis.trust import Reason, judge, without_waived
 from latlab.errors import LatlabError
+from latlab.recordings.cell import Guest, Ready, Realtime, RecordedAgent, RecordedCell, RecordedStream
 from latlab.report.thresholds import thresholds_of
 from latlab.run.probe_specs import leg_entries, pings, timer_entries, timers
 from latlab.run.specs import listeners, stream_entries, talkers
@@ -61,10 +62,19 @@ def _planned(scenario: Scenario, machine: Machine, facts: Mapping[str, Any]) -> 
     """The evidence of a cell that has not been run: its streams, its agents as they are to run, facts of hosts here."""
     here = [name for name in scenario.hosts if scenario.machine_of(name) is None]
     guests = [
-        {"name": name, "host": guest.host, "acceleration": None if guest.domain else acceleration(guest, machine)}
+        Guest(
+            name=name,
+            host=guest.host,
+            image=None,
+            kernel=None,
+            acceleration=None if guest.domain else acceleration(guest, machine),
+            vcpus=guest.vcpus,
+            memory=guest.memory,
+            started="",
+        )
         for name, guest in scenario.guests.items()
     ]
-    emulated = any(one["acceleration"] == "tcg" for one in guests) or any(
+    emulated = any(one.acceleration == "tcg" for one in guests) or any(
         host.kind == "board" for host in scenario.hosts.values()
     )
     agents = [
@@ -87,22 +97,22 @@ def _planned(scenario: Scenario, machine: Machine, facts: Mapping[str, Any]) -> 
         if host in here:
             agents.append(_agent(host, "timer", scenario.tuning_of(host).talker.cpus, facts, name))
     label = None if emulated else MEASURED
-    streams = [*stream_entries(scenario), *leg_entries(scenario), *timer_entries(scenario)]
-    cell = {"status": "planned", "label": label, "streams": streams, "agents": agents, "guests": guests}
+    entries = (*stream_entries(scenario), *leg_entries(scenario), *timer_entries(scenario))
+    streams = [RecordedStream.model_validate(entry) for entry in entries]
     return Evidence(
-        cell=cell,
-        document={"streams": {}},
+        cell=RecordedCell(
+            slug="", repeat=1, status="planned", label=label, streams=streams, agents=agents, guests=guests
+        ),
         facts_before={host: _facts(scenario, host, facts) for host in here} if facts else {},
     )
 
 
 def _agent(
     host: str, verb: str, cpus: tuple[int, ...] | None, facts: Mapping[str, Any], probe: str | None = None
-) -> dict[str, Any]:
+) -> RecordedAgent:
     """An agent as it is to run: on the CPUs that the scenario says, else on all that programs may use here."""
     used = list(cpus) if cpus else (facts.get("agent") or {}).get("cpus")
-    whose = {} if probe is None else {"probe": probe}
-    return {"host": host, "verb": verb, **whose, "ready": {"realtime": {"cpus": used}}, "done": None}
+    return RecordedAgent(host=host, verb=verb, probe=probe, ready=Ready(realtime=Realtime(cpus=used)))
 
 
 def _facts(scenario: Scenario, host: str, facts: Mapping[str, Any]) -> dict[str, Any]:

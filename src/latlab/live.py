@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from rich.table import Table
 
+from latlab.recordings.cell import ClockEdge
 from latlab.recordings.clock_offset import offset_between
 from latlab.report.text import bound, microseconds
 from latlab.run.events import ClockBound, Followed, Latencies, Packets, Seen
@@ -115,7 +116,7 @@ class LiveCell:
     def _on_one_clock(self, one: Followed) -> tuple[int, int | None]:
         """How far the receiver's clock is ahead of the sender's, ns, and how far off that may be (None: not known)."""
         clocks = [
-            {"from": known.from_, "to": known.to, "lower_ns": known.lower_ns, "upper_ns": known.upper_ns}
+            ClockEdge(from_=known.from_, to=known.to, lower_ns=known.lower_ns, upper_ns=known.upper_ns)
             for known in self._clocks.values()
         ]
         offset = offset_between(clocks, one.receiver, one.sender, np.zeros(1, np.int64))

@@ -108,8 +108,8 @@ def _cells(run: RunFolder) -> pl.DataFrame:
     rows = []
     for folder in run.cells():
         cell = folder.cell()
-        axes = {axis: _text(value) for axis, value in cell["cell"].items()}
-        rows.append({name: cell[name] for name in _CELL_COLUMNS} | axes)
+        axes = {axis: _text(value) for axis, value in cell.cell.items()}
+        rows.append({name: getattr(cell, name) for name in _CELL_COLUMNS} | axes)
     return pl.DataFrame(rows, schema=None if rows else _CELL_COLUMNS, infer_schema_length=None)
 
 
@@ -118,20 +118,20 @@ def _has_packets(folder: CellFolder) -> bool:
     cell = folder.cell()
     return folder.packets_path.exists() or any(
         (
-            folder.recording("timer", stream["probe"], "timer")
-            if "timer" in stream
-            else folder.recording("ping", stream["probe"], "sent")
-            if stream.get("probe")
-            else folder.recording("talk", stream["talker"], "sent")
+            folder.recording("timer", stream.probe or stream.name, "timer")
+            if stream.timer is not None
+            else folder.recording("ping", stream.probe, "sent")
+            if stream.probe
+            else folder.recording("talk", stream.talker, "sent")
         ).exists()
-        for stream in cell["streams"]
+        for stream in cell.streams
     )
 
 
 @reads_files
 def _packets(folder: CellFolder) -> pl.DataFrame:
     packets = folder.packets() if is_joined(folder) else join_cell(folder).packets
-    names = {stream["stream"]: stream["name"] for stream in folder.cell()["streams"]}
+    names = {stream.stream: stream.name for stream in folder.cell().streams}
     return packets.select(
         pl.lit(folder.slug).alias("cell"),
         pl.lit(folder.repeat, pl.Int64).alias("repeat"),

@@ -57,7 +57,7 @@ def assert_stamped_once(measured: Measured, *streams: Stream) -> None:
 def test_every_packet_is_stamped_by_programs_at_every_stage(bed: Bed, tmp_path: Path, stream: Stream) -> None:
     measured = measure(bed, tmp_path, stream, **by("ebpf"))
     assert_stamped_once(measured, stream)
-    talker, listener = (agent["ready"]["stamps_by"] for agent in measured.folder.cell()["agents"])
+    talker, listener = (agent["ready"]["stamps_by"] for agent in measured.folder.cell().document()["agents"])
     assert (talker["tx_sched"], talker["tx_soft"], talker["rx_soft"]) == ("ebpf", "ebpf", None)
     assert (listener["tx_sched"], listener["tx_soft"], listener["rx_soft"]) == (None, None, "ebpf")
     assert talker["missing"] == listener["missing"] == []
@@ -150,7 +150,7 @@ def test_datagrams_that_come_in_fragments_are_stamped_by_the_socket_and_one_line
     large = Stream(size=4000)
     measured = measure(bed, tmp_path, large, **by("auto"))
     assert measured.packets["rx_soft_tai_ns"].null_count() == 0
-    talker, listener = (agent["ready"]["stamps_by"] for agent in measured.folder.cell()["agents"])
+    talker, listener = (agent["ready"]["stamps_by"] for agent in measured.folder.cell().document()["agents"])
     assert (talker["tx_soft"], listener["rx_soft"]) == ("ebpf", "socket")
     assert "comes in fragments" in listener["missing"][0]
 

@@ -75,7 +75,7 @@ def test_every_packet_is_stamped_at_every_point_of_its_way(bed: Bed, tmp_path: P
     measured = measure(bed, tmp_path, stream, talk=stamps(key))
     assert_whole(measured, stream)
     assert_in_order(measured.packets)
-    assert measured.folder.cell()["agents"][0]["ready"]["stamp_key"] == key
+    assert measured.folder.cell().document()["agents"][0]["ready"]["stamp_key"] == key
 
 
 @pytest.mark.parametrize("mode", ["spin", "busy-poll"])

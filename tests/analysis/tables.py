@@ -6,6 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
+from partial import partial
+
+from latlab.analysis.summary import summarise_cell
+from latlab.recordings.cell import RecordedCell
+from latlab.result.types import Stream
 
 SCHEMA: dict[str, Any] = {
     "stream": pl.UInt16,
@@ -58,3 +63,19 @@ def cell_document(**changes: Any) -> dict[str, Any]:
         "clocks": [{"from": "sensor", "to": "ecu", "source": "one kernel", "lower_ns": 0, "upper_ns": 0}],
         **changes,
     }  # fmt: skip
+
+
+def recorded_cell(**changes: Any) -> RecordedCell:
+    """The same as it is read."""
+    return partial(RecordedCell, cell_document(**changes))
+
+
+def changed(cell: RecordedCell, **changes: Any) -> RecordedCell:
+    """The cell with other values of these keys."""
+    made = partial(RecordedCell, changes)
+    return cell.model_copy(update={name: getattr(made, name) for name in changes})
+
+
+def result_streams(cell: RecordedCell, packets: pl.DataFrame | None) -> dict[str, Stream]:
+    """The streams of the cell's result, but for what they were measured on."""
+    return {name: partial(Stream, block) for name, block in summarise_cell(cell, packets)["streams"].items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from math import ceil
 
@@ -11,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latlab.analysis.buckets import BITS, RELATIVE_WIDTH, bucket_index, bucket_range, buckets, from_document
+from latlab.analysis.buckets import BITS, RELATIVE_WIDTH, bucket_index, bucket_range, buckets, from_result
+from latlab.result.types import Buckets as Kept
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 VALUES = st.lists(st.one_of(INT64, st.integers(-300, 300), st.integers(-(10**7), 10**7)), min_size=1, max_size=200)
@@ -61,13 +61,13 @@ def test_powers_of_two_begin_a_bucket(bits: int) -> None:
 def test_merged_buckets_are_those_of_all_values(left: list[int], right: list[int]) -> None:
     merged = buckets(array(left)).merged(buckets(array(right)))
     together = buckets(array(left + right))
-    assert merged.document() == together.document()
+    assert merged.as_result() == together.as_result()
     assert merged.n == len(left) + len(right)
 
 
 def test_merging_with_nothing_changes_nothing() -> None:
     some, none = buckets(array([1, -5, 10**9])), buckets(array([]))
-    assert none.merged(some).document() == some.document() == some.merged(none).document()
+    assert none.merged(some).as_result() == some.as_result() == some.merged(none).as_result()
     assert (none.n, none.min_ns, none.percentile(Fraction(1, 2))) == (0, None, None)
 
 
@@ -90,29 +90,29 @@ def test_extremes_are_exact() -> None:
 @given(VALUES)
 def test_they_come_back_from_json_as_they_were(values: list[int]) -> None:
     found = buckets(array(values))
-    document = json.loads(json.dumps(found.document()))
-    again = from_document(document)
-    assert again.document() == document
+    written = Kept.model_validate_json(found.as_result().model_dump_json())
+    again = from_result(written)
+    assert again.as_result() == written
     assert again.index.tolist() == found.index.tolist()
-    assert document["n"] == len(values)
-    assert len(document["buckets"].split()) <= 2 * len(values)
+    assert written.n == len(values)
+    assert len(written.buckets.split()) <= 2 * len(values)
 
 
 def test_the_document_by_hand() -> None:
     """Each bucket's index counts from the one before: −5, 1 = −5 + 6, 506 = 1 + 505."""
-    document = buckets(array([1000, 1, -5, 1])).document()
-    assert document["buckets"] == "-5 1 6 2 505 1"
-    assert (document["n"], document["min_ns"], document["max_ns"]) == (4, -5, 1000)
+    written = buckets(array([1000, 1, -5, 1])).as_result()
+    assert written.buckets == "-5 1 6 2 505 1"
+    assert (written.n, written.min_ns, written.max_ns) == (4, -5, 1000)
 
 
 def test_none_at_all_come_back_too() -> None:
-    assert from_document(buckets(array([])).document()).n == 0
+    assert from_result(buckets(array([])).as_result()).n == 0
 
 
-@pytest.mark.parametrize("change", [{"format": "latlab.buckets/2"}, {"bits": 8}, {"format": None}])
+@pytest.mark.parametrize("change", [{"format": "latlab.buckets/2"}, {"bits": 8}])
 def test_another_format_or_precision_is_refused(change: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="analyse the run again"):
-        from_document({**buckets(array([1])).document(), **change})
+        from_result(buckets(array([1])).as_result().model_copy(update=change))
 
 
 def test_a_large_sample_is_counted_whole() -> None:

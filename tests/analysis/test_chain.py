@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import PERIOD_NS, packet_table
 
-from latlab.analysis.chain import chain_document
+from latlab.analysis.chain import chain_of_metric
 from latlab.analysis.growth import lasting_growth
 from latlab.analysis.metrics import METRICS_BY_NAME, metric_values
 
@@ -27,9 +27,9 @@ START_NS = 1_795_294_349_000_000_000
 def document(packets: pl.DataFrame, metric: str = "latency_user", **options: Any) -> dict[str, Any]:
     values = metric_values(packets, METRICS_BY_NAME[metric], PERIOD_NS)
     assert values is not None
-    found = chain_document(packets, values, **options)
+    found = chain_of_metric(packets, values, **options)
     assert found is not None
-    return found
+    return found.document()
 
 
 def stream(count: int, usual: dict[str, int], late: dict[int, tuple[str, int]], seed: int = 7) -> pl.DataFrame:
@@ -204,4 +204,4 @@ def test_a_stream_without_values_has_no_chain() -> None:
     packets = packet_table([{"rx_soft": 10, "warmup": True}])
     values = metric_values(packets, METRICS_BY_NAME["latency"], PERIOD_NS)
     assert values is not None
-    assert chain_document(packets, values) is None
+    assert chain_of_metric(packets, values) is None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from repetitions import configuration, medians
+from partial import partial
+from repetitions import configuration, medians, repetition
 
 from latlab.analysis.comparison import compare
-from latlab.analysis.comparison.compare import Comparison, compared
+from latlab.analysis.comparison.compare import Difference, compared
 from latlab.analysis.comparison.configuration import (
     Configuration,
     against_first,
@@ -16,13 +17,14 @@ from latlab.analysis.comparison.configuration import (
     streams_of_both,
 )
 from latlab.analysis.comparison.words import Names, sentence
+from latlab.result.types import Result
 
 NAMES = Names("tap", "xdp")
 TAP = (812_000, 845_000, 901_000, 830_000, 822_000)
 XDP = (790_000, 831_000, 870_000, 812_000, 815_000)
 
 
-def one(a: Configuration, b: Configuration, statistic: str = "p50") -> Comparison:
+def one(a: Configuration, b: Configuration, statistic: str = "p50") -> Difference:
     (found,) = compared([(a, b)], [("latency", statistic)])
     return found
 
@@ -171,18 +173,16 @@ def test_what_cannot_be_judged_is_no_part_of_the_family() -> None:
     assert [one.family for one in found] == [1, 0, 0, 0]
 
 
-def result(*cells: tuple[str, str, int, str]) -> dict[str, object]:
+def result(*cells: tuple[str, str, int, str]) -> Result:
     """A result of cells (bridge, load, repeat, status)."""
-    return {
-        "run": "r",
-        "cells": [
-            {
-                "slug": f"bridge={bridge},loads={load}", "cell": {"bridge": bridge, "loads": [load]}, "repeat": repeat,
-                "status": status, "label": "measured", "verdict": "trusted", "streams": {"control": {"metrics": {}}},
-            }
-            for bridge, load, repeat, status in cells
-        ],
-    }  # fmt: skip
+    made = [
+        {
+            "slug": f"bridge={bridge},loads={load}", "cell": {"bridge": bridge, "loads": [load]}, "repeat": repeat,
+            "status": status, "label": "measured", "verdict": "trusted", "streams": {"control": {"metrics": {}}},
+        }
+        for bridge, load, repeat, status in cells
+    ]  # fmt: skip
+    return partial(Result, {"run": "r", "cells": made})
 
 
 def test_repetitions_that_did_not_run_to_their_end_count_for_nothing() -> None:
@@ -257,19 +257,17 @@ def timed(value: str, *p50: int, run: str = "r", **others: str) -> Configuration
     """A cell with a timer called `value`, and others {stream: its talker}: [µs] of its wake-ups in each repetition."""
     blocks = {value: "vm1" if value == "guest" else "ecu", **others}
     cells = {
-        repeat: {
-            "label": "measured",
-            "verdict": "trusted",
-            "streams": {
+        repeat: repetition(
+            {
                 name: {
-                    "probe": name,
+                    "probe": {"name": name},
                     "talker": host,
                     "listener": host,
                     "metrics": {"wakeup": {"from": "wake_due", "to": "wake", "uncertainty_ns": 0, "p50": ns}},
                 }
                 for name, host in blocks.items()
-            },
-        }
+            }
+        )
         for repeat, ns in enumerate(p50, start=1)
     }
     return Configuration(run, f"probes={value}", {"probes": value}, cells, {})

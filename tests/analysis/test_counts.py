@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tables import packet_table
 
 from latlab.analysis.counts import lost_after_warmup, reordered_sequences, stream_counts, stream_rows
+from latlab.recordings.cell import Totals
 
 
 def test_every_packet_is_counted_by_what_became_of_it() -> None:
@@ -31,7 +32,7 @@ def test_every_packet_is_counted_by_what_became_of_it() -> None:
         ]
     )
     done = {"streams": [{"stream": 2, "repeated": 9}, {"stream": 1, "repeated": 4, "out_of_range": 5}], "foreign": 3}
-    assert stream_counts(packets, done, 1) == {
+    assert stream_counts(packets, Totals.model_validate(done), 1) == {
         "scheduled": 13,
         "warmup": 2,
         "sent": 9,
@@ -54,7 +55,7 @@ def test_every_packet_is_counted_by_what_became_of_it() -> None:
 
 
 def test_a_listener_that_said_nothing_counted_nothing() -> None:
-    counts = stream_counts(packet_table([{}]), {}, 1)
+    counts = stream_counts(packet_table([{}]), Totals(), 1)
     assert (counts["duplicated"], counts["foreign"], counts["received"]) == (0, 0, 1)
 
 

@@ -8,9 +8,8 @@ import polars as pl
 import pytest
 from tables import packet_table
 
-from latlab.analysis.losses import Silent, loss_document, lost_sequences, silent_drops
+from latlab.analysis.losses import Silent, losses_of, lost_sequences, silent_drops
 from latlab.report.losses import lost_text
-from latlab.result.types import Losses
 
 ARRIVED = {"tx_soft": 10, "rx_soft": 20}
 LOST_ON_THE_WAY = {"tx_soft": 10, "arrival": None}
@@ -66,7 +65,7 @@ def drops(*rows: dict[str, Any]) -> pl.DataFrame:
 def test_lost_packets_have_the_place_and_the_reason_of_their_drop() -> None:
     packets = packet_table([{**LOST_ON_THE_WAY, "warmup": True}, *[LOST_ON_THE_WAY] * 4, ARRIVED])
     at_socket = {"reason": "SOCKET_RCVBUFF", "device": None, "location": "udp_queue_rcv_one_skb", "host": "ecu"}
-    found = loss_document(
+    found = losses_of(
         [packets],
         drops(
             # Of the warm-up; of a packet whose copy arrived; of another stream.
@@ -74,12 +73,12 @@ def test_lost_packets_have_the_place_and_the_reason_of_their_drop() -> None:
             *({"sequence": 1}, {"sequence": 2}, {"sequence": 3, **at_socket}),
         ),
     )
-    assert (found["lost"], found["unplaced"]) == (4, 1)
-    assert [(one["place"], one["reason"], one["packets"]) for one in found["places"]] == [
+    assert (found.lost, found.unplaced) == (4, 1)
+    assert [(one.place, one.reason, one.packets) for one in found.places] == [
         ("at tap0 of vmhost", "FULL_RING", 2),
         ("in the socket buffer of ecu", "SOCKET_RCVBUFF", 1),
     ]
-    assert lost_text(Losses.model_validate(found)) == (
+    assert lost_text(found) == (
         "4 lost: 2 at tap0 of vmhost (FULL_RING), 1 in the socket buffer of ecu (SOCKET_RCVBUFF), "
         "1 where no kernel was watched"
     )
@@ -88,13 +87,13 @@ def test_lost_packets_have_the_place_and_the_reason_of_their_drop() -> None:
 def test_of_several_drops_of_a_packet_that_of_a_flooded_copy_does_not_count() -> None:
     packets = packet_table([LOST_ON_THE_WAY, LOST_ON_THE_WAY])
     flooded = {"reason": "OTHERHOST", "device": "tap1"}
-    found = loss_document(
+    found = losses_of(
         [packets],
         drops(
             {"sequence": 0, **flooded}, {"sequence": 0}, {"sequence": 0, "device": "eth9"}, {"sequence": 1, **flooded}
         ),
     )
-    places = {one["place"]: one["reason"] for one in found["places"]}
+    places = {one.place: one.reason for one in found.places}
     assert places == {"at tap0 of vmhost": "FULL_RING", "at tap1 of vmhost": "OTHERHOST"}
 
 
@@ -108,5 +107,5 @@ def test_of_several_drops_of_a_packet_that_of_a_flooded_copy_does_not_count() ->
     ],
 )
 def test_a_place_is_as_near_as_the_kernel_tells(drop: dict[str, Any], place: str) -> None:
-    (one,) = loss_document([packet_table([LOST_ON_THE_WAY])], drops({"sequence": 0, **drop}))["places"]
-    assert one["place"] == place
+    (one,) = losses_of([packet_table([LOST_ON_THE_WAY])], drops({"sequence": 0, **drop})).places
+    assert one.place == place

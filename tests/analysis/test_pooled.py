@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from partial import partial
 
 from latlab.analysis.buckets import RELATIVE_WIDTH, buckets
 from latlab.analysis.pooled import pooled
 from latlab.analysis.statistics import PERCENTILES, statistics
+from latlab.result.types import Metric
 
 
 def samples() -> list[Any]:
@@ -20,8 +22,9 @@ def samples() -> list[Any]:
             ((4_000, 0.2, 0), (2_500, 0.3, 9_000), (900, 1.0, -40_000))]  # fmt: skip
 
 
-def figures(values: Any, **others: Any) -> dict[str, Any]:
-    return {"from": "launch", "to": "rx_soft", "buckets": buckets(values).document(), **others}
+def figures(values: Any, **others: Any) -> Metric:
+    shared = {"from": "launch", "to": "rx_soft", "buckets": buckets(values).as_result().model_dump()}
+    return partial(Metric, shared | others)
 
 
 def test_counts_and_extremes_are_those_of_all_packets() -> None:
@@ -29,7 +32,7 @@ def test_counts_and_extremes_are_those_of_all_packets() -> None:
     assert found
     assert (found.repeats, found.buckets.n) == (3, len(every))
     assert (found.buckets.min_ns, found.buckets.max_ns) == (every.min(), every.max())
-    assert found.buckets.document() == buckets(every).document()
+    assert found.buckets.as_result() == buckets(every).as_result()
 
 
 @pytest.mark.parametrize("name", PERCENTILES)
@@ -51,21 +54,19 @@ def test_together_repetitions_support_what_none_does_alone() -> None:
     assert all(statistics(one, np.arange(2_000, dtype=np.uint64)).p99_9 is None for one in parts)
     found = pooled([figures(one) for one in parts])
     assert found and found.percentile("p99_9") is not None
-    assert found.document()["p99_99"] is None
+    assert found.percentile("p99_99") is None
 
 
 @pytest.mark.parametrize(
     "other",
     [
         {"to": "rx_hard"},
-        {"buckets": {**buckets(np.array([1])).document(), "format": "latlab.buckets/0"}},
-        {"kept": "histogram"},
+        {"buckets": {**buckets(np.array([1])).as_result().model_dump(), "format": "latlab.buckets/0"}},
+        {"kept": "histogram", "buckets": None},
     ],
 )
 def test_what_is_no_more_of_the_same_is_not_taken_together(other: dict[str, Any]) -> None:
     first, second = figures(np.array([1, 2])), figures(np.array([3]), **other)
-    if "kept" in other:
-        del second["buckets"]
     assert pooled([first, second]) is None
     assert pooled([]) is None
 

@@ -6,10 +6,14 @@ from typing import Any
 
 import polars as pl
 import pytest
+from partial import partial
+from tables import recorded_cell
 
 from latlab.analysis.evidence import Broken, Evidence
-from latlab.analysis.ptp import INTERVALS, MASTER, SLAVE, SYNC_INTERVAL_NS, UNCALIBRATED, ptp_document
+from latlab.analysis.ptp import INTERVALS, MASTER, SLAVE, SYNC_INTERVAL_NS, UNCALIBRATED, ptp_port
 from latlab.analysis.ptp_checks import ptp_claims_hold, ptp_kept_its_grandmaster, ptp_was_locked
+from latlab.recordings.cell import RecordedPort
+from latlab.result.types import PtpPort
 
 LISTENING = 4
 SECOND = 10**9
@@ -63,19 +67,23 @@ def series(*changes: dict[str, Any], ours: bool = False) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={name: SCHEMA[name] for name in names})
 
 
+def described(port: dict[str, Any], *recorded: Any) -> dict[str, Any]:
+    return ptp_port(partial(RecordedPort, port), *recorded).document()
+
+
 def unlocked(*changes: dict[str, Any], **port: Any) -> list[tuple[float, float | None, str]]:
-    spells = ptp_document(PORT | port, series(*changes))["unlocked"]
+    spells = described(PORT | port, series(*changes))["unlocked"]
     return [
         (one["from_ns"] / SECOND, None if one["to_ns"] is None else one["to_ns"] / SECOND, one["why"]) for one in spells
     ]
 
 
 def broken(check: Any, *documents: dict[str, Any]) -> list[Broken]:
-    return list(check(Evidence(cell={}, document={"ptp": documents})))
+    return list(check(Evidence(recorded_cell(), ptp=[partial(PtpPort, one) for one in documents])))
 
 
 def test_a_locked_slave_is_described_by_its_offsets() -> None:
-    found = ptp_document(PORT, series({"offset_ns": -10}, {"offset_ns": 0}, {"offset_ns": 40}))
+    found = described(PORT, series({"offset_ns": -10}, {"offset_ns": 0}, {"offset_ns": 40}))
     assert (found["readings"], found["unanswered"], found["states"]) == (3, 0, {"SLAVE": 3})
     assert found["grandmasters"] == ["525400.fffe.000001"]
     assert found["offset_ns"] == pytest.approx(
@@ -150,7 +158,7 @@ def test_the_time_since_the_last_sync_counts_from_before_the_streams_and_through
     silence = [{"ingress_ns": 7}] * 4 + [SILENT] + [{"ingress_ns": 7}] * 2
     recorded = series(*silence)
     first, last = recorded["tai_ns"][2], recorded["tai_ns"][6]
-    found = ptp_document(PORT, recorded, (first, last))
+    found = described(PORT, recorded, (first, last))
     assert found["readings"] == 5
     assert [(one["from_ns"] // SECOND, one["why"]) for one in found["unlocked"]] == [
         (2, "ptp4l gave no answer"),
@@ -162,18 +170,18 @@ def test_readings_from_before_and_after_the_streams_are_in_no_figure() -> None:
     far = {"offset_ns": 9_999}
     recorded = series(far, {}, {}, far)
     window = (recorded["tai_ns"][1], recorded["tai_ns"][2])
-    found = ptp_document(PORT, recorded, window)
+    found = described(PORT, recorded, window)
     assert (found["readings"], found["offset_ns"]["max"], found["unlocked"]) == (2, 5, [])
 
 
 def test_each_sync_counts_once_however_often_it_was_told() -> None:
     told = [{"ingress_ns": 1, "offset_ns": 10}, {"ingress_ns": 1, "offset_ns": 10}, {"ingress_ns": 2, "offset_ns": 40}]
-    found = ptp_document(PORT, series(*told))
+    found = described(PORT, series(*told))
     assert (found["readings"], found["offset_ns"]["n"], found["offset_ns"]["mean"]) == (3, 2, 25)
 
 
 def test_a_grandmaster_that_nobody_announces_is_not_known() -> None:
-    assert ptp_document(PORT, series({"steps_removed": 0}))["grandmasters"] == []
+    assert described(PORT, series({"steps_removed": 0}))["grandmasters"] == []
 
 
 def test_uncalibrated_is_all_that_one_that_turns_no_clock_can_be() -> None:
@@ -196,47 +204,47 @@ def test_one_that_is_observed_has_to_remain_what_it_was_to_begin_with() -> None:
     assert unlocked(LEADS, {}, **OBSERVED) == [(1, None, "its port was SLAVE")]
     # What it was before the streams counts, as then it was looked at.
     recorded = series({}, LEADS, LEADS)
-    found = ptp_document(PORT | OBSERVED, recorded, (recorded["tai_ns"][1], recorded["tai_ns"][2]))
+    found = described(PORT | OBSERVED, recorded, (recorded["tai_ns"][1], recorded["tai_ns"][2]))
     assert (found["acts_as"], len(found["unlocked"])) == ("slave", 1)
     (told,) = broken(ptp_was_locked, found)
     assert (told.expected, told.actual) == (
         "locked, within 1 µs",
         "its port was MASTER: 0 ns after the first reading, until the end",
     )
-    (of_master,) = broken(ptp_was_locked, ptp_document(PORT | OBSERVED, series(LEADS, {})))
+    (of_master,) = broken(ptp_was_locked, described(PORT | OBSERVED, series(LEADS, {})))
     assert of_master.expected == "master"
-    (neither,) = broken(ptp_was_locked, ptp_document(PORT | OBSERVED, series({"state": LISTENING})))
+    (neither,) = broken(ptp_was_locked, described(PORT | OBSERVED, series({"state": LISTENING})))
     assert neither.expected == "master, or locked, within 1 µs"
 
 
 def test_a_slave_that_becomes_a_master_is_its_own_grandmaster_then() -> None:
-    found = ptp_document(PORT | OBSERVED, series({}, LEADS))
+    found = described(PORT | OBSERVED, series({}, LEADS))
     assert found["grandmasters"] == ["525400.fffe.000001", "525400.fffe.000002"]
     assert len(broken(ptp_kept_its_grandmaster, found)) == 1
-    assert ptp_document(PORT | OBSERVED, series(LEADS, LEADS))["grandmasters"] == ["525400.fffe.000002"]
+    assert described(PORT | OBSERVED, series(LEADS, LEADS))["grandmasters"] == ["525400.fffe.000002"]
 
 
 def test_not_locked_is_told_with_why_since_when_and_how_long() -> None:
     lost = {"state": LISTENING, "offset_ns": None}
-    (once,) = broken(ptp_was_locked, ptp_document(PORT, series({}, lost, {}, SILENT, {})))
+    (once,) = broken(ptp_was_locked, described(PORT, series({}, lost, {}, SILENT, {})))
     assert (once.where, once.expected) == ("ecu.eth0", "locked, within 1 µs")
     assert once.actual == "its port was LISTENING; ptp4l gave no answer: first 1 s after the first reading, 2 s in all"
-    (one,) = broken(ptp_was_locked, ptp_document(PORT, series({}, lost, lost, {})))
+    (one,) = broken(ptp_was_locked, described(PORT, series({}, lost, lost, {})))
     assert one.actual == "its port was LISTENING: 1 s after the first reading, for 2 s in all"
-    (again,) = broken(ptp_was_locked, ptp_document(PORT, series({}, lost, {}, {}, {}, lost, lost)))
+    (again,) = broken(ptp_was_locked, described(PORT, series({}, lost, {}, {}, {}, lost, lost)))
     assert (
         again.actual
         == "its port was LISTENING: first 1 s after the first reading, 1 s in all, and from 5 s on to the end"
     )
-    (ever,) = broken(ptp_was_locked, ptp_document(PORT, series({}, SILENT)))
+    (ever,) = broken(ptp_was_locked, described(PORT, series({}, SILENT)))
     assert ever.actual == "ptp4l gave no answer: 1 s after the first reading, until the end"
-    (never,) = broken(ptp_was_locked, ptp_document(PORT, series()))
+    (never,) = broken(ptp_was_locked, described(PORT, series()))
     assert never.actual == "no reading while streams ran"
 
 
 def test_what_ptp4l_says_is_held_against_our_own_readings() -> None:
     ours = {"our_offset_ns": 0, "our_half_ns": 200}
-    fine = ptp_document(PORT, series(ours, ours | {"offset_ns": -900}, ours | {"our_offset_ns": None}, ours=True))
+    fine = described(PORT, series(ours, ours | {"offset_ns": -900}, ours | {"our_offset_ns": None}, ours=True))
     assert fine["checked"] == {
         "n": 2,
         "ours_p50_ns": 0,
@@ -249,15 +257,15 @@ def test_what_ptp4l_says_is_held_against_our_own_readings() -> None:
     # What it says while it is not locked is no claim.
     unsure = ours | {"our_offset_ns": 9_000}
     lost = series(ours, unsure | {"state": LISTENING}, unsure | {"offset_ns": 1_001}, ours=True)
-    assert ptp_document(PORT, lost)["checked"] == fine["checked"] | {"n": 1, "outside_max_ns": 0}
-    wrong = ptp_document(PORT, series(ours | {"our_offset_ns": 2_000}, ours, ours=True))
+    assert described(PORT, lost)["checked"] == fine["checked"] | {"n": 1, "outside_max_ns": 0}
+    wrong = described(PORT, series(ours | {"our_offset_ns": 2_000}, ours, ours=True))
     (found,) = broken(ptp_claims_hold, wrong)
     assert (found.where, found.expected) == ("ecu.eth0", "ptp4l's offset within 1 µs of latlab's readings")
     assert found.actual == "1 of 2 readings are further, 1.795 µs at most"
 
 
 def test_another_grandmaster_is_told() -> None:
-    found = ptp_document(PORT, series({}, {"grandmaster": 0x525400FFFE000002}, {}))
+    found = described(PORT, series({}, {"grandmaster": 0x525400FFFE000002}, {}))
     (one,) = broken(ptp_kept_its_grandmaster, found)
     assert one.actual == "525400.fffe.000001 then 525400.fffe.000002"
-    assert broken(ptp_kept_its_grandmaster, ptp_document(PORT, series({}, SILENT))) == []
+    assert broken(ptp_kept_its_grandmaster, described(PORT, series({}, SILENT))) == []

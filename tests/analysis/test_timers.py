@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tables import cell_document
+from tables import recorded_cell, result_streams
 
 from latlab.analysis.accept import evaluate
 from latlab.analysis.cell_anomalies import cell_anomalies
@@ -43,7 +43,7 @@ def timer_cell(count: int, window_ns: int = 4 * PERIOD, **agent: Any) -> dict[st
     }
     done = {"events": count, "overdue": 0, "trace_lost": 0} | agent
     agents = [{"host": "ecu", "verb": "timer", "probe": "irq", "ready": ready, "done": done, "error": None}]
-    return cell_document(streams=[stream], agents=agents, start_tai_ns=START)
+    return recorded_cell(streams=[stream], agents=agents, start_tai_ns=START)
 
 
 def timer_rows(rows: list[Row], warmup: int = 0) -> pl.DataFrame:
@@ -188,5 +188,5 @@ def test_limits_of_a_timer_hold_its_whole_its_parts_and_its_counts() -> None:
 
 def test_a_timer_that_kept_up_and_was_told_of_breaks_no_rule_of_timers() -> None:
     cell = timer_cell(len(ROWS))
-    evidence = Evidence(cell=cell, document=summarise_cell(cell, timer_rows(ROWS)))
+    evidence = Evidence(cell, result_streams(cell, timer_rows(ROWS)))
     assert not [one for one in judge(evidence) if "timer" in one.check]

@@ -10,11 +10,10 @@ import broken_clocks
 import broken_machine
 import broken_recordings
 import pytest
-from tables import cell_document
+from tables import recorded_cell, result_streams
 from trust_evidence import GOOD, SILENT, Seen, agents, evidence
 
 from latlab.analysis.evidence import Evidence
-from latlab.analysis.summary import summarise_cell
 from latlab.analysis.trust import RULES, Reason, judge, verdict
 from latlab.model.rules import NAMES, OTHERS
 from latlab.model.rules import RULES as NAMED
@@ -68,8 +67,8 @@ def test_the_verdict_is_the_worst_reasons_and_the_worst_comes_first() -> None:
 
 
 def test_evidence_that_is_not_there_breaks_nothing() -> None:
-    cell = cell_document(status="unavailable", agents=[{"host": "ecu", "verb": "listen", "ready": None, "done": None}])
-    assert judge(Evidence(cell=cell, document=summarise_cell(cell, None), facts_before={"ecu": {}})) == []
+    cell = recorded_cell(status="unavailable", agents=[{"host": "ecu", "verb": "listen", "ready": None, "done": None}])
+    assert judge(Evidence(cell, result_streams(cell, None), facts_before={"ecu": {}})) == []
 
 
 def test_packets_that_arrived_without_their_tag_are_not_said_to_be_dropped_on_the_way() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import broken_causes
 import pytest
+from tables import changed
 from trust_evidence import (
     LATE,
     ROW,
@@ -62,7 +63,7 @@ def causes(found: Evidence) -> set[str]:
 
 
 def with_label(found: Evidence, label: str, **cell: Any) -> Evidence:
-    return replace(found, cell={**found.cell, "label": label, **cell})
+    return replace(found, cell=changed(found.cell, label=label, **cell))
 
 
 CASES = {f"{case[0]}: {case[4]}": case for case in broken_causes.BROKEN}
@@ -220,8 +221,8 @@ def test_a_guests_or_a_boards_own_kernel_tells_of_throttling_too(name: str) -> N
 def test_nobody_knows_how_deep_a_cpu_slept_where_the_streams_were_cut_short() -> None:
     for facts_after in (broken_causes.sleeping(0), broken_causes.sleeping(1_500_000)):
         whole = broken_causes.on_ecu(broken_causes.sleeping(0), facts_after)
-        cut = replace(whole, cell={**whole.cell, "status": "failed", "duration_ns": 10**15})
+        cut = replace(whole, cell=changed(whole.cell, status="failed", duration_ns=10**15))
         assert "no CPU was in a deep idle state" not in {reason.check for reason in judge(cut)}
     awake = broken_causes.on_ecu({}, {})
-    cut = replace(awake, cell={**awake.cell, "duration_ns": 10**15})
+    cut = replace(awake, cell=changed(awake.cell, duration_ns=10**15))
     assert "no CPU was in a deep idle state" not in {reason.check for reason in judge(cut)}

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tables import cell_document, changed
 from trust_evidence import (
     EARLY,
     GOOD,
@@ -95,7 +96,7 @@ def test_a_clock_may_be_slewed_where_talker_and_listener_share_it_or_ptp_keeps_t
     shared = {host: merged(one, one_kernel) for host, one in found.facts_before.items()}
     assert checks(replace(found, facts_before=shared)) == []
     port = {"port": "ecu.eth0", "role": "slave"}
-    assert SLEW not in checks(replace(found, cell={**found.cell, "ptp": [port]}))
+    assert SLEW not in checks(replace(found, cell=changed(found.cell, ptp=[port])))
 
 
 def test_a_clock_that_runs_at_another_rate_all_the_time_is_not_slewed() -> None:
@@ -141,8 +142,8 @@ def test_a_stream_to_a_guest_is_out_of_step_with_ticks(period_ns: int, kernel: d
 
 
 def test_without_a_virtual_machine_a_tick_decides_nothing_but_in_virtual_time() -> None:
-    streams = [{**stream, "period_ns": 1_000_000} for stream in GOOD.cell["streams"]]
+    streams = [{**stream, "period_ns": 1_000_000} for stream in cell_document()["streams"]]
     found = on_ecu(MS_4, rows=[ROW] * 10, streams=streams)
     assert TICK not in checks(found)
-    virtual = {**found.cell, "label": "virtual time", "instructions_per_ns": 1}
+    virtual = changed(found.cell, label="virtual time", instructions_per_ns=1)
     assert TICK in checks(replace(found, cell=virtual))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tables import changed
 from trust_evidence import GOOD, MS, evidence, facts, launched, through
 
 from latlab.analysis.trust import judge
@@ -12,7 +13,7 @@ from latlab.analysis.trust import judge
 
 def test_in_virtual_time_nobody_is_blamed_for_sharing_the_one_cpu_there_is() -> None:
     shared = replace(GOOD, facts_after={"ecu": facts(steal_ns=30 * MS, taken_tai_ns=2 * 10**9)})
-    virtual = replace(shared, cell={**shared.cell, "instructions_per_ns": 1})
+    virtual = replace(shared, cell=changed(shared.cell, instructions_per_ns=1))
     assert "no CPU time was stolen" in [reason.check for reason in judge(shared)]
     assert "no CPU time was stolen" not in [reason.check for reason in judge(virtual)]
 

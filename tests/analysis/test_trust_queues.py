@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
+from partial import partial
+from tables import cell_document, changed
 from trust_evidence import ROW, evidence
 
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.queue_checks import queues_drain
+from latlab.result.types import Gates
 
 PERIOD_NS = 1000
 """Of the stream in the evidence."""
@@ -22,8 +24,7 @@ def queued(wait_ns: int, **change: Any) -> Evidence:
 
 
 def gated(found: Evidence, worst_wait_ns: int, **change: Any) -> Evidence:
-    document = deepcopy(dict(found.document))
-    document["streams"]["control"]["gates"] = {
+    gates = {
         "left": 10,
         "missed": 0,
         "windows_late": {},
@@ -31,7 +32,8 @@ def gated(found: Evidence, worst_wait_ns: int, **change: Any) -> Evidence:
         "promised": {"worst_wait_ns": worst_wait_ns},
         **change,
     }
-    return replace(found, document=document)
+    control = found.streams["control"].model_copy(update={"gates": partial(Gates, gates)})
+    return replace(found, streams={"control": control})
 
 
 def test_a_wait_of_a_period_beyond_the_wake_up_is_none_and_one_more_is() -> None:
@@ -67,5 +69,5 @@ def test_a_few_packets_that_waited_are_no_backlog() -> None:
 
 def test_a_closed_loop_has_no_period_to_wait_longer_than() -> None:
     found = queued(4000)
-    streams = [{**stream, "period_ns": None} for stream in found.cell["streams"]]
-    assert list(queues_drain(replace(found, cell={**found.cell, "streams": streams}))) == []
+    streams = [{**stream, "period_ns": None} for stream in cell_document()["streams"]]
+    assert list(queues_drain(replace(found, cell=changed(found.cell, streams=streams)))) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tables import changed
 from trust_evidence import ROW, SILENT, across_xdp, agents, evidence, step, stream_of, talked
 
 from latlab.analysis.evidence import Evidence
@@ -29,7 +30,7 @@ def test_packets_may_all_have_taken_the_xdp_bridge(found: Evidence) -> None:
 
 def test_what_an_xdp_bridge_counted_before_a_cell_was_cut_short_is_not_held_against_it() -> None:
     found = across_xdp("frames redirected 0, passed 2, dropped 0")
-    cut = replace(found, cell={**found.cell, "status": "interrupted"})
+    cut = replace(found, cell=changed(found.cell, status="interrupted"))
     assert [reason.check for reason in judge(cut) if "XDP" in reason.check] == []
     assert [reason.check for reason in judge(found) if "XDP" in reason.check] == ["the XDP bridge carried the streams"]
 

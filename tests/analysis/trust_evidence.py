@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
-from tables import cell_document, packet_table
+from partial import partial
+from tables import cell_document, packet_table, recorded_cell, result_streams
 
 from latlab.analysis.evidence import Evidence
-from latlab.analysis.summary import summarise_cell
 from latlab.recordings.arrow import Gap
 from latlab.recordings.recording_findings import Impossible
+from latlab.result.types import PtpPort
 
 Case = tuple[str, str, Evidence, str, str]
 """A rule, its severity, evidence that breaks it, and words of where it is broken and of what is there."""
@@ -74,10 +75,10 @@ def observer(clock: dict[str, Any] | None) -> dict[str, Any]:
 
 def evidence(rows: list[dict[str, Any]] | None = None, **cell: Any) -> Evidence:
     """Evidence that breaks no rule, but for the packets and the keys of cell.json that are given."""
-    document = cell_document(**{"agents": agents(), **cell})
+    known = recorded_cell(**{"agents": agents(), **cell})
     return Evidence(
-        cell=document,
-        document=summarise_cell(document, packet_table(rows or [ROW] * 10)),
+        cell=known,
+        streams=result_streams(known, packet_table(rows or [ROW] * 10)),
         findings={"talker-sensor.sent": Seen()},
         clocks={"talker-sensor": clocks()},
         facts_before={"sensor": facts(), "ecu": facts()},
@@ -89,7 +90,7 @@ def bounded(*bounds_ns: int | None) -> Evidence:
     """Evidence whose packets have these bounds of the two clocks."""
     packets = packet_table([ROW] * len(bounds_ns)).with_columns(pl.Series("clock_bound_ns", bounds_ns, pl.Int64))
     good = evidence()
-    return replace(good, document=summarise_cell(good.cell, packets))
+    return replace(good, streams=result_streams(good.cell, packets))
 
 
 def bound(lower: int, upper: int) -> list[dict[str, Any]]:
@@ -115,9 +116,9 @@ def across_xdp(counts: str, *talkers: str, **changes: Any) -> Evidence:
         {**stream, "name": f"from {talker}", "stream": number, "talker": talker, "listener": "vm1"}
         for number, talker in enumerate(talkers or ("sensor",), start=1)
     ]
-    cell = cell_document(streams=streams, bridges=[bridge])
+    cell = recorded_cell(streams=streams, bridges=[bridge])
     packets = pl.concat(packet_table([ROW] * 10, stream["stream"]) for stream in streams)
-    return Evidence(cell=cell, document=summarise_cell(cell, packets))
+    return Evidence(cell, result_streams(cell, packets))
 
 
 def stream_of(count: int) -> list[dict[str, Any]]:
@@ -142,7 +143,7 @@ def ptp(**changes: Any) -> Evidence:
     }
     good = evidence()
     whole = {**port, "unlocked": [], **({"unlocked": [spell]} if changes.pop("lost", False) else {}), **changes}
-    return replace(good, document={**good.document, "ptp": [whole]})
+    return replace(good, ptp=[partial(PtpPort, whole)])
 
 
 def step(**changes: Any) -> dict[str, Any]:

@@ -33,7 +33,7 @@ METAVARS = {
         "KIND",
         "WAY",
     ),
-    *("WAY", "DURATION", "SIZE", "RATE", "UNIT", "PLACE", "NETWORK", "LETTERS", "FROM..TO", "PATH=LIMIT"),
+    *("WAY", "DURATION", "SIZE", "RATE", "UNIT", "PLACE", "NETWORK", "LETTERS", "FLOW", "FROM..TO", "PATH=LIMIT"),
 }
 ALL = sorted(verbs())
 every_verb = pytest.mark.parametrize("words", ALL, ids=lambda words: " ".join(words) or "latlab")

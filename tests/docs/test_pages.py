@@ -18,6 +18,7 @@ from latlab.analysis.counts import stream_counts
 from latlab.analysis.metrics import METRICS, PROBE_METRICS
 from latlab.analysis.statistics import NAMES, PERCENTILES, smallest_n
 from latlab.hosts.tools import PACKAGES
+from latlab.recordings.cell import Totals
 from latlab.scenario import load_scenario, scenario_schema
 from latlab.scenario.limits import COUNTED, PROBE_COUNTED, STATISTICS
 from latlab.scenario.limits import METRICS as LIMITED
@@ -115,7 +116,7 @@ def test_every_metric_stands_with_its_timestamps_in_the_formulas() -> None:
 
 def test_every_statistic_and_count_stands_in_the_formulas() -> None:
     nothing = pl.DataFrame(schema={"warmup": pl.Boolean, "sequence": pl.UInt64, "arrival": pl.UInt64, **_ERRORS})
-    counts = stream_counts(nothing, {}, 1)
+    counts = stream_counts(nothing, Totals(), 1)
     # The percentiles stand as a range, from the first to the last.
     between = set(list(PERCENTILES)[1:-1])
     assert {*NAMES, *counts} - between - {"n"} <= in_code("formulas")

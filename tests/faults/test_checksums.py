@@ -62,7 +62,7 @@ def test_udp_and_tcp_arrive_with_right_checksums_both_ways(place: GuestPlace) ->
         refused.append(bad_checksums(place.in_guest("cat", "/proc/net/snmp").stdout))
         refused.append(bad_checksums(place.in_host("sensor", "cat", "/proc/net/snmp")))
 
-    cell = place.measure("xdp", exchange, after_s=0.2, duration="8s").cell()
+    cell = place.measure("xdp", exchange, after_s=0.2, duration="8s").cell().document()
     assert (cell["status"], cell["reason"]) == ("ok", None)
     assert refused == [0, 0]
     assert {way: size >= SIZE // 2 for way, size in got.items()} == dict.fromkeys(WAYS, True), got
@@ -76,7 +76,7 @@ def test_offloads_that_someone_turns_on_again_are_noticed(place: GuestPlace) -> 
     def turn_on() -> None:
         place.in_host("sensor", "ethtool", "-K", "eth0", "tx", "on")
 
-    cell = place.measure("xdp", turn_on).cell()
+    cell = place.measure("xdp", turn_on).cell().document()
     assert cell["status"] == "ok"
     (again,) = [one for one in cell["rechecks"] if not one["ok"]]
     assert (again["host"], again["title"]) == (

@@ -51,7 +51,7 @@ def test_what_ends_midway_fails_its_cell_and_what_was_recorded_is_kept(
     place: GuestPlace, bridge: str, fault: Fault, words: str
 ) -> None:
     before = place.trace()
-    cell = place.measure(bridge, lambda: fault(place)).cell()
+    cell = place.measure(bridge, lambda: fault(place)).cell().document()
     assert (cell["status"], cell["reason"]["where"]) == ("failed", "ecu")
     assert cell["reason"]["what"].startswith(words), cell["reason"]["what"]
     assert "after that" not in cell["reason"]["what"]
@@ -87,7 +87,7 @@ LOSES: dict[str, Fault] = {
 @pytest.mark.parametrize("fault", LOSES.values(), ids=LOSES)
 def test_a_guest_that_loses_its_network_loses_packets_and_nothing_else(place: GuestPlace, fault: Fault) -> None:
     before = place.trace()
-    cell = place.measure(fault=lambda: fault(place)).cell()
+    cell = place.measure(fault=lambda: fault(place)).cell().document()
     assert (cell["status"], cell["reason"]) == ("ok", None)
     assert place.trace() == before
     found = received(place, cell)
@@ -103,7 +103,7 @@ def test_a_host_that_does_not_answer_at_the_end_keeps_nothing_back_that_was_copi
     monkeypatch.setattr(agent, "STOP_S", 1.0)
     before = place.trace()
     told = place.measure(fault=lambda: place.signal_qemu(signal.SIGSTOP))
-    cell = told.cell()
+    cell = told.cell().document()
     assert (cell["status"], cell["reason"]["where"]) == ("failed", "vm1")
     assert "`latlab-agent listen` did not stop" in cell["reason"]["what"]
     assert "what was copied during the recording is kept" in cell["reason"]["remedy"]

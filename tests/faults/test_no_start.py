@@ -50,7 +50,7 @@ def test_a_guest_that_ends_before_it_answers_is_told_with_its_last_words(
     place: GuestPlace, guest: dict[str, Any], words: str, said: str
 ) -> None:
     before = place.trace()
-    reason = why(place.measure(**{f"guest_{name}": value for name, value in guest.items()}).cell())
+    reason = why(place.measure(**{f"guest_{name}": value for name, value in guest.items()}).cell().document())
     assert (reason["where"], words in reason["what"]) == ("ecu", True), reason["what"]
     assert said in reason["what"]
     assert len(reason["what"].splitlines()) <= LAST_LINES + 2
@@ -63,7 +63,7 @@ def test_a_guest_that_boots_and_never_answers_is_told_with_its_last_words(
     monkeypatch.setattr(steps, "BOOT_S", 7)
     monkeypatch.setattr(steps, "BOOT_MS", 7000)
     before = place.trace()
-    reason = why(place.measure(guest_append=SLEEPS).cell())
+    reason = why(place.measure(guest_append=SLEEPS).cell().document())
     assert "expected 'answers' within 7 s" in reason["what"]
     assert "the last lines of its console" in reason["what"]
     assert place.trace() == before

@@ -33,7 +33,7 @@ def test_all_that_runs_ends_when_it_is_asked_to(
     monkeypatch.setattr(RunningService, "_signal", counted)
     monkeypatch.setattr(apply, "end_process", noted)
     told = place.measure(bridge)
-    cell = told.cell()
+    cell = told.cell().document()
     assert cell["status"] == "ok"
     # QEMU and the bridge's own processes: each by SIGTERM, and by its handle rather than by a search of all processes.
     assert len(sent) >= 2

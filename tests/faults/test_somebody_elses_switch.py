@@ -52,8 +52,8 @@ def test_a_run_through_open_vswitch_leaves_somebody_elses_bridge_as_it_is(place:
         before, trace = run(*show), place.trace()
         assert "their0" in before
         told = place.measure("ovs")
-        assert told.cell()["status"] == "ok", told.cell()["reason"]
-        (listened,) = (agent for agent in told.cell()["agents"] if agent["verb"] == "listen")
+        assert told.cell().status == "ok", told.cell().reason
+        (listened,) = (agent for agent in told.cell().document()["agents"] if agent["verb"] == "listen")
         assert [stream["received"] for stream in listened["done"]["streams"]] == [PACKETS]
         assert run(*show) == before
         assert place.trace() == trace

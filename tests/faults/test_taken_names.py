@@ -30,7 +30,7 @@ def tag(monkeypatch: pytest.MonkeyPatch) -> None:
 def refused(place: GuestPlace, **parts: Any) -> dict[str, str]:
     """Why the only cell could not be made; the machine is as before."""
     before = place.trace()
-    cell = place.measure(**parts).cell()
+    cell = place.measure(**parts).cell().document()
     assert cell["status"] == "failed"
     assert place.trace() == before
     reason: dict[str, str] = cell["reason"]

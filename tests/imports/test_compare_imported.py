@@ -15,6 +15,7 @@ from latlab.report.comparison.document import compare
 from latlab.report.comparison.lines import remarks
 from latlab.report.comparison.wanted import wanted
 from latlab.report.result import make_result
+from latlab.result.comparison import ComparisonDocument
 
 
 @pytest.fixture
@@ -37,18 +38,18 @@ def relabelled(folder: RunFolder, label: str) -> None:
     folder.write_result(result)
 
 
-def compared(root: Path, *runs: RunFolder, **options: Any) -> dict[str, Any]:
+def compared(root: Path, *runs: RunFolder, **options: Any) -> ComparisonDocument:
     return compare([str(run.path) for run in runs], root, options.pop("wanted", wanted()), **options)
 
 
 def test_two_imported_runs_are_compared_by_the_metric_they_have(imported: Any, tmp_path: Path) -> None:
     runs = [imported("sockperf-ping-pong.csv", name=name) for name in ("a", "b")]
-    found = compared(tmp_path, *runs)["comparisons"]
-    assert {one["metric"] for one in found} == {"round_trip"}
-    assert {one["label"] for one in found} == {"imported"}
+    found = compared(tmp_path, *runs).comparisons
+    assert {one.metric for one in found} == {"round_trip"}
+    assert {one.label for one in found} == {"imported"}
     # The same file twice: one repetition a side, and no difference.
-    assert {one["difference_ns"] for one in found if one["difference_ns"] is not None} == {0}
-    assert not any(one["shown"] for one in found)
+    assert {one.difference_ns for one in found if one.difference_ns is not None} == {0}
+    assert not any(one.shown for one in found)
 
 
 @pytest.mark.parametrize("label", ["measured", "virtual time", "functional only"])
@@ -74,9 +75,9 @@ def test_another_label_is_told_before_other_cells(imported: Any, tmp_path: Path)
 def test_figures_that_a_program_did_not_keep_are_left_out_and_told(imported: Any, tmp_path: Path) -> None:
     runs = [imported("cyclictest-quiet.txt", name=name) for name in ("a", "b")]
     document = compared(tmp_path, *runs, wanted=wanted(statistics=["p50", "max"]))
-    blank = [one for one in document["comparisons"] if one["difference_ns"] is None]
+    blank = [one for one in document.comparisons if one.difference_ns is None]
     assert blank
-    assert {one["statistic"] for one in blank} == {"p50"}
+    assert {one.statistic for one in blank} == {"p50"}
     told = dict(remarks(document))["Not compared:"]
     assert any("p50" in line and "the other program's output" in line for line in told)
 

@@ -12,6 +12,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow import ipc
 
 from latlab.recordings.arrow import CHECKED_FORMAT, SCHEMAS
+from latlab.recordings.cell import RecordedCell
 from latlab.recordings.run_folder import CellFolder
 
 RUN_ID = "8f3c5e0d12ab34cd"
@@ -98,6 +99,11 @@ def cell_document(streams: list[dict[str, Any]], **changes: Any) -> dict[str, An
         "steps": [],
         **changes,
     }
+
+
+def recorded_cell(streams: list[dict[str, Any]], **changes: Any) -> RecordedCell:
+    """The same as it is read."""
+    return RecordedCell.model_validate(cell_document(streams, **changes))
 
 
 TAI_MINUS_REAL = 37_000_000_000

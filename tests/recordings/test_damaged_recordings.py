@@ -45,7 +45,7 @@ class Kept:
 
     def agents(self, **changes: Any) -> None:
         """Change the listener's entry in cell.json."""
-        cell = self.folder.cell()
+        cell = self.folder.cell().document()
         for agent in cell["agents"]:
             if agent["verb"] == "listen":
                 agent |= changes
@@ -53,7 +53,7 @@ class Kept:
 
     def totals(self, verb: str, **changes: Any) -> None:
         """Change what an agent counted."""
-        cell = self.folder.cell()
+        cell = self.folder.cell().document()
         for agent in cell["agents"]:
             if agent["verb"] == verb:
                 agent["done"] |= changes
@@ -229,7 +229,7 @@ def test_a_recording_with_more_rows_than_its_agent_counted_is_named(kept: Kept) 
 
 
 def test_a_total_below_the_rows_is_named_once_and_not_as_missing_readings(kept: Kept) -> None:
-    for agent in (cell := kept.folder.cell())["agents"]:
+    for agent in (cell := kept.folder.cell().document())["agents"]:
         if agent["verb"] == "talk":
             agent["done"]["streams"][0]["tx_sched"] -= 5
     kept.folder.write_cell(cell)

@@ -15,7 +15,7 @@ from rich.console import Console
 import latlab
 from latlab.listing import print_runs
 from latlab.recordings.packets import build_packets, is_joined
-from latlab.recordings.run_folder import RunFolder, list_runs
+from latlab.recordings.run_folder import KILLED, RunFolder, list_runs
 
 SENT = [(1, n, *[1_000_000 + n * 1000] * 3, 1_000_009 + n * 1000, 0, 0) for n in range(10)]
 
@@ -34,10 +34,10 @@ def test_a_cell_is_running_while_its_lab_is_alive_and_interrupted_after(run: Run
     (cell,) = run.cells()
     with run.alive():
         assert run.is_live()
-        assert (cell.cell()["status"], cell.cell()["reason"]) == ("running", None)
+        assert (cell.cell().status, cell.cell().reason) == ("running", None)
     assert not run.is_live()
-    assert cell.cell()["status"] == "interrupted"
-    assert cell.cell()["reason"]["what"] == "the lab was killed while it measured"
+    assert cell.cell().status == "interrupted"
+    assert cell.cell().reason == KILLED
 
 
 def test_a_lab_that_is_killed_lets_go_of_its_run(run: RunFolder) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from recorded import Row, cell_document, recording_bytes
+from recorded import Row, recorded_cell, recording_bytes
 
 from latlab.errors import LabError
 from latlab.recordings.arrow import read_recording
@@ -46,7 +46,7 @@ def test_rows_have_their_types_and_silence_is_null(path: Path) -> None:
 
 
 def the_series(path: Path, port: dict[str, Any], **cell: Any) -> PtpSeries:
-    (found,) = read_ptp(CellFolder(path.parent), cell_document([], ptp=[port], **cell))
+    (found,) = read_ptp(CellFolder(path.parent), recorded_cell([], ptp=[port], **cell))
     return found
 
 
@@ -80,7 +80,7 @@ def test_where_nothing_was_started_there_are_no_rows_and_what_has_no_recording_i
     found = the_series(path, PORT | {"absent": "vfio, for vm1: the card itself becomes the guest's"})
     assert found.rows.is_empty()
     assert "offset_ns" in found.rows.columns
-    assert list(read_ptp(CellFolder(path.parent), cell_document([], ptp=[PORT]))) == []
+    assert list(read_ptp(CellFolder(path.parent), recorded_cell([], ptp=[PORT]))) == []
 
 
 def clock(here: str, there: str, offset_ns: int, half_ns: int) -> dict[str, Any]:

@@ -115,24 +115,32 @@ def test_a_document_of_another_format_or_half_of_one_is_an_error_with_its_name(t
         read()
 
 
+STREAM = {"name": "control", "stream": 1, "talker": "sensor", "listener": "ecu", "period_ns": 1}
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"streams": None}, "streams is null, not a list of objects"),
-        ({"agents": None}, "agents is null, not a list of objects"),
-        ({"streams": [7]}, "streams is a list of other things, not a list of objects"),
-        ({"streams": [{}, {"period_ns": 0}]}, r"streams\[1\].period_ns is 0, not null or an integer above 0"),
-        ({"streams": [{"period_ns": "x"}]}, r"streams\[0\].period_ns is 'x', not"),
-        ({"streams": [{"period_ns": True}]}, r"streams\[0\].period_ns is True, not"),
-        ({"cell": [1]}, "cell is a list of other things, not an object"),
+        ({"streams": None}, "streams: Input should be a valid list"),
+        ({"agents": None}, "agents: Input should be a valid list"),
+        ({"streams": [7]}, r"streams\.0: Input should be a valid dictionary"),
+        ({"streams": [STREAM, STREAM | {"period_ns": 0}]}, r"streams\.1\.period_ns: Input should be greater than 0"),
+        ({"streams": [STREAM | {"period_ns": "x"}]}, r"streams\.0\.period_ns: Input should be a valid integer"),
+        ({"streams": [STREAM | {"period_ns": True}]}, r"streams\.0\.period_ns: Input should be a valid integer"),
+        ({"streams": [{}]}, r"streams\.0\.name: Field required"),
+        ({"cell": [1]}, "cell: Input should be a valid dictionary"),
+        (
+            {"clocks": [{"from": "a", "to": "b", "windows": [{}]}]},
+            r"clocks\.0\.windows\.0\.reference_tai_ns: ",
+        ),
     ],
 )
 def test_a_cell_of_another_shape_is_an_error_with_its_name(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     cell = RunFolder.create(tmp_path, "x").add_cell("loads=none", 1)
     whole = {"cell": {}, "slug": "loads=none", "repeat": 1, "status": "ok", "agents": []}
-    whole |= {"streams": [{"period_ns": None}, {"period_ns": 1}, {}]}
+    whole |= {"streams": [STREAM | {"period_ns": None}, STREAM], "of a later version": 1}
     cell.write_cell(whole)
-    assert cell.cell() == whole
+    assert cell.cell().document() == whole
     cell.write_cell(whole | change)
     with pytest.raises(LabError, match=rf"cell\.json: is incomplete: {said}.* \(restore a complete copy"):
         cell.cell()

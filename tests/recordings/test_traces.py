@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from recorded import RUN_ID, TAI_MINUS_REAL, recording_bytes, stream_of
+from recorded import TAI_MINUS_REAL, recording_bytes, stream_of
 
+from latlab.recordings.cell import RecordedAgent, RecordedStream, Totals
 from latlab.recordings.run_folder import CellFolder
 from latlab.recordings.traces import read_traces
 
@@ -54,7 +55,7 @@ def traced(make_cell: Make, rows: list[Any], **changes: Any) -> CellFolder:
 def test_packets_stand_in_the_order_in_which_they_came_by_the_listeners_clock(make_cell: Make) -> None:
     folder = traced(make_cell, [received(3), received(2), received(3), received(4, soft=None)])
     (found,) = read_traces(folder, folder.cell())
-    assert (found.host, found.thread, found.done) == ("ecu", READER, {"events": 1, "lost": 0})
+    assert (found.host, found.thread, found.done) == ("ecu", READER, Totals(events=1, lost=0))
     assert found.received.rows() == [
         (1, 3, 1_003_400, 1_003_700, True),
         (1, 2, 1_002_400, 1_002_700, True),
@@ -77,7 +78,7 @@ def test_a_guests_vm_host_is_told_with_what_it_recorded(make_cell: Make) -> None
     (alone,) = read_traces(folder, cell)
     assert (alone.vm_host, alone.entries) == (None, None)
     # As if the listener were in a guest of that name.
-    cell["agents"].append({"host": "machine", "verb": "entry", "probe": "ecu", "ready": {}})
+    cell.agents.append(RecordedAgent(host="machine", verb="entry", probe="ecu"))
     (found,) = read_traces(folder, cell)
     assert found.vm_host == "machine"
     assert found.entries is not None
@@ -103,8 +104,8 @@ def test_who_answers_a_ping_stands_beside_the_listener_and_who_answers_by_cyclon
         {"host": "sensor", "verb": "pong", "probe": "back", "ready": ready},
     ]
     cell = folder.cell()
-    cell["agents"] += pongs
-    cell["streams"].append(stream_of(2))
+    cell.agents.extend(RecordedAgent.model_validate(pong) for pong in pongs)
+    cell.streams.append(RecordedStream.model_validate(stream_of(2)))
     found = list(read_traces(folder, cell))
     assert [one.thread for one in found] == [READER, READER + 1]
     assert found[1].received.rows() == [(2, 3, 1_003_400, 1_003_700, True)]
@@ -115,4 +116,5 @@ def test_a_listener_that_was_not_traced_or_was_never_ready_has_none(make_cell: M
     assert list(read_traces(folder, folder.cell())) == []
     gone = agents("listen", "trace")
     gone[0]["ready"] = None
-    assert list(read_traces(folder, folder.cell() | {"agents": gone, "run_id": RUN_ID})) == []
+    never_ready = folder.cell().model_copy(update={"agents": [RecordedAgent.model_validate(one) for one in gone]})
+    assert list(read_traces(folder, never_ready)) == []

@@ -9,6 +9,8 @@ from typing import Any
 
 from latlab.analysis.statistics import NAMES
 from latlab.recordings.run_folder import RunFolder
+from latlab.report.comparison.cells import cell_comparisons
+from latlab.result.store import document, typed
 
 US = 1_000
 STREAM: dict[str, Any] = {
@@ -89,6 +91,11 @@ def write_figures_run(
         },
     )  # fmt: skip
     return path
+
+
+def with_comparisons(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The result, and in it how its cells differ."""
+    return {**result, "comparisons": [document(one) for one in cell_comparisons(typed(result))]}
 
 
 def _write(path: Path, document: Mapping[str, Any]) -> None:

@@ -243,8 +243,8 @@ def write_run(path: Path, *, scenario: str = "first") -> Path:
 def write_cell(run: RunFolder, order: int, slug: str, repeat: int, status: str) -> dict[str, Any]:
     """One cell's folder; returns its part of the result."""
     cell = run.add_cell(slug, repeat)
-    document = cell_document(slug, repeat, order, status)
-    cell.write_cell(document)
+    cell.write_cell(cell_document(slug, repeat, order, status))
+    document = cell.cell()
     if status != "ok":
         return with_test_bed(summarise_cell(document, None), document)
     for moment in ("before", "after"):

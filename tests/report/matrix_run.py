@@ -16,6 +16,7 @@ from latlab.analysis.trust import judge
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.result import judged_result
 from latlab.report.testbed import with_test_bed
+from latlab.result.store import result_streams
 
 START_TAI_NS = 1_795_294_349_000_000_000
 PERIOD_NS = 1_006_000
@@ -139,14 +140,14 @@ def packet_table(number: int, bridge: str, load: str, repeat: int) -> pl.DataFra
 
 def _cell(run: RunFolder, order: int, bridge: str, load: str, repeat: int) -> dict[str, Any]:
     folder = run.add_cell(slug(bridge, load), repeat)
-    cell = json.loads(json.dumps(cell_document(order, bridge, load, repeat)))
-    folder.write_cell(cell)
+    folder.write_cell(json.loads(json.dumps(cell_document(order, bridge, load, repeat))))
+    cell = folder.cell()
     packets = None
-    if cell["status"] == "ok":
-        packets = pl.concat(packet_table(stream["stream"], bridge, load, repeat) for stream in cell["streams"])
+    if cell.status == "ok":
+        packets = pl.concat(packet_table(stream.stream, bridge, load, repeat) for stream in cell.streams)
         packets.write_parquet(folder.packets_path)
     document = with_test_bed(summarise_cell(cell, packets), cell)
-    return with_reasons(document, judge(Evidence(cell=cell, document=document)))
+    return with_reasons(document, judge(Evidence(cell, result_streams(document))))
 
 
 def _stream(number: int, name: str, talker: str, listener: str) -> dict[str, Any]:

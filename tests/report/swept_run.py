@@ -62,7 +62,7 @@ def _cell(folder: RunFolder, order: int, one: Cell, repeat: int) -> dict[str, An
         "probes": [{"name": name, "probe": "ping", "from": ends[0], "to": ends[1], "period_ns": None, "asked": {}}],
         "steps": [], "bridges": [], "guests": [_guest(name) for name in one.scenario.guests],
     }  # fmt: skip
-    folder.add_cell(one.slug, repeat).write_cell(cell)
+    (home := folder.add_cell(one.slug, repeat)).write_cell(cell)
     found = figures(size, mtu=mtu, tuned=tuned, repeat=repeat)
     if name == "guests":
         found |= {key: 3 * found[key] for key in ("min", "mean", "p50", "p90", "p99", "max")}
@@ -90,8 +90,8 @@ def _cell(folder: RunFolder, order: int, one: Cell, repeat: int) -> dict[str, An
     # Nothing but figures is known, as of what a tool measures: there is no packet to draw.
     streams = {name: {**block, "metrics": {"round_trip": shared | found | {"kept": "summary"}}}}
     left_out = (mtu, size) == (9000, 32_000)
-    document = summarise_cell(cell, None) | {"streams": {} if left_out else streams}
-    return with_reasons(with_test_bed(document, cell), [])
+    document = summarise_cell(home.cell(), None) | {"streams": {} if left_out else streams}
+    return with_reasons(with_test_bed(document, home.cell()), [])
 
 
 SEVERAL = """\

@@ -35,7 +35,7 @@ def analysed(tmp_path_factory: pytest.TempPathFactory, pristine_run: Path) -> di
     """
     folder = RunFolder(shutil.copytree(pristine_run, tmp_path_factory.mktemp("slow") / pristine_run.name))
     make_result(folder)
-    cell = next(one for one in folder.cells() if one.cell()["status"] == "ok")
+    cell = next(one for one in folder.cells() if one.cell().status == "ok")
     packets = pl.read_parquet(cell.packets_path)
     slow = ~pl.col("warmup") & (
         pl.col("launch_tai_ns") < packets.filter(~pl.col("warmup"))["launch_tai_ns"].quantile(1 / 20)

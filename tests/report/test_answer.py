@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compared_run import write_figures_run
+from compared_run import with_comparisons, write_figures_run
 from matrix_run import REPEATS, TITLES, write_matrix_run
 from rich.console import Console
 
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.answer import answer
-from latlab.report.comparison.cells import comparisons_document
 from latlab.report.document import OneOf
 from latlab.report.html import render
 from latlab.report.terminal import print_answer
@@ -45,7 +44,7 @@ def matrix(folder: RunFolder) -> dict[str, Any]:
 
 def compared(path: Path, medians: dict[str, Sequence[float]], **options: Any) -> dict[str, Any]:
     result: dict[str, Any] = json.loads((write_figures_run(path, medians, **options) / "result.json").read_text())
-    return result | {"comparisons": comparisons_document(result)}
+    return with_comparisons(result)
 
 
 def test_in_a_log_no_sentence_is_broken(matrix: dict[str, Any]) -> None:

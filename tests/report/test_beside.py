@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from partial import partial
 
 from latlab.analysis.anomalies.context import ClockStep
+from latlab.recordings.cell import RecordedCell, RecordedPort, RecordedStream
 from latlab.recordings.ptp_series import PtpSeries
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.beside import beside, ptp_offset
@@ -36,11 +38,11 @@ def port(name: str, offsets: list[int | None], grandmaster: int = 1, **more: Any
             "grandmaster": pl.Series([grandmaster] * len(at), dtype=pl.UInt64),
         }
     )
-    return PtpSeries(about, rows, None, True)
+    return PtpSeries(partial(RecordedPort, about), rows, None, True)
 
 
 def offsets(*ports: PtpSeries, **cell: Any) -> tuple[str, list[int | None]] | None:
-    found = ptp_offset(CELL | cell, STREAM, ports)
+    found = ptp_offset(partial(RecordedCell, CELL | cell), partial(RecordedStream, STREAM), ports)
     return None if found is None else (found.of, found.rows["offset_ns"].to_list())
 
 
@@ -82,7 +84,7 @@ def test_a_port_of_another_host_on_the_same_kernel_turns_its_clock_too() -> None
 
 def test_readings_are_put_on_the_talkers_time() -> None:
     apart = port("ecu.eth0", [5, 6], start_tai_ns=START - 37 * SECOND)
-    found = ptp_offset(CELL, STREAM, [apart])
+    found = ptp_offset(partial(RecordedCell, CELL), partial(RecordedStream, STREAM), [apart])
     assert found is not None and found.rows["tai_ns"].to_list() == [START, START + SECOND // 2]
 
 
@@ -98,7 +100,7 @@ def edge(here: str, there: str, *windows: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_comparison_of_two_hosts_is_by_how_much_the_listener_is_ahead() -> None:
     clocks = [edge("sensor", "ecu", window(1, 100, 300), window(9, 500, 700))]
-    found = beside(CELL | {"clocks": clocks}, [], {}, {}, {})["control"]
+    found = beside(partial(RecordedCell, CELL | {"clocks": clocks}), [], {}, {}, {})["control"]
     assert found.systems is not None and found.cards is None and found.ptp is None and found.hosts == ()
     rows = found.systems.rows
     assert found.systems.of == "shared page"
@@ -110,7 +112,7 @@ def test_the_comparison_of_two_hosts_is_by_how_much_the_listener_is_ahead() -> N
 @pytest.mark.parametrize("clocks", [[], [{"from": "sensor", "to": "ecu", "source": "one kernel", "lower_ns": 0}]])
 def test_one_clock_and_clocks_that_nothing_joins_have_no_comparison(clocks: list[dict[str, Any]]) -> None:
     full = [one | {"upper_ns": 0, "windows": []} for one in clocks]
-    assert beside(CELL | {"clocks": full}, [], {}, {}, {})["control"].systems is None
+    assert beside(partial(RecordedCell, CELL | {"clocks": full}), [], {}, {}, {})["control"].systems is None
 
 
 def test_readings_of_a_clock_show_its_steps() -> None:
@@ -118,16 +120,17 @@ def test_readings_of_a_clock_show_its_steps() -> None:
     stepped = pl.DataFrame(
         {"tai_ns": at + np.array([0, 0, 300_000, 300_000]), "monotonic_ns": at - START, "bracket_ns": [900] * 4}
     )
-    (step,) = beside(CELL, [], {}, {}, {"listener-ecu": stepped, "talker-other": stepped})["control"].steps
+    readings = {"listener-ecu": stepped, "talker-other": stepped}
+    (step,) = beside(partial(RecordedCell, CELL), [], {}, {}, readings)["control"].steps
     assert step == ClockStep("ecu", START + SECOND, START + 2 * SECOND + 300_000, 300_000)
     steady = stepped.with_columns(tai_ns=at + np.array([0, 900, -900, 0]))
-    assert beside(CELL, [], {}, {}, {"listener-ecu": steady})["control"].steps == ()
+    assert beside(partial(RecordedCell, CELL), [], {}, {}, {"listener-ecu": steady})["control"].steps == ()
 
 
 def test_the_comparison_of_two_cards_is_by_their_ports() -> None:
     clocks = [edge("sensor.eth0", "sensor", window(5, -50, 50)), edge("ecu.eth3", "ecu", window(5, -50, 50))]
     clocks.append(edge("sensor", "ecu", window(5, 900, 1_100)))
-    cards = beside(CELL | {"clocks": clocks}, [], {}, {}, {})["control"].cards
+    cards = beside(partial(RecordedCell, CELL | {"clocks": clocks}), [], {}, {}, {})["control"].cards
     assert cards is not None and cards.of == "shared page"
     middle = (cards.rows["lower_ns"] + cards.rows["upper_ns"]) / 2
     assert middle.to_list() == pytest.approx([1_000] * middle.len(), abs=2)

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compared_run import US, write_figures_run
+from compared_run import US, with_comparisons, write_figures_run
 
 from latlab.analysis.comparison.words import at_least
-from latlab.report.comparison.cells import comparisons_document
 from latlab.report.comparison.document import compare
 from latlab.report.comparison.forest import panel
 from latlab.report.comparison.lines import probability
@@ -20,6 +19,7 @@ from latlab.report.comparison.page import compared_metrics
 from latlab.report.comparison.wanted import Wanted
 from latlab.report.gfm import escaped
 from latlab.report.markdown import result_markdown
+from latlab.result.comparison import Compared
 from latlab.result.store import typed
 from latlab.result.types import Interval
 
@@ -37,7 +37,7 @@ def made(tmp_path: Path) -> Result:
     def make(medians: Mapping[str, Sequence[float | None]], **options: Any) -> dict[str, Any]:
         path = write_figures_run(tmp_path / "run", medians, **options)
         result: dict[str, Any] = json.loads((path / "result.json").read_text())
-        return result | {"comparisons": comparisons_document(result)}
+        return with_comparisons(result)
 
     return make
 
@@ -107,20 +107,20 @@ def test_the_page_and_the_command_line_judge_the_same_figures_alike(tmp_path: Pa
         figures = cell["streams"]["control"]["metrics"]
         figures["latency_user"] = figures["latency"] | {"to": "rx_user"}
     (path / "result.json").write_text(json.dumps(result))
-    page = [one for metric in comparisons_document(result) for one in metric["comparisons"]]
+    page = [one for metric in with_comparisons(result)["comparisons"] for one in metric["comparisons"]]
     asked = compare([str(path)], tmp_path, Wanted(), by="bridge")
     judged = ("metric", "statistic", "p", "p_adjusted", "shown", "smallest_ns", "low_ns", "high_ns")
-    told = [{name: one[name] for name in judged} for one in asked["comparisons"]]
-    assert [{name: one[name] for name in judged} for one in page] == told and asked["family"] == 8
+    told = [{name: getattr(one, name) for name in judged} for one in asked.comparisons]
+    assert [{name: one[name] for name in judged} for one in page] == told and asked.family == 8
     only_one = compare([str(path)], tmp_path, Wanted(metrics=("latency",), statistics=("p50",)), by="bridge")
-    assert only_one["comparisons"][0]["p_adjusted"] < told[0]["p_adjusted"]
+    assert only_one.comparisons[0].p_adjusted < told[0]["p_adjusted"]
 
 
 def test_cells_of_other_labels_are_in_no_comparison(matrix: dict[str, Any]) -> None:
     for cell in matrix["cells"]:
         if cell["cell"]["guests.vm1.bridge"] == "tap":
             cell["label"] = "measured"
-    found = [one for metric in comparisons_document(matrix) for one in metric["comparisons"]]
+    found = [one for metric in with_comparisons(matrix)["comparisons"] for one in metric["comparisons"]]
     assert {one["label"] for one in found} == {"measured", "functional only"}
     assert all("bridge tap" not in (one["a"]["name"], one["b"]["name"]) for one in found if one["key"] != "loads")
 
@@ -157,7 +157,7 @@ def test_the_first_metric_there_is_stands_for_those_that_go_all_the_way(made: Re
     for cell in result["cells"]:
         for block in cell["streams"].values():
             block["metrics"] = {"wakeup": block["metrics"]["latency"]}
-    assert [one["metric"] for one in comparisons_document(result)] == ["wakeup"]
+    assert [one["metric"] for one in with_comparisons(result)["comparisons"]] == ["wakeup"]
 
 
 def test_a_run_of_one_cell_compares_nothing(made: Result) -> None:
@@ -178,7 +178,7 @@ def with_confidence(result: dict[str, Any], half_us: float) -> dict[str, Any]:
         largest = {"value": None, "share_above": 0.001, "effective_n": None}
         known = {"n": 900, "confidence": 0.95, "method": "bootstrap", "supports": ""}
         found["confidence"] = {**known, **intervals, "max": largest}
-    return result | {"comparisons": comparisons_document(result)}
+    return with_comparisons(result)
 
 
 def test_cells_deployed_once_show_nothing_and_say_that_repetitions_are_lacking(made: Result) -> None:
@@ -210,7 +210,7 @@ def test_repetitions_are_not_told_to_be_lacking_where_they_are_there(made: Resul
 
 
 def drawn(result: dict[str, Any], statistic: str = "p50") -> Any:
-    return panel(only(result, statistic))
+    return panel([Compared.model_validate(one) for one in only(result, statistic)])
 
 
 def test_the_picture_has_every_point_on_its_axis_and_tells_what_is_shown(made: Result) -> None:

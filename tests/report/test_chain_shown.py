@@ -18,7 +18,7 @@ from matplotlib.patches import Rectangle
 from PIL import Image
 
 import latlab.report
-from latlab.analysis.chain import chain_document
+from latlab.analysis.chain import chain_of_metric
 from latlab.analysis.metrics import METRICS_BY_NAME, metric_values
 from latlab.report import chain_table
 from latlab.report.chain_page import chain_drawing
@@ -62,9 +62,9 @@ def cell(metric: str, *, hard: bool = False, slow_ns: int = 0, nic_off_ns: int =
         )
     values = metric_values(packets, METRICS_BY_NAME[metric], PERIOD_NS)
     assert values is not None
-    found = chain_document(packets, values)
+    found = chain_of_metric(packets, values)
     assert found is not None
-    return Chain.model_validate(found)
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ def run(shared_run: Path, tmp_path_factory: pytest.TempPathFactory) -> RunFolder
 
 
 def measured(run: RunFolder) -> list[CellFolder]:
-    return [cell for cell in run.cells() if cell.cell()["status"] == "ok"]
+    return [cell for cell in run.cells() if cell.cell().status == "ok"]
 
 
 def test_it_has_a_row_for_each_packet_in_the_packet_tables_order(run: RunFolder) -> None:
@@ -43,7 +43,7 @@ def test_its_classes_and_episodes_are_those_of_the_result(run: RunFolder) -> Non
     told = 0
     for outcome in run.result()["cells"]:
         cell = run.cell(outcome["slug"], outcome["repeat"])
-        numbers = {one["name"]: one["stream"] for one in cell.cell()["streams"]}
+        numbers = {one.name: one.stream for one in cell.cell().streams}
         for name, block in outcome["streams"].items():
             found = pl.read_parquet(cell.classes_path).filter(pl.col("stream") == numbers[name])
             counts = dict(found["class"].drop_nulls().cast(pl.String).value_counts().iter_rows())

@@ -34,8 +34,8 @@ def window(at_ns: int, low: int, high: int) -> dict[str, Any]:
 def folder(new_run: Callable[..., Path]) -> RunFolder:
     """Its first measured cell has a slave of PTP's and clocks that were compared, five times a second apart."""
     run = RunFolder(new_run())
-    cell = next(one for one in run.cells() if one.cell()["status"] == "ok")
-    document = cell.cell()
+    cell = next(one for one in run.cells() if one.cell().status == "ok")
+    document = cell.cell().document()
     start = document["start_tai_ns"]
     instants = [start + number * STEP_NS for number in range(len(OFFSETS_NS))]
     windows = [window(at, -100 - 10 * number, 100) for number, at in enumerate(instants)]
@@ -84,8 +84,8 @@ FAR_NS = 1_763_000_000_123_456_789
 
 def compared(folder: RunFolder, low_ns: list[int], wide_ns: int) -> ClockChart:
     """The chart of bounds with these lower ends, a second apart."""
-    cell = next(one for one in folder.cells() if one.cell()["status"] == "ok")
-    document = cell.cell()
+    cell = next(one for one in folder.cells() if one.cell().status == "ok")
+    document = cell.cell().document()
     windows = [
         window(document["start_tai_ns"] + number * STEP_NS, low, low + wide_ns) for number, low in enumerate(low_ns)
     ]

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from partial import partial
 from rich.console import Console
 
 from latlab import console as shown
 from latlab.console import RunConsole, cell_line, timer_lines, told_while, window_line
+from latlab.recordings.cell import RecordedCell
 from latlab.run import events
 
 LACKING = {"what": "no IOMMU is in use", "where": "guests.vm1.bridge: vfio", "remedy": "turn it on"}
@@ -20,8 +22,8 @@ TALKED = {"verb": "talk", "done": {"streams": [{"sent": 10}]}}
 LISTENED = {"verb": "listen", "done": {"streams": [{"received": 9}]}}
 
 
-def cell(**changes: Any) -> dict[str, Any]:
-    return {"status": "ok", "reason": None, "agents": [TALKED, LISTENED], "steps": [], **changes}
+def cell(**changes: Any) -> RecordedCell:
+    return partial(RecordedCell, {"status": "ok", "agents": [TALKED, LISTENED], **changes})
 
 
 def test_a_cell_that_cannot_be_built_says_so_in_its_line() -> None:

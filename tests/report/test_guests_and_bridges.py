@@ -20,6 +20,7 @@ from matrix_run import REPEATS, slug
 from rich.console import Console
 
 from latlab.analysis.metrics import METRICS_BY_NAME, metric_values
+from latlab.recordings.cell import ClockEdge
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import repeats
 from latlab.report.html import render
@@ -47,9 +48,9 @@ def section(page: str, beginning: str, end: str) -> str:
     return page.split(beginning, 1)[1].split(end, 1)[0]
 
 
-def edge(begin: str, end: str, source: str, half_ns: int | None = 0) -> dict[str, Any]:
+def edge(begin: str, end: str, source: str, half_ns: int | None = 0) -> ClockEdge:
     lower = None if half_ns is None else -half_ns
-    return {"from": begin, "to": end, "source": source, "lower_ns": lower, "upper_ns": half_ns, "windows": []}
+    return ClockEdge(from_=begin, to=end, source=source, lower_ns=lower, upper_ns=half_ns)
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from terminal_screen import screen
 
 from latlab.console import RunConsole
 from latlab.live import COLUMNS, RAW, LiveCell, Row
+from latlab.recordings.cell import RecordedCell
 from latlab.run.events import (
     CellEnded,
     CellStarted,
@@ -31,7 +32,7 @@ CONTROL = Followed("control", 1, 1, "sensor", "ecu")
 RR = Followed("rr", 3, 2, "sensor", "sensor")
 IRQ = Followed("irq", 4, None, "ecu", "ecu")
 LATE = Latencies(1000, 12_340, 15_000, 31_250)
-ENDED = {"status": "ok", "reason": None, "agents": [], "steps": []}
+ENDED = RecordedCell(slug="all", repeat=1, status="ok", streams=[])
 
 
 def talked(second: int, sent: int, steal_ns: int | None = None) -> Packets:

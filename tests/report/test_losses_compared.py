@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from io import StringIO
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -15,6 +14,7 @@ from latlab.report.comparison.document import compare, exit_code
 from latlab.report.comparison.shown import comparison_markdown, print_comparison
 from latlab.report.comparison.wanted import wanted
 from latlab.report.junit import comparison_junit
+from latlab.result.comparison import ComparisonDocument
 
 SLOW, FAST = (24.0, 24.1, 23.9, 24.0, 24.2), (20.0, 20.1, 19.9, 20.0, 20.2)
 LOST = (300, 290, 310, 305, 295)
@@ -29,11 +29,11 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def held(root: Path, *texts: str, baseline: str | None = None) -> dict[str, Any]:
+def held(root: Path, *texts: str, baseline: str | None = None) -> ComparisonDocument:
     return compare(texts, root, wanted(statistics=["p50"]), baseline=baseline)
 
 
-def printed(document: dict[str, Any]) -> str:
+def printed(document: ComparisonDocument) -> str:
     with Console(width=300, record=True, file=StringIO()) as console:
         print_comparison(document, console)
     return console.export_text()
@@ -41,12 +41,12 @@ def printed(document: dict[str, Any]) -> str:
 
 def test_who_is_faster_by_what_arrived_is_said_to_have_lost_the_rest(root: Path) -> None:
     document = held(root, "whole", "leaky")
-    (one,) = document["losses"]
-    assert (one["a"]["lost"], one["b"]["lost"], one["b"]["sent"]) == (0, sum(LOST), 5_000)
-    assert one["b"]["shares"] == [lost / 1_000 for lost in LOST]
-    assert one["more"] and not one["regression"]
+    (one,) = document.losses
+    assert (one.a.lost, one.b.lost, one.b.sent) == (0, sum(LOST), 5_000)
+    assert one.b.shares == [lost / 1_000 for lost in LOST]
+    assert one.more and not one.regression
     told = "control: B lost 30 % of its packets (1500 of 5000), A none; each repetition of B lost more than any of A"
-    assert told in one["sentence"]
+    assert told in one.sentence
     for text in (printed(document), comparison_markdown(document)):
         assert told in text.replace("\\", "")
     assert exit_code(document) == 0
@@ -54,22 +54,22 @@ def test_who_is_faster_by_what_arrived_is_said_to_have_lost_the_rest(root: Path)
 
 def test_against_a_baseline_a_loss_that_grew_is_a_regression(root: Path) -> None:
     document = held(root, "leaky", baseline="whole")
-    (one,) = document["losses"]
-    assert one["regression"] and one["sentence"].endswith("a regression")
-    assert not any(one["regression"]["outcome"] == "regression" for one in document["comparisons"])
+    (one,) = document.losses
+    assert one.regression and one.sentence.endswith("a regression")
+    assert not any(one.regression.outcome == "regression" for one in document.comparisons)
     assert exit_code(document) == 1
     (failure,) = ET.fromstring(comparison_junit(document)).iter("failure")
-    assert failure.get("message") == one["sentence"]
+    assert failure.get("message") == one.sentence
 
 
 def test_what_is_lost_now_and_then_is_told_and_no_regression(root: Path) -> None:
     document = held(root, "unlucky", baseline="whole")
-    (one,) = document["losses"]
-    assert not one["more"] and not one["regression"] and "0.02 % of its packets (1 of 5000)" in one["sentence"]
+    (one,) = document.losses
+    assert not one.more and not one.regression and "0.02 % of its packets (1 of 5000)" in one.sentence
     assert exit_code(document) == 0
 
 
 def test_where_nobody_lost_anything_nothing_is_said(root: Path) -> None:
     write_figures_run(root / "again", {"tap": SLOW})
     document = held(root, "whole", "again")
-    assert document["losses"] == [] and "Lost packets" not in printed(document)
+    assert document.losses == [] and "Lost packets" not in printed(document)

@@ -13,6 +13,7 @@ from marked_run import CELL, LATE, LATE_SENDS, STALLS, S, write_marked_run
 from partial import partial
 
 from latlab.analysis.anomalies import NAMES
+from latlab.recordings.cell import RecordedCell, RecordedStream
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import mark_pictures
 from latlab.report.marks import (
@@ -63,7 +64,12 @@ def test_marks_are_at_the_launch_times_of_the_series(shown: View) -> None:
 
 
 def test_cells_without_anomalies_have_no_marks() -> None:
-    assert marks_of(partial(Stream, {"metrics": {}}), {"start_tai_ns": 5}, {}) == NO_MARKS
+    assert (
+        marks_of(
+            partial(Stream, {"metrics": {}}), partial(RecordedStream, {"start_tai_ns": 5}), partial(RecordedCell, {})
+        )
+        == NO_MARKS
+    )
 
 
 def test_the_page_has_every_episode_those_that_the_result_leaves_out_too(run: RunFolder) -> None:

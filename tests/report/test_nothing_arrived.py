@@ -24,7 +24,7 @@ from latlab.report.markdown import result_markdown
 from latlab.report.result import judged_result
 from latlab.report.terminal import print_result
 from latlab.report.testbed import with_test_bed
-from latlab.result.store import typed
+from latlab.result.store import result_streams, typed
 
 METRICS = ("latency", "latency_user")
 IDLE = ("loads=none", 1)
@@ -46,7 +46,7 @@ def lose(run: Path, cells: Collection[tuple[str, int]]) -> dict[str, Any]:
             packets = packets.with_columns(gone)
             packets.write_parquet(one.packets_path)
         document = with_test_bed(summarise_cell(cell, packets), cell)
-        documents.append(with_reasons(document, judge(Evidence(cell=cell, document=document))))
+        documents.append(with_reasons(document, judge(Evidence(cell, result_streams(document)))))
     result = judged_result(folder.run(), documents, {"control.latency.max": 500_000})
     folder.write_result(result)
     return result

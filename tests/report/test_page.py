@@ -266,7 +266,9 @@ def test_the_page_asks_nothing_of_the_network(reported_run: Path) -> None:
 def test_what_the_run_says_cannot_become_markup_or_script(new_run: Callable[..., Path]) -> None:
     folder = RunFolder(new_run(scenario=f"name {EVIL}"))
     for cell in folder.cells():
-        document = json.loads(json.dumps(cell.cell()).replace("create the link", "TITLE").replace("0.1.0", "VERSION"))
+        document = json.loads(
+            json.dumps(cell.cell().document()).replace("create the link", "TITLE").replace("0.1.0", "VERSION")
+        )
         for step in document["steps"]:
             step["title"] = step["command"] = step["host"] = EVIL
         cell.write_cell(document)

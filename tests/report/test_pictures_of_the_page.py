@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compared_run import write_figures_run
+from compared_run import with_comparisons, write_figures_run
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from PIL import Image
@@ -17,7 +17,6 @@ from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
 from latlab.report.clock_pictures import MOST, clocks_figure, write_clock_pictures
 from latlab.report.clock_series import ClockChart
-from latlab.report.comparison.cells import comparisons_document
 from latlab.report.comparison.page import ComparedMetric, compared_metrics
 from latlab.report.comparison.pictures import comparison_figure, write_comparison_pictures
 from latlab.report.repeat_pictures import repeated, write_repeats_picture
@@ -59,7 +58,7 @@ def whole(paths: Sequence[Path]) -> None:
 def compared(tmp_path: Path) -> ComparedMetric:
     medians = {EVIL: (812.0, 845.0, 901.0), "xdp": (480.0, 517.0, 569.0), "ovs": (812.0, 846.0, 900.0)}
     result: dict[str, Any] = json.loads((write_figures_run(tmp_path / "run", medians) / "result.json").read_text())
-    (found,) = compared_metrics(typed(result | {"comparisons": comparisons_document(result)}))
+    (found,) = compared_metrics(typed(with_comparisons(result)))
     return found
 
 

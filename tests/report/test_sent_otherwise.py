@@ -7,11 +7,12 @@ from shutil import copytree
 from typing import Any
 
 import pytest
+from compared_run import with_comparisons
 from partial import partial
 
+from latlab.recordings.cell import RecordedStream
 from latlab.recordings.run_folder import RunFolder
 from latlab.report.build import write_report
-from latlab.report.comparison.cells import comparisons_document
 from latlab.report.markdown import result_markdown
 from latlab.report.rows import summaries
 from latlab.report.testbed import sent_as
@@ -36,7 +37,7 @@ SAID = "down is UDP over the VLAN interface eth0.5 in bridge xdp, and raw frames
     ],
 )
 def test_a_stream_is_sent_as(stream: dict[str, Any], what: str | None) -> None:
-    assert sent_as(stream) == what
+    assert sent_as(partial(RecordedStream, stream)) == what
 
 
 @pytest.fixture
@@ -45,8 +46,8 @@ def sent(matrix: dict[str, Any]) -> dict[str, Any]:
     for cell in matrix["cells"]:
         for name, block in cell["streams"].items():
             over = name == "down" and cell["cell"]["guests.vm1.bridge"] == "xdp"
-            block["sent_as"] = sent_as(OVER_VLAN if over else TAGGED)
-    return matrix | {"comparisons": comparisons_document(matrix)}
+            block["sent_as"] = sent_as(partial(RecordedStream, OVER_VLAN if over else TAGGED))
+    return with_comparisons(matrix)
 
 
 def test_the_tables_of_that_stream_say_so(sent: dict[str, Any]) -> None:

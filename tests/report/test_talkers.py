@@ -7,6 +7,7 @@ from typing import Any
 
 from partial import partial
 
+from latlab.recordings.cell import RecordedCell
 from latlab.report.launches import early_notes, with_launches
 from latlab.report.talkers import HEADINGS, talker_rows
 from latlab.result.types import Result, Stream
@@ -22,8 +23,9 @@ def document(**figures: Any) -> dict[str, Any]:
     }
 
 
-def launched(priority: int = 3, **launch: Any) -> dict[str, Any]:
-    return {"streams": [STREAM | {"priority": priority, "launch_time": {"lead_ns": 5_000_000, **launch}}]}
+def launched(priority: int = 3, **launch: Any) -> RecordedCell:
+    stream = STREAM | {"priority": priority, "launch_time": {"lead_ns": 5_000_000, **launch}}
+    return partial(RecordedCell, {"streams": [stream]})
 
 
 def test_a_latency_below_zero_is_explained_by_the_delta_of_the_etf_that_sends_early() -> None:
@@ -47,7 +49,7 @@ def test_what_a_card_launches_or_another_queue_sends_is_not_early() -> None:
         assert with_launches(document(), cell, one)["streams"]["s"]["early_ns"] is None
     assert (
         "lead_ns"
-        not in with_launches(document(), {"streams": [STREAM | {"launch_time": None}]}, scenario)["streams"]["s"]
+        not in with_launches(document(), partial(RecordedCell, {"streams": [STREAM]}), scenario)["streams"]["s"]
     )
 
 

@@ -50,7 +50,7 @@ def judged(new_run: Callable[..., Path]) -> Callable[..., RunFolder]:
         folder = RunFolder(path)
         folder.scenario_path.write_text(yaml.safe_dump(SCENARIO | {"trust": trust}, sort_keys=False))
         for cell in folder.cells():
-            document = cell.cell()
+            document = cell.cell().document()
             if document["status"] != "ok":
                 document["start_tai_ns"] = 0
             for clock in document["clocks"]:
@@ -125,7 +125,7 @@ def test_a_rule_that_is_turned_off_is_told_even_where_it_found_nothing(judged: C
 def test_what_makes_a_cell_untrusted_is_never_turned_off(judged: Callable[..., RunFolder]) -> None:
     folder = judged(off=OFF, clock_bound_share="50%")
     (cell, *_) = folder.cells()
-    document = cell.cell()
+    document = cell.cell().document()
     document["agents"][0]["done"]["ring_full"] = 1
     cell.write_cell(document)
     result = make_result(folder)

@@ -137,7 +137,7 @@ def test_a_window_without_packets_is_told_and_the_result_stays(swung: Path, text
 def test_a_run_without_packets_has_no_windows(new_run: Callable[..., Path]) -> None:
     folder = RunFolder(new_run())
     for cell in folder.cells():
-        cell.write_cell(cell.cell() | {"start_tai_ns": 0})
+        cell.write_cell(cell.cell().model_copy(update={"start_tai_ns": 0}))
     with pytest.raises(UsageError, match="no cell has packets"):
         make_result(folder, chosen_later(["1s..2s"]))
 

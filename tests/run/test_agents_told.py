@@ -35,7 +35,7 @@ def test_agents_that_compare_clocks_are_told_where_nobody_can_watch_ptp(
     path = tmp_path / "compared.yaml"
     path.write_text(yaml.safe_dump(COMPARED, sort_keys=False))
     folder = asyncio.run(run(load_scenario(path), tmp_path / "runs", lambda _: None))
-    (cell,) = [one.cell() for one in folder.cells()]
+    (cell,) = [one.cell().document() for one in folder.cells()]
     assert (cell["status"], cell["reason"]["what"]) == ("failed", "ptp4l does not answer")
     assert [one["verb"] for one in cell["agents"]] == ["listen", "talk", "clock", "clock"]
     assert all(one["done"] for one in cell["agents"][2:]), "they were stopped, and said what they had seen"

@@ -49,7 +49,7 @@ def measured(tmp_path: Path, **parts: Any) -> RunFolder:
 
 
 def by_slug(folder: RunFolder) -> dict[str, dict[str, Any]]:
-    return {cell.cell()["slug"]: cell.cell() for cell in folder.cells()}
+    return {cell.cell().slug: cell.cell().document() for cell in folder.cells()}
 
 
 def test_idle_and_busy_are_cells_of_one_run_and_a_missing_tool_takes_its_own_only(

@@ -51,7 +51,7 @@ def test_streams_of_every_kind_in_both_directions_are_measured_against_the_bound
     uncertain = [stream["metrics"]["latency"]["uncertainty_ns"] for stream in cell["streams"].values()]
     assert all(one and one > 0 for one in uncertain)
 
-    (document,) = [one.cell() for one in folder.cells()]
+    (document,) = [one.cell().document() for one in folder.cells()]
     (clock,) = document["clocks"]
     assert (clock["source"], clock["lost"]) == ("exchange", 0)
     assert clock["lower_ns"] <= 0 <= clock["upper_ns"], "one kernel: the clocks are the same"

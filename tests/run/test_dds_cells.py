@@ -41,7 +41,7 @@ def measure(tmp_path: Path, journals: Path) -> Measure:
 
 
 def rows(folder: CellFolder, name: str) -> pl.DataFrame:
-    numbers = {stream["name"]: stream["stream"] for stream in folder.cell()["streams"]}
+    numbers = {stream.name: stream.stream for stream in folder.cell().streams}
     return folder.packets().filter(pl.col("stream") == numbers[name])
 
 
@@ -68,7 +68,7 @@ def test_ddsperfs_seconds_are_kept_as_seconds_and_its_halves_are_made_whole(meas
         assert shown["p50"] == f"{median / 1000:.1f}", "of the one second"
         assert shown["p99_9"] == ""
     assert cell["streams"]["rate"]["metrics"]["round_trip"]["n"] <= 220
-    loop, rate = folder.cell()["probes"]
+    loop, rate = folder.cell().document()["probes"]
     assert loop["version"].startswith("0.") or loop["version"].startswith("1")
     assert "ping size 200 listener" in loop["commands"][1]
     assert "ping 200Hz size 200 waitset" in rate["commands"][1]
@@ -149,7 +149,7 @@ def in_a_closed_loop(cell: dict[str, Any], folder: CellFolder) -> None:
 
 
 def what_its_agents_said(folder: CellFolder) -> None:
-    pong, _, ping, _ = folder.cell()["agents"]
+    pong, _, ping, _ = folder.cell().document()["agents"]
     assert [(one["host"], one["verb"], one["probe"]) for one in (pong, ping)] == [
         ("ecu", "pong", "rr"),
         ("sensor", "ping", "rr"),
@@ -157,7 +157,7 @@ def what_its_agents_said(folder: CellFolder) -> None:
     assert ping["ready"]["verb"] == "dds"
     priorities = [{one["name"]: one["priority"] for one in agent["ready"]["threads"]} for agent in (ping, pong)]
     assert [(found["recvUC"], found["tev"]) for found in priorities] == [(45, 31), (0, 31)]
-    (entry, _) = folder.cell()["probes"]
+    (entry, _) = folder.cell().document()["probes"]
     assert entry["commands"][0].endswith("latlab-agent dds")
     assert entry["cyclone"].startswith("11.")
 

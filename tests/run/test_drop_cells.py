@@ -64,7 +64,7 @@ def watched(cell: dict[str, Any]) -> dict[str, Any]:
 def test_lost_packets_have_a_place_and_a_reason_in_every_report(measure: Bench) -> None:
     cell, folder, run = measure.measured(narrow, **LOSING)
     assert cell["status"] == "ok"
-    document = folder.cell()
+    document = folder.cell().document()
     recorded = read_recording(folder.recording("drops", "sensor", "drops"), "drops", run_id=document["run_id"])
     assert recorded.complete
     one = watched(cell)

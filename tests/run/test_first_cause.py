@@ -53,7 +53,7 @@ def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable
         before = dump()
         folder = asyncio.run(run(load_scenario(path), tmp_path / "runs"))
         assert dump() == before
-        return [one.cell() for one in folder.cells()]
+        return [one.cell().document() for one in folder.cells()]
 
     return made
 

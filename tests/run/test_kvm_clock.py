@@ -22,6 +22,8 @@ import polars as pl
 import pytest
 from own_ptp_clock import shown
 
+from latlab.recordings.cell import ClockEdge
+
 sys.path.append(str(Path(__file__).parents[1] / "recordings"))
 
 from recorded import Row, cell_document, stream_of, write_cell
@@ -136,7 +138,8 @@ def test_the_guest_is_joined_to_its_host_by_kvms_clock_and_its_name_is_told(comp
         ("sensor", "pc", "one kernel"),
         ("pc", "ecu", "ptp_kvm"),
     ]
-    assert clock_source(compared.clocks, "sensor", "ecu") == "ptp_kvm"
+    edges = [ClockEdge.model_validate(leg) for leg in compared.clocks]
+    assert clock_source(edges, "sensor", "ecu") == "ptp_kvm"
     assert (compared.clocks[1]["exchanges"], compared.clocks[1]["lost"]) == (compared.readings.height, 0)
 
 

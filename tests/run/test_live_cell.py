@@ -85,6 +85,6 @@ def measured(path: Path, *, live: bool, **parts: Any) -> tuple[list[Event], RunF
     place.write_text(yaml.safe_dump(BASE | parts, sort_keys=False))
     folder = asyncio.run(run(load_scenario(place), path / "runs", heard.append, live=live))
     (cell,) = folder.cells()
-    assert cell.cell()["status"] == "ok", cell.cell()["reason"]
+    assert cell.cell().status == "ok", cell.cell().reason
     begun = next(number for number, event in enumerate(heard) if isinstance(event, CellStarted))
     return heard[begun:], folder

@@ -49,7 +49,7 @@ def measure(tmp_path: Path, journals: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def rows(folder: CellFolder, name: str) -> pl.DataFrame:
-    numbers = {stream["name"]: stream["stream"] for stream in folder.cell()["streams"]}
+    numbers = {stream.name: stream.stream for stream in folder.cell().streams}
     return folder.packets().filter(pl.col("stream") == numbers[name])
 
 
@@ -65,7 +65,7 @@ def test_a_ping_at_a_rate_has_both_ways_and_the_round_trip(measure: Measure) -> 
     up, down = rows(folder, "rr.up"), rows(folder, "rr.down")
     assert up["sequence"].to_list() == down["sequence"].to_list() == list(range(200))
     assert (down["launch_tai_ns"] == up["rx_user_tai_ns"]).all(), "an answer is launched when its question is there"
-    start = folder.cell()["streams"][0]["start_tai_ns"]
+    start = folder.cell().streams[0].start_tai_ns
     assert up["launch_tai_ns"].to_list() == [start + n * 5_000_000 for n in range(200)]
     round_trip = cell["streams"]["rr"]["metrics"]["round_trip"]
     exact = (down["rx_user_tai_ns"] - up["launch_tai_ns"]).to_list()[20:]
@@ -104,7 +104,7 @@ def test_a_closed_loop_has_a_row_for_each_question_that_was_asked(measure: Measu
     assert (waits[:1000] == 0).all() and (waits >= 0).all(), "each answer starts the next question"
     assert "latency" not in cell["streams"]["loop.up"]["metrics"], "a byte stream has no kernel timestamps"
     assert "arrival_offset" not in cell["streams"]["loop.up"]["metrics"]
-    early = up.filter(pl.col("launch_tai_ns") < folder.cell()["start_tai_ns"] + 100_000_000).height
+    early = up.filter(pl.col("launch_tai_ns") < folder.cell().start_tai_ns + 100_000_000).height
     assert loop["counts"]["warmup"] == early > 0
     assert loop["metrics"]["round_trip"]["n"] == up.height - early
     assert loop["probe"]["period_ns"] is None
@@ -134,7 +134,7 @@ def test_streams_and_probes_are_measured_side_by_side(measure: Measure) -> None:
     assert list(cell["streams"]) == ["control", "rr", "rr.up", "rr.down", "back", "back.up", "back.down"]
     assert cell["streams"]["control"]["counts"]["received"] == 100
     assert cell["streams"]["back"]["counts"]["answered"] == 200
-    document = folder.cell()
+    document = folder.cell().document()
     agents = [(one["host"], one["verb"], one.get("probe")) for one in document["agents"]]
     assert agents == [
         ("ecu", "listen", None),
@@ -188,7 +188,7 @@ def test_a_ping_that_cannot_connect_fails_the_cell_with_its_own_words(measure: M
 def test_a_large_datagram_says_in_how_many_frames_it_goes(measure: Measure) -> None:
     cell, folder, _ = measure(probes={"rr": RATE | {"size": "4kB", "period": "20ms"}})
     assert cell["streams"]["rr"]["counts"]["answered"] == 50
-    assert [stream["frames"] for stream in folder.cell()["streams"]] == [3, 3]
+    assert [stream.frames for stream in folder.cell().streams] == [3, 3]
     assert "in 3 frames" in cell["streams"]["rr"]["probe"]["told"]
 
 

@@ -18,9 +18,9 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "recordings"))
 
-from recorded import cell_document, recording_bytes
+from recorded import recorded_cell, recording_bytes
 
-from latlab.analysis.ptp import SLAVE, ptp_document
+from latlab.analysis.ptp import SLAVE, ptp_port
 from latlab.errors import LabError
 from latlab.hosts import Host
 from latlab.recordings.ptp_series import read_ptp
@@ -189,9 +189,9 @@ def test_a_claim_is_held_against_the_offset_that_the_cards_truly_have(
     ]
     folder.recording("ptp", "board2.eth0", "ptp").write_bytes(recording_bytes("ptp", [said]))
     times = {"start_tai_ns": START, "duration_ns": SECOND}
-    (series,) = read_ptp(folder, cell_document([], ptp=watch.known(), clocks=[hosts, *cards], **times))
-    assert (series.port["port"], series.port["role"]) == ("board2.eth0", "slave")
-    document = ptp_document(series.port, series.rows, series.window_ns)
+    (series,) = read_ptp(folder, recorded_cell([], ptp=watch.known(), clocks=[hosts, *cards], **times))
+    assert (series.port.port, series.port.role) == ("board2.eth0", "slave")
+    document = ptp_port(series.port, series.rows, series.window_ns).document()
     # A line that no drift widens bounds the offset to HALF_NS, and a nanosecond of rounding.
     assert document["checked"]["ours_p50_ns"] == pytest.approx(TRUE_NS, abs=1)
     assert document["checked"]["half_p50_ns"] == pytest.approx(2 * HALF_NS, abs=2)

@@ -61,7 +61,7 @@ def measure(tmp_path: Path, journals: Path, heard: list[events.Event]) -> Measur
 
 
 def rows(folder: CellFolder, name: str) -> pl.DataFrame:
-    numbers = {stream["name"]: stream["stream"] for stream in folder.cell()["streams"]}
+    numbers = {stream.name: stream.stream for stream in folder.cell().streams}
     return folder.packets().filter(pl.col("stream") == numbers[name])
 
 
@@ -82,7 +82,7 @@ def test_timers_of_two_hosts_beside_a_stream_have_a_row_for_each_instant(
     assert instances() == before
     assert list(cell["streams"]) == ["control", "irq", "other"]
     assert cell["streams"]["control"]["counts"]["received"] == 100
-    start = folder.cell()["start_tai_ns"]
+    start = folder.cell().start_tai_ns
     for name in timers:
         found = rows(folder, name)
         assert found["sequence"].to_list() == list(range(500))
@@ -219,7 +219,7 @@ def test_cyclictest_stands_beside_a_timer_under_the_same_metric(measure: Measure
             break
     assert (figures["p50"], figures["uncertainty_ns"]) == (median * 1_000, 1_000)
     assert figures["from"] == "wake_due"
-    (_, ct) = folder.cell()["probes"]
+    (_, ct) = folder.cell().document()["probes"]
     assert ct["commands"][0].startswith("ip netns exec") or "cyclictest" in ct["commands"][0]
     assert "an expiry every 2 ms" in cell["streams"]["ct"]["probe"]["told"]
     write_report(whole, formats=())

@@ -74,7 +74,7 @@ def measure(tmp_path: Path, journals: Path) -> Measure:
 def test_sockperfs_observations_are_rows_and_its_round_trip_is_told_with_what_it_means(measure: Measure) -> None:
     cell, folder, _ = measure(probes={"sp": SOCKPERF, "tcp": SOCKPERF | {"transport": "tcp"}})
     assert (cell["status"], cell["reason"]) == ("ok", None)
-    numbers = {stream["name"]: stream["stream"] for stream in folder.cell()["streams"]}
+    numbers = {stream.name: stream.stream for stream in folder.cell().streams}
     for name in ("sp", "tcp"):
         block = cell["streams"][name]
         rows = folder.packets().filter(pl.col("stream") == numbers[name])
@@ -86,7 +86,7 @@ def test_sockperfs_observations_are_rows_and_its_round_trip_is_told_with_what_it
         assert "from just before the client's send call" in block["probe"]["told"]
         assert "closed loop" in block["probe"]["told"]
         assert block["clock"] == "one clock"
-    (sp, tcp) = folder.cell()["probes"]
+    (sp, tcp) = folder.cell().document()["probes"]
     assert sp["version"].startswith("3.")
     assert "server" in sp["commands"][0]
     assert "--full-rtt" in sp["commands"][1]
@@ -100,8 +100,8 @@ def test_sockperf_at_a_rate_sends_that_many(measure: Measure) -> None:
     figures = cell["streams"]["ul"]["metrics"]["round_trip"]
     # Of its second sockperf leaves out 400 ms of warm-up and 50 ms at the end.
     assert 200 <= figures["n"] <= 300
-    assert "a message every 2 ms" in cell["streams"]["ul"]["probe"]["told"]
-    assert "--mps 500" in folder.cell()["probes"][0]["commands"][1]
+    assert "a message each 2 ms" in cell["streams"]["ul"]["probe"]["told"]
+    assert "--mps 500" in folder.cell().document()["probes"][0]["commands"][1]
 
 
 @pytest.mark.usefixtures("netperf")
@@ -115,7 +115,7 @@ def test_netperfs_round_trips_are_told_with_what_they_mean(measure: Measure, tes
     assert 0 < figures["min"] <= figures["p50"] <= figures["p99"] <= figures["max"]
     assert figures["min"] <= figures["mean"] <= figures["max"]
     assert "from just before the client's send call" in block["probe"]["told"]
-    (nrr,) = folder.cell()["probes"]
+    (nrr,) = folder.cell().document()["probes"]
     assert nrr["version"].startswith("2.")
     log = (folder.path / "tool-nrr.log").read_text()
     assert f"PROTOCOL={test[:3]}\n" in log
@@ -145,7 +145,7 @@ def test_netperfs_own_figures_are_kept_as_it_said_them(measure: Measure, tools: 
         }
         == figures
     )
-    (nrr,) = folder.cell()["probes"]
+    (nrr,) = folder.cell().document()["probes"]
     assert nrr["version"] == "2.7.0"
     assert "-d rr -T TCP -r 64,64" in nrr["commands"][1]
     assert "histogram" in cell["streams"]["nrr"]["probe"]["told"]
@@ -166,7 +166,7 @@ def test_netperf_is_asked_for_its_period_and_one_that_ignores_it_fails_the_cell(
     )
     cell, folder, _ = measure(probes={"nrr": NETPERF | {"period": "10ms"}})
     if paced:
-        (nrr,) = folder.cell()["probes"]
+        (nrr,) = folder.cell().document()["probes"]
         assert "-w 10000us -b 1" in nrr["commands"][1]
         assert "one transaction each period" in cell["streams"]["nrr"]["probe"]["told"]
         return

@@ -60,7 +60,7 @@ def measure(tmp_path: Path, journals: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_run_has_the_way_of_each_packet(measure: Measure) -> None:
     cell, folder, run = measure()
     assert (cell["status"], cell["reason"]) == ("ok", None)
-    document = folder.cell()
+    document = folder.cell().document()
     trace, tasks = (
         read_recording(folder.recording("trace", "ecu", table), table, run_id=document["run_id"])
         for table in ("trace", "tasks")
@@ -102,7 +102,7 @@ def test_a_timers_instants_have_the_way_from_the_interrupt_to_its_thread(measure
     assert (cell["status"], cell["reason"]) == ("ok", None)
     block = cell["streams"]["late"]
     told = block["trace"]
-    (agent,) = (agent for agent in folder.cell()["agents"] if agent["verb"] == "waking")
+    (agent,) = (agent for agent in folder.cell().document()["agents"] if agent["verb"] == "waking")
     assert (told["host"], told["events"], told["lost"]) == ("ecu", agent["done"]["events"], 0)
     assert read_recording(folder.recording("waking", "late", "trace"), "trace").complete
     # 600 ms at 2 ms, of which 100 ms are warm-up; for one that was overdue no timer was set.

@@ -44,7 +44,7 @@ def test_a_disk_that_fills_up_is_told_with_a_remedy_whenever_it_happens(place: P
     assert place.trace() == before
     (place.runs / "other").unlink()
     for folder in RunFolder(place.only_run()).cells():
-        assert folder.cell()["status"] in ("failed", "interrupted")
+        assert folder.cell().status in ("failed", "interrupted")
     for path in place.only_run().rglob("*.sent.arrow"):
         sent = read_recording(path, "sent").table["sequence"].to_list()
         assert sent == list(range(len(sent)))

@@ -22,6 +22,7 @@ from lab_machine import private_network
 from latlab_command import Place
 from witness import Witness
 
+from latlab.recordings.cell import ClockEdge
 from latlab.recordings.clock_offset import Offset, offset_between
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.site import STATE
@@ -66,7 +67,9 @@ class Watched:
     def guest_ahead_ns(self, host_tai_ns: pl.Series) -> Offset:
         """The guest's clock − the host's, at instants of the host's."""
         (cell,) = self.run.cells.values()
-        found = offset_between(cell["clocks"], "sensor", "vm1", host_tai_ns.to_numpy())
+        found = offset_between(
+            [ClockEdge.model_validate(one) for one in cell["clocks"]], "sensor", "vm1", host_tai_ns.to_numpy()
+        )
         assert found is not None and found.known.all()
         return replace(found, estimate_ns=-found.estimate_ns)
 

@@ -1,5 +1,5 @@
 //! latlab-agent: the data plane of latlab. It talks, listens, asks and answers, compares clocks, observes ptp4l, waits for timers,
-//! traces interrupts, watches where packets are dropped, floods, keeps busy, and tells what the machine is.
+//! traces interrupts, watches where packets are dropped and what passes interfaces, floods, keeps busy, and tells what the machine is.
 
 #![forbid(unsafe_code)]
 
@@ -37,6 +37,7 @@ mod talk;
 mod timer;
 mod trace;
 mod tracing;
+mod watch;
 
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -80,6 +81,8 @@ enum Verb {
     Trace,
     /// Record which packets of a run the kernel drops, where and for what reason.
     Drops,
+    /// Record which packets of anybody's traffic pass chosen interfaces, and when, without touching them.
+    Watch,
     /// Send background load, or take it in.
     Flood,
     /// Leave this machine for its hypervisor, or call the kernel, again and again.
@@ -152,6 +155,7 @@ fn main() -> ExitCode {
         },
         Verb::Trace => trace::run(),
         Verb::Drops => drops::run(),
+        Verb::Watch => watch::run(),
         Verb::Flood => flood::run(),
         Verb::Busy => busy::run(),
         Verb::Bridge => bridge::run(),

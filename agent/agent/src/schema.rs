@@ -6,8 +6,10 @@ use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use wire::event::Event;
-use wire::record::{Clocks, Dropped, Exchange, Reading, Received, Sent, Stamp, Task, Traced, Woken};
-use wire::spec::{Bridge, Busy, Clock, Command, Dds, Drops, Flood, Listen, Ping, Pong, Ptp, Talk, Timer, Tracing};
+use wire::record::{Clocks, Dropped, Exchange, Reading, Received, Sent, Stamp, Task, Traced, Watched, Woken};
+use wire::spec::{
+    Bridge, Busy, Clock, Command, Dds, Drops, Flood, Listen, Ping, Pong, Ptp, Talk, Timer, Tracing, Watch,
+};
 
 /// Prints them; see `whole`.
 pub fn run() -> ExitCode {
@@ -33,6 +35,7 @@ fn whole() -> Value {
     spec("talk", read::<Talk>());
     spec("timer", read::<Timer>());
     spec("trace", read::<Tracing>());
+    spec("watch", read::<Watch>());
     let recordings: Map<_, _> = [
         table::<Clocks>(),
         table::<Dropped>(),
@@ -43,6 +46,7 @@ fn whole() -> Value {
         table::<Stamp>(),
         table::<Task>(),
         table::<Traced>(),
+        table::<Watched>(),
         table::<Woken>(),
     ]
     .into_iter()

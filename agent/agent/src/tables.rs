@@ -1,12 +1,13 @@
 //! The columns of each recording.
 
 use arrow_array::{
-    ArrayRef, BooleanArray, Int32Array, Int64Array, StringArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
+    ArrayRef, BinaryArray, BooleanArray, Int32Array, Int64Array, StringArray, UInt8Array, UInt16Array, UInt32Array,
+    UInt64Array,
 };
 use arrow_schema::{DataType, Field};
 use std::sync::Arc;
 use wire::live::Books;
-use wire::record::{Clocks, Dropped, Exchange, Reading, Received, Sent, Stamp, Task, Traced, Woken};
+use wire::record::{Clocks, Dropped, Exchange, Reading, Received, Sent, Stamp, Task, Traced, Watched, Woken};
 
 /// A row of a recording: its table's name and columns, and how rows become columns.
 pub trait Row: Copy + Send + 'static {
@@ -200,6 +201,23 @@ impl Row for Dropped {
             ("ifindex", true, maybe_u32(|r| r.ifindex)),
             ("netns", true, maybe_u32(|r| r.netns)),
             ("location", true, Arc::new(StringArray::from_iter(rows.iter().map(|r| r.location)))),
+        ]
+    }
+}
+
+impl Row for Watched {
+    const TABLE: &'static str = "watched";
+
+    fn columns(rows: &[Self]) -> Vec<(&'static str, bool, ArrayRef)> {
+        let truth = |of: fn(&Self) -> bool| Arc::new(BooleanArray::from_iter(rows.iter().map(|r| Some(of(r)))));
+        let bytes = rows.iter().map(|r| r.bytes.get(..usize::from(r.captured)).unwrap_or(&r.bytes));
+        vec![
+            ("tai_ns", false, instants(rows, |r| r.tai_ns)),
+            ("point", false, Arc::new(UInt8Array::from_iter_values(rows.iter().map(|r| r.point)))),
+            ("out", false, truth(|r| r.out)),
+            ("ethernet", false, truth(|r| r.ethernet)),
+            ("length", false, Arc::new(UInt32Array::from_iter_values(rows.iter().map(|r| r.length)))),
+            ("bytes", false, Arc::new(BinaryArray::from_iter_values(bytes))),
         ]
     }
 }

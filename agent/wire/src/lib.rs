@@ -30,4 +30,5 @@ pub mod stage;
 pub mod traceable;
 pub mod tracepoint;
 pub mod turns;
+pub mod watch;
 pub mod windows;

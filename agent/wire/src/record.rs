@@ -2,6 +2,7 @@
 
 use crate::launch::Late;
 use crate::ptp::Status;
+use crate::watch::MAX_SNAP;
 
 /// A packet handed to the kernel, or dropped as too late for its launch time (table `sent`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,6 +171,25 @@ pub struct Dropped {
     pub netns: Option<u32>,
     /// The kernel's function that had it freed; None: unknown.
     pub location: Option<&'static str>,
+}
+
+/// A packet of anybody's traffic that was seen at a point (table `watched`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// When, CLOCK_TAI.
+    pub tai_ns: i64,
+    /// Number of the point.
+    pub point: u8,
+    /// It left there; else it came in.
+    pub out: bool,
+    /// It begins with an Ethernet header; else with an IP header.
+    pub ethernet: bool,
+    /// Bytes of the packet.
+    pub length: u32,
+    /// How many of its first bytes are in `bytes`.
+    pub captured: u16,
+    /// Those, and zeros.
+    pub bytes: [u8; MAX_SNAP],
 }
 
 /// What a PTP clock said of itself, or that it said nothing (table `ptp`).

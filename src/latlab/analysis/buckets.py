@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from latlab.result import types
 
 FORMAT: Final = "latlab.buckets/1"
 
@@ -63,21 +64,21 @@ class Buckets:
         low, high = bucket_range(int(self.index[place]))
         return max(low, self.min_ns), min(high, self.max_ns)
 
-    def document(self) -> dict[str, Any]:
-        """The buckets, those not empty, for JSON: {format, bits, n, min_ns, max_ns, buckets}.
+    def as_result(self) -> types.Buckets:
+        """The buckets, those not empty, as the result has them.
 
         `buckets` is a text of two numbers for each, in ascending order: how much further its index is than the one
         before (the first from 0), and its count.
         """
         steps = np.column_stack((np.diff(self.index, prepend=np.int64(0)), self.count))
-        return {
-            "format": FORMAT,
-            "bits": BITS,
-            "n": self.n,
-            "min_ns": self.min_ns,
-            "max_ns": self.max_ns,
-            "buckets": " ".join(map(str, steps.ravel().tolist())),
-        }
+        return types.Buckets(
+            format=FORMAT,
+            bits=BITS,
+            n=self.n,
+            min_ns=self.min_ns,
+            max_ns=self.max_ns,
+            buckets=" ".join(map(str, steps.ravel().tolist())),
+        )
 
 
 def buckets(value_ns: NDArray[np.int64]) -> Buckets:
@@ -116,15 +117,15 @@ def bucket_range(index: int) -> tuple[int, int]:
     return first << exponent, ((first + 1) << exponent) - 1
 
 
-def from_document(document: Mapping[str, Any]) -> Buckets:
-    """The buckets that `document` wrote. ValueError: it is another format, or of another precision."""
-    if document.get("format") != FORMAT or document.get("bits") != BITS:
+def from_result(kept: types.Buckets) -> Buckets:
+    """The buckets that `as_result` wrote. ValueError: it is another format, or of another precision."""
+    if kept.format != FORMAT or kept.bits != BITS:
         raise ValueError(
-            f"buckets are {document.get('format')!r} with {document.get('bits')!r} bits, not {FORMAT!r} with {BITS}: "
+            f"buckets are {kept.format!r} with {kept.bits} bits, not {FORMAT!r} with {BITS}: "
             "analyse the run again with this latlab"
         )
-    steps = np.array(document["buckets"].split(), np.int64).reshape(-1, 2)
-    return Buckets(np.cumsum(steps[:, 0]), steps[:, 1], document["min_ns"], document["max_ns"])
+    steps = np.array(kept.buckets.split(), np.int64).reshape(-1, 2)
+    return Buckets(np.cumsum(steps[:, 0]), steps[:, 1], kept.min_ns, kept.max_ns)
 
 
 def _significant_bits(size: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -67,14 +67,15 @@ def coalescing_is_small(evidence: Evidence) -> Iterator[Broken]:
     if not speed_counts(evidence):
         return
     share = evidence.thresholds.coalescing_share
-    for stream in evidence.cell["streams"]:
-        metrics = evidence.document["streams"].get(stream["name"], {}).get("metrics", {})
-        median = abs((metrics.get("latency") or {}).get("p50") or 0)
-        near = {stream["listener"]} | vm_hosts(evidence, (stream["listener"],))
+    for stream in evidence.cell.streams:
+        measured = evidence.streams.get(stream.name)
+        latency = measured.metrics.get("latency") if measured else None
+        median = abs((latency and latency.p50) or 0)
+        near = {stream.listener} | vm_hosts(evidence, (stream.listener,))
         for host, name, before, after in _interfaces(evidence) if median else ():
             waited_ns = 1_000 * (fact(before, "coalescing", "rx_us") or 0)
-            if host in near and waited_ns > share * median and _received(before, after) >= stream["count"]:
-                expected = f"at most {percent(share)} of {stream['name']}'s median latency, {duration(median)}"
+            if host in near and waited_ns > share * median and _received(before, after) >= (stream.count or 0):
+                expected = f"at most {percent(share)} of {stream.name}'s median latency, {duration(median)}"
                 yield Broken(f"{host}.{name}", expected, f"interrupts wait for {duration(waited_ns)} (rx-usecs)")
 
 

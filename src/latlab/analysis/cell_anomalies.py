@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
@@ -16,6 +16,7 @@ from latlab.analysis.counts import leg_counts, stream_rows
 from latlab.analysis.gate_port import Port
 from latlab.analysis.packetless import is_no_packets
 from latlab.analysis.round_trip import with_every_launch
+from latlab.recordings.cell import RecordedCell, RecordedStream
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ NOTHING: Final = Beside()
 
 
 def cell_anomalies(
-    cell: Mapping[str, Any],
+    cell: RecordedCell,
     packets: pl.DataFrame,
     ports: Sequence[Port] = (),
     beside: Mapping[str, Beside] | None = None,
@@ -62,28 +63,28 @@ def cell_anomalies(
     timer's instants are no packets.
     """
     found = {}
-    for stream in cell["streams"]:
-        rows = stream_rows(packets, stream["stream"])
-        if is_no_packets(stream) or stream["period_ns"] is None or rows["launch_tai_ns"].null_count() == rows.height:
+    for stream in cell.streams:
+        rows = stream_rows(packets, stream.stream)
+        if is_no_packets(stream) or stream.period_ns is None or rows["launch_tai_ns"].null_count() == rows.height:
             continue
         counts = leg_counts(cell, stream, rows)
-        known = (beside or {}).get(stream["name"], NOTHING)
+        known = (beside or {}).get(stream.name, NOTHING)
         context = context_of(stream, rows, ports, counts["duplicated"], known)
-        found[stream["name"]] = find_anomalies(with_every_launch(rows), context)
+        found[stream.name] = find_anomalies(with_every_launch(rows), context)
     return found
 
 
 def context_of(
-    stream: Mapping[str, Any], rows: pl.DataFrame, ports: Sequence[Port], duplicated: int, beside: Beside
+    stream: RecordedStream, rows: pl.DataFrame, ports: Sequence[Port], duplicated: int, beside: Beside
 ) -> Context:
     """What is known of a stream beside its rows."""
-    leaves = ((port, flow) for port in ports for flow in port.flows if flow.name == stream["name"])
+    leaves = ((port, flow) for port in ports for flow in port.flows if flow.name == stream.name)
     port, flow = next(leaves, (None, None))
     hardware = one_way_stamps(rows) == ("tx_hard", "rx_hard")
     compared = beside.cards if hardware else beside.systems
     series = None if compared is None else compared.rows
     return Context(
-        stream["period_ns"],
+        stream.period_ns or 0,
         port,
         flow,
         ptp=None if beside.ptp is None else beside.ptp.rows,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -18,6 +18,7 @@ from latlab.analysis.growth import lasting_growth
 from latlab.analysis.metrics import METRICS, PROBE_METRICS, TIMER_METRICS, Values
 from latlab.analysis.statistics import ranked, smallest_n
 from latlab.analysis.way import Split, clocks_between, split
+from latlab.result.types import Chain, Growth, StagesOfGroup, StagesOfPacket, WorstStages
 
 CHAINED: Final = tuple(metric.name for metric in (*METRICS, *TIMER_METRICS) if not metric.periodic)
 """The metrics whose values are intervals of a packet's own way."""
@@ -88,8 +89,8 @@ class _Sums:
         return [end - start for start, end in pairwise(at_ns)]
 
 
-def chain_document(rows: pl.DataFrame, values: Values, worst: int = WORST) -> dict[str, Any] | None:
-    """Where the time of a metric of one stream went, ready for JSON; None without values:
+def chain_of_metric(rows: pl.DataFrame, values: Values, worst: int = WORST) -> Chain | None:
+    """Where the time of a metric of one stream went; None without values:
     docs/explanation/where-the-time-went.md.
 
     rows: the stream's rows of the packet table, or a probe's round trips, one for each sequence, from 0. values: of a
@@ -107,8 +108,8 @@ def chain_document(rows: pl.DataFrame, values: Values, worst: int = WORST) -> di
     return chain_of(ways, worst)
 
 
-def chain_of(ways: Ways, worst: int = WORST) -> dict[str, Any] | None:
-    """Where the time of these values went, as `chain_document` tells it; None without any.
+def chain_of(ways: Ways, worst: int = WORST) -> Chain | None:
+    """Where the time of these values went, as `chain_of_metric` tells it; None without any.
 
     `clocks` are those of the packet table's timestamps.
     """
@@ -121,25 +122,25 @@ def chain_of(ways: Ways, worst: int = WORST) -> dict[str, Any] | None:
     # Of several as common, the one that tells more.
     common = max(counted, key=lambda pattern: (counted[pattern], pattern.bit_count(), pattern))
     shown, columns = _way(stops, common)
-    means = [_group_document(group, sums, common, columns) for group in groups]
-    means = [one for one in means if one["packets"]]
-    usual = next((one for one in means if one["name"] == "typical" and one["split"]), None)
+    means = [_of_group(group, sums, common, columns) for group in groups]
+    means = [one for one in means if one.packets]
+    typical = next((one.ns for one in means if one.name == "typical" and one.split), None)
     of_median = None if median_ns is None else np.flatnonzero(ways.value_ns == median_ns)[:1]
     latest = _latest(ways.value_ns, latest_ns, worst)
-    usual_ns = None if usual is None else dict(zip(shown, np.cumsum([0, *usual["ns"]]).tolist(), strict=True))
-    return {
-        "metric": ways.metric,
-        "from": ways.from_,
-        "to": ways.to,
-        "packets": n,
-        "stops": list(shown),
-        "clocks": [clocks_between(*ends) for ends in pairwise(shown)],
-        "split": counted[common],
-        "below_zero": [below_zero[common][column] for column in columns],
-        "groups": means,
-        "median": None if of_median is None else next(_packets(ways, of_median, shown)),
-        "worst": _worst_document(list(_packets(ways, latest, shown)), shown, usual_ns),
-    }
+    usual_ns = None if typical is None else dict(zip(shown, np.cumsum([0, *typical]).tolist(), strict=True))
+    return Chain(
+        metric=ways.metric,
+        from_=ways.from_,
+        to=ways.to,
+        packets=n,
+        stops=list(shown),
+        clocks=[clocks_between(*ends) for ends in pairwise(shown)],
+        split=counted[common],
+        below_zero=[below_zero[common][column] for column in columns],
+        groups=means,
+        median=None if of_median is None else next(_packets(ways, of_median, shown)),
+        worst=_worst(list(_packets(ways, latest, shown)), shown, usual_ns),
+    )
 
 
 def _groups(value_ns: NDArray[np.int64], worst: int) -> tuple[list[_Group], int | None, int]:
@@ -195,22 +196,22 @@ def _added(total: list[int] | None, more: list[int]) -> list[int]:
     return more if total is None else [a + b for a, b in zip(total, more, strict=True)]
 
 
-def _group_document(
+def _of_group(
     group: _Group, sums: Mapping[tuple[str, int], _Sums], common: int, columns: Sequence[int]
-) -> dict[str, Any]:
+) -> StagesOfGroup:
     """A group's packets, and the mean intervals of those that passed the common stops and no others."""
     packets = sum(found.packets for (name, _), found in sums.items() if name == group.name)
     like = sums.get((group.name, common), _Sums())
     ns = like.means_ns(columns) if like.packets else None
-    return {
-        "name": group.name,
-        "least_ns": group.least_ns,
-        "below_ns": group.below_ns,
-        "packets": packets,
-        "split": like.packets,
-        "value_ns": None if ns is None else sum(ns),
-        "ns": ns,
-    }
+    return StagesOfGroup(
+        name=group.name,
+        least_ns=group.least_ns,
+        below_ns=group.below_ns,
+        packets=packets,
+        split=like.packets,
+        value_ns=None if ns is None else sum(ns),
+        ns=None if ns is None else [*ns],
+    )
 
 
 def _latest(value_ns: NDArray[np.int64], least_ns: int, worst: int) -> NDArray[np.intp]:
@@ -222,7 +223,7 @@ def _latest(value_ns: NDArray[np.int64], least_ns: int, worst: int) -> NDArray[n
     return order
 
 
-def _packets(ways: Ways, places: NDArray[np.intp], shown: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+def _packets(ways: Ways, places: NDArray[np.intp], shown: tuple[str, ...]) -> Iterator[StagesOfPacket]:
     """Each packet with its intervals; `stops` only where they are not those shown."""
     found = ways.split_at(places)
     sequence, patterns = ways.sequence[places].tolist(), found.patterns()
@@ -230,8 +231,8 @@ def _packets(ways: Ways, places: NDArray[np.intp], shown: tuple[str, ...]) -> It
     for number, pattern, row in zip(sequence, patterns.tolist(), found.interval_ns.tolist(), strict=True):
         stops, columns = way_of[pattern]
         ns = [row[column] for column in columns]
-        other = {} if stops == shown else {"stops": list(stops)}
-        yield {"sequence": number, "value_ns": sum(ns), "ns": ns, **other}
+        one = StagesOfPacket(sequence=number, value_ns=sum(ns), ns=ns)
+        yield one if stops == shown else one.model_copy(update={"stops": list(stops)})
 
 
 def _way(stops: tuple[str, ...], pattern: int) -> tuple[tuple[str, ...], list[int]]:
@@ -240,48 +241,48 @@ def _way(stops: tuple[str, ...], pattern: int) -> tuple[tuple[str, ...], list[in
     return tuple(stops[place] for place in places), [place - 1 for place in places[1:]]
 
 
-def _worst_document(
-    packets: Sequence[dict[str, Any]], shown: tuple[str, ...], usual_ns: Mapping[str, int] | None
-) -> dict[str, Any]:
+def _worst(
+    packets: Sequence[StagesOfPacket], shown: tuple[str, ...], usual_ns: Mapping[str, int] | None
+) -> WorstStages:
     """The latest packets, each with the interval that made it late, and how many each interval made.
 
     usual_ns: stop → when the typical packet passes it, ns after the start; None: there is no typical one.
     """
     grown = [None] * len(packets) if usual_ns is None else _grown(packets, shown, usual_ns)
-    each = [{**packet, "grew": grew} for packet, grew in zip(packets, grown, strict=True)]
-    late = [one["grew"] for one in each if one["grew"]]
-    most = Counter((one[0]["from"], one[0]["to"]) for one in late)
+    each = [packet.model_copy(update={"grew": grew}) for packet, grew in zip(packets, grown, strict=True)]
+    late = [one.grew for one in each if one.grew]
+    most = Counter((one[0].from_, one[0].to) for one in late)
     lasting: Counter[tuple[str, str]] = Counter()
     for one in late:
-        lasting.update({(part["from"], part["to"]): part["ns"] for part in one})
+        lasting.update({(part.from_, part.to): part.ns or 0 for part in one})
     together = lasting.total()
-    return {
-        "packets": len(each),
-        "late": len(late),
-        "grew": [
-            {"from": start, "to": end, "packets": most[start, end], "share": ns / together}
+    return WorstStages(
+        packets=len(each),
+        late=len(late),
+        grew=[
+            Growth(from_=start, to=end, packets=most[start, end], share=ns / together)
             for (start, end), ns in sorted(lasting.items(), key=lambda item: (-most[item[0]], -item[1]))
         ],
-        "each": each,
-    }
+        each=each,
+    )
 
 
 def _grown(
-    packets: Sequence[Mapping[str, Any]], shown: tuple[str, ...], usual_ns: Mapping[str, int]
-) -> list[list[dict[str, Any]]]:
+    packets: Sequence[StagesOfPacket], shown: tuple[str, ...], usual_ns: Mapping[str, int]
+) -> list[list[Growth]]:
     """What made each packet later than the typical one, the most first; empty for one that is not.
 
     They are compared between the stops that both have, so neither is given a timestamp that it lacks.
     """
     alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for place, packet in enumerate(packets):
-        alike[tuple(packet.get("stops", shown))].append(place)
-    found: list[list[dict[str, Any]]] = [[] for _ in packets]
+        alike[tuple(packet.stops or shown)].append(place)
+    found: list[list[Growth]] = [[] for _ in packets]
     # Those of one way together: calls for each of a hundred packets would take as long as the whole rest.
     for stops, places in alike.items():
         both = [name for name in stops if name in usual_ns]
         at_ns = np.zeros((len(places), len(stops)), np.int64)
-        np.cumsum([packets[place]["ns"] for place in places], axis=1, out=at_ns[:, 1:])
+        np.cumsum([packets[place].ns for place in places], axis=1, out=at_ns[:, 1:])
         interval_ns = np.diff(at_ns[:, [stops.index(name) for name in both]], axis=1)
         lasting_ns = lasting_growth(interval_ns, np.diff([usual_ns[name] for name in both]))
         for place, row in zip(places, lasting_ns.tolist(), strict=True):
@@ -289,12 +290,12 @@ def _grown(
     return found
 
 
-def _parts(stops: Sequence[str], lasting_ns: Sequence[int]) -> list[dict[str, Any]]:
+def _parts(stops: Sequence[str], lasting_ns: Sequence[int]) -> list[Growth]:
     """The intervals between these stops that grew, the most first, each with its share of all."""
     together = sum(lasting_ns)
     parts = [
-        {"from": start, "to": end, "ns": ns, "share": ns / together}
+        Growth(from_=start, to=end, ns=ns, share=ns / together)
         for (start, end), ns in zip(pairwise(stops), lasting_ns, strict=True)
         if ns
     ]
-    return sorted(parts, key=lambda part: -part["ns"])
+    return sorted(parts, key=lambda part: -(part.ns or 0))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
 from latlab.analysis.evidence import Broken, Evidence
 from latlab.analysis.trust_readings import fact, same_kernel
+from latlab.recordings.cell import RecordedCell
+from latlab.result.types import Metric
 
 _SLOW: Final = frozenset({"acpi_pm", "hpet", "jiffies", "pit", "refined-jiffies"})
 """Clock sources that are devices or ticks: a reading of one takes a microsecond or more, in a guest an exit each."""
@@ -28,18 +30,18 @@ _FOR_A_TIME: Final = (
 _MILLION: Final = 10**6
 
 
-def to_bound_clocks(cell: Mapping[str, Any], stream: str, figures: Mapping[str, Any]) -> str:
+def to_bound_clocks(cell: RecordedCell, stream: str, figures: Metric) -> str:
     """What to do about a metric of this stream between two clocks that nothing bounds; empty: what the rule says.
 
     figures: the metric's, whose two timestamps say whose clocks they are: cards', a guest's, or two systems' that were
     compared, but not all the time.
     """
-    if any(figures[end].endswith("_hard") for end in ("from", "to")):
+    if any(end.endswith("_hard") for end in (figures.from_, figures.to)):
         return _OF_CARDS
-    ends = {one[end] for one in cell["streams"] if one["name"] == stream for end in ("talker", "listener")}
-    if ends & {guest["name"] for guest in cell.get("guests", [])}:
+    ends = {end for one in cell.streams if one.name == stream for end in (one.talker, one.listener)}
+    if ends & {guest.name for guest in cell.guests}:
         return _OF_A_GUEST
-    return _FOR_A_TIME if figures["n"] and figures.get("unbounded", 0) else ""
+    return _FOR_A_TIME if figures.n and figures.unbounded else ""
 
 
 def clock_source_is_fast(evidence: Evidence) -> Iterator[Broken]:
@@ -58,14 +60,14 @@ def clocks_kept_their_rates(evidence: Evidence) -> Iterator[Broken]:
 
     The rate is that of MONOTONIC, which is steered, against MONOTONIC_RAW, which is not, from each reading to the next.
     """
-    if evidence.cell.get("ptp"):
+    if evidence.cell.ptp:
         return
     most = evidence.thresholds.clock_slew_share
     apart = {
         end
-        for stream in evidence.cell["streams"]
-        for end in (stream["talker"], stream["listener"])
-        if stream["listener"] not in same_kernel(evidence, stream["talker"])
+        for stream in evidence.cell.streams
+        for end in (stream.talker, stream.listener)
+        if stream.listener not in same_kernel(evidence, stream.talker)
     }
     for name, clocks in evidence.clocks.items():
         host = name.partition("-")[2]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+
+from latlab.recordings.cell import RecordedCell, RecordedStream, StreamTotals, Totals
 
 REFUSED: Final = ("foreign", "truncated", "other_run", "unknown_stream")
 """The kinds of packets that a listener refuses without knowing of which stream they are."""
@@ -21,9 +23,9 @@ LISTENER_COUNTS: Final = (*REFUSED, "socket_drops", "empty_wakeups")
 """What a listener counts for all its streams together."""
 
 
-def refused_counts(listened: Mapping[str, Any]) -> dict[str, int]:
+def refused_counts(listened: Totals) -> dict[str, int]:
     """What one listener counted for all its streams together, from its `done`; what it never said is 0."""
-    return {kind: listened.get(kind, 0) for kind in LISTENER_COUNTS}
+    return {kind: getattr(listened, kind) for kind in LISTENER_COUNTS}
 
 
 def counted(counts: Mapping[str, int]) -> str:
@@ -38,27 +40,27 @@ def stream_rows(packets: pl.DataFrame, stream: int) -> pl.DataFrame:
     return packets.slice(first, last - first)
 
 
-def leg_counts(cell: Mapping[str, Any], stream: Mapping[str, Any], rows: pl.DataFrame) -> dict[str, int]:
+def leg_counts(cell: RecordedCell, stream: RecordedStream, rows: pl.DataFrame) -> dict[str, int]:
     """The counts of one stream of cell.json, or of one leg of a probe, whose rows of the packet table these are.
 
     An answer to a question that never came was never due.
     """
     was_due = pl.col("launch_tai_ns").is_not_null() | unknown(rows, SENDING)
-    due = rows.filter(was_due) if stream.get("leg") == "down" else rows
-    return stream_counts(due, _listened(cell, stream), stream["stream"])
+    due = rows.filter(was_due) if stream.leg == "down" else rows
+    return stream_counts(due, _listened(cell, stream), stream.stream)
 
 
-def _listened(cell: Mapping[str, Any], stream: Mapping[str, Any]) -> Mapping[str, Any]:
+def _listened(cell: RecordedCell, stream: RecordedStream) -> Totals:
     """What the receiver of a stream counted: its listener's `done`; of a leg, what ping or pong said came in."""
-    if probe := stream.get("probe"):
-        done = agents_done(cell, probe, "pong" if stream["leg"] == "up" else "ping")
-        return {**done, "streams": [{**done, "stream": stream["stream"]}]} if done else {}
-    host = stream["listener"]
-    agents = (agent for agent in cell["agents"] if agent["host"] == host and agent["verb"] == "listen")
-    return next((agent.get("done") or {} for agent in agents), {})
+    if probe := stream.probe:
+        done = agents_done(cell, probe, "pong" if stream.leg == "up" else "ping")
+        return done.model_copy(update={"streams": [done.model_copy(update={"stream": stream.stream})]})
+    host = stream.listener
+    agents = (agent for agent in cell.agents if agent.host == host and agent.verb == "listen")
+    return next((agent.totals for agent in agents), Totals())
 
 
-def stream_counts(packets: pl.DataFrame, listened: Mapping[str, Any], stream: int) -> dict[str, int]:
+def stream_counts(packets: pl.DataFrame, listened: Totals, stream: int) -> dict[str, int]:
     """The counts of one stream over its whole length, warm-up included, as the result document has them.
 
     packets: the stream's rows. listened: the listener's `done`; what it never said counts as 0. sent: taken
@@ -89,7 +91,7 @@ def stream_counts(packets: pl.DataFrame, listened: Mapping[str, Any], stream: in
         launch_moved=(taken & (late == 2)).sum(),
         unsent_late=(pl.col("send_error").is_null() & (late == 3)).sum(),
     ).row(0, named=True)
-    of_stream: Mapping[str, Any] = next((s for s in listened.get("streams", []) if s["stream"] == stream), {})
+    of_stream = next((one for one in listened.streams or () if one.stream == stream), StreamTotals())
     return {
         "scheduled": counts["scheduled"],
         "warmup": counts["warmup"],
@@ -99,10 +101,10 @@ def stream_counts(packets: pl.DataFrame, listened: Mapping[str, Any], stream: in
         "received": counts["received"],
         "lost": counts["lost"],
         "unknown": counts["unknown"],
-        "duplicated": of_stream.get("repeated", 0),
+        "duplicated": of_stream.repeated,
         "reordered": len(reordered_sequences(packets)),
-        "out_of_range": of_stream.get("out_of_range", 0),
-        "foreign": listened.get("foreign", 0),
+        "out_of_range": of_stream.out_of_range,
+        "foreign": listened.foreign,
         "launch_invalid": counts["launch_invalid"],
         "launch_missed": counts["launch_missed"],
         "launch_late": counts["launch_late"],
@@ -115,13 +117,6 @@ def send_errnos(packets: pl.DataFrame) -> dict[str, int]:
     """{errno: how many packets of one stream the kernel refused with it}, the smallest errno first."""
     refused = packets.filter(pl.col("send_error") != 0)["send_error"].value_counts().sort("send_error")
     return {str(number): count for number, count in refused.iter_rows()}
-
-
-def nothing_arrived(figures: Mapping[str, Any]) -> bool:
-    """Whether a metric's entry in the result is of a stream of which packets were sent and none arrived, the warm-up
-    left out: there is no value, though no packet lacks a timestamp or a bound of its clocks.
-    """
-    return bool(not figures["n"] and figures["lost"] and not figures["missing"] and not figures.get("unbounded"))
 
 
 def lost_after_warmup(packets: pl.DataFrame) -> int:
@@ -157,7 +152,7 @@ def reordered_sequences(packets: pl.DataFrame) -> NDArray[np.uint64]:
     return reordered
 
 
-def agents_done(cell: Mapping[str, Any], probe: str, verb: str) -> Mapping[str, Any]:
+def agents_done(cell: RecordedCell, probe: str, verb: str) -> Totals:
     """What one of a probe's two agents said at its end; empty where it did not come to it."""
-    agents = (agent for agent in cell["agents"] if agent["verb"] == verb and agent.get("probe") == probe)
-    return next((agent.get("done") or {} for agent in agents), {})
+    agents = (agent for agent in cell.agents if agent.verb == verb and agent.probe == probe)
+    return next((agent.totals for agent in agents), Totals())

@@ -59,7 +59,7 @@ def no_cpu_slept_deeply(evidence: Evidence) -> Iterator[Broken]:
         elapsed = elapsed_ns(evidence, host)
         if elapsed is None or not _runs_something(evidence, host):
             continue
-        around_ns = elapsed - evidence.cell["duration_ns"]
+        around_ns = elapsed - evidence.cell.duration_ns
         if around_ns < 0:
             continue  # the streams were cut short: nobody knows how long they ran
         deep: dict[str, list[int]] = {}
@@ -81,8 +81,8 @@ def no_cpu_slept_deeply(evidence: Evidence) -> Iterator[Broken]:
 def halt_polling_is_off(evidence: Evidence) -> Iterator[Broken]:
     """KVM hosts with late packets that poll for a halted guest, and so keep its CPU from others."""
     for host, late in held_up(evidence).items():
-        guests = [guest for guest in evidence.cell.get("guests", []) if guest["host"] == host]
-        if any(guest["acceleration"] != "tcg" for guest in guests):
+        guests = [guest for guest in evidence.cell.guests if guest.host == host]
+        if any(guest.acceleration != "tcg" for guest in guests):
             polled_ns = fact(evidence.facts_before.get(host, {}), "machine", "kvm_halt_poll_ns")
             if polled_ns:
                 yield Broken(f"{host} ({late.where})", "halt_poll_ns 0", f"up to {duration(polled_ns)}")
@@ -163,8 +163,8 @@ def _fair_servers(evidence: Evidence) -> Iterator[Broken]:
 
 def _runs_something(evidence: Evidence, host: str) -> bool:
     """Whether a talker, a listener or a guest runs on the host itself."""
-    agents = {agent["host"] for agent in evidence.cell["agents"] if agent["verb"] in MEASURING}
-    return host in agents | {guest["host"] for guest in evidence.cell.get("guests", [])}
+    agents = {agent.host for agent in evidence.cell.agents if agent.verb in MEASURING}
+    return host in agents | {guest.host for guest in evidence.cell.guests}
 
 
 def _concerned(evidence: Evidence, host: str) -> list[int]:
@@ -215,5 +215,5 @@ def _had_no_rest(evidence: Evidence, host: str, cpu: int) -> bool:
     elapsed, idle = elapsed_ns(evidence, host), _idle_ns(evidence, host, cpu)
     if elapsed is None or idle is None:
         return False
-    around_ns = elapsed - evidence.cell["duration_ns"]
-    return bool(idle <= around_ns <= evidence.cell["duration_ns"] / _LONG)
+    around_ns = elapsed - evidence.cell.duration_ns
+    return bool(idle <= around_ns <= evidence.cell.duration_ns / _LONG)

@@ -8,6 +8,9 @@ from typing import Any, Protocol
 
 import polars as pl
 
+from latlab.recordings.cell import RecordedCell
+from latlab.result.types import PtpPort, Stream
+
 
 class ImpossibleSeen(Protocol):
     """Timestamps of one kind that cannot be."""
@@ -121,13 +124,14 @@ class Thresholds:
 class Evidence:
     """All that the checks of one cell look at.
 
-    cell: cell.json. document: `summarise_cell` of it. findings: {`talker-HOST.sent`: what the join saw}.
+    cell: cell.json. streams, ptp: the result's. findings: {`talker-HOST.sent`: what the join saw}.
     clocks: {`talker-HOST`: its clocks table}. facts_before, facts_after: {host: facts}. What is missing is
     left empty. thresholds: where the lines are drawn.
     """
 
-    cell: Mapping[str, Any]
-    document: Mapping[str, Any]
+    cell: RecordedCell
+    streams: Mapping[str, Stream] = field(default_factory=dict)
+    ptp: Sequence[PtpPort] = ()
     findings: Mapping[str, RecordingSeen] = field(default_factory=dict)
     clocks: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     facts_before: Mapping[str, Any] = field(default_factory=dict)

@@ -19,6 +19,7 @@ from latlab.analysis.round_trip import with_every_launch
 from latlab.analysis.statistics import PERCENTILES, statistics
 from latlab.analysis.tally import Tally, bin_of_percentiles
 from latlab.analysis.worst import EXPLAINED, worst_packet
+from latlab.recordings.cell import RecordedStream, ToolFigures, Totals
 
 BINS: Final = "bins and digits"
 DIGITS: Final = "digits"
@@ -35,26 +36,26 @@ _NOTHING: Final = pl.DataFrame(
 )
 
 
-def packet_figures(stream: Mapping[str, Any], packets: pl.DataFrame, bound_ns: int | None) -> dict[str, Any]:
+def packet_figures(stream: RecordedStream, packets: pl.DataFrame, bound_ns: int | None) -> dict[str, Any]:
     """{"counts", "metrics"} of one stream, as in the result document, from the packet table.
 
     stream: of cell.json; its `metrics` are computed and no others, and its `counts` stand instead of the rows'.
     bound_ns: by how much clocks may differ, ±; None where nothing says it: values are shown then nevertheless, and
     their uncertainty is null.
     """
-    rows = stream_rows(packets, stream["stream"])
-    told = dict(stream["counts"])
-    counts = {**stream_counts(rows, {}, stream["stream"]), "launch_silent": 0, **told}
+    rows = stream_rows(packets, stream.stream)
+    told = dict(stream.counts)
+    counts = {**stream_counts(rows, Totals(), stream.stream), "launch_silent": 0, **told}
     shared = {
         "lost": told["lost"] if "lost" in told else lost_after_warmup(rows),
         "duplicated": counts["duplicated"],
         "reordered": told["reordered"] if "reordered" in told else len(reordered_sequences(rows)),
     }
     metrics = {}
-    for name in stream["metrics"]:
-        values = metric_values(rows, METRICS_BY_NAME[name], stream["period_ns"])
+    for name in stream.metrics:
+        values = metric_values(rows, METRICS_BY_NAME[name], stream.period_ns)
         if values is not None:
-            metrics[name] = _of_values(rows, values, shared, bound_ns if stream["two_clocks"] else 0)
+            metrics[name] = _of_values(rows, values, shared, bound_ns if stream.two_clocks else 0)
     return {"counts": counts, "metrics": metrics}
 
 
@@ -64,19 +65,19 @@ def launch_gap_ns(rows: pl.DataFrame) -> int | None:
     return max(1, int(np.median(np.diff(launch)))) if len(launch) > 1 else None
 
 
-def packet_anomalies(stream: Mapping[str, Any], packets: pl.DataFrame) -> dict[str, Any]:
+def packet_anomalies(stream: RecordedStream, packets: pl.DataFrame) -> dict[str, Any]:
     """{"anomalies", "late_limits", "windows"} of one stream, as in the result document; None each where no packet says
     when it was due.
 
     Packets are compared with their own launch times; how regular these are is `launch_gap_ns`. There are no clean
     windows: an import's figures are compared with what its program said of the whole.
     """
-    rows = stream_rows(packets, stream["stream"])
+    rows = stream_rows(packets, stream.stream)
     period_ns = launch_gap_ns(rows)
     if period_ns is None:
         return {"anomalies": None, "late_limits": None, "windows": None}
-    duplicated = stream_counts(rows, {}, stream["stream"])["duplicated"]
-    context = context_of({**stream, "period_ns": period_ns}, rows, (), duplicated, NOTHING)
+    duplicated = stream_counts(rows, Totals(), stream.stream)["duplicated"]
+    context = context_of(stream.model_copy(update={"period_ns": period_ns}), rows, (), duplicated, NOTHING)
     found = find_anomalies(with_every_launch(rows), context)
     return {
         "anomalies": anomalies_document(found),
@@ -101,7 +102,7 @@ def _of_values(rows: pl.DataFrame, values: Values, shared: Mapping[str, Any], bo
         **({"uncertainty_of": TOLD} if bound_ns and _crosses(values) else {}),
         **found,
         **({} if latest is None else {"worst": worst_packet(rows, latest, values.to)}),
-        BUCKETS: buckets(values.value_ns).document(),
+        BUCKETS: buckets(values.value_ns).as_result().model_dump(),
     }
 
 
@@ -114,7 +115,7 @@ def _crosses(values: Values) -> bool:
 
 
 def summed_up(
-    figures: Mapping[str, Any], tally: Tally | None, intervals: pl.DataFrame | None, bound_ns: int | None
+    figures: ToolFigures, tally: Tally | None, intervals: pl.DataFrame | None, bound_ns: int | None
 ) -> dict[str, Any]:
     """One metric's entry of the result document, of which single values are not known.
 
@@ -125,30 +126,30 @@ def summed_up(
     an extreme that was not printed.
     """
     bins = bin_of_percentiles(tally) if tally else dict.fromkeys(PERCENTILES)
-    told = figures.get("percentiles") or {}
-    least, most = figures["min"], figures["max"]
-    resolution_ns = max(figures["resolution_ns"], tally.width_ns if tally else 0)
-    known = not figures["two_clocks"] or bound_ns is not None
+    told = figures.percentiles or {}
+    least, most = figures.min, figures.max
+    resolution_ns = max(figures.resolution_ns, tally.width_ns if tally else 0)
+    known = not figures.two_clocks or bound_ns is not None
     return {
-        "n": figures["n"],
-        "lost": figures["lost"],
+        "n": figures.n,
+        "lost": figures.lost,
         "duplicated": None,
         "reordered": None,
         "missing": None,
         "unbounded": 0,
-        "from": figures["between"][0],
-        "to": figures["between"][1],
-        "uncertainty_ns": resolution_ns + (bound_ns or 0 if figures["two_clocks"] else 0) if known else None,
+        "from": figures.between[0],
+        "to": figures.between[1],
+        "uncertainty_ns": resolution_ns + (bound_ns or 0 if figures.two_clocks else 0) if known else None,
         "uncertainty_of": _of_what(figures, bound_ns),
         "min": least,
-        "mean": figures["mean"],
+        "mean": figures.mean,
         **{name: told.get(name) if found is None else found[0] for name, found in bins.items()},
         "max": most,
-        "stddev": figures["stddev"],
+        "stddev": figures.stddev,
         "pk_pk": most - least if most is not None and least is not None else None,
-        "min_sequence": figures["min_sequence"],
-        "max_sequence": figures["max_sequence"],
-        "kept": figures["kept"],
+        "min_sequence": figures.min_sequence,
+        "max_sequence": figures.max_sequence,
+        "kept": figures.kept,
         **({"bins": _as_lists(bins), "below": tally.below, "above": tally.above} if tally else {}),
         **({} if intervals is None else {"intervals": interval_range(intervals)}),
     }
@@ -158,9 +159,9 @@ def _as_lists(bins: Mapping[str, tuple[int, int] | None]) -> dict[str, list[int]
     return {name: None if found is None else list(found) for name, found in bins.items()}
 
 
-def _of_what(figures: Mapping[str, Any], bound_ns: int | None) -> str:
-    own = BINS if figures["kept"] == "histogram" else DIGITS
-    return f"{own} + {TOLD}" if figures["two_clocks"] and bound_ns is not None else own
+def _of_what(figures: ToolFigures, bound_ns: int | None) -> str:
+    own = BINS if figures.kept == "histogram" else DIGITS
+    return f"{own} + {TOLD}" if figures.two_clocks and bound_ns is not None else own
 
 
 def interval_range(intervals: pl.DataFrame) -> dict[str, Any]:
@@ -176,7 +177,7 @@ def interval_range(intervals: pl.DataFrame) -> dict[str, Any]:
 
 def no_counts() -> dict[str, None]:
     """The counts of a stream of which no packet is known."""
-    return dict.fromkeys((*stream_counts(_NOTHING, {}, 0), "launch_silent"))
+    return dict.fromkeys((*stream_counts(_NOTHING, Totals(), 0), "launch_silent"))
 
 
 def unbounded(streams: Mapping[str, Mapping[str, Any]]) -> Sequence[str]:
@@ -243,11 +244,11 @@ _IN_ORDER: Final = (("wake", "submit", "tx_sched", "tx_soft", "tx_hard"), ("rx_h
 """What one machine stamps of a packet, in the order in which it can be."""
 
 
-def out_of_order(stream: Mapping[str, Any], packets: pl.DataFrame, bound_ns: int) -> Sequence[tuple[str, int]]:
+def out_of_order(stream: RecordedStream, packets: pl.DataFrame, bound_ns: int) -> Sequence[tuple[str, int]]:
     """(`stream: end − start`, least value) of two timestamps that one machine took of a packet, of which the later one
     is further before the earlier one than its clocks differ. Only timestamps that the stream's metrics are of."""
-    rows = stream_rows(packets, stream["stream"])
-    used = {name for metric in stream["metrics"] for pair in METRICS_BY_NAME[metric].pairs for name in pair}
+    rows = stream_rows(packets, stream.stream)
+    used = {name for metric in stream.metrics for pair in METRICS_BY_NAME[metric].pairs for name in pair}
     found = []
     for stamps in _IN_ORDER:
         there = [name for name in stamps if name in used and rows[f"{name}_tai_ns"].null_count() < rows.height]
@@ -255,5 +256,5 @@ def out_of_order(stream: Mapping[str, Any], packets: pl.DataFrame, bound_ns: int
             for end in there[place + 1 :]:
                 least = (rows[f"{end}_tai_ns"] - rows[f"{start}_tai_ns"]).min()
                 if isinstance(least, int) and least < -bound_ns:
-                    found.append((f"{stream['name']}: {end} − {start}", least))
+                    found.append((f"{stream.name}: {end} − {start}", least))
     return found

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from latlab.analysis.evidence import Evidence
+from latlab.recordings.cell import RecordedStream
+from latlab.result.types import Metric, Stage
 
 Side = Literal["talker", "way", "listener"]
 
@@ -44,7 +46,7 @@ def speed_counts(evidence: Evidence) -> bool:
 
     There nobody is to be blamed for how a machine is tuned.
     """
-    return bool(evidence.cell.get("label", MEASURED) == MEASURED)
+    return bool(evidence.cell.label == MEASURED)
 
 
 def late_packets(evidence: Evidence) -> list[Late]:
@@ -54,7 +56,7 @@ def late_packets(evidence: Evidence) -> list[Late]:
     """
     if not speed_counts(evidence):
         return []
-    found = (_late(evidence, stream) for stream in evidence.cell["streams"])
+    found = (_late(evidence, stream) for stream in evidence.cell.streams)
     return sorted((late for late in found if late is not None), key=lambda late: -late.above_ns)
 
 
@@ -69,35 +71,35 @@ def held_up(evidence: Evidence) -> dict[str, Late]:
 
 def vm_hosts(evidence: Evidence, names: Iterable[str]) -> frozenset[str]:
     """The hosts of those of the names that are guests."""
-    hosts = {guest["name"]: guest["host"] for guest in evidence.cell.get("guests", [])}
+    hosts = {guest.name: guest.host for guest in evidence.cell.guests}
     return frozenset(hosts[name] for name in names if name in hosts)
 
 
-def _late(evidence: Evidence, stream: Mapping[str, Any]) -> Late | None:
-    measured = evidence.document["streams"].get(stream["name"], {}).get("metrics", {})
-    names = ("wakeup",) if "timer" in stream else _LATENCIES
+def _late(evidence: Evidence, stream: RecordedStream) -> Late | None:
+    measured = evidence.streams[stream.name].metrics if stream.name in evidence.streams else {}
+    names = ("wakeup",) if stream.timer is not None else _LATENCIES
     figures = next((measured[name] for name in names if name in measured), None)
-    if figures is None or figures["max"] is None or figures["p50"] is None:
+    if figures is None or figures.max is None or figures.p50 is None:
         return None
-    above = figures["max"] - figures["p50"]
+    above = figures.max - figures.p50
     if above <= evidence.thresholds.late_ns:
         return None
-    side = _side(figures["worst"]["intervals"], measured)
-    ends = (stream["talker"], stream["listener"])
+    side = _side(figures.worst.intervals if figures.worst else (), measured)
+    ends = (stream.talker, stream.listener)
     near: Mapping[Side, tuple[str, ...]] = {"talker": ends[:1], "way": ends, "listener": ends[1:]}
     hosts = frozenset(near[side]) | vm_hosts(evidence, near[side])
-    return Late(stream["name"], figures["max_sequence"], above, side, hosts)
+    return Late(stream.name, figures.max_sequence or 0, above, side, hosts)
 
 
-def _side(intervals: Iterable[Mapping[str, Any]], measured: Mapping[str, Any]) -> Side:
+def _side(intervals: Iterable[Stage], measured: Mapping[str, Metric]) -> Side:
     """On which side a packet lost most beyond what is usual there.
 
     intervals: of the packet's latency, as `worst` has them. A side that nothing is known of loses what is left.
     """
     lost: dict[Side, int] = {"talker": 0, "way": 0, "listener": 0}
     for interval in intervals:
-        lost[_side_of(interval["from"], interval["to"])] += interval["ns"]
-    usual = {side: (measured.get(metric) or {}).get("p50") or 0 for side, metric in _USUAL.items()}
+        lost[_side_of(interval.from_, interval.to)] += interval.ns
+    usual = {side: (metric in measured and measured[metric].p50) or 0 for side, metric in _USUAL.items()}
     return max(lost, key=lambda side: lost[side] - usual[side])
 
 

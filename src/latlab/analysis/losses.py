@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from latlab.analysis.counts import STAMPS, lost, unknown
+from latlab.result.types import Losses, LostAt
 
 
 def lost_sequences(packets: pl.DataFrame) -> NDArray[np.int64]:
@@ -60,7 +61,7 @@ _AT_SOCKET: Final = {
 """Reasons of sockets (include/net/dropreason-core.h), and what of theirs it was."""
 
 
-def loss_document(packets: Sequence[pl.DataFrame], drops: pl.DataFrame) -> dict[str, Any]:
+def losses_of(packets: Sequence[pl.DataFrame], drops: pl.DataFrame) -> Losses:
     """Where the lost packets of these streams were dropped, warm-up left out: `losses` of docs/reference/result.md.
 
     packets: the rows of each stream. drops: as `recordings.drops.read_drops` has them. Of the drops of one packet the
@@ -75,11 +76,11 @@ def loss_document(packets: Sequence[pl.DataFrame], drops: pl.DataFrame) -> dict[
     )
     keys = ("host", "device", "ifindex", "reason", "location", "watcher")
     places = [_place(one) for one in first.group_by(keys).len("packets").iter_rows(named=True)]
-    places.sort(key=lambda one: (-one["packets"], one["place"], one["reason"] or "", one["function"] or ""))
-    return {"lost": missing.height, "unplaced": missing.height - first.height, "places": places}
+    places.sort(key=lambda one: (-one.packets, one.place, one.reason or "", one.function or ""))
+    return Losses(lost=missing.height, unplaced=missing.height - first.height, places=places)
 
 
-def _place(drop: Mapping[str, Any]) -> dict[str, Any]:
+def _place(drop: Mapping[str, Any]) -> LostAt:
     reason, device = drop["reason"], drop["device"]
     at_socket = _AT_SOCKET.get(reason or "")
     if at_socket:
@@ -93,11 +94,11 @@ def _place(drop: Mapping[str, Any]) -> dict[str, Any]:
     else:
         place = f"in the kernel of {drop['watcher']}"
     of = f" of {drop['host']}" if drop["host"] is not None else ""
-    return {
-        "place": f"{place}{of}",
-        "host": drop["host"],
-        "device": device,
-        "reason": reason,
-        "function": drop["location"],
-        "packets": drop["packets"],
-    }
+    return LostAt(
+        place=f"{place}{of}",
+        host=drop["host"],
+        device=device,
+        reason=reason,
+        function=drop["location"],
+        packets=drop["packets"],
+    )

@@ -8,7 +8,7 @@ from typing import Any, Final
 from latlab.analysis.counts import counted
 from latlab.analysis.evidence import Broken, Evidence
 from latlab.analysis.late import held_up, speed_counts, vm_hosts
-from latlab.analysis.trust_readings import MEASURING, agent_name, counters, fact, vcpus
+from latlab.analysis.trust_readings import MEASURING, counters, fact, vcpus
 from latlab.analysis.words import duration, plural
 
 _SECOND_NS: Final = 1_000_000_000
@@ -23,10 +23,10 @@ _MOVED: Final = {
 def memory_is_locked(evidence: Evidence) -> Iterator[Broken]:
     """Talkers and listeners of late packets whose pages may be taken away."""
     held = held_up(evidence)
-    for agent in evidence.cell["agents"]:
-        realtime = (agent.get("ready") or {}).get("realtime") or {}
-        if agent["verb"] in MEASURING and agent["host"] in held and realtime.get("memory_locked") is False:
-            yield Broken(f"{agent_name(agent)} ({held[agent['host']].where})", "memory locked", "not locked")
+    for agent in evidence.cell.agents:
+        realtime = agent.realtime
+        if agent.verb in MEASURING and agent.host in held and realtime.memory_locked is False:
+            yield Broken(f"{agent.name} ({held[agent.host].where})", "memory locked", "not locked")
 
 
 def nothing_was_swapped(evidence: Evidence) -> Iterator[Broken]:
@@ -53,8 +53,8 @@ def no_memory_was_moved(evidence: Evidence) -> Iterator[Broken]:
 def guests_keep_their_memory(evidence: Evidence) -> Iterator[Broken]:
     """Guests whose memory became more or less meanwhile, and those of late packets from which it can be taken."""
     held = held_up(evidence)
-    for guest in evidence.cell.get("guests", []):
-        name = guest["name"]
+    for guest in evidence.cell.guests:
+        name = guest.name
         sizes = [
             fact(facts.get(name, {}), "memory", "total_bytes")
             for facts in (evidence.facts_before, evidence.facts_after)
@@ -72,21 +72,21 @@ def streams_are_out_of_step(evidence: Evidence) -> Iterator[Broken]:
     Each of their packets meets the tick of that kernel at the same phase, or at one of a few: whether it comes before
     or after the tick is then the same for all of them, and decides how late they are. A CPU without a tick has none.
     """
-    virtual = bool(evidence.cell.get("instructions_per_ns"))
+    virtual = bool(evidence.cell.instructions_per_ns)
     if not virtual and not speed_counts(evidence):
         return
-    guests = {guest["name"] for guest in evidence.cell.get("guests", [])}
-    for stream in evidence.cell["streams"]:
-        if stream["period_ns"] is None or stream.get("leg") == "down" or stream.get("tool"):
+    guests = {guest.name for guest in evidence.cell.guests}
+    for stream in evidence.cell.streams:
+        if stream.period_ns is None or stream.leg == "down" or stream.tool:
             continue  # a closed loop drifts past every tick, and answers come as their questions do
-        ends = (stream["talker"], stream["listener"])
+        ends = (stream.talker, stream.listener)
         hosts = (set(ends) if virtual else set(ends) & guests) | vm_hosts(evidence, ends)
         for host in sorted(hosts):
             rate = _ticks_a_second(evidence.facts_before.get(host, {}))
-            if rate and _in_step(stream["period_ns"], rate) and not _is_tickless(evidence, host):
+            if rate and _in_step(stream.period_ns, rate) and not _is_tickless(evidence, host):
                 tick = duration(_SECOND_NS / rate)
                 expected = f"a period that is neither a multiple nor a divisor of the tick, {tick}"
-                yield Broken(f"stream {stream['name']}, {host}", expected, duration(stream["period_ns"]))
+                yield Broken(f"stream {stream.name}, {host}", expected, duration(stream.period_ns))
 
 
 def kernels_did_not_complain(evidence: Evidence) -> Iterator[Broken]:
@@ -122,7 +122,7 @@ def _is_tickless(evidence: Evidence, host: str) -> bool:
     """Whether all that runs there for the streams is on CPUs without a tick (nohz_full)."""
     tickless = set(fact(evidence.facts_before.get(host, {}), "cpu", "nohz_full") or ())
     used: list[set[int]] = [set(thread.get("cpus") or ()) for _, thread in vcpus(evidence, host)]
-    for agent in evidence.cell["agents"]:
-        if agent["host"] == host and agent["verb"] in MEASURING:
-            used.append(set(((agent.get("ready") or {}).get("realtime") or {}).get("cpus") or ()))
+    for agent in evidence.cell.agents:
+        if agent.host == host and agent.verb in MEASURING:
+            used.append(set(agent.realtime.cpus or ()))
     return bool(used) and all(cpus and cpus <= tickless for cpus in used)

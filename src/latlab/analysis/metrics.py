@@ -165,6 +165,13 @@ IMPORTED_METRICS: Final[tuple[Metric, ...]] = (
         "received",
         crosses_hosts=True,
     ),
+    Metric(
+        "interarrival",
+        "Between packets that follow each other at a point",
+        "first_point − first_point of the packet before",
+        (("previous", "first_point"),),
+        "received",
+    ),
     Metric("user_return", "Return to the application", "return to user space − planned expiry", (), "handed over"),
     Metric("noise", "Noise of the operating system", "taken without a break from a thread that only runs", (), "sent"),
 )

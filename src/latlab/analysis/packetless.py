@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from latlab.recordings.cell import RecordedStream
 
 
-def is_no_packets(stream: Mapping[str, Any]) -> bool:
+def is_no_packets(stream: RecordedStream) -> bool:
     """Whether a stream of cell.json is a tool's, whose packets are its own, or a timer's, which sends none."""
-    return bool(stream.get("tool")) or "timer" in stream
+    return not stream.has_packets

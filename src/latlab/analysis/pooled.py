@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Final
+from typing import Final
 
-from latlab.analysis.buckets import Buckets, from_document
+from latlab.analysis.buckets import Buckets, from_result
 from latlab.analysis.statistics import PERCENTILES, smallest_n
+from latlab.result.types import Metric
 
 BUCKETS: Final = "buckets"
 """Where a metric's figures keep them."""
@@ -32,24 +33,18 @@ class Pooled:
         p = PERCENTILES[name]
         return self.buckets.percentile(p) if self.buckets.n >= smallest_n(p) else None
 
-    def document(self) -> dict[str, Any]:
-        """{repeats, n, min, max: exact, ns; each percentile [smallest, largest] or null}."""
-        found = {name: self.percentile(name) for name in PERCENTILES}
-        percentiles = {name: None if ends is None else list(ends) for name, ends in found.items()}
-        whole = self.buckets
-        return {"repeats": self.repeats, "n": whole.n, "min": whole.min_ns, **percentiles, "max": whole.max_ns}
 
-
-def pooled(figures: Sequence[Mapping[str, Any]]) -> Pooled | None:
-    """These repetitions of one metric together, as the result document has them.
+def pooled(figures: Sequence[Metric]) -> Pooled | None:
+    """These repetitions of one metric together.
 
     None where there are none, where one has no buckets (figures of another program, or of an earlier latlab), or where
     their timestamps are others: that is another quantity.
     """
-    if not figures or any(BUCKETS not in one for one in figures) or len({(f["from"], f["to"]) for f in figures}) > 1:
+    kept = [one.buckets for one in figures if one.buckets]
+    if not kept or len(kept) < len(figures) or len({(one.from_, one.to) for one in figures}) > 1:
         return None
     try:
-        found = [from_document(one[BUCKETS]) for one in figures]
+        found = [from_result(one) for one in kept]
     except ValueError:
         return None
     return Pooled(len(found), reduce(Buckets.merged, found))

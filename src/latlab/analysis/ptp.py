@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 import polars as pl
+
+from latlab.recordings.cell import RecordedPort
+from latlab.result.types import PtpCheck, PtpPort, Spread, Unlocked
 
 STATES: Final = {
     0: "no answer",
@@ -37,9 +39,7 @@ FAR, NO_OFFSET, OTHER_STATE = "the offset was beyond its limit", "the offset was
 Acts = Literal["master", "slave"]
 
 
-def ptp_document(
-    port: Mapping[str, Any], recorded: pl.DataFrame, window_ns: tuple[int, int] | None = None
-) -> dict[str, Any]:
+def ptp_port(port: RecordedPort, recorded: pl.DataFrame, window_ns: tuple[int, int] | None = None) -> PtpPort:
     """A port's part of the result (docs/reference/result.md), of the readings within the time of the streams.
 
     port: its entry in cell.json's `ptp`. recorded: the table `ptp` from before the streams on, which tells what the
@@ -60,28 +60,34 @@ def ptp_document(
     # A master announces itself, a slave tells of whom it has heard; one that has heard of nobody names itself.
     announced = rows.filter((pl.col("state") == MASTER) | (pl.col("steps_removed") > 0))
     sound = rows.filter(pl.Series([fault is None for fault in faults], dtype=pl.Boolean) & follows)
-    return {
-        **{key: port[key] for key in ("port", "role", "profile", "timestamps", "free_running", "limit_ns", "master")},
-        "absent": port.get("absent"),
-        "acts_as": acts_as,
-        "readings": len(rows),
-        "unanswered": int((~rows["answered"]).sum()),
-        "states": {STATES.get(code, str(code)): n for code, n in Counter(rows["state"].to_list()).items()},
-        "grandmasters": [
+    return PtpPort(
+        port=port.port,
+        role=port.role,
+        profile=port.profile,
+        timestamps=port.timestamps,
+        free_running=port.free_running,
+        limit_ns=port.limit_ns,
+        master=port.master,
+        absent=port.absent,
+        acts_as=acts_as,
+        readings=len(rows),
+        unanswered=int((~rows["answered"]).sum()),
+        states={STATES.get(code, str(code)): n for code, n in Counter(rows["state"].to_list()).items()},
+        grandmasters=[
             clock_identity(value) for value in announced["grandmaster"].drop_nulls().unique(maintain_order=True)
         ],
-        "offset_ns": _spread(syncs["offset_ns"]),
-        "path_delay_ns": _spread(syncs["path_delay_ns"]),
-        "frequency_ppb": _spread(rows["frequency_ppt"], 1e-3),
-        "unlocked": _spells(rows, faults),
-        "checked": _checked(sound, port),
-    }
+        offset_ns=_spread(syncs["offset_ns"]),
+        path_delay_ns=_spread(syncs["path_delay_ns"]),
+        frequency_ppb=_spread(rows["frequency_ppt"], 1e-3),
+        unlocked=_spells(rows, faults),
+        checked=_checked(sound, port),
+    )
 
 
-def _acts_as(port: Mapping[str, Any], recorded: pl.DataFrame) -> Acts | None:
+def _acts_as(port: RecordedPort, recorded: pl.DataFrame) -> Acts | None:
     """What it has to remain: its role, or of one that is observed what it was to begin with. None: neither, ever."""
-    if port["role"] != "observed":
-        role: Acts = port["role"]
+    if port.role != "observed":
+        role: Acts = port.role
         return role
     began: dict[int, Acts] = {MASTER: "master", SLAVE: "slave"}
     states = recorded.filter(pl.col("state").is_in(list(began)))["state"]
@@ -100,39 +106,39 @@ def _with_silence(rows: pl.DataFrame) -> pl.DataFrame:
     return known.with_columns(silent).drop("_last")
 
 
-def _spread(values: pl.Series, unit: float = 1) -> dict[str, float | int] | None:
+def _spread(values: pl.Series, unit: float = 1) -> Spread | None:
     """Least, median, mean, largest and population standard deviation; None of nothing."""
     known = values.drop_nulls().to_numpy() * unit
     if not len(known):
         return None
-    return {
-        "n": len(known),
-        "min": known.min().item(),
-        "p50": float(np.median(known)),
-        "mean": float(known.mean()),
-        "max": known.max().item(),
-        "stddev": float(known.std()),
-    }
+    return Spread(
+        n=len(known),
+        min=known.min().item(),
+        p50=float(np.median(known)),
+        mean=float(known.mean()),
+        max=known.max().item(),
+        stddev=float(known.std()),
+    )
 
 
-def _spells(rows: pl.DataFrame, faults: list[str | None]) -> list[dict[str, Any]]:
+def _spells(rows: pl.DataFrame, faults: list[str | None]) -> list[Unlocked]:
     """Where it was not locked, and why: readings that follow one another for the same reason are one spell."""
-    spells: list[dict[str, Any]] = []
+    spells: list[Unlocked] = []
     instants = rows["monotonic_ns"].to_list()
     for instant, fault in zip(instants, faults, strict=True):
         at = instant - instants[0]
-        if spells and spells[-1]["to_ns"] is None:
-            if spells[-1]["why"] == fault:
+        if spells and spells[-1].to_ns is None:
+            if spells[-1].why == fault:
                 continue
-            spells[-1]["to_ns"] = at
+            spells[-1] = spells[-1].model_copy(update={"to_ns": at})
         if fault:
-            spells.append({"from_ns": at, "to_ns": None, "why": fault})
+            spells.append(Unlocked(from_ns=at, to_ns=None, why=fault))
     return spells
 
 
-def _faults(rows: pl.DataFrame, port: Mapping[str, Any], acts_as: Acts | None) -> list[str | None]:
+def _faults(rows: pl.DataFrame, port: RecordedPort, acts_as: Acts | None) -> list[str | None]:
     """Of each reading what keeps it from being locked; None where nothing does."""
-    following = {SLAVE, UNCALIBRATED} if port["free_running"] else {SLAVE}
+    following = {SLAVE, UNCALIBRATED} if port.free_running else {SLAVE}
     wanted = {"master": {MASTER}, "slave": following, None: {MASTER, SLAVE}}[acts_as]
     found: list[str | None] = []
     stale_ns = _stale_ns(rows, port)
@@ -148,27 +154,27 @@ def _faults(rows: pl.DataFrame, port: Mapping[str, Any], acts_as: Acts | None) -
             found.append(NO_SYNC)
         elif row["offset_ns"] is None:
             found.append(NO_OFFSET)
-        elif abs(row["offset_ns"]) > port["limit_ns"]:
+        elif abs(row["offset_ns"]) > port.limit_ns:
             found.append(FAR)
         else:
             found.append(None)
     return found
 
 
-def _stale_ns(rows: pl.DataFrame, port: Mapping[str, Any]) -> int:
+def _stale_ns(rows: pl.DataFrame, port: RecordedPort) -> int:
     """After how long a slave has missed Syncs: INTERVALS of the longest that its profile has between two of them.
 
     A slave of the automotive profile asks for fewer Syncs once it is locked, so those seen so far do not tell. One that
     somebody else has started may have any interval: the median of those seen, where that is longer.
     """
-    if expected := port.get("sync_interval_ns"):
+    if expected := port.sync_interval_ns:
         return max(STALE_LEAST_NS, INTERVALS * int(expected))
     heard = rows["ingress_ns"].drop_nulls().unique(maintain_order=True).to_numpy()
     seen = float(np.median(np.diff(heard))) if len(heard) > INTERVALS else 0.0
     return max(INTERVALS * SYNC_INTERVAL_NS, round(INTERVALS * seen))
 
 
-def _checked(rows: pl.DataFrame, port: Mapping[str, Any]) -> dict[str, Any] | None:
+def _checked(rows: pl.DataFrame, port: RecordedPort) -> PtpCheck | None:
     """How far what ptp4l says while it is locked is from our own readings; None where there are none.
 
     Of each reading the distance is that of ptp4l's offset from the interval ours leave: 0 within it. Both are of one
@@ -181,14 +187,14 @@ def _checked(rows: pl.DataFrame, port: Mapping[str, Any]) -> dict[str, Any] | No
         return None
     ours, half = both["our_offset_ns"].to_numpy(), both["our_half_ns"].to_numpy()
     outside = np.maximum(np.abs(both["offset_ns"].to_numpy() - ours) - half, 0)
-    return {
-        "n": len(both),
-        "ours_p50_ns": float(np.median(ours)),
-        "half_p50_ns": float(np.median(half)),
-        "coarse": bool(np.median(half) > port["limit_ns"]),
-        "outside_max_ns": int(outside.max()),
-        "apart": int((outside > port["limit_ns"]).sum()),
-    }
+    return PtpCheck(
+        n=len(both),
+        ours_p50_ns=float(np.median(ours)),
+        half_p50_ns=float(np.median(half)),
+        coarse=bool(np.median(half) > port.limit_ns),
+        outside_max_ns=int(outside.max()),
+        apart=int((outside > port.limit_ns).sum()),
+    )
 
 
 def clock_identity(value: int) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from latlab.analysis.evidence import Broken, Evidence
 from latlab.analysis.trust_readings import metrics
 from latlab.analysis.words import duration
+from latlab.result.types import Gates, Metric, Stream
 
 
 def queues_drain(evidence: Evidence) -> Iterator[Broken]:
@@ -17,42 +17,41 @@ def queues_drain(evidence: Evidence) -> Iterator[Broken]:
     the gate schedule guarantees, and a period together. Each packet then met the one before still waiting: a queue that
     is left as fast as it is joined keeps its length.
     """
-    streams = {stream["name"]: stream for stream in evidence.cell["streams"] if "timer" not in stream}
+    streams = {stream.name: stream for stream in evidence.cell.streams if stream.timer is None}
     for where, name, _, figures in metrics(evidence, "lateness"):
-        stream, measured = streams.get(name), evidence.document["streams"][name]
+        stream, measured = streams.get(name), evidence.streams[name]
         # A closed loop has no period: it waits for the answer before it asks again.
-        if stream is None or None in (stream["period_ns"], figures["from"], figures["p50"]):
+        if stream is None or stream.period_ns is None or figures.p50 is None:
             continue
         woken_ns = _woken_ns(measured)
-        gates: Mapping[str, Any] = measured.get("gates") or {}
-        closed_ns = (gates.get("promised") or {}).get("worst_wait_ns") or 0
-        allowed_ns = stream["period_ns"] + closed_ns
-        if woken_ns is None or figures["p50"] <= allowed_ns + max(woken_ns, 0):
+        gates = measured.gates
+        closed_ns = gates.promised.worst_wait_ns if gates else 0
+        allowed_ns = stream.period_ns + closed_ns
+        if woken_ns is None or figures.p50 <= allowed_ns + max(woken_ns, 0):
             continue
-        expected = f"most packets gone within a period, {duration(stream['period_ns'])}, of being handed over"
+        expected = f"most packets gone within a period, {duration(stream.period_ns)}, of being handed over"
         if closed_ns:
             expected += f", or {duration(closed_ns)} later where their gate is closed"
-        yield Broken(where, expected, _waiting(figures, gates, stream["period_ns"], woken_ns))
+        yield Broken(where, expected, _waiting(figures, gates, stream.period_ns, woken_ns))
 
 
-def _woken_ns(measured: Mapping[str, Any]) -> int | None:
+def _woken_ns(measured: Stream) -> int | None:
     """Within what time of the instant due the talker woke nine times in ten; in so few packets, each time."""
-    wakeup = measured["metrics"].get("wakeup")
+    wakeup = measured.metrics.get("wakeup")
     if wakeup is None:
         return None
-    found: int | None = wakeup["max"] if wakeup["p90"] is None else wakeup["p90"]
-    return found
+    return wakeup.max if wakeup.p90 is None else wakeup.p90
 
 
-def _waiting(figures: Mapping[str, Any], gates: Mapping[str, Any], period_ns: int, woken_ns: int) -> str:
+def _waiting(figures: Metric, gates: Gates | None, period_ns: int, woken_ns: int) -> str:
     """How late they left, how many periods that is, and which windows of their gate they missed."""
-    least, middle, most = (duration(figures[key]) for key in ("min", "p50", "max"))
+    least, middle, most = (duration(ns or 0) for ns in (figures.min, figures.p50, figures.max))
     said = (
-        f"half of them {middle} or more after their launch ({least} to {most}), {figures['p50'] / period_ns:.4g} "
+        f"half of them {middle} or more after their launch ({least} to {most}), {(figures.p50 or 0) / period_ns:.4g} "
         f"periods, though the talker woke within {duration(max(woken_ns, 0))}"
     )
-    if gates.get("missed"):
-        windows = [int(number) for number in gates.get("windows_late") or {}]
+    if gates and gates.missed:
+        windows = list(gates.windows_late)
         late = f", {min(windows):,} to {max(windows):,} windows late" if windows else ""
-        said += f"; {gates['missed']:,} of {gates['left']:,} missed their window of {gates['interface']}{late}"
+        said += f"; {gates.missed:,} of {gates.left:,} missed their window of {gates.interface}{late}"
     return said

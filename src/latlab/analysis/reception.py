@@ -32,6 +32,7 @@ from latlab.analysis.interrupt_way import (
 from latlab.analysis.interrupts import ENTRY, handler_threads
 from latlab.analysis.missing_stages import NO_CLOCK, NO_REQUEST, missing_document, missing_stages
 from latlab.analysis.way import ONE_CLOCK, TWO_HOSTS, Split
+from latlab.result.types import CameTo, Chain
 
 RECEPTION: Final = "reception"
 """The name of these values among those that have a chain: from the first stop that is known to the application."""
@@ -124,7 +125,7 @@ def _documents(
         sequence = waits["sequence"].filter(rows).to_numpy()
         documents[stream] = breakdown_document(of_stream, own, tasks, vcpus) | {
             **missing_document(compress(missing, rows)),
-            "chain": _chain(of_stream, sequence, whom.filter(rows)),
+            "chain": (chain := _chain(of_stream, sequence, whom.filter(rows))) and chain.document(),
             **({"entry": entered.of(rows.to_numpy()).document()} if is_entered else {}),
         }
     return documents
@@ -242,9 +243,9 @@ def _vcpus(tasks: pl.DataFrame) -> list[int]:
     return tasks.filter(pl.col("comm").str.contains(r"^CPU \d+/(KVM|TCG)$"))["pid"].to_list()
 
 
-def _chain(passage: Passage, sequence: NDArray[np.uint64], whom: pl.DataFrame) -> dict[str, Any] | None:
+def _chain(passage: Passage, sequence: NDArray[np.uint64], whom: pl.DataFrame) -> Chain | None:
     """Where the time went, of the packets whose first known stop is that of most, so that their values are of one kind;
-    as `chain.chain_document` has it, and with what was interrupted for each of the latest.
+    as `chain.chain_of_metric` has it, and with what was interrupted for each of the latest.
     """
     if not len(sequence):
         return None
@@ -261,20 +262,23 @@ def _chain(passage: Passage, sequence: NDArray[np.uint64], whom: pl.DataFrame) -
         split_at=lambda places: _split(shown, places),
     )
     found = chain_of(ways)
-    assert found is not None
+    assert found is not None and found.worst is not None
     known = whom.filter(pl.Series(alike))
     each = [
-        {**one, "interrupted": _whom(known, int(np.argmax(numbers == one["sequence"])))}
-        for one in found["worst"]["each"][:WORST_TOLD]
+        one.model_copy(update={"interrupted": _whom(known, int(np.argmax(numbers == one.sequence)))})
+        for one in found.worst.each[:WORST_TOLD]
     ]
-    clocks = [TWO_HOSTS if (a in WAY_IN) != (b in WAY_IN) else ONE_CLOCK for a, b in pairwise(found["stops"])]
+    clocks = [TWO_HOSTS if (a in WAY_IN) != (b in WAY_IN) else ONE_CLOCK for a, b in pairwise(found.stops)]
     left_out = len(sequence) - len(numbers)
-    return {**found, "clocks": clocks, "left_out": left_out, "worst": {**found["worst"], "each": each}}
+    worst = found.worst.model_copy(update={"each": each})
+    return found.model_copy(update={"clocks": clocks, "left_out": left_out, "worst": worst})
 
 
-def _whom(known: pl.DataFrame, place: int) -> dict[str, Any] | None:
+def _whom(known: pl.DataFrame, place: int) -> CameTo | None:
     found = known.row(place, named=True)
-    return {name: value for name, value in found.items() if name != "vcpu" or value} if found["what"] else None
+    return (
+        CameTo(**{name: value for name, value in found.items() if name != "vcpu" or value}) if found["what"] else None
+    )
 
 
 def _split(passage: Passage, places: Places) -> Split:

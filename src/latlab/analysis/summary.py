@@ -12,7 +12,7 @@ from latlab.analysis.accept import evaluate
 from latlab.analysis.anomalies import Anomalies, anomalies_document
 from latlab.analysis.buckets import buckets
 from latlab.analysis.cell_anomalies import cell_anomalies
-from latlab.analysis.chain import CHAINED, CHAINED_TRIPS, chain_document
+from latlab.analysis.chain import CHAINED, CHAINED_TRIPS, chain_of_metric
 from latlab.analysis.chosen_windows import Chosen, chosen_documents
 from latlab.analysis.confidence import confidence_document
 from latlab.analysis.counts import (
@@ -38,6 +38,7 @@ from latlab.analysis.unstamped import unstamped_documents
 from latlab.analysis.variation import variation_document
 from latlab.analysis.windows import clean_windows, windows_document
 from latlab.analysis.worst import EXPLAINED, worst_packet
+from latlab.recordings.cell import RecordedAgent, RecordedCell, RecordedStream
 
 RESULT_FORMAT: Final = "latlab.result/1"
 
@@ -50,7 +51,7 @@ _COPIED: Final = (
 
 
 def summarise_cell(
-    cell: Mapping[str, Any],
+    cell: RecordedCell,
     packets: pl.DataFrame | None,
     ports: Sequence[Port] = (),
     anomalies: Mapping[str, Anomalies] | None = None,
@@ -68,26 +69,27 @@ def summarise_cell(
     if packets is not None:
         found = cell_anomalies(cell, packets, ports) if anomalies is None else anomalies
         streams = dict(_blocks(cell, packets, ports, found, chosen))
-    document = {name: cell.get(name) for name in _COPIED}
+    copied = cell.model_dump(mode="json", include=set(_COPIED), exclude_unset=True)
     return {
-        **document,
+        **dict.fromkeys(_COPIED),
+        **copied,
         "verdict": verdict([]),
         "reasons": [],
-        "loads": cell.get("loads", []),
+        "loads": [load.document() for load in cell.loads],
         "refused": {
-            _receiver(agent): refused_counts(agent["done"])
-            for agent in cell["agents"]
-            if agent["verb"] in RECEIVING and agent.get("done")
+            _receiver(agent): refused_counts(agent.done)
+            for agent in cell.agents
+            if agent.verb in RECEIVING and agent.done
         },
         "talkers": [
             {
-                "host": agent["host"],
-                "packets": sum(one["sent"] for one in agent["done"]["streams"]),
-                "cpu_ns": agent["done"]["cpu_ns"],
-                "wakeups": agent["done"]["wakeups"],
+                "host": agent.host,
+                "packets": sum(one.sent or 0 for one in agent.done.streams or ()),
+                "cpu_ns": agent.done.cpu_ns,
+                "wakeups": agent.done.wakeups,
             }
-            for agent in cell["agents"]
-            if agent["verb"] == "talk" and "cpu_ns" in (agent.get("done") or {})
+            for agent in cell.agents
+            if agent.verb == "talk" and agent.done and agent.done.cpu_ns is not None
         ],
         "streams": streams,
     }
@@ -127,7 +129,7 @@ def result_document(
     }
 
 
-def uncorrected_uncertainty_ns(cell: Mapping[str, Any], talker: str, listener: str) -> int | None:
+def uncorrected_uncertainty_ns(cell: RecordedCell, talker: str, listener: str) -> int | None:
     """How far a difference of these two hosts' uncorrected clocks may be off, ± ns; None if nothing bounds it.
 
     For packet tables without `clock_bound_ns`, whose figures are not corrected by the offset: it is the larger end of
@@ -137,41 +139,39 @@ def uncorrected_uncertainty_ns(cell: Mapping[str, Any], talker: str, listener: s
     if talker == listener:
         return 0
     bounds = [
-        max(abs(clock["lower_ns"]), abs(clock["upper_ns"]))
-        for clock in cell.get("clocks", [])
-        if {clock["from"], clock["to"]} == {talker, listener}
+        max(abs(clock.lower_ns or 0), abs(clock.upper_ns or 0))
+        for clock in cell.clocks
+        if {clock.from_, clock.to} == {talker, listener}
     ]
     return min(bounds, default=None)
 
 
 def _blocks(
-    cell: Mapping[str, Any],
+    cell: RecordedCell,
     packets: pl.DataFrame,
     ports: Sequence[Port],
     anomalies: Mapping[str, Anomalies],
     chosen: Sequence[Chosen],
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """What is said of each stream, by its name; of a probe before its legs, under the probe's own."""
-    for stream in cell["streams"]:
-        if stream.get("tool"):
+    for stream in cell.streams:
+        if stream.tool:
             continue  # what a tool measured is told with its own words
-        if "timer" in stream:
-            yield stream["name"], timer_document(cell, stream, packets)
+        if stream.timer is not None:
+            yield stream.name, timer_document(cell, stream, packets)
             continue
-        if stream.get("leg") == "up":
-            yield stream["probe"], probe_document(cell, stream["probe"], packets)
-        yield stream["name"], _stream(cell, stream, packets, ports, anomalies.get(stream["name"]), chosen)
+        if stream.probe and stream.leg == "up":
+            yield stream.probe, probe_document(cell, stream.probe, packets)
+        yield stream.name, _stream(cell, stream, packets, ports, anomalies.get(stream.name), chosen)
 
 
-def probe_document(cell: Mapping[str, Any], probe: str, packets: pl.DataFrame) -> dict[str, Any]:
+def probe_document(cell: RecordedCell, probe: str, packets: pl.DataFrame) -> dict[str, Any]:
     """What is said of a probe as a whole, as of a stream: its counts, and its round trips on the clock of who asks."""
-    legs = {stream["leg"]: stream for stream in cell["streams"] if stream.get("probe") == probe}
-    up, down = (stream_rows(packets, legs[leg]["stream"]) for leg in ("up", "down"))
+    legs = {stream.leg: stream for stream in cell.streams if stream.probe == probe}
+    up, down = (stream_rows(packets, legs[leg].stream) for leg in ("up", "down"))
     trips = round_trips(up, down)
-    asked: Mapping[str, Any] = next((one for one in cell.get("probes", []) if one["name"] == probe), {})
-    counts = probe_counts(
-        trips, leg_counts(cell, legs["up"], up), leg_counts(cell, legs["down"], down), asked.get("timeout_ns")
-    )
+    timeout_ns = next((one.timeout_ns for one in cell.probes if one.name == probe), None)
+    counts = probe_counts(trips, leg_counts(cell, legs["up"], up), leg_counts(cell, legs["down"], down), timeout_ns)
     shared = {
         "lost": lost_after_warmup(trips),
         "duplicated": counts["duplicated"],
@@ -180,7 +180,7 @@ def probe_document(cell: Mapping[str, Any], probe: str, packets: pl.DataFrame) -
     metrics = {
         metric.name: figures
         for metric in PROBE_METRICS
-        if (figures := _metric(trips, metric, legs["up"]["period_ns"], shared, 0)) is not None
+        if (figures := _metric(trips, metric, legs["up"].period_ns, shared, 0)) is not None
     }
     return {
         "counts": counts,
@@ -193,15 +193,15 @@ def probe_document(cell: Mapping[str, Any], probe: str, packets: pl.DataFrame) -
     }
 
 
-def timer_document(cell: Mapping[str, Any], stream: Mapping[str, Any], packets: pl.DataFrame) -> dict[str, Any]:
+def timer_document(cell: RecordedCell, stream: RecordedStream, packets: pl.DataFrame) -> dict[str, Any]:
     """What is said of a timer, as of a stream; and as `timer` how late it was in each window."""
-    rows = stream_rows(packets, stream["stream"])
+    rows = stream_rows(packets, stream.stream)
     counts = timer_counts(stream, rows)
     shared = {"lost": counts["unrecorded"], "duplicated": 0, "reordered": 0}
     metrics = {
         metric.name: figures
         for metric in TIMED
-        if (figures := _metric(rows, metric, stream["period_ns"], shared, 0)) is not None
+        if (figures := _metric(rows, metric, stream.period_ns, shared, 0)) is not None
     }
     if (wakeup := metrics.get("wakeup")) and wakeup["max_sequence"] is not None:
         wakeup["worst"] = timer_worst(rows, wakeup["max_sequence"])
@@ -211,38 +211,37 @@ def timer_document(cell: Mapping[str, Any], stream: Mapping[str, Any], packets: 
         "gates": None,
         "anomalies": None,
         "windows": None,
-        "timer": windows_of(stream, rows, int(stream.get("start_tai_ns") or cell["start_tai_ns"]))
-        | traced_by(cell, stream["probe"]),
+        "timer": windows_of(stream, rows, cell.start_of(stream)) | traced_by(cell, stream.probe or stream.name),
         "metrics": metrics,
     }
 
 
 def _stream(
-    cell: Mapping[str, Any],
-    stream: Mapping[str, Any],
+    cell: RecordedCell,
+    stream: RecordedStream,
     packets: pl.DataFrame,
     ports: Sequence[Port],
     anomalies: Anomalies | None,
     chosen: Sequence[Chosen],
 ) -> dict[str, Any]:
-    rows = stream_rows(packets, stream["stream"])
+    rows = stream_rows(packets, stream.stream)
     counts = leg_counts(cell, stream, rows)
-    silent = silent_drops(rows) if stream["launch_time"] else None
+    silent = silent_drops(rows) if stream.launch_time else None
     counts["launch_silent"] = silent.count if silent else 0
     shared = {
         "lost": lost_after_warmup(rows),
         "duplicated": counts["duplicated"],
         "reordered": int((reordered_sequences(rows) >= counts["warmup"]).sum()),
     }
-    uncorrected = uncorrected_uncertainty_ns(cell, stream["talker"], stream["listener"])
+    uncorrected = uncorrected_uncertainty_ns(cell, stream.talker, stream.listener)
     metrics = {
         metric.name: figures
         for metric in METRICS
-        if (figures := _metric(rows, metric, stream["period_ns"], shared, uncorrected)) is not None
+        if (figures := _metric(rows, metric, stream.period_ns, shared, uncorrected)) is not None
     }
-    leaves = ((port, flow) for port in ports for flow in port.flows if flow.name == stream["name"])
+    leaves = ((port, flow) for port in ports for flow in port.flows if flow.name == stream.name)
     port, flow = next(leaves, (None, None))
-    gates = gates_document(rows, port, flow, stream["period_ns"]) if port and flow else None
+    gates = gates_document(rows, port, flow, stream.period_ns or 0) if port and flow else None
     return {
         "counts": counts,
         "send_errnos": send_errnos(rows),
@@ -255,8 +254,8 @@ def _stream(
 
 
 def _happened(
-    cell: Mapping[str, Any],
-    stream: Mapping[str, Any],
+    cell: RecordedCell,
+    stream: RecordedStream,
     rows: pl.DataFrame,
     anomalies: Anomalies | None,
     chosen: Sequence[Chosen],
@@ -267,14 +266,14 @@ def _happened(
     if anomalies is None:
         return {"anomalies": None, "late_limits": None, "windows": None}
     rows = with_every_launch(rows)
-    start_ns = int(stream.get("start_tai_ns") or cell.get("start_tai_ns") or 0)
-    named = [one for one in chosen if one.is_of(stream["name"])]
+    start_ns = cell.start_of(stream)
+    named = [one for one in chosen if one.is_of(stream.name)]
     return {
         "anomalies": anomalies_document(anomalies),
         "late_limits": anomalies.limits.document() if anomalies.limits else None,
         "windows": {
-            **windows_document(rows, clean_windows(rows, anomalies), stream["period_ns"]),
-            "chosen": chosen_documents(rows, anomalies, start_ns, stream["period_ns"], named),
+            **windows_document(rows, clean_windows(rows, anomalies), stream.period_ns or 0),
+            "chosen": chosen_documents(rows, anomalies, start_ns, stream.period_ns or 0, named),
         },
     }
 
@@ -312,7 +311,7 @@ def _metric(
         "confidence": confidence_document(values.value_ns, figures),
         **(_beyond(values) if metric.name in EXPLAINED else {}),
         **_chain(rows, values),
-        BUCKETS: buckets(values.value_ns).document(),
+        BUCKETS: buckets(values.value_ns).as_result().model_dump(),
     }
 
 
@@ -326,12 +325,12 @@ def _beyond(values: Values) -> dict[str, Any]:
 
 def _chain(rows: pl.DataFrame, values: Values) -> dict[str, Any]:
     """{"chain": …}, with as many of the worst packets as are told one by one; nothing where a metric has no way."""
-    found = chain_document(rows, values) if values.metric.name in (*CHAINED, *CHAINED_TRIPS) else None
+    found = chain_of_metric(rows, values) if values.metric.name in (*CHAINED, *CHAINED_TRIPS) else None
     if found is None:
         return {}
-    if worst := found.get("worst"):
-        found["worst"] = {**worst, "each": worst["each"][:WORST_TOLD]}
-    return {"chain": found}
+    if worst := found.worst:
+        found = found.model_copy(update={"worst": worst.model_copy(update={"each": worst.each[:WORST_TOLD]})})
+    return {"chain": found.document()}
 
 
 def _uncertainty_ns(rows: pl.DataFrame, metric: Metric, values: Values, uncorrected_ns: int | None) -> int | None:
@@ -353,6 +352,6 @@ def _uncertainty_ns(rows: pl.DataFrame, metric: Metric, values: Values, uncorrec
     return None if bounds.null_count() else int(bounds.max())  # type: ignore[arg-type]
 
 
-def _receiver(agent: Mapping[str, Any]) -> str:
+def _receiver(agent: RecordedAgent) -> str:
     """Who received: a host's listener, or one of a probe's two agents."""
-    return f"{agent['host']} ({agent['verb']} {agent['probe']})" if agent.get("probe") else str(agent["host"])
+    return f"{agent.host} ({agent.verb} {agent.probe})" if agent.probe else str(agent.host)

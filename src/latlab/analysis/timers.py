@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from latlab.analysis.counts import SENDING, unknown
 from latlab.analysis.metrics import METRICS_BY_NAME, TIMER_METRICS, Metric
 from latlab.analysis.statistics import statistics
 from latlab.analysis.way import WAKEUP_WAY
+from latlab.recordings.cell import Ready, RecordedCell, RecordedStream, TimerSettings
 
 TIMED: Final[tuple[Metric, ...]] = (METRICS_BY_NAME["wakeup"], *TIMER_METRICS)
 """The metrics of a timer: the whole, then its parts."""
@@ -25,7 +25,7 @@ _HANDLED: Final = pl.col("irq_tai_ns") - pl.col("wake_due_tai_ns")
 _CAME: Final = pl.col("wake_tai_ns").is_not_null()
 
 
-def timer_counts(stream: Mapping[str, Any], rows: pl.DataFrame) -> dict[str, int]:
+def timer_counts(stream: RecordedStream, rows: pl.DataFrame) -> dict[str, int]:
     """What became of a timer's instants, over its whole length, warm-up included.
 
     scheduled: due; came: those that its thread came to; unknown: those of which the recording, which is not all there,
@@ -39,7 +39,7 @@ def timer_counts(stream: Mapping[str, Any], rows: pl.DataFrame) -> dict[str, int
     said = rows.select(
         _CAME.sum().alias("came"),
         pl.col("overdue").fill_null(False).sum().alias("overdue"),
-        (stream["timer"]["threshold_ns"] < _LATE).sum().alias("above"),
+        (stream.asked.threshold_ns < _LATE).sum().alias("above"),
         (waited & pl.col("irq_tai_ns").is_null()).sum().alias("untold"),
         (unknown(rows, SENDING) & ~_CAME).sum().alias("unknown"),
     ).row(0, named=True)
@@ -69,15 +69,18 @@ def timer_worst(rows: pl.DataFrame, sequence: int) -> dict[str, Any]:
     }
 
 
-def traced_by(cell: Mapping[str, Any], probe: str) -> dict[str, Any]:
+def traced_by(cell: RecordedCell, probe: str) -> dict[str, Any]:
     """{"traced", "trace_problem"}: whether the kernel tells of its interrupts, and why it does not though asked."""
-    agents = (agent for agent in cell["agents"] if agent["verb"] == "timer" and agent.get("probe") == probe)
-    ready = next((agent.get("ready") or {} for agent in agents), {})
-    traced = bool((ready.get("timer") or {}).get("traced"))
-    return {"traced": traced, "trace_problem": ready.get("trace_problem")}
+    agents = (agent for agent in cell.agents if agent.verb == "timer" and agent.probe == probe)
+    ready = next((agent.said for agent in agents), Ready())
+    problem = ready.trace_problem
+    return {
+        "traced": ready.timer is not None and ready.timer.traced,
+        "trace_problem": problem and problem.document(),
+    }
 
 
-def windows_of(stream: Mapping[str, Any], rows: pl.DataFrame, start_ns: int) -> dict[str, Any]:
+def windows_of(stream: RecordedStream, rows: pl.DataFrame, start_ns: int) -> dict[str, Any]:
     """{"threshold_ns", "window_ns", "n", "above", "windows": […] or None, "interrupt"}: warm-up left out.
 
     window_ns: as it was asked for, or the whole schedule where that is shorter.
@@ -86,30 +89,30 @@ def windows_of(stream: Mapping[str, Any], rows: pl.DataFrame, start_ns: int) -> 
     after the first instant, `n`, `mean`, `stddev` (of the population), `min`, `max`, `above`: of the instants due in
     it, as the agent tells them while it measures. None: there are more than WINDOWS_MOST.
     """
-    asked = stream["timer"]
-    first_ns = start_ns + int(stream["offset_ns"])
+    asked = stream.asked
+    first_ns = start_ns + stream.offset_ns
     counted = rows.filter(_CAME & ~pl.col("warmup"))
     handled = counted.filter(pl.col("irq_tai_ns").is_not_null())
     return {
-        "threshold_ns": asked["threshold_ns"],
-        "window_ns": min(asked["window_ns"], stream["count"] * stream["period_ns"]),
+        "threshold_ns": asked.threshold_ns,
+        "window_ns": min(asked.window_ns, (stream.count or 0) * (stream.period_ns or 0)),
         **_lateness(counted.with_columns(late=_LATE), first_ns, asked),
         "interrupt": _lateness(handled.with_columns(late=_HANDLED), first_ns, asked) if handled.height else None,
     }
 
 
-def _lateness(rows: pl.DataFrame, first_ns: int, asked: Mapping[str, Any]) -> dict[str, Any]:
+def _lateness(rows: pl.DataFrame, first_ns: int, asked: TimerSettings) -> dict[str, Any]:
     """{"n", "above", "windows"} of instants and their lateness, `late`, ns."""
     late_ns = rows["late"].to_numpy()
-    place = (rows["wake_due_tai_ns"].to_numpy() - first_ns) // int(asked["window_ns"])
+    place = (rows["wake_due_tai_ns"].to_numpy() - first_ns) // asked.window_ns
     return {
         "n": len(late_ns),
-        "above": int((late_ns > asked["threshold_ns"]).sum()),
+        "above": int((late_ns > asked.threshold_ns).sum()),
         "windows": _windows(place, late_ns, rows["sequence"].to_numpy(), asked),
     }
 
 
-def _windows(place: Any, late_ns: Any, sequence: Any, asked: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+def _windows(place: Any, late_ns: Any, sequence: Any, asked: TimerSettings) -> list[dict[str, Any]] | None:
     """place: int64 [n], which window each instant is in, ascending."""
     # As instants come in order, a window is an interval of them.
     begins = np.flatnonzero(np.diff(place, prepend=-1))
@@ -120,9 +123,9 @@ def _windows(place: Any, late_ns: Any, sequence: Any, asked: Mapping[str, Any]) 
         found = statistics(late_ns[begin:end], sequence[begin:end])
         windows.append(
             {
-                "from_ns": int(place[begin]) * int(asked["window_ns"]),
+                "from_ns": int(place[begin]) * asked.window_ns,
                 **{name: getattr(found, name) for name in ("n", "mean", "stddev", "min", "max")},
-                "above": int((late_ns[begin:end] > asked["threshold_ns"]).sum()),
+                "above": int((late_ns[begin:end] > asked.threshold_ns).sum()),
             }
         )
     return windows

@@ -11,14 +11,14 @@ from typing import Any, Final
 import numpy as np
 
 from latlab.analysis.clock_checks import to_bound_clocks
-from latlab.analysis.counts import REFUSED, counted, nothing_arrived
+from latlab.analysis.counts import REFUSED, counted
 from latlab.analysis.evidence import Broken, Evidence, GapSeen, RecordingSeen
 from latlab.analysis.metrics import METRICS
 from latlab.analysis.packetless import is_no_packets
 from latlab.analysis.trust_readings import (
     RECEIVING,
-    agent_name,
     counters,
+    counts_of,
     fact,
     listed,
     metrics,
@@ -31,6 +31,8 @@ from latlab.analysis.words import duration, percent, plural
 from latlab.analysis.worst import EXPLAINED
 from latlab.errors import rejection_remedy
 from latlab.model.bridges import KINDS
+from latlab.recordings.cell import Bridge, RecordedStream
+from latlab.result.types import Unstamped
 
 _KEEP_LAUNCH_TIMES = {"tai": frozenset({"etf", "taprio"}), "monotonic": frozenset({"fq"})}
 """Qdiscs that send a packet at its launch time (SO_TXTIME), by its clock: net/sched/sch_etf.c, sch_taprio.c, sch_fq.c.
@@ -48,26 +50,26 @@ _ONE_WAY = tuple(metric.name for metric in METRICS if metric.crosses_hosts)
 
 def cell_ran_to_its_end(evidence: Evidence) -> Iterator[Broken]:
     """A cell that failed, was interrupted or never begun; one that this machine cannot build is none of these."""
-    status, reason = evidence.cell["status"], evidence.cell.get("reason") or {}
+    status, reason = evidence.cell.status, evidence.cell.reason
     if status in ("failed", "interrupted", "not run"):
-        yield Broken(reason.get("where", ""), "status ok", f"{status}: {reason.get('what', 'no reason given')}")
+        what = reason.what if reason else "no reason given"
+        yield Broken(reason.where if reason else "", "status ok", f"{status}: {what}")
 
 
 def agents_came_to_their_end(evidence: Evidence) -> Iterator[Broken]:
     """Agents that failed; and in a cell that ended well those without their totals, so that nothing can be checked."""
-    for agent in evidence.cell["agents"]:
-        if error := agent.get("error"):
-            said = ": ".join(filter(None, (error.get("where"), error.get("what"))))
-            yield Broken(agent_name(agent), "no error", said, error.get("remedy") or "")
-        elif evidence.cell["status"] == "ok" and not agent.get("done"):
-            yield Broken(agent_name(agent), "its totals at its end (`done` in cell.json)", "none")
+    for agent in evidence.cell.agents:
+        if error := agent.error:
+            yield Broken(agent.name, "no error", ": ".join(filter(None, (error.where, error.what))), error.remedy)
+        elif evidence.cell.status == "ok" and not agent.done:
+            yield Broken(agent.name, "its totals at its end (`done` in cell.json)", "none")
 
 
 def facts_were_taken(evidence: Evidence) -> Iterator[Broken]:
     """Hosts of a cell that ended well of which it has no facts: of them no setting and no counter is judged."""
-    if evidence.cell["status"] != "ok":
+    if evidence.cell.status != "ok":
         return
-    for host in sorted({agent["host"] for agent in evidence.cell["agents"]}):
+    for host in sorted({agent.host for agent in evidence.cell.agents}):
         for when, facts in (("before", evidence.facts_before), ("after", evidence.facts_after)):
             if host not in facts:
                 yield Broken(host, f"facts {when} the streams", f"none in facts-{when}.json")
@@ -94,7 +96,7 @@ def _damage(found: RecordingSeen, gap: GapSeen) -> str:
 def no_record_was_dropped(evidence: Evidence) -> Iterator[Broken]:
     """Agents whose ring was full."""
     for agent, done in totals(evidence):
-        if full := done.get("ring_full", 0):
+        if full := done.ring_full:
             yield Broken(agent, "ring_full 0", f"ring_full {full}")
 
 
@@ -122,36 +124,37 @@ def every_packet_is_accounted_for(evidence: Evidence) -> Iterator[Broken]:
     sent = {}
     for agent, name, said in said_sent(evidence):
         sent[name] = said
-        counts = evidence.document["streams"].get(name, {}).get("counts")
-        kept = counts and counts["sent"] + counts["send_errors"]
-        if counts is not None and (whole or not counts.get("unknown")) and said != kept:
+        counts = counts_of(evidence, name)
+        kept = counts["sent"] + counts["send_errors"] if counts else 0
+        if counts is not None and (whole or not counts["unknown"]) and said != kept:
             expected = f"{plural(kept, 'packet')} sent or refused, as recorded"
             yield Broken(f"{agent}, stream {name}", expected, f"{said}, by the talker's own counters")
     for agent, name, said in said_received(evidence):
-        counts = evidence.document["streams"].get(name, {}).get("counts")
-        if counts is not None and (whole or not counts.get("unknown")) and said != counts["received"]:
+        counts = counts_of(evidence, name)
+        if counts is not None and (whole or not counts["unknown"]) and said != counts["received"]:
             expected = f"{plural(counts['received'], 'packet')} received, as recorded"
             yield Broken(f"{agent}, stream {name}", expected, f"{said}, by the listener's own counters")
         if said > sent.get(name, said):
             expected = f"at most the {plural(sent[name], 'packet')} that the talker counted"
             yield Broken(f"{agent}, stream {name}", expected, f"{said} received, by the listener's own counters")
-    for stream in evidence.cell["streams"]:
-        counts = evidence.document["streams"].get(stream["name"], {}).get("counts")
-        if counts is None or is_no_packets(stream) or "imported" in evidence.cell:
+    for stream in evidence.cell.streams:
+        counts = counts_of(evidence, stream.name)
+        if counts is None or is_no_packets(stream) or evidence.cell.imported is not None:
             continue
         never = sum(counts[became] for became in _BECAME) - counts["scheduled"]
         if never > 0:
             actual = f"{plural(never, 'packet')} that the talker did not hand over arrived"
-            yield Broken(f"stream {stream['name']}", "only packets that were sent", actual)
+            yield Broken(f"stream {stream.name}", "only packets that were sent", actual)
 
 
 def every_instant_is_possible(evidence: Evidence) -> Iterator[Broken]:
     """Timestamps before their agent began or after it ended, or before what has to come first."""
-    streams = {stream["stream"]: stream for stream in evidence.cell["streams"]}
+    streams = {stream.stream: stream for stream in evidence.cell.streams}
     for name, found in evidence.findings.items():
         for one in found.impossible:
-            stream = streams.get(one.stream, {"name": one.stream})
-            of = f"{plural(one.count, 'instant' if 'timer' in stream else 'packet')} of {stream['name']}"
+            stream = streams.get(one.stream)
+            what = "instant" if stream and stream.timer else "packet"
+            of = f"{plural(one.count, what)} of {stream.name if stream else one.stream}"
             first = f"sequence {one.first_sequence}" if one.count == 1 else f"from sequence {one.first_sequence} on"
             which = (
                 "in no figure"
@@ -170,32 +173,32 @@ def launch_times_are_the_schedules(evidence: Evidence) -> Iterator[Broken]:
 
 def launch_times_are_honoured(evidence: Evidence) -> Iterator[Broken]:
     """Streams with launch times that leave by an interface without a qdisc that keeps them."""
-    for stream in evidence.cell["streams"]:
-        if stream["launch_time"] is None:
+    for stream in evidence.cell.streams:
+        if stream.launch_time is None:
             continue
         qdiscs = _qdiscs(evidence.facts_before, stream)
         if qdiscs is None:
             continue
         kinds = [qdisc.get("kind", "") for qdisc in qdiscs]
-        clock = stream["launch_time"].get("clock", "tai")
+        clock = stream.launch_time.clock
         keeping = _KEEP_LAUNCH_TIMES.get(clock, frozenset())
         if not set(kinds) & keeping:
             expected = " or ".join(sorted(keeping)) or f"another clock: no qdisc uses {clock}"
             yield Broken(_launching(stream), expected, ", ".join(kinds) or "no qdisc")
-        elif "fq" in keeping and stream.get("priority", 0) == _NOT_PACED:
+        elif "fq" in keeping and stream.priority == _NOT_PACED:
             yield Broken(_launching(stream), f"another priority than {_NOT_PACED}", "fq sends that priority at once")
 
 
 def no_launch_was_dropped_silently(evidence: Evidence) -> Iterator[Broken]:
     """Streams of whose packets with launch times nothing was heard again."""
-    for stream in evidence.cell["streams"]:
-        measured = evidence.document["streams"].get(stream["name"], {})
-        if not (silent := measured.get("silent")):
+    for stream in evidence.cell.streams:
+        measured = evidence.streams.get(stream.name)
+        if measured is None or not (silent := measured.silent):
             continue
-        first, last = silent["first_sequence"], silent["last_sequence"]
-        ahead = duration(stream["launch_time"]["lead_ns"])
+        first, last = silent.first_sequence, silent.last_sequence
+        ahead = duration(stream.lead_ns)
         which = f"sequence {first}" if first == last else f"sequences {first} to {last}"
-        actual = f"{silent['count']} of {plural(measured['counts']['sent'], 'packet')} without any, {which}"
+        actual = f"{silent.count} of {plural(measured.counts['sent'] or 0, 'packet')} without any, {which}"
         actual += f", handed over {ahead} ahead"
         told = [_told(qdisc) for qdisc in _qdiscs(evidence.facts_after, stream) or []]
         if told:
@@ -216,9 +219,9 @@ def xdp_bridge_carried_every_packet(evidence: Evidence) -> Iterator[Broken]:
         if redirected < arrived <= 2 * redirected:
             yield _not_redirected(where, arrived, redirected, passed)
     for bridge in _xdp_bridges(evidence):
-        for stream in evidence.cell["streams"]:
-            if _ends(stream) & set(bridge["guests"]) and bridge["host"] in _ends(stream):
-                yield Broken(f"stream {stream['name']}", "from port to port", f"{bridge['host']} itself is at one end")
+        for stream in evidence.cell.streams:
+            if _ends(stream) & set(bridge.guests) and bridge.host in _ends(stream):
+                yield Broken(f"stream {stream.name}", "from port to port", f"{bridge.host} itself is at one end")
 
 
 def packets_arrived(evidence: Evidence) -> Iterator[Broken]:
@@ -228,43 +231,43 @@ def packets_arrived(evidence: Evidence) -> Iterator[Broken]:
     """
     without_tag = {name for _, name, _ in untagged(evidence)}
     lost = {
-        stream: figures["lost"]
+        stream: figures.lost or 0
         for _, stream, _, figures in metrics(evidence, *EXPLAINED)
-        if nothing_arrived(figures) and stream not in without_tag
+        if figures.nothing_arrived and stream not in without_tag
     }
     for stream, count in lost.items():
-        entry: Mapping[str, Any] = next((one for one in evidence.cell["streams"] if one["name"] == stream), {})
+        entry = next((one for one in evidence.cell.streams if one.name == stream), None)
         none = f"none of the {count} that were" if count > 1 else "not the one that was"
         actual = f"{none} sent after the warm-up"
         yield Broken(f"stream {stream}", "packets that arrive", actual, _where_dropped(entry) if entry else "")
 
 
-def _where_dropped(stream: Mapping[str, Any]) -> str:
+def _where_dropped(stream: RecordedStream) -> str:
     """Where to look for the packets of a stream, by its entry in cell.json, of which none arrived."""
     return (
-        f"check whether a firewall on {stream['listener']} accepts {_port(stream)} (`nft list ruleset`, `iptables "
-        "-S`), and compare the counters of both ends' cards and qdiscs (`ip -s link`, `tc -s qdisc show dev IF`); for "
+        f"see whether a firewall on {stream.listener} lets {_port(stream)} in (`nft list ruleset`, `iptables -S`), "
+        "and compare the counters of both ends' cards and qdiscs (`ip -s link`, `tc -s qdisc show dev IF`); for "
         "a probe check that the answerer runs"
     )
 
 
-def _port(stream: Mapping[str, Any]) -> str:
+def _port(stream: RecordedStream) -> str:
     """The port that a stream's packets go to, in words."""
-    if number := stream.get("to_port"):
-        return f"{stream['transport'].upper()} port {number} of {stream['listener']}"
+    if number := stream.to_port:
+        return f"{str(stream.transport).upper()} port {number} of {stream.listener}"
     return "its packets"
 
 
 def frames_kept_their_tags(evidence: Evidence) -> Iterator[Broken]:
     """Streams with a VLAN of which frames came to their listener without the tag: in the counts they are lost."""
     for host, name, count in untagged(evidence):
-        counts = evidence.document["streams"].get(name, {}).get("counts")
+        counts = counts_of(evidence, name)
         of_all = f" of {counts['sent']}" if counts else ""
         actual, remedy = f"{count}{of_all} arrived without it, and count as lost", ""
-        for bridge in evidence.cell.get("bridges", []):
-            if host in bridge["guests"] and (device := bridge["uplink"]):
-                actual += f"; the bridge ({bridge['kind']}) has them from {bridge['host']}.{device}"
-                remedy = f"`ethtool -K {device} rxvlan off` on {bridge['host']}, if that card strips tags: `ethtool -k"
+        for bridge in evidence.cell.bridges:
+            if host in bridge.guests and (device := bridge.uplink):
+                actual += f"; the bridge ({bridge.kind}) has them from {bridge.host}.{device}"
+                remedy = f"`ethtool -K {device} rxvlan off` on {bridge.host}, if that card strips tags: `ethtool -k"
                 remedy += f" {device}` has rx-vlan-offload on then"
         yield Broken(f"stream {name}, {host}", "each frame with its VLAN tag", actual, remedy)
 
@@ -290,15 +293,15 @@ def clocks_were_not_stepped(evidence: Evidence) -> Iterator[Broken]:
 
 def no_packet_arrived_before_it_left(evidence: Evidence) -> Iterator[Broken]:
     """One-way figures further below zero than the clocks' bound, and than packets may leave early."""
-    streams = {stream["name"]: stream for stream in evidence.cell["streams"]}
+    streams = {stream.name: stream for stream in evidence.cell.streams}
     for where, stream, metric, figures in metrics(evidence, *_ONE_WAY, "delivery"):
-        if figures["uncertainty_ns"] is None or figures["min"] is None:
+        if figures.uncertainty_ns is None or figures.min is None:
             continue
-        lowest = -figures["uncertainty_ns"]
+        lowest = -figures.uncertainty_ns
         if metric.startswith("latency"):
-            lowest -= _early_ns(streams[stream])
-        if figures["min"] < lowest:
-            actual = f"{duration(figures['min'])} (sequence {figures['min_sequence']})"
+            lowest -= streams[stream].lead_ns
+        if figures.min < lowest:
+            actual = f"{duration(figures.min)} (sequence {figures.min_sequence})"
             yield Broken(where, f"{duration(lowest)} or more", actual)
 
 
@@ -306,19 +309,19 @@ def clock_offset_is_bounded(evidence: Evidence) -> Iterator[Broken]:
     """One-way figures between hosts whose clock offset nothing bounds, for some packets or for all."""
     expected = "a bound of the offset between the two clocks"
     for where, stream, _, figures in metrics(evidence, *_ONE_WAY):
-        unbounded = figures.get("unbounded", 0)
+        unbounded = figures.unbounded
         remedy = to_bound_clocks(evidence.cell, stream, figures)
         if unbounded:
-            said = f"none for {unbounded} of {plural(figures['n'] + unbounded, 'packet')}: in no figure"
+            said = f"none for {unbounded} of {plural((figures.n or 0) + unbounded, 'packet')}: in no figure"
             yield Broken(where, expected, said, remedy)
-        elif figures["uncertainty_ns"] is None and not nothing_arrived(figures):
+        elif figures.uncertainty_ns is None and not figures.nothing_arrived:
             yield Broken(where, expected, "none in cell.json", remedy)
 
 
 def clock_bound_is_small(evidence: Evidence) -> Iterator[Broken]:
     """Streams whose median latency is not well above the clocks' bound."""
     for where, _, _, figures in metrics(evidence, "latency"):
-        bound, median = figures["uncertainty_ns"], figures["p50"]
+        bound, median = figures.uncertainty_ns, figures.p50
         if bound and median is not None and bound > evidence.thresholds.clock_bound_share * abs(median):
             share = evidence.thresholds.clock_bound_share
             most = duration(round(share * abs(median)))
@@ -331,36 +334,36 @@ def talker_is_punctual(evidence: Evidence) -> Iterator[Broken]:
 
     Within the lead, the launch time makes up for a late wake-up.
     """
-    streams = {stream["name"]: stream for stream in evidence.cell["streams"] if "timer" not in stream}
+    streams = {stream.name: stream for stream in evidence.cell.streams if stream.timer is None}
     for where, name, _, figures in metrics(evidence, "wakeup"):
-        stream, latest, p99 = streams.get(name, {}), figures["max"], figures["p99"]
-        period, lead = stream.get("period_ns"), _early_ns(stream)
+        latest, p99 = figures.max, figures.p99
+        period, lead = (streams[name].period_ns, streams[name].lead_ns) if name in streams else (None, 0)
         if period is None or latest is None or latest <= max(period, lead):
             continue
         most, what = (lead, "the lead") if lead > period else (period, "a period")
         often = f", p99 {duration(p99)}" if p99 is not None and p99 > most else ""
-        actual = f"max {duration(latest)} (sequence {figures['max_sequence']}){often}"
+        actual = f"max {duration(latest)} (sequence {figures.max_sequence}){often}"
         yield Broken(where, f"every wake-up within {what}, {duration(most)}", actual)
 
 
 def realtime_settings_are_in_force(evidence: Evidence) -> Iterator[Broken]:
     """Agents that found their settings other than asked for."""
-    for agent in evidence.cell["agents"]:
-        for problem in ((agent.get("ready") or {}).get("realtime") or {}).get("problems", []):
-            yield Broken(agent_name(agent), "every realtime setting as asked for", problem)
+    for agent in evidence.cell.agents:
+        for problem in agent.realtime.problems:
+            yield Broken(agent.name, "every realtime setting as asked for", problem)
 
 
 def tuning_is_in_force(evidence: Evidence) -> Iterator[Broken]:
     """Settings that could not be made, where the run goes on without them, and those that were others at the end."""
-    if evidence.cell["status"] == "ok":  # in another the step that failed may be what ended it
-        for step in evidence.cell.get("steps", []):
-            if not step["ok"]:
-                actual = step.get("why") or step["actual"] or "not done"
-                yield Broken(f"{step['host']}: {step['title']}", step["expected"] or "done", actual)
-    for again in evidence.cell.get("rechecks", []):
-        if not again["ok"]:
-            where = f"{again['host']}: {again['title']}"
-            yield Broken(where, again["expected"] or "as set", f"{again['actual']} at the end")
+    if evidence.cell.status == "ok":  # in another the step that failed may be what ended it
+        for step in evidence.cell.steps:
+            if not step.ok:
+                actual = step.why or step.actual or "not done"
+                yield Broken(f"{step.host}: {step.title}", step.expected or "done", actual)
+    for again in evidence.cell.rechecks:
+        if not again.ok:
+            where = f"{again.host}: {again.title}"
+            yield Broken(where, again.expected or "as set", f"{again.actual} at the end")
 
 
 _UNSTAMPED_ARRIVALS: Final = (
@@ -372,38 +375,38 @@ _UNSTAMPED_ARRIVALS: Final = (
 def timestamps_are_there(evidence: Evidence) -> Iterator[Broken]:
     """Metrics for which too many packets lack a timestamp."""
     for where, name, _, figures in metrics(evidence, *(metric.name for metric in METRICS)):
-        if figures["missing"] is None:
+        if figures.missing is None:
             continue  # a tool keeps figures, and no packets
-        share = figures["missing"] / max(1, figures["n"] + figures["missing"])
+        share = figures.missing / max(1, (figures.n or 0) + figures.missing)
         if share > evidence.thresholds.missing_share:
-            between = f"{figures['from']} or {figures['to']}"
+            between = f"{figures.from_} or {figures.to}"
             expected = f"at most {percent(evidence.thresholds.missing_share)} of packets without {between}"
-            unstamped = {one["stamp"] for stream, one in _unstamped(evidence) if stream["name"] == name}
-            here = unstamped & {figures["from"], figures["to"]}
+            unstamped = {one.stamp for stream, one in _unstamped(evidence) if stream.name == name}
+            here = unstamped & {figures.from_, figures.to}
             of_listener = bool(here) and all(stamp.startswith("rx_") for stamp in here)
-            yield Broken(where, expected, f"{share:.1%} ({figures['missing']})", _UNSTAMPED_ARRIVALS * of_listener)
+            yield Broken(where, expected, f"{share:.1%} ({figures.missing})", _UNSTAMPED_ARRIVALS * of_listener)
     yield from _missing_from_all(evidence)
 
 
 def _missing_from_all(evidence: Evidence) -> Iterator[Broken]:
     """Streams whose packets lack a timestamp of the kernel's all of them, though it can give it."""
     for stream, one in _unstamped(evidence):
-        if one["n"] == one["of"] and _is_given(evidence, stream, one["stamp"]):
-            actual = f"none of {one['of']} has it"
-            remedy = _UNSTAMPED_ARRIVALS * one["stamp"].startswith("rx_")
-            yield Broken(f"stream {stream['name']}", f"packets with {one['stamp']}", actual, remedy)
+        if one.n == one.of and _is_given(evidence, stream, one.stamp):
+            actual = f"none of {one.of} has it"
+            remedy = _UNSTAMPED_ARRIVALS * one.stamp.startswith("rx_")
+            yield Broken(f"stream {stream.name}", f"packets with {one.stamp}", actual, remedy)
 
 
 def unstamped_are_like_the_others(evidence: Evidence) -> Iterator[Broken]:
     """Streams in which the packets that lack a timestamp are later than others: figures without them look better."""
     for stream, one in _unstamped(evidence):
-        if not one["late"]:
+        if not one.late:
             continue
-        than = f"{percent(1 - one['share'])} of the others" if one["share"] in (0.1, 0.01, 0.001) else "all others"
-        told = f"{one['later']} of {plural(one['n'], 'packet')} without {one['stamp']}"
-        verb = "is" if one["later"] == 1 else "are"
-        actual = f"{told} {verb} later than {than}, from launch to {one['until']}"
-        yield Broken(f"stream {stream['name']}", f"packets without {one['stamp']} as late as the others", actual)
+        than = f"{percent(1 - (one.share or 0))} of the others" if one.share in (0.1, 0.01, 0.001) else "all others"
+        told = f"{one.later} of {plural(one.n, 'packet')} without {one.stamp}"
+        verb = "is" if one.later == 1 else "are"
+        actual = f"{told} {verb} later than {than}, from launch to {one.until}"
+        yield Broken(f"stream {stream.name}", f"packets without {one.stamp} as late as the others", actual)
 
 
 def timestamps_match_their_packets(evidence: Evidence) -> Iterator[Broken]:
@@ -418,41 +421,41 @@ def timestamps_match_their_packets(evidence: Evidence) -> Iterator[Broken]:
 
 def every_send_succeeded(evidence: Evidence) -> Iterator[Broken]:
     """Streams of which the kernel refused packets."""
-    for name, stream in evidence.document["streams"].items():
-        if errors := stream["counts"]["send_errors"]:
-            numbers = {int(number): count for number, count in stream.get("send_errnos", {}).items()}
+    for name, stream in evidence.streams.items():
+        if errors := stream.counts["send_errors"]:
+            numbers = {int(number): count for number, count in (stream.send_errnos or {}).items()}
             names = ", ".join(f"{os.strerror(number)} ({number}): {count}" for number, count in numbers.items())
-            actual = f"{errors} of {plural(stream['counts']['scheduled'], 'packet')}{f': {names}' if names else ''}"
-            entry: Mapping[str, Any] = next((one for one in evidence.cell["streams"] if one["name"] == name), {})
+            actual = f"{errors} of {plural(stream.counts['scheduled'] or 0, 'packet')}{f': {names}' if names else ''}"
+            entry = next((one for one in evidence.cell.streams if one.name == name), None)
             remedies = (rejection_remedy(number, _port(entry)) for number in numbers if entry)
             yield Broken(f"stream {name}", "no send errors", actual, next(filter(None, remedies), ""))
 
 
 def no_packet_was_answered_by_icmp(evidence: Evidence) -> Iterator[Broken]:
     """Streams whose talker got ICMP answers: a firewall rejects its packets, or nobody listens at their port."""
-    streams = {stream["stream"]: stream for stream in evidence.cell["streams"]}
+    streams = {stream.stream: stream for stream in evidence.cell.streams}
     for _, done in totals(evidence, "talk"):
-        for said in done.get("streams", []):
-            entry = streams.get(said["stream"])
-            if entry and (rejected := said.get("rejected", 0)):
+        for said in done.streams or ():
+            entry = streams.get(said.stream or 0)
+            if entry and (rejected := said.rejected):
                 number = errno.ECONNREFUSED
                 actual = f"at least {plural(rejected, 'packet')}: {os.strerror(number)} ({number})"
                 remedy = rejection_remedy(number, _port(entry))
-                yield Broken(f"stream {entry['name']}", "no packet answered by ICMP", actual, remedy)
+                yield Broken(f"stream {entry.name}", "no packet answered by ICMP", actual, remedy)
 
 
 def socket_kept_every_packet(evidence: Evidence) -> Iterator[Broken]:
     """Listeners whose socket dropped packets."""
     for agent, done in totals(evidence, *RECEIVING):
-        if drops := done.get("socket_drops", 0):
+        if drops := done.socket_drops:
             yield Broken(agent, "socket_drops 0", f"socket_drops {drops}")
 
 
 def no_packet_was_refused(evidence: Evidence) -> Iterator[Broken]:
     """Listeners that were sent what is no packet of theirs."""
     for agent, done in totals(evidence, *RECEIVING):
-        counts = {kind: done.get(kind, 0) for kind in REFUSED}
-        counts["out_of_range"] = sum(one.get("out_of_range", 0) for one in done.get("streams", [done]))
+        counts = {kind: getattr(done, kind) for kind in REFUSED}
+        counts["out_of_range"] = sum(one.out_of_range for one in done.each)
         if any(counts.values()):
             yield Broken(agent, "no packets but the streams' own", counted(counts))
 
@@ -462,11 +465,11 @@ def no_cpu_time_was_stolen(evidence: Evidence) -> Iterator[Broken]:
 
     In virtual time a guest has the one CPU in turn with its host, in the same way every time.
     """
-    if evidence.cell.get("instructions_per_ns"):
+    if evidence.cell.instructions_per_ns:
         return
     elapsed_ns = {host: after - before for host, before, after in counters(evidence, "taken_tai_ns")}
     for host, before, after in counters(evidence, "cpu", "steal_ns"):
-        share = (after - before) / (elapsed_ns.get(host) or evidence.cell["duration_ns"])
+        share = (after - before) / (elapsed_ns.get(host) or evidence.cell.duration_ns)
         if share > evidence.thresholds.steal_share:
             expected = f"at most {percent(evidence.thresholds.steal_share)} of the time stolen"
             yield Broken(host, expected, f"{share:.1%}")
@@ -484,28 +487,28 @@ def agents_cpus_are_isolated(evidence: Evidence) -> Iterator[Broken]:
 
     In virtual time there is one CPU for all, and whoever shares it does so in the same way every time.
     """
-    if evidence.cell.get("instructions_per_ns"):
+    if evidence.cell.instructions_per_ns:
         return
-    for agent in evidence.cell["agents"]:
-        if agent["verb"] == "ptp":
+    for agent in evidence.cell.agents:
+        if agent.verb == "ptp":
             continue
-        isolated = fact(evidence.facts_before.get(agent["host"], {}), "cpu", "isolated")
-        cpus = ((agent.get("ready") or {}).get("realtime") or {}).get("cpus")
+        isolated = fact(evidence.facts_before.get(agent.host, {}), "cpu", "isolated")
+        cpus = agent.realtime.cpus
         if isolated is None or cpus is None:
             continue
         if shared := sorted(set(cpus) - set(isolated)):
-            yield Broken(agent_name(agent), "isolated CPUs only", f"{listed(shared)} not isolated")
+            yield Broken(agent.name, "isolated CPUs only", f"{listed(shared)} not isolated")
 
 
-def _xdp_bridges(evidence: Evidence) -> list[Mapping[str, Any]]:
+def _xdp_bridges(evidence: Evidence) -> list[Bridge]:
     """Those of a cell that ran to its end: in another the counts may be older than the last packets."""
-    if evidence.cell["status"] != "ok":
+    if evidence.cell.status != "ok":
         return []
-    return [bridge for bridge in evidence.cell.get("bridges", []) if _counts_packets(bridge)]
+    return [bridge for bridge in evidence.cell.bridges if _counts_packets(bridge)]
 
 
-def _counts_packets(bridge: Mapping[str, Any]) -> bool:
-    kind = KINDS.get(bridge["kind"])
+def _counts_packets(bridge: Bridge) -> bool:
+    kind = KINDS.get(bridge.kind)
     return kind is not None and kind.counts_packets
 
 
@@ -515,36 +518,34 @@ def _across_xdp(evidence: Evidence) -> Iterator[tuple[str, int, int, int]]:
     Frames of anything else are among them: fewer redirected than arrived can only be packets that were not.
     """
     for bridge in _xdp_bridges(evidence):
-        counts = _XDP_COUNTS.search(bridge["detail"])
+        counts = _XDP_COUNTS.search(bridge.detail)
         names = [
-            stream["name"]
-            for stream in evidence.cell["streams"]
-            if _ends(stream) & set(bridge["guests"])
-            and bridge["host"] not in _ends(stream)
-            and not is_no_packets(stream)
+            stream.name
+            for stream in evidence.cell.streams
+            if _ends(stream) & set(bridge.guests) and bridge.host not in _ends(stream) and not is_no_packets(stream)
         ]
-        measured = [evidence.document["streams"][name] for name in names if name in evidence.document["streams"]]
+        measured = [evidence.streams[name] for name in names if name in evidence.streams]
         if counts and measured:
-            arrived = sum(stream["counts"]["received"] for stream in measured)
-            yield f"bridge xdp on {bridge['host']}, {', '.join(names)}", arrived, int(counts[1]), int(counts[2])
+            arrived = sum(stream.counts["received"] or 0 for stream in measured)
+            yield f"bridge xdp on {bridge.host}, {', '.join(names)}", arrived, int(counts[1]), int(counts[2])
 
 
 def _not_redirected(where: str, arrived: int, redirected: int, passed: int) -> Broken:
     return Broken(where, f"{plural(arrived, 'frame')} redirected, or more", f"{redirected}, and {passed} passed")
 
 
-def _ends(stream: Mapping[str, Any]) -> set[str]:
-    return {stream["talker"], stream["listener"]}
+def _ends(stream: RecordedStream) -> set[str]:
+    return {stream.talker, stream.listener}
 
 
-def _launching(stream: Mapping[str, Any]) -> str:
-    return f"stream {stream['name']}, {stream['talker']}.{stream.get('port', stream.get('interface'))}"
+def _launching(stream: RecordedStream) -> str:
+    return f"stream {stream.name}, {stream.talker}.{stream.queue}"
 
 
-def _qdiscs(facts: Mapping[str, Any], stream: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
+def _qdiscs(facts: Mapping[str, Any], stream: RecordedStream) -> list[Mapping[str, Any]] | None:
     """The qdiscs of the port a stream leaves by, as tc told: of a VLAN interface, its parent. None: unknown."""
-    port = str(stream.get("port", stream.get("interface")))
-    qdiscs: list[Mapping[str, Any]] | None = fact(facts.get(stream["talker"]), "interfaces", port, "qdiscs")
+    port = stream.queue
+    qdiscs: list[Mapping[str, Any]] | None = fact(facts.get(stream.talker), "interfaces", port, "qdiscs")
     return qdiscs
 
 
@@ -555,26 +556,22 @@ def _told(qdisc: Mapping[str, Any]) -> str:
     return f"{qdisc.get('kind', '')} ({said})" if said else str(qdisc.get("kind", ""))
 
 
-def _early_ns(stream: Mapping[str, Any]) -> int:
-    """How long before its launch time a packet may rightly leave, ns: ETF sends at txtime − delta."""
-    return int((stream.get("launch_time") or {}).get("lead_ns", 0))
-
-
-def _unstamped(evidence: Evidence) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+def _unstamped(evidence: Evidence) -> Iterator[tuple[RecordedStream, Unstamped]]:
     """(stream of cell.json, timestamp that packets of it lack) of the result's `unstamped`."""
-    for stream in evidence.cell["streams"]:
-        for one in evidence.document["streams"].get(stream["name"], {}).get("unstamped") or ():
-            yield stream, one
+    for stream in evidence.cell.streams:
+        if stream.name in evidence.streams:
+            yield from ((stream, one) for one in evidence.streams[stream.name].unstamped)
 
 
-def _is_given(evidence: Evidence, stream: Mapping[str, Any], stamp: str) -> bool:
+def _is_given(evidence: Evidence, stream: RecordedStream, stamp: str) -> bool:
     """Whether the kernel was asked for a timestamp, and can give it: of leaving for the driver only some drivers do."""
-    probes = {probe["name"]: probe for probe in evidence.cell.get("probes", [])}
-    asked = probes.get(stream.get("probe"), {}).get("asked", {}).get("timestamps", "kernel")
-    if stream.get("transport") in ("dds", "tcp") or asked != "kernel":
+    probes = {probe.name: probe for probe in evidence.cell.probes}
+    probe = probes.get(stream.probe or "")
+    asked = probe.asked.timestamps if probe else "kernel"
+    if stream.transport in ("dds", "tcp") or asked != "kernel":
         return False
     if stamp != "tx_soft":
         return True
-    interfaces = fact(evidence.facts_before.get(stream["talker"], {}), "interfaces")
-    flags = fact(interfaces, str(stream.get("port", stream.get("interface"))), "timestamping", "flags")
+    interfaces = fact(evidence.facts_before.get(stream.talker, {}), "interfaces")
+    flags = fact(interfaces, stream.queue, "timestamping", "flags")
     return flags is None or "TX_SOFTWARE" in flags

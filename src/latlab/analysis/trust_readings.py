@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from latlab.analysis.evidence import Evidence
+from latlab.recordings.cell import Totals
+from latlab.result.types import Metric
 
 SENDING: Final = ("talk", "ping", "pong")
 RECEIVING: Final = ("listen", "ping", "pong")
@@ -14,69 +17,70 @@ MEASURING: Final = ("talk", "listen", "ping", "pong", "timer")
 """The verbs whose threads packets wait for."""
 
 
-def agent_name(agent: Mapping[str, Any]) -> str:
-    """As `talk on sensor`; of a probe's agents also whose, as `ping rr on sensor`."""
-    return " ".join(filter(None, (agent["verb"], agent.get("probe"), "on", agent["host"])))
-
-
-def totals(evidence: Evidence, *verbs: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def totals(evidence: Evidence, *verbs: str) -> Iterator[tuple[str, Totals]]:
     """Each agent that ended by itself, and what it said then; of these verbs, or of any."""
-    for agent in evidence.cell["agents"]:
-        if agent.get("done") and (not verbs or agent["verb"] in verbs):
-            yield agent_name(agent), agent["done"]
+    for agent in evidence.cell.agents:
+        if agent.done and (not verbs or agent.verb in verbs):
+            yield agent.name, agent.done
 
 
 def said_sent(evidence: Evidence) -> Iterator[tuple[str, str, int]]:
     """(agent, stream, packets sent or refused) by the agents' own counters; of a probe's agents, its legs."""
-    names = {stream["stream"]: stream["name"] for stream in evidence.cell["streams"]}
-    for agent in evidence.cell["agents"]:
-        done = agent.get("done")
-        if not done or agent["verb"] not in SENDING:
+    names = {stream.stream: stream.name for stream in evidence.cell.streams}
+    for agent in evidence.cell.agents:
+        done = agent.done
+        if not done or agent.verb not in SENDING:
             continue
-        if agent["verb"] == "talk":
-            for said in done.get("streams", []):
-                if said["stream"] in names:
-                    yield agent_name(agent), names[said["stream"]], said["sent"] + said["send_errors"]
+        if agent.verb == "talk":
+            for said in done.streams or ():
+                if said.stream in names:
+                    yield agent.name, names[said.stream], (said.sent or 0) + (said.send_errors or 0)
         else:
-            sent, leg = ("sent", "up") if agent["verb"] == "ping" else ("answered", "down")
-            yield agent_name(agent), f"{agent['probe']}.{leg}", done[sent] + done["send_errors"]
+            sent, leg = (done.sent, "up") if agent.verb == "ping" else (done.answered, "down")
+            yield agent.name, f"{agent.probe}.{leg}", (sent or 0) + (done.send_errors or 0)
 
 
 def said_received(evidence: Evidence) -> Iterator[tuple[str, str, int]]:
     """(agent, stream, packets received, each once) by the agents' own counters; of a probe's agents, its legs."""
-    names = {stream["stream"]: stream["name"] for stream in evidence.cell["streams"]}
-    for agent in evidence.cell["agents"]:
-        done = agent.get("done")
-        if not done or agent["verb"] not in RECEIVING:
+    names = {stream.stream: stream.name for stream in evidence.cell.streams}
+    for agent in evidence.cell.agents:
+        done = agent.done
+        if not done or agent.verb not in RECEIVING:
             continue
-        if agent["verb"] == "listen":
-            for said in done.get("streams", []):
-                if said["stream"] in names and "received" in said:
-                    yield agent_name(agent), names[said["stream"]], said["received"]
-        elif "received" in done:
-            leg = "down" if agent["verb"] == "ping" else "up"
-            yield agent_name(agent), f"{agent['probe']}.{leg}", done["received"]
+        if agent.verb == "listen":
+            for said in done.streams or ():
+                if said.stream in names and said.received is not None:
+                    yield agent.name, names[said.stream], said.received
+        elif done.received is not None:
+            leg = "down" if agent.verb == "ping" else "up"
+            yield agent.name, f"{agent.probe}.{leg}", done.received
 
 
 def untagged(evidence: Evidence) -> Iterator[tuple[str, str, int]]:
     """(host, stream, frames that came in there without their VLAN tag) where there were any; of a probe, its leg."""
-    names = {stream["stream"]: stream["name"] for stream in evidence.cell["streams"]}
-    for agent in evidence.cell["agents"]:
-        done = agent.get("done")
-        if not done or agent["verb"] not in RECEIVING:
+    names = {stream.stream: stream.name for stream in evidence.cell.streams}
+    for agent in evidence.cell.agents:
+        done = agent.done
+        if not done or agent.verb not in RECEIVING:
             continue
-        leg = f"{agent.get('probe')}.{'up' if agent['verb'] == 'pong' else 'down'}"
-        for said in done.get("streams", [done]):
-            if count := said.get("untagged", 0):
-                yield agent["host"], names.get(said.get("stream"), leg), count
+        leg = f"{agent.probe}.{'up' if agent.verb == 'pong' else 'down'}"
+        for said in done.each:
+            if count := said.untagged:
+                yield agent.host, names.get(said.stream or 0, leg), count
 
 
-def metrics(evidence: Evidence, *names: str) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
+def metrics(evidence: Evidence, *names: str) -> Iterator[tuple[str, str, str, Metric]]:
     """(where, stream, metric, figures) of every stream that has one of these metrics."""
-    for stream, measured in evidence.document["streams"].items():
+    for stream, measured in evidence.streams.items():
         for name in names:
-            if name in measured["metrics"]:
-                yield f"{stream}.{name}", stream, name, measured["metrics"][name]
+            if name in measured.metrics:
+                yield f"{stream}.{name}", stream, name, measured.metrics[name]
+
+
+def counts_of(evidence: Evidence, stream: str) -> dict[str, int] | None:
+    """What the result counts of a stream, 0 where that is not known; None: it has no such stream."""
+    found = evidence.streams.get(stream)
+    return None if found is None else defaultdict(int, {name: count or 0 for name, count in found.counts.items()})
 
 
 def counters(evidence: Evidence, *path: str) -> Iterator[tuple[str, int, int]]:
@@ -122,10 +126,10 @@ def pinned(evidence: Evidence, host: str) -> list[Pinned]:
     online = frozenset(fact(facts, "cpu", "online") or ())
     alike = same_kernel(evidence, host)
     found = []
-    for agent in evidence.cell["agents"]:
-        realtime = (agent.get("ready") or {}).get("realtime") or {}
-        if agent["host"] in alike and agent["verb"] in MEASURING and realtime.get("cpus"):
-            found.append(Pinned(agent_name(agent), frozenset(realtime["cpus"]), realtime.get("priority") or 0))
+    for agent in evidence.cell.agents:
+        realtime = agent.realtime
+        if agent.host in alike and agent.verb in MEASURING and realtime.cpus:
+            found.append(Pinned(agent.name, frozenset(realtime.cpus), realtime.priority or 0))
     for name, thread in vcpus(evidence, host):
         if thread.get("cpus"):
             found.append(Pinned(name, frozenset(thread["cpus"]), thread.get("priority") or 0))
@@ -136,8 +140,8 @@ def vcpus(evidence: Evidence, host: str) -> Iterator[tuple[str, Mapping[str, Any
     """(name, thread) of the virtual CPUs that KVM runs on the host, by its facts; where the lab knows which are the
     guests', only theirs.
     """
-    guests = [guest for guest in evidence.cell.get("guests", []) if guest["host"] in same_kernel(evidence, host)]
-    known = [guest.get("vcpu_threads") for guest in guests]
+    guests = [guest for guest in evidence.cell.guests if guest.host in same_kernel(evidence, host)]
+    known = [guest.vcpu_threads for guest in guests]
     ids = {thread for threads in known for thread in (threads or {}).values()}
     for name, thread in (fact(evidence.facts_before.get(host, {}), "processes", "threads") or {}).items():
         if guests and name.endswith("/KVM") and (thread.get("id") in ids or not all(known)):

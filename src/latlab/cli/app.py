@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 import typer
 
 import latlab
-from latlab.cli import compare, completion, explain, images, imports, init, machine, run, scenario, synthetic
+from latlab.cli import compare, completion, explain, images, imports, init, machine, run, scenario, synthetic, watch
 from latlab.cli.help import Entry, Verb, Verbs
 from latlab.cli.output import write
 
@@ -82,7 +82,7 @@ GROUPS: Final[dict[str, dict[str, Callable[..., None]]]] = {
         "plan": scenario.plan,
         "gates": scenario.gates,
     },
-    "Measure": {"run": run.run, "clean": machine.clean},
+    "Measure": {"run": run.run, "watch": watch.watch, "clean": machine.clean},
     "Results": {
         "report": run.report,
         "show": run.show,

@@ -106,19 +106,20 @@ def compare(
     from latlab.report.comparison.shown import comparison_markdown, print_comparison
     from latlab.report.comparison.wanted import wanted
     from latlab.report.junit import comparison_junit
+    from latlab.result.store import document
 
     if need_power and not threshold:
         raise UsageError("nothing needs power", where="--need-power", remedy="give a --threshold")
     asked = wanted(metric or (), statistic or (), stream or (), threshold or ())
     with making_sense_of(sides[0] if sides else runs):
-        document = comparing.compare(sides or (), runs, asked, baseline=baseline, by=by)
-    code = comparing.exit_code(document, strict=strict, need_power=need_power)
+        found = comparing.compare(sides or (), runs, asked, baseline=baseline, by=by)
+    code = comparing.exit_code(found, strict=strict, need_power=need_power)
     if junit is not None:
-        junit.write_text(comparison_junit(document, need_power=need_power), encoding="utf-8")
+        junit.write_text(comparison_junit(found, need_power=need_power), encoding="utf-8")
     if as_json:
-        print_json(document | {"exit_status": code})
+        print_json(document(found) | {"exit_status": code})
     elif markdown:
-        write(comparison_markdown(document))
+        write(comparison_markdown(found))
     else:
-        print_comparison(document, open_console())
+        print_comparison(found, open_console())
     raise typer.Exit(code)

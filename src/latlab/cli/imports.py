@@ -10,6 +10,7 @@ import typer
 from latlab.cli.completion import complete_format
 from latlab.cli.options import FILES, RUNS, Json, Runs
 from latlab.cli.output import open_console, print_json
+from latlab.cli.units import duration_ns
 
 INPUT: Final = "Input"
 
@@ -98,26 +99,13 @@ def import_(
         else:
             print_formats(open_console())
         return
-    given = Given(columns, unit.value if unit else None, _clock_bound_ns(clock_bound))
+    given = Given(
+        columns,
+        unit.value if unit else None,
+        None if clock_bound is None else duration_ns(clock_bound, "--clock-bound"),
+    )
     outcome = import_files(files or [], runs, name=name, as_format=as_format, given=given)
     if as_json:
         print_json(outcome_document(outcome))
     else:
         print_outcome(outcome, open_console())
-
-
-def _clock_bound_ns(text: str | None) -> int | None:
-    """The duration in ns. UsageError: it is none."""
-    from pydantic_core import PydanticCustomError
-
-    from latlab.errors import UsageError
-    from latlab.scenario.units import parse_duration
-
-    if text is None:
-        return None
-    try:
-        return 0 if text.strip() == "0" else parse_duration(text)
-    except PydanticCustomError as error:
-        context = error.context or {}
-        remedy = f"expected {context.get('expected', 'a duration, such as 1us')}"
-        raise UsageError(f"{text!r} is not a duration", where="--clock-bound", remedy=remedy) from error

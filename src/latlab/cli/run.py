@@ -84,7 +84,7 @@ def run(
     with RunConsole(make_console(stderr=as_json), verbose=verbose, live=live) as console:
         running = measure.run(loaded, runs, console.show, check_repeat=check_repeat, jobs=jobs, live=live)
         folder = asyncio.run(running)
-    raise typer.Exit(_report(folder, as_json=as_json, strict=strict, metrics=metric, formats=picture, full=full))
+    raise typer.Exit(report_run(folder, as_json=as_json, strict=strict, metrics=metric, formats=picture, full=full))
 
 
 def report(
@@ -118,7 +118,8 @@ def report(
     _check_metrics(metric)
     later = chosen_later(window or ())
     folder = _opened(run, runs)
-    code = _report(
+    _finish(folder)
+    code = report_run(
         folder,
         as_json=as_json,
         strict=strict,
@@ -229,8 +230,18 @@ def _opened(run: str | None, runs: Path) -> RunFolder:
 
 
 @reads_files
-def _report(
-    folder: Any,
+def _finish(folder: RunFolder) -> None:
+    """Make the cells of packets that were watched by a lab that was killed; do nothing with any other run."""
+    if folder.watch_path.exists():
+        from latlab.run.watch import finish_watch, is_unfinished_watch
+
+        if is_unfinished_watch(folder):
+            finish_watch(folder)
+
+
+@reads_files
+def report_run(
+    folder: RunFolder,
     *,
     as_json: bool,
     strict: bool,

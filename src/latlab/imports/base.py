@@ -159,7 +159,7 @@ class Imported:
 
     version: of the tool or of its format, as far as the file says it. latency: what the tool's latency is, in one
     sentence. notes: what to know when reading the figures. problems: what makes them doubtful. facts: what else the
-    files say of the measurement.
+    files say of the measurement. by_latlab: no other program measured it.
     """
 
     tool: str
@@ -171,6 +171,7 @@ class Imported:
     left_out: tuple[LeftOut, ...] = ()
     problems: tuple[Problem, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    by_latlab: bool = False
 
 
 @dataclass(frozen=True)

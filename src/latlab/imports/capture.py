@@ -71,7 +71,7 @@ class Capture:
     questioned: why its timestamps are doubtful; empty if they are not.
     """
 
-    data: mmap.mmap
+    data: mmap.mmap | bytes
     seen_ns: array[int] = field(default_factory=lambda: array("q"))
     first: array[int] = field(default_factory=lambda: array("q"))
     captured: array[int] = field(default_factory=lambda: array("q"))
@@ -245,7 +245,7 @@ def _note_dropped(capture: Capture, section: int, order: str, first: int, length
     )
 
 
-def _options(data: mmap.mmap, order: str, place: int, end: int) -> Iterator[tuple[int, int, int]]:
+def _options(data: mmap.mmap | bytes, order: str, place: int, end: int) -> Iterator[tuple[int, int, int]]:
     """(code, first byte of the value, its length) of each option."""
     while place + 4 <= end:
         code, long = struct.unpack_from(f"{order}HH", data, place)

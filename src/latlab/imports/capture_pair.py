@@ -108,7 +108,7 @@ def _refuse_one_point(first: Point, second: Point) -> None:
 
 
 @dataclass(frozen=True)
-class _Matched:
+class Matched:
     """Two captures beside each other.
 
     usable: the first one's packets that can be told apart, int64. match: of each packet of the first the one of the
@@ -129,38 +129,116 @@ class _Matched:
         return self.first, self.second
 
 
-def _match(first: Point, second: Point, left_out: Sequence[LeftOut]) -> _Matched:
+def match_points(first: Point, second: Point, *, translated: bool = False) -> Matched:
     """What is in both. A packet that one capture saw twice cannot be told apart in the other either.
 
-    left_out: what is in neither, which an error names.
+    Of packets with the same payload those are told apart whose flow keeps its addresses and IPv4 identifications from
+    one point to the other: at least one packet of it has the same at both. translated: packets of flows of which
+    nothing is in both by their ports are looked for by their payloads alone, as behind address translation.
     """
     doubled = np.union1d(first.key[~first.alone], second.key[~second.alone])
     left, right = (np.flatnonzero(~np.isin(point.key, doubled)) for point in (first, second))
+    match = np.full(len(first.key), -1, np.int64)
     _, at_left, at_right = np.intersect1d(first.key[left], second.key[right], assume_unique=True, return_indices=True)
+    match[left[at_left]] = right[at_right]
+    more_left, more_right = _numbered_alike(first, second, doubled)
+    _, at_left, at_right = np.intersect1d(
+        first.numbered[more_left], second.numbered[more_right], assume_unique=True, return_indices=True
+    )
+    match[more_left[at_left]] = more_right[at_right]
+    left, right = np.concatenate([left, more_left]), np.concatenate([right, more_right])
+    if translated:
+        left, right = _match_bare(first, second, match, left, right)
+    left, right = np.sort(left), np.sort(right)
     ambiguous = len(first.key) - len(left), len(second.key) - len(right)
-    if not len(at_left):
+    return Matched(first, second, left, match, np.setdiff1d(right, match), ambiguous)
+
+
+def _numbered_alike(
+    first: Point, second: Point, doubled: NDArray[np.uint64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of packets whose payload others have (`doubled`) those that their identification tells apart, of each point."""
+    both = [np.flatnonzero(np.isin(point.key, doubled) & (point.numbered != 0)) for point in (first, second)]
+    again = [_not_alone(point.numbered[places]) for point, places in zip((first, second), both, strict=True)]
+    left, right = (
+        places[~np.isin(point.numbered[places], np.union1d(*again))]
+        for point, places in zip((first, second), both, strict=True)
+    )
+    _, at_left, at_right = np.intersect1d(
+        first.numbered[left], second.numbered[right], assume_unique=True, return_indices=True
+    )
+    # A flow whose numbers someone changes on the path has no packet with the same at both: nothing is known of it then.
+    return (
+        left[np.isin(first.flow[left], first.flow[left[at_left]])],
+        right[np.isin(second.flow[right], second.flow[right[at_right]])],
+    )
+
+
+def _match_bare(
+    first: Point,
+    second: Point,
+    match: NDArray[np.int64],
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Enter into `match` what translation has changed; the packets of each that can be told apart then.
+
+    left, right: those that could be so far.
+    """
+    strangers = []
+    for point, known in ((first, np.flatnonzero(match >= 0)), (second, match[match >= 0])):
+        places = np.flatnonzero(~np.isin(point.flow, point.flow[known]) & (point.bare != 0))
+        strangers.append(places)
+    again = np.union1d(
+        *(_not_alone(point.bare[places]) for point, places in zip((first, second), strangers, strict=True))
+    )
+    ours, theirs = (
+        places[~np.isin(point.bare[places], again)] for point, places in zip((first, second), strangers, strict=True)
+    )
+    _, at_ours, at_theirs = np.intersect1d(
+        first.bare[ours], second.bare[theirs], assume_unique=True, return_indices=True
+    )
+    match[ours[at_ours]] = theirs[at_theirs]
+    apart = []
+    for point, before, own, at in ((first, left, ours, at_ours), (second, right, theirs, at_theirs)):
+        flows = np.unique(point.flow[own[at]])
+        # Of these flows the payload alone says which packets are alike.
+        others = before[~np.isin(point.flow[before], flows)]
+        apart.append(np.concatenate([others, own[np.isin(point.flow[own], flows)]]))
+    return apart[0], apart[1]
+
+
+def _not_alone(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Those that are there more than once."""
+    found, count = np.unique(values, return_counts=True)
+    return found[count > 1]
+
+
+def _match(first: Point, second: Point, left_out: Sequence[LeftOut]) -> Matched:
+    """What is in both. UsageError: nothing is. left_out: what is in neither, which the error names."""
+    pair = match_points(first, second)
+    if not (pair.match >= 0).any():
+        left, right, ambiguous = pair.usable, len(second.key) - pair.ambiguous[1], pair.ambiguous
         everywhere = [point.why_ambiguous for point in (first, second) if point.interfaces != 1 and any(ambiguous)]
         raise UsageError(
-            f"no packet of {first.name} can be found in it: {len(left)} and {len(right)} packets have unique payloads, "
-            f"and none of these is in both; {ambiguous[0]} and {ambiguous[1]} share their payload with others"
+            f"no packet of {first.name} can be found in it: {len(left)} and {right} can be told apart, and "
+            f"none of these is in both; {ambiguous[0]} and {ambiguous[1]} cannot, having the payload of others"
             + (f" ({everywhere[0]})" if everywhere else "")
             + "".join(f"; {one.count} {one.what} {one.why}" for one in left_out),
             where=str(second.path),
             remedy="capture the same packets at both points, with payloads that differ, such as sequence numbers"
             + (", and more of each (tcpdump -s 128)" if any("captured" in one.why for one in left_out) else ""),
         )
-    match = np.full(len(first.key), -1, np.int64)
-    match[left[at_left]] = right[at_right]
-    return _Matched(first, second, left, match, np.delete(right, at_right), ambiguous)
+    return pair
 
 
-def _median_ns(pair: _Matched, rows: NDArray[np.bool_]) -> float:
+def _median_ns(pair: Matched, rows: NDArray[np.bool_]) -> float:
     """How much later the second point saw these packets of the first, ns, in the middle. rows: matched ones."""
     return float(np.median(pair.second.seen_ns[pair.match[rows]] - pair.first.seen_ns[rows]))
 
 
 @dataclass(frozen=True)
-class _Flow:
+class Flow:
     """One flow that both have seen: its place among the first point's, and among the second's; its packets of both,
     int64 places in the first; those that each alone has seen; and the middle of the differences, ns.
     """
@@ -174,7 +252,7 @@ class _Flow:
     median_ns: float
 
 
-def _flows(pair: _Matched) -> list[_Flow]:
+def flows_of(pair: Matched) -> list[Flow]:
     """Every flow of which a packet is in both, the largest first."""
     matched = pair.match >= 0
     sizes = np.bincount(pair.first.flow[matched], minlength=len(pair.first.flows))
@@ -188,12 +266,12 @@ def _flows(pair: _Matched) -> list[_Flow]:
         alone = pair.lone[pair.second.flow[pair.lone] == theirs]
         middle = float(np.median(pair.second.seen_ns[pair.match[both]] - pair.first.seen_ns[both]))
         text = flow_text(pair.first.flows[number])
-        found.append(_Flow(number, theirs, text, both, rows[pair.match[rows] < 0], alone, middle))
+        found.append(Flow(number, theirs, text, both, rows[pair.match[rows] < 0], alone, middle))
     return found
 
 
 def _streams(
-    pair: _Matched, bound_ns: int | None, *, one_clock: bool
+    pair: Matched, bound_ns: int | None, *, one_clock: bool
 ) -> tuple[list[PacketStream], list[LeftOut], list[Problem]]:
     """The largest flows of what is in both, what is left out, and what is doubtful of them."""
     left_out = [
@@ -201,7 +279,7 @@ def _streams(
         for point, count in zip(pair.points, pair.ambiguous, strict=True)
         if count
     ]
-    flows = _flows(pair)
+    flows = flows_of(pair)
     opposite = _opposites(pair, flows)
     signs = [flow.median_ns * opposite[flow.number] for flow in flows if flow.number in opposite]
     # Where the two directions of what is answered differ in sign, clocks are closer than the path is long.
@@ -213,7 +291,7 @@ def _streams(
         # A sign alone may be the clocks': a flow comes from the second point only where its opposite, or if it has
         # none, everything that has one, shows that signs are directions.
         turned = flow.median_ns < 0 and (signs_tell if back is None else back > 0)
-        stream, more, offload = _stream(pair, f"flow-{place}", flow, turned=turned, one_clock=one_clock)
+        stream, more, offload = stream_of(pair, f"flow-{place}", flow, turned=turned, one_clock=one_clock)
         streams.append(stream)
         left_out += more
         problems += offload
@@ -224,16 +302,16 @@ def _streams(
     problems += _one_way_both(pair, flows, opposite, bound_ns)
     rest = sum(len(flow.both) for flow in flows[MOST_FLOWS:])
     left_out += [LeftOut("packets", rest, f"of flows beyond the {MOST_FLOWS} largest")] if rest else []
-    left_out += _unmatched(pair, shown)
+    left_out += unmatched(pair, shown)
     return streams, left_out, problems
 
 
-def _opposites(pair: _Matched, flows: Sequence[_Flow]) -> dict[int, float]:
+def _opposites(pair: Matched, flows: Sequence[Flow]) -> dict[int, float]:
     """{flow's number: middle of the differences of what goes the other way}, ns, where there is such: what is sent to
     whom the flow comes from, or by whom it goes to."""
     ends = {flow.number: ends_of(pair.first.flows[flow.number]) for flow in flows}
-    sent_by: dict[bytes, list[_Flow]] = {}
-    sent_to: dict[bytes, list[_Flow]] = {}
+    sent_by: dict[bytes, list[Flow]] = {}
+    sent_to: dict[bytes, list[Flow]] = {}
     for flow in flows:
         whence, whither = ends[flow.number]
         if whence and whence != whither:
@@ -252,7 +330,7 @@ def _opposites(pair: _Matched, flows: Sequence[_Flow]) -> dict[int, float]:
     return found
 
 
-def _comes_early(pair: _Matched, stream: str, flow: _Flow) -> Problem:
+def _comes_early(pair: Matched, stream: str, flow: Flow) -> Problem:
     return Problem(
         "points-in-order",
         f"packets were seen by {pair.second.name} before {pair.first.name}",
@@ -265,7 +343,7 @@ def _comes_early(pair: _Matched, stream: str, flow: _Flow) -> Problem:
 
 
 def _one_way_both(
-    pair: _Matched, flows: Sequence[_Flow], opposite: dict[int, float], bound_ns: int | None
+    pair: Matched, flows: Sequence[Flow], opposite: dict[int, float], bound_ns: int | None
 ) -> Iterator[Problem]:
     """What is said of conversations whose two directions seem to go the same way: that is the clocks, beyond a bound.
 
@@ -292,10 +370,14 @@ def _one_way_both(
         )
 
 
-def _stream(
-    pair: _Matched, name: str, flow: _Flow, *, turned: bool, one_clock: bool
+def stream_of(
+    pair: Matched, name: str, flow: Flow, *, turned: bool, one_clock: bool, until_ns: int | None = None
 ) -> tuple[PacketStream, list[LeftOut], list[Problem]]:
-    """One flow's stream, what is left out of it, and what is doubtful of it."""
+    """One flow's stream, what is left out of it, and what is doubtful of it.
+
+    until_ns: both points were watched from before the first packet on, and so long behind this instant that what the
+    talker's had seen by then would have come; None: beyond the first and the last common packet that is not known.
+    """
     talker, listener = pair.points[::-1] if turned else pair.points
     seen = pair.first.seen_ns[flow.both], pair.second.seen_ns[pair.match[flow.both]]
     alone, unseen = (flow.theirs_alone, flow.ours_alone) if turned else (flow.ours_alone, flow.theirs_alone)
@@ -319,10 +401,14 @@ def _stream(
     ends = np.concatenate([seen[1], np.zeros(len(lone_ns), np.int64)])
     there = np.arange(len(starts)) < len(flow.both)
     order = np.argsort(starts, kind="stable")
-    # Beyond the first and the last common packet the other capture may not have been running.
-    common = np.flatnonzero(there[order])
-    inside = order[common[0] : common[-1] + 1]
-    why = f"{flow.text}: before the first or after the last packet that both have"
+    if until_ns is None:
+        # Beyond the first and the last common packet the other capture may not have been running.
+        common = np.flatnonzero(there[order])
+        inside = order[common[0] : common[-1] + 1]
+        why = f"{flow.text}: before the first or after the last packet that both have"
+    else:
+        inside = order[starts[order] <= until_ns]
+        why = f"{flow.text}: seen at the very end, when they might still have been in flight"
     left_out.append(LeftOut(f"packets of {talker.name}", len(order) - len(inside), why))
     starts, ends, there = starts[inside], ends[inside], there[inside]
     if listener.dropped and not there.all():
@@ -359,7 +445,7 @@ def _segments(one: Point, alone: NDArray[np.int64], other: Point, unseen: NDArra
     return int((one.size[alone] > _FRAME).sum() + (other.size[unseen] > _FRAME).sum())
 
 
-def _offload_problem(name: str, flow: _Flow, large: int, unmatched: int) -> Problem:
+def _offload_problem(name: str, flow: Flow, large: int, unmatched: int) -> Problem:
     return Problem(
         "offload-off",
         "packets are larger than a frame: segmentation offload",
@@ -372,7 +458,7 @@ def _offload_problem(name: str, flow: _Flow, large: int, unmatched: int) -> Prob
     )
 
 
-def _unmatched(pair: _Matched, shown: tuple[set[int], set[int]]) -> Iterator[LeftOut]:
+def unmatched(pair: Matched, shown: tuple[set[int], set[int]]) -> Iterator[LeftOut]:
     """What one capture alone has seen, of flows that are no stream, by flow: the largest by name."""
     ours = pair.usable[pair.match[pair.usable] < 0]
     rest = []

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from latlab.imports.base import LeftOut
 from latlab.imports.capture import Capture
-from latlab.imports.frames import Found, find_payload, payload_of
+from latlab.imports.frames import Found, find_payload, payload_of, untranslated
 
 _LEAST_PAYLOAD: Final = 16
 """Packets cut by a snap length are told apart by what is left of their payloads, if that is so many bytes."""
@@ -26,7 +26,10 @@ _COOKED: Final = 113
 class Point:
     """What one capture says, in the order of the file: when each packet was seen, int64 ns [n]; a hash of its payload,
     uint64 [n], by which packets are told apart; its flow, an index into `flows`, int64 [n]; its bytes up to the end of
-    its payload, int64 [n].
+    its payload, int64 [n]. numbered: a hash of payload, flow and IPv4 identification, uint64 [n], by which packets with
+    the same payload are told apart where nobody has changed these; 0 where there is no identification. bare: a hash of
+    what address translation leaves alone, uint64 [n]: the payload without ports; 0 where that is too short to say much.
+    place: which of the capture's packets it is, int64 [n].
 
     name: of its file or interface. dropped: packets that the capture says it dropped. interfaces: how many of them saw
     its packets; None where that is not in the file (-i any).
@@ -41,6 +44,9 @@ class Point:
     size: NDArray[np.int64]
     dropped: int
     interfaces: int | None
+    numbered: NDArray[np.uint64]
+    bare: NDArray[np.uint64]
+    place: NDArray[np.int64]
 
     @property
     def alone(self) -> NDArray[np.bool_]:
@@ -109,6 +115,7 @@ def _point(path: Path, name: str, capture: Capture, at_most: Mapping[bytes, int]
     view = memoryview(capture.data)
     numbers: dict[bytes, int] = {}
     seen, flow, size, keys = array("q"), array("q"), array("q"), bytearray()
+    numbered, bare, places = array("Q"), array("Q"), array("q")
     headless = short = 0
     for place in range(len(capture)):
         found = _find(view, capture, place)
@@ -118,10 +125,14 @@ def _point(path: Path, name: str, capture: Capture, at_most: Mapping[bytes, int]
         elif found.captured < found.length and (most is None or found.captured < most):
             short += 1
         else:
+            places.append(place)
             seen.append(capture.seen_ns[place])
             flow.append(numbers.setdefault(found.flow, len(numbers)))
             size.append(found.first - capture.first[place] + found.length)
-            keys += blake2b(payload_of(view, found, most), digest_size=8).digest()
+            payload = payload_of(view, found, most)
+            keys += blake2b(payload, digest_size=8).digest()
+            numbered.append(_hash(found.identification + found.flow + payload) if found.identification else 0)
+            bare.append(_hash(left) if len(left := untranslated(view, found, most)) >= _LEAST_PAYLOAD else 0)
     cooked = _COOKED in capture.link
     point = Point(
         path,
@@ -133,5 +144,12 @@ def _point(path: Path, name: str, capture: Capture, at_most: Mapping[bytes, int]
         np.array(size, np.int64),
         sum(capture.dropped.values()),
         None if cooked else len(capture.names),
+        np.array(numbered, np.uint64),
+        np.array(bare, np.uint64),
+        np.array(places, np.int64),
     )
     return point, headless, short
+
+
+def _hash(data: bytes) -> int:
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")

@@ -35,7 +35,8 @@ _OTHER, _PORTS, _ADDRESSES = 0, 1, 2
 class Found(NamedTuple):
     """Of one frame: bytes that tell it apart beside its payload, which flow it is of, where its payload lies, how long
     that is, and how much of it was captured. padded: it may end in padding, so its length says nothing. checksum: where
-    in the payload a checksum lies that does not count, (0, 0) without one.
+    in the payload a checksum lies that does not count, (0, 0) without one. identification: of IPv4, by which packets
+    with the same payload differ; empty: it has none, or 0.
     """
 
     mark: bytes
@@ -45,6 +46,7 @@ class Found(NamedTuple):
     captured: int
     padded: bool = False
     checksum: tuple[int, int] = (0, 0)
+    identification: bytes = b""
 
     @property
     def kind(self) -> bytes:
@@ -105,7 +107,7 @@ def _ipv4(data: memoryview, place: int, end: int, wire_end: int) -> Found | None
         return None
     protocol = data[place + 9]
     if protocol == _UDP and not fragment & 0x3FFF:
-        return _udp(data, place + header, end, addresses)
+        return _udp(data, place + header, end, addresses, identification)
     mark = bytes([4, protocol]) + addresses + struct.pack(">HH", identification, fragment & 0x1FFF)
     return _other_ip(data, place + header, place + total, end, mark, protocol, addresses, fragment & 0x3FFF)
 
@@ -130,7 +132,7 @@ def _other_ip(
     return Found(mark, flow, place, last - place, min(end, last) - place, checksum=checksum)
 
 
-def _udp(data: memoryview, place: int, end: int, addresses: bytes) -> Found | None:
+def _udp(data: memoryview, place: int, end: int, addresses: bytes, identification: int = 0) -> Found | None:
     if end - place < 8:
         return None
     ports, (length,) = bytes(data[place : place + 4]), struct.unpack_from(">H", data, place + 4)
@@ -138,7 +140,8 @@ def _udp(data: memoryview, place: int, end: int, addresses: bytes) -> Found | No
         return None
     captured = min(end, place + length) - (place + 8)
     flow = bytes([_PORTS, _UDP]) + ports + addresses
-    return Found(b"\x11" + ports, flow, place + 8, length - 8, captured)
+    number = struct.pack(">H", identification) if identification else b""
+    return Found(b"\x11" + ports, flow, place + 8, length - 8, captured, identification=number)
 
 
 def payload_of(data: memoryview, found: Found, at_most: int | None) -> bytes:
@@ -151,6 +154,17 @@ def payload_of(data: memoryview, found: Found, at_most: int | None) -> bytes:
         payload = payload.ljust(_LEAST_PAYLOAD, b"\x00")
         return found.mark + payload[:at_most]
     return found.mark + found.length.to_bytes(4, "big") + payload[:at_most]
+
+
+def untranslated(data: memoryview, found: Found, at_most: int | None) -> bytes:
+    """What address and port translation (RFC 3022) leaves of a TCP or UDP packet; empty of any other.
+
+    Of UDP what follows its header. Of TCP what follows the ports, without the checksum.
+    """
+    if found.flow[0] != _PORTS:
+        return b""
+    payload = payload_of(data, found, at_most)[len(found.mark) :]
+    return payload if found.flow[1] == _UDP else payload[:4] + payload[8:]
 
 
 _PROTOCOLS: Final = {1: "ICMP", _TCP: "TCP", _UDP: "UDP", 58: "ICMPv6", 132: "SCTP"}

@@ -20,6 +20,7 @@ STAMPS: Final = (
     "tx_sched",
     "tx_soft",
     "tx_hard",
+    "previous",
     "first_point",
     "second_point",
     "rx_hard",
@@ -28,7 +29,8 @@ STAMPS: Final = (
     "answered",
 )
 """Every timestamp that any format has, in the order of a packet's way: those of our own tables, and `sent`, just after
-the send call, `first_point` and `second_point`, where captures were taken, and `answered`."""
+the send call, `first_point` and `second_point`, where captures were taken, `previous`, when the packet before it was at
+the first of these, and `answered`."""
 
 _STEP_NS: Final = 1_000_000
 """A clock read again and again that goes back by more than this was set."""

@@ -66,7 +66,15 @@ def import_files(
     cells = _named(read)
     folder = RunFolder.create(root, name or paths[0].stem)
     for order, cell in enumerate(cells, start=1):
-        _write_cell(folder.add_cell(cell.slug, 1), cell, order, kind, given)
+        write_imported_cell(
+            folder.add_cell(cell.slug, 1),
+            cell.imported,
+            [str(path) for path in cell.paths],
+            cell.keys,
+            kind.name,
+            given.clock_bound_ns,
+            order=order,
+        )
     _write_run(folder, name or paths[0].stem, kind, cells)
     return Outcome(kind, folder, tuple(cells))
 
@@ -132,8 +140,18 @@ def _plainly_named(imported: Imported) -> Imported:
     )
 
 
-def _write_cell(folder: CellFolder, cell: Cell, order: int, kind: Format, given: Given) -> None:
-    imported = cell.imported
+def write_imported_cell(
+    folder: CellFolder,
+    imported: Imported,
+    files: Sequence[str],
+    keys: Mapping[str, str],
+    format_name: str,
+    clock_bound_ns: int | None,
+    *,
+    order: int = 1,
+    label: str = LABEL,
+) -> None:
+    """Write the files of a cell whose packets or figures are known. keys: of the cell. label: what its figures are."""
     if imported.streams:
         with publishing(folder.packets_path) as temporary:
             packet_table(imported.streams).write_parquet(temporary, compression="zstd", compression_level=1)
@@ -147,13 +165,13 @@ def _write_cell(folder: CellFolder, cell: Cell, order: int, kind: Format, given:
     folder.write_cell(
         {
             "format": CELL_FORMAT,
-            "cell": dict(cell.keys),
-            "slug": cell.slug,
+            "cell": dict(keys),
+            "slug": folder.slug,
             "repeat": 1,
             "order": order,
             "status": "ok",
             "reason": None,
-            "label": LABEL,
+            "label": label,
             "instructions_per_ns": None,
             "qemu": None,
             "run_id": "",
@@ -164,18 +182,19 @@ def _write_cell(folder: CellFolder, cell: Cell, order: int, kind: Format, given:
             + [summed_entry(one) for one in _first_of_each(imported.figures)],
             "agents": [],
             "loads": [],
-            "clocks": _clocks(imported, given),
+            "clocks": _clocks(imported, clock_bound_ns),
             "imported": {
-                "format": kind.name,
+                "format": format_name,
                 "tool": imported.tool,
                 "version": imported.version,
-                "files": [str(path) for path in cell.paths],
+                "files": list(files),
                 "latency": imported.latency,
-                "clock_bound_ns": given.clock_bound_ns,
+                "clock_bound_ns": clock_bound_ns,
                 "notes": list(imported.notes),
                 "left_out": [vars(one) for one in imported.left_out],
                 "problems": [one.as_dict() for one in imported.problems],
                 "facts": dict(imported.facts),
+                "by_latlab": imported.by_latlab,
                 "figures": [figures_entry(one) for one in imported.figures],
             },
         }
@@ -283,9 +302,8 @@ def figures_entry(one: Figures) -> dict[str, Any]:
     }
 
 
-def _clocks(imported: Imported, given: Given) -> list[dict[str, Any]]:
-    """What is told of the clocks, for each pair of ends whose clocks are two."""
-    bound = given.clock_bound_ns
+def _clocks(imported: Imported, bound: int | None) -> list[dict[str, Any]]:
+    """What is told of the clocks, for each pair of ends whose clocks are two. bound: how far they may differ, ns."""
     if bound is None:
         return []
     every: list[PacketStream | Figures] = [*imported.streams, *imported.figures]

@@ -99,6 +99,14 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
             "netns": pa.uint32(),
             "location": pa.utf8(),
         },
+        "watched": {
+            "tai_ns": pa.int64(),
+            "point": pa.uint8(),
+            "out": pa.bool_(),
+            "ethernet": pa.bool_(),
+            "length": pa.uint32(),
+            "bytes": pa.binary(),
+        },
         "clocks": {
             "tai_ns": pa.int64(),
             "real_ns": pa.int64(),

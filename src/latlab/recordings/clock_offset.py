@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latlab.errors import LabError
+from latlab.recordings.cell import ClockEdge, ClockWindow
 
 Instants = NDArray[np.int64]
 Known = NDArray[np.bool_]
@@ -127,10 +127,10 @@ class Edge:
         return max(max(abs(window.least_ppb), abs(window.most_ppb)) for window in self.windows) * _PPB
 
 
-def offset_between(clocks: Sequence[Mapping[str, Any]], host: str, reference: str, instants: Instants) -> Offset | None:
+def offset_between(clocks: Sequence[ClockEdge], host: str, reference: str, instants: Instants) -> Offset | None:
     """host's clock − reference's at instants of host's clock (int64 [n]); None if no chain of edges joins the two.
 
-    clocks: cell.json's. LabError: an entry of it is none.
+    clocks: cell.json's.
     """
     chain = find_chain(clocks, host, reference)
     if chain is None:
@@ -146,7 +146,7 @@ def offset_between(clocks: Sequence[Mapping[str, Any]], host: str, reference: st
     return Offset(np.where(known, -estimate, 0), np.where(known, half, 0), known)
 
 
-def find_chain(clocks: Sequence[Mapping[str, Any]], start: str, end: str) -> tuple[Edge, ...] | None:
+def find_chain(clocks: Sequence[ClockEdge], start: str, end: str) -> tuple[Edge, ...] | None:
     """The edges that lead from one host to the other, those that bound best together; none for one host, None if there
     is no way.
     """
@@ -168,53 +168,40 @@ def find_chain(clocks: Sequence[Mapping[str, Any]], start: str, end: str) -> tup
     return None
 
 
-def _edge(entry: Mapping[str, Any]) -> Edge | None:
+def _edge(entry: ClockEdge) -> Edge | None:
     """An entry of cell.json's `clocks`; None if it bounds nothing.
 
     Packets over a network bound so loosely that only a line through all exchanges is narrow: it is taken where there
     is one. A page's looks are narrow by themselves, so its windows are taken, and rates may change. Windows that do not
     bound the drift say nothing beyond their instant. Without any window the entry's interval holds all the time.
     """
-    try:
-        span = None
-        line = entry.get("bound") if entry.get("source") == "exchange" else None
-        if of_all := [line] if line and _bounds_drift(line) else entry.get("windows"):
-            bounding = [window for window in of_all if _bounds_drift(window)]
-            windows = sorted(map(_window, bounding), key=lambda window: window.reference_ns)
-            span = _span(bounding)
-        elif entry.get("lower_ns") is None or entry.get("upper_ns") is None:
-            windows = []
-        else:
-            windows = [Window(0, int(entry["lower_ns"]), int(entry["upper_ns"]), 0.0, 0.0)]
-        return Edge(entry["from"], entry["to"], tuple(windows), span) if windows else None
-    except (KeyError, TypeError, ValueError) as error:
-        raise LabError(
-            f"not a bound of two clocks: {type(error).__name__} {error} in {dict(entry)}",
-            where="cell.json, clocks",
-            remedy="use the cell.json that latlab wrote",
-        ) from error
+    span = None
+    line = entry.bound if entry.source == "exchange" else None
+    if of_all := [line] if line and _window(line) else entry.windows:
+        bounding = [window for window in of_all if _window(window)]
+        windows = sorted(filter(None, map(_window, bounding)), key=lambda window: window.reference_ns)
+        span = _span(bounding)
+    elif entry.lower_ns is None or entry.upper_ns is None:
+        windows = []
+    else:
+        windows = [Window(0, entry.lower_ns, entry.upper_ns, 0.0, 0.0)]
+    return Edge(entry.from_, entry.to, tuple(windows), span) if windows else None
 
 
-def _bounds_drift(window: Mapping[str, Any]) -> bool:
-    return window["drift_lower_ppb"] is not None and window["drift_upper_ppb"] is not None
-
-
-def _span(windows: Sequence[Mapping[str, Any]]) -> tuple[int, int] | None:
+def _span(windows: Sequence[ClockWindow]) -> tuple[int, int] | None:
     """The first and last instant of the windows, whose references are in their middle."""
-    halves = [(int(window["reference_tai_ns"]), int(window["span_ns"]) // 2) for window in windows]
+    halves = [(window.reference_tai_ns, window.span_ns // 2) for window in windows]
     if not halves:
         return None
     return min(middle - half for middle, half in halves), max(middle + half for middle, half in halves)
 
 
-def _window(window: Mapping[str, Any]) -> Window:
-    return Window(
-        int(window["reference_tai_ns"]),
-        int(window["lower_ns"]),
-        int(window["upper_ns"]),
-        float(window["drift_lower_ppb"]),
-        float(window["drift_upper_ppb"]),
-    )
+def _window(window: ClockWindow) -> Window | None:
+    """None: it does not bound the drift."""
+    least, most = window.drift_lower_ppb, window.drift_upper_ppb
+    if least is None or most is None:
+        return None
+    return Window(window.reference_tai_ns, window.lower_ns, window.upper_ns, float(least), float(most))
 
 
 def _ceil(value: float) -> int:

@@ -8,11 +8,12 @@ asks, so that a row of `up` and one of `down` make one way, which adds up to the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from latlab.recordings.arrow import read_recording
+from latlab.recordings.cell import ClockEdge, RecordedCell, RecordedStream
 from latlab.recordings.clock_offset import offset_between
 from latlab.recordings.run_folder import CellFolder
 from latlab.recordings.slots import Column
@@ -24,28 +25,31 @@ _ANSWERERS_OWN: Final = (
 """The timestamps of an answer that are on the answerer's system clock; a NIC's is compared with none."""
 
 
-def recorded_streams(cell: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def recorded_streams(cell: RecordedCell) -> list[RecordedStream]:
     """Those of cell.json's streams whose packets our agents record: neither tools' nor timers'."""
-    return [stream for stream in cell["streams"] if "tool" not in stream and "timer" not in stream]
+    return [stream for stream in cell.streams if stream.has_packets]
 
 
-def with_counts(folder: CellFolder, cell: Mapping[str, Any]) -> list[dict[str, Any]]:
+def with_counts(folder: CellFolder, cell: RecordedCell) -> list[RecordedStream]:
     """The recorded streams, each with the number of its rows as `count`: a closed loop's is what was asked."""
     streams = recorded_streams(cell)
-    loops = {stream["probe"] for stream in streams if stream["count"] is None}
+    loops = {stream.probe for stream in streams if stream.probe and stream.count is None}
     asked = {probe: _asked(folder, cell, probe) for probe in loops}
-    return [{**stream, "count": asked.get(stream.get("probe"), stream["count"])} for stream in streams]
+    return [
+        stream.model_copy(update={"count": asked[stream.probe]}) if stream.probe in asked else stream
+        for stream in streams
+    ]
 
 
-def has_schedule(stream: Mapping[str, Any]) -> bool:
+def has_schedule(stream: RecordedStream) -> bool:
     """Whether its launch times are known before anything is sent; else its sender says them."""
-    return stream["period_ns"] is not None and stream.get("leg") != "down"
+    return stream.period_ns is not None and stream.leg != "down"
 
 
 def onto_askers_clock(
     columns: Mapping[str, Column],
     rows: Mapping[str, slice],
-    clocks: Sequence[Mapping[str, Any]],
+    clocks: Sequence[ClockEdge],
     answerer: str,
     asker: str,
 ) -> None:
@@ -59,17 +63,17 @@ def onto_askers_clock(
     _move_answers(columns, rows["up"], rows["down"], clocks, answerer, asker)
 
 
-def _asked(folder: CellFolder, cell: Mapping[str, Any], probe: str) -> int:
+def _asked(folder: CellFolder, cell: RecordedCell, probe: str) -> int:
     """How many questions a closed loop asked: one more than the largest sequence recorded."""
     path = folder.recording("ping", probe, "sent")
     if not path.exists():
         return 0
-    sent = read_recording(path, "sent", run_id=cell["run_id"]).table
+    sent = read_recording(path, "sent", run_id=cell.run_id).table
     return 0 if sent.height == 0 else int(sent["sequence"].max()) + 1  # type: ignore[arg-type]
 
 
 def _move_questions(
-    columns: Mapping[str, Column], rows: slice, clocks: Sequence[Mapping[str, Any]], answerer: str, asker: str
+    columns: Mapping[str, Column], rows: slice, clocks: Sequence[ClockEdge], answerer: str, asker: str
 ) -> None:
     """The arrivals of questions. Before the answers, which go by them."""
     soft, user, bound = (columns[name] for name in ("rx_soft_tai_ns", "rx_user_tai_ns", "clock_bound_ns"))
@@ -92,7 +96,7 @@ def _move_answers(
     columns: Mapping[str, Column],
     up: slice,
     down: slice,
-    clocks: Sequence[Mapping[str, Any]],
+    clocks: Sequence[ClockEdge],
     answerer: str,
     asker: str,
 ) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from latlab.errors import LabError, reads_files
 from latlab.recordings.arrow import Recording, no_recording, read_recording
+from latlab.recordings.cell import RecordedCell, RecordedStream, Totals
 from latlab.recordings.clock_offset import offset_between
 from latlab.recordings.impossible import Readings, drop_impossible
 from latlab.recordings.legs import has_schedule, onto_askers_clock, with_counts
@@ -207,14 +208,14 @@ class _Agent:
 
 def _agents(slots: Slots) -> list[_Agent]:
     """Talkers, listeners, and of each probe who asks and who answers."""
-    streams = [stream for stream in slots.streams if not stream.get("probe")]
-    legs = {(stream["probe"], stream["leg"]): stream["stream"] for stream in slots.streams if stream.get("probe")}
+    streams = [stream for stream in slots.streams if not stream.probe]
+    legs = {(stream.probe, stream.leg): stream.stream for stream in slots.streams if stream.probe}
 
     def numbers(end: str, host: str) -> tuple[int, ...]:
-        return tuple(stream["stream"] for stream in streams if stream[end] == host)
+        return tuple(stream.stream for stream in streams if getattr(stream, end) == host)
 
-    talkers = sorted({stream["talker"] for stream in streams})
-    listeners = sorted({stream["listener"] for stream in streams})
+    talkers = sorted({stream.talker for stream in streams})
+    listeners = sorted({stream.listener for stream in streams})
     found = [_Agent("talk", host, sends=numbers("talker", host)) for host in talkers]
     found += [_Agent("listen", host, receives=numbers("listener", host)) for host in listeners]
     for probe in dict.fromkeys(name for name, _ in legs):
@@ -223,9 +224,9 @@ def _agents(slots: Slots) -> list[_Agent]:
     return found
 
 
-def _tool_tables(folder: CellFolder, cell: Mapping[str, Any]) -> list[pl.DataFrame]:
+def _tool_tables(folder: CellFolder, cell: RecordedCell) -> list[pl.DataFrame]:
     """The packets that tools measured."""
-    paths = [folder.tool_packets_path(stream["probe"]) for stream in cell["streams"] if stream.get("tool")]
+    paths = [folder.tool_packets_path(stream.probe) for stream in cell.streams if stream.tool and stream.probe]
     return [_tool_table(path) for path in paths if path.exists()]
 
 
@@ -242,7 +243,7 @@ def _with_others(packets: pl.DataFrame, tables: Sequence[pl.DataFrame]) -> pl.Da
 class _Join:
     """The packet table while recordings are scattered into it."""
 
-    def __init__(self, folder: CellFolder, cell: Mapping[str, Any], slots: Slots) -> None:
+    def __init__(self, folder: CellFolder, cell: RecordedCell, slots: Slots) -> None:
         self.folder = folder
         self.cell = cell
         self.slots = slots
@@ -280,7 +281,7 @@ class _Join:
         A recording that was cut says nothing of what came after its end. One that has fewer rows than its agent
         counted, in all or of this stream, says nothing of any packet that is not in it.
         """
-        ends = (one for one in self.cell["agents"] if (one["verb"], one["host"]) == (agent.verb, agent.name))
+        ends = (one for one in self.cell.agents if (one.verb, one.host) == (agent.verb, agent.name))
         counted = {stream: rows for one in ends for stream, rows in counted_packets(one).items()}
         sent, stamps, received = (self._found(agent, table) for table in ("sent", "stamps", "received"))
         for number in agent.sends:
@@ -309,8 +310,8 @@ class _Join:
         """
         launch, user = self.columns["launch_tai_ns"], self.columns["rx_user_tai_ns"]
         # An answer is due from when its question was: that is known on the clock of who receives it.
-        up = next((legs["up"] for legs in self.slots.probes.values() if legs["down"]["stream"] == number), None)
-        due = self.slots.slice_of[up["stream"]] if up else rows
+        up = next((legs["up"] for legs in self.slots.probes.values() if legs["down"].stream == number), None)
+        due = self.slots.slice_of[up.stream] if up else rows
         known = user.valid[rows] & launch.valid[due]
         if until_ns is None or not known.any():
             return np.ones(rows.stop - rows.start, np.bool_)
@@ -335,8 +336,8 @@ class _Join:
         ):
             seen = self._found(agent, table)
             for number in numbers if seen else ():
-                stream = next(one for one in self.slots.streams if one["stream"] == number)
-                due = has_schedule(stream) and stream.get("probe") is None
+                stream = next(one for one in self.slots.streams if one.stream == number)
+                due = has_schedule(stream) and stream.probe is None
                 found_here = drop_impossible(self.columns, self.slots.slice_of[number], stamps, readings, due=due)
                 assert seen
                 seen.impossible += [found_one.of(number) for found_one in found_here]
@@ -344,24 +345,24 @@ class _Join:
     def see_others(self) -> None:
         """Note what there is of recordings that no packet is in: traces, PTP's answers, comparisons of clocks."""
         for prefix, agent in recording_agents(self.cell):
-            if agent["verb"] in TRACED:
-                self._see_trace(prefix, agent.get("done") or {})
-            elif agent["verb"] == "ptp":
+            if agent.verb in TRACED:
+                self._see_trace(prefix, agent.totals)
+            elif agent.verb == "ptp":
                 self._see(f"{prefix}.ptp")
         for name in self.stated:
             if name.endswith(".exchanges"):
                 self._see(name)
 
-    def _see_trace(self, prefix: str, done: Mapping[str, Any]) -> None:
+    def _see_trace(self, prefix: str, done: Totals) -> None:
         """Of its three tables only all rows together were counted."""
         tasks, clocks, trace = (self._see(f"{prefix}.{table}") for table in ("tasks", "clocks", "trace"))
-        if "recorded" in done and not done.get("ring_full"):
-            trace.stated = done["recorded"] - tasks.rows - clocks.rows
+        if done.recorded is not None and not done.ring_full:
+            trace.stated = done.recorded - tasks.rows - clocks.rows
 
     def _see(self, name: str) -> RecordingFindings:
         path, table = self.folder.path / f"{name}.arrow", name.rpartition(".")[2]
         known = path.exists()
-        recording = read_recording(path, table, run_id=self.cell["run_id"]) if known else no_recording(table)
+        recording = read_recording(path, table, run_id=self.cell.run_id) if known else no_recording(table)
         found = self.findings[name] = self._findings_of(name, recording, known)
         return found
 
@@ -372,9 +373,9 @@ class _Join:
         """Tell which packets of legs without a schedule were launched in the warm-up; an answer is as its question."""
         launch, warmup = self.columns["launch_tai_ns"], self.columns["warmup"].values
         for legs in self.slots.probes.values():
-            up, down = (self.slots.slice_of[legs[leg]["stream"]] for leg in ("up", "down"))
-            if legs["up"]["period_ns"] is None:
-                ends = int(legs["up"]["start_tai_ns"]) + int(self.cell["warmup_ns"])
+            up, down = (self.slots.slice_of[legs[leg].stream] for leg in ("up", "down"))
+            if legs["up"].period_ns is None:
+                ends = (legs["up"].start_tai_ns or 0) + self.cell.warmup_ns
                 early = np.flatnonzero(launch.valid[up] & (launch.values[up] < ends))
                 warmup[up][: int(early[-1]) + 1 if len(early) else 0] = True
             warmup[down] = warmup[up]
@@ -382,15 +383,15 @@ class _Join:
     def onto_one_clock(self) -> None:
         """Put every listener's own timestamps on its talker's clock, with how far they may be off there."""
         for stream in self.slots.streams:
-            rows = self.slots.slice_of[stream["stream"]]
-            for first in range(rows.start, rows.stop, _PIECE) if not stream.get("probe") else ():
+            rows = self.slots.slice_of[stream.stream]
+            for first in range(rows.start, rows.stop, _PIECE) if not stream.probe else ():
                 self._onto_talkers_clock(stream, slice(first, min(first + _PIECE, rows.stop)))
         for legs in self.slots.probes.values():
-            places = {leg: self.slots.slice_of[stream["stream"]] for leg, stream in legs.items()}
+            places: dict[str, slice] = {leg: self.slots.slice_of[stream.stream] for leg, stream in legs.items()}
             up = legs["up"]
-            onto_askers_clock(self.columns, places, self.cell.get("clocks", []), up["listener"], up["talker"])
+            onto_askers_clock(self.columns, places, self.cell.clocks, up.listener, up.talker)
 
-    def _onto_talkers_clock(self, stream: Mapping[str, Any], rows: slice) -> None:
+    def _onto_talkers_clock(self, stream: RecordedStream, rows: slice) -> None:
         """Both timestamps of a packet are moved by the same, so that what is between them stays the listener's.
 
         It is the offset when the packet came in; that of the application's timestamp may be another by then, and so
@@ -400,7 +401,7 @@ class _Join:
         arrived = np.flatnonzero(user.valid[rows] | soft.valid[rows]) + rows.start
         taken = np.where(user.valid[arrived], user.values[arrived], soft.values[arrived])
         came_in = np.where(soft.valid[arrived], soft.values[arrived], taken)
-        clocks, listener, talker = self.cell.get("clocks", []), stream["listener"], stream["talker"]
+        clocks, listener, talker = self.cell.clocks, stream.listener, stream.talker
         offset = offset_between(clocks, listener, talker, came_in)
         later = offset_between(clocks, listener, talker, taken)
         if offset is None or later is None:
@@ -473,16 +474,16 @@ class _Join:
         path = self.folder.recording(agent.verb, agent.name, table)
         # An agent killed as it started leaves no file: nothing is known from its beginning on.
         known = path.exists()
-        recording = read_recording(path, table, run_id=self.cell["run_id"]) if known else no_recording(table)
+        recording = read_recording(path, table, run_id=self.cell.run_id) if known else no_recording(table)
         name = path.name.removesuffix(".arrow")
         found = self.findings[name] = self._findings_of(name, recording, known)
         return recording, found
 
     def _real_to_tai(self, agent: _Agent) -> RealToTai | None:
         recording, _ = self._read(agent, "clocks")
-        mine = (a for a in self.cell["agents"] if a["verb"] == agent.verb and agent.name in (a["host"], a.get("probe")))
-        ready = next((a.get("ready") or {} for a in mine), {})
-        return RealToTai.from_clocks(recording.table, tai_offset_s=ready.get("tai_offset_s"))
+        mine = (a for a in self.cell.agents if a.verb == agent.verb and agent.name in (a.host, a.probe))
+        tai_offset_s = next((a.said.tai_offset_s for a in mine), None)
+        return RealToTai.from_clocks(recording.table, tai_offset_s=tai_offset_s)
 
     def _launched(self, piece: pl.DataFrame, rows: Rows, take: Take) -> None:
         """Fill the launch times of what has no schedule: they are what its sender says."""
@@ -502,16 +503,16 @@ class _Join:
         """Fill what is known before anything is sent: launch = start + offset + n × period, on the talker's clock."""
         launch = self.columns["launch_tai_ns"]
         for stream in self.slots.streams:
-            rows = self.slots.slice_of[stream["stream"]]
+            rows = self.slots.slice_of[stream.stream]
             n = np.arange(rows.stop - rows.start, dtype=np.int64)
-            self.columns["stream"].values[rows] = stream["stream"]
+            self.columns["stream"].values[rows] = stream.stream
             self.columns["sequence"].values[rows] = n
             if not has_schedule(stream):
                 continue
-            start = int(stream.get("start_tai_ns") or self.cell["start_tai_ns"])
-            launch.values[rows] = n * int(stream["period_ns"]) + (start + int(stream["offset_ns"]))
+            start = self.cell.start_of(stream)
+            launch.values[rows] = n * (stream.period_ns or 0) + (start + stream.offset_ns)
             launch.valid[rows] = True
-            self.columns["warmup"].values[rows] = launch.values[rows] < start + int(self.cell["warmup_ns"])
+            self.columns["warmup"].values[rows] = launch.values[rows] < start + self.cell.warmup_ns
 
     def frame(self) -> pl.DataFrame:
         """The table. Every mask is let go as its column becomes a series."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from latlab.recordings.arrow import SCHEMAS, read_recording
+from latlab.recordings.cell import RecordedCell, RecordedPort
 from latlab.recordings.clock_offset import offset_between
 from latlab.recordings.run_folder import CellFolder
 
@@ -25,46 +25,46 @@ class PtpSeries:
     complete: the recording has its end.
     """
 
-    port: Mapping[str, Any]
+    port: RecordedPort
     rows: pl.DataFrame
     window_ns: tuple[int, int] | None
     complete: bool
 
 
-def read_ptp(folder: CellFolder, cell: Mapping[str, Any]) -> Iterator[PtpSeries]:
+def read_ptp(folder: CellFolder, cell: RecordedCell) -> Iterator[PtpSeries]:
     """Each port's series, in the order of cell.json; without rows where nothing was started. LabError: a recording is
     none.
     """
-    for port in cell.get("ptp") or []:
-        if port.get("absent"):
+    for port in cell.ptp or []:
+        if port.absent:
             yield PtpSeries(port, pl.DataFrame(pl.from_arrow(SCHEMAS["ptp"].empty_table())), None, True)
             continue
-        path = folder.recording("ptp", port["port"], "ptp")
+        path = folder.recording("ptp", port.port, "ptp")
         if not path.exists():
             continue
         found = read_recording(path, "ptp")
         yield PtpSeries(port, _with_ours(found.table, port, cell), _window(port, cell), found.complete)
 
 
-def _window(port: Mapping[str, Any], cell: Mapping[str, Any]) -> tuple[int, int] | None:
+def _window(port: RecordedPort, cell: RecordedCell) -> tuple[int, int] | None:
     """Hosts' clocks may be apart, by 37 s where one kernel knows TAI and the other does not: each has its own start."""
-    first = int(port.get("start_tai_ns") or cell["start_tai_ns"])
-    return (first, first + int(cell["duration_ns"])) if first else None
+    first = cell.start_of(port)
+    return (first, first + cell.duration_ns) if first else None
 
 
-def _with_ours(rows: pl.DataFrame, port: Mapping[str, Any], cell: Mapping[str, Any]) -> pl.DataFrame:
+def _with_ours(rows: pl.DataFrame, port: RecordedPort, cell: RecordedCell) -> pl.DataFrame:
     """The rows with our own readings beside, where there are any.
 
     A card's clock stands in `clocks` by its port; where the system's is what PTP turns, it is that of the host.
     """
-    master = port.get("master")
-    if port["role"] != "slave" or master is None:
+    master = port.master
+    if port.role != "slave" or master is None:
         return rows
-    here, there = port["port"], master
-    if port["clock"] is None:
+    here, there = port.port, master
+    if port.clock is None:
         here, there = here.partition(".")[0], there.partition(".")[0]
     instants = rows["tai_ns"].to_numpy().astype(np.int64)
-    ours = offset_between(cell.get("clocks", []), here, there, instants)
+    ours = offset_between(cell.clocks, here, there, instants)
     if ours is None:
         return rows
     known = pl.Series(ours.known)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from latlab.recordings.arrow import Gap, Recording
+from latlab.recordings.cell import RecordedAgent, RecordedCell, StreamTotals, Totals
 from latlab.recordings.run_folder import PREFIX_OF_VERB
 
-_STAMPED: Final = ("tx_sched", "tx_soft", "tx_hard", "launch_invalid", "launch_missed")
 _CLOCKS: Final = "clocks"
 TRACED: Final = ("trace", "waking", "entry")
 """What agents that trace do."""
@@ -80,86 +80,94 @@ class RecordingFindings:
         return found
 
 
-def stated_rows(cell: Mapping[str, Any]) -> dict[str, int]:
+def stated_rows(cell: RecordedCell) -> dict[str, int]:
     """{recording: rows that its agent said at its end that it recorded}, as `talker-sensor.sent`.
 
     Not of agents that dropped rows: which ones is not known. What a verb does not count by itself, its readings of the
     clocks, is what is left of all its rows.
     """
     stated = {
-        f"clock-{clock['from']}-{clock['to']}.exchanges": int(clock["exchanges"])
-        for clock in cell.get("clocks", [])
-        if "exchanges" in clock
+        f"clock-{clock.from_}-{clock.to}.exchanges": clock.exchanges
+        for clock in cell.clocks
+        if clock.exchanges is not None
     }
     for prefix, agent in recording_agents(cell):
-        done = agent.get("done")
-        counts = _COUNTED.get(agent["verb"])
-        if not done or counts is None or done.get("ring_full"):
+        done = agent.done
+        counts = _COUNTED.get(agent.verb)
+        if not done or counts is None or done.ring_full:
             continue
         try:
             of_tables = counts(done)
         except KeyError:
             continue  # it is not what our agents say
-        if "recorded" in done and agent["verb"] != "ptp":
-            of_tables[_CLOCKS] = done["recorded"] - sum(of_tables.values())
+        if done.recorded is not None and agent.verb != "ptp":
+            of_tables[_CLOCKS] = done.recorded - sum(of_tables.values())
         stated |= {f"{prefix}.{table}": rows for table, rows in of_tables.items()}
     return stated
 
 
-def counted_packets(agent: Mapping[str, Any]) -> dict[int, int]:
+def counted_packets(agent: RecordedAgent) -> dict[int, int]:
     """{stream: rows that a talker, or a listener, counted of it}, those that its ring dropped included.
 
     Empty of other agents, and of one without its totals.
     """
-    streams = (agent.get("done") or {}).get("streams") or ()
+    streams = agent.totals.streams or ()
     try:
-        if agent["verb"] == "talk":
-            return {one["stream"]: one["sent"] + one["send_errors"] + one["unsent_late"] for one in streams}
-        return {one["stream"]: one["received"] for one in streams} if agent["verb"] == "listen" else {}
+        if agent.verb == "talk":
+            return {_sum(one.stream): _handed_over(one) for one in streams}
+        return {_sum(one.stream): _sum(one.received) for one in streams} if agent.verb == "listen" else {}
     except KeyError:
         return {}  # it is not what our agents say
 
 
-def recording_agents(cell: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def recording_agents(cell: RecordedCell) -> Iterator[tuple[str, RecordedAgent]]:
     """(what its recordings begin with, agent) of each agent of cell.json that records packets, instants or PTP."""
     ports: dict[str, list[str]] = {}
-    for port in cell.get("ptp") or []:
-        if not port.get("absent"):
-            ports.setdefault(port["port"].partition(".")[0], []).append(port["port"])
-    for agent in cell["agents"]:
-        verb, host = agent["verb"], agent["host"]
+    for port in cell.ptp or []:
+        if not port.absent:
+            ports.setdefault(port.port.partition(".")[0], []).append(port.port)
+    for agent in cell.agents:
+        verb, host = agent.verb, agent.host
         if verb == "ptp":
             # An agent for each port, in their order.
             name = ports[host].pop(0) if ports.get(host) else None
         else:
-            name = host if verb in ("talk", "listen", "trace") else agent.get("probe")
+            name = host if verb in ("talk", "listen", "trace") else agent.probe
         if name is not None:
             yield f"{PREFIX_OF_VERB.get(verb, verb)}-{name}", agent
 
 
-def _talked(done: Mapping[str, Any]) -> dict[str, int]:
-    streams = done["streams"]
-    return {
-        "sent": sum(one["sent"] + one["send_errors"] + one["unsent_late"] for one in streams),
-        "stamps": sum(one[kind] for one in streams for kind in _STAMPED),
-    }
+def _sum(*counts: int | None) -> int:
+    """All of the counts. KeyError: one of them was not said."""
+    if None in counts:
+        raise KeyError
+    return sum(filter(None, counts))
 
 
-def _asked(sent: str) -> Callable[[Mapping[str, Any]], dict[str, int]]:
+def _handed_over(one: StreamTotals) -> int:
+    return _sum(one.sent, one.send_errors, one.unsent_late)
+
+
+def _stamped(one: StreamTotals) -> int:
+    return one.tx_sched + one.tx_soft + one.tx_hard + one.launch_invalid + one.launch_missed
+
+
+def _talked(done: Totals) -> dict[str, int]:
+    streams = done.streams or []
+    return {"sent": sum(map(_handed_over, streams)), "stamps": sum(map(_stamped, streams))}
+
+
+def _asked(done: Totals, sent: int | None) -> dict[str, int]:
     """Of one side of a probe, which counts what it sent as `sent`; over DDS nothing is stamped."""
-    return lambda done: {
-        "sent": done[sent] + done["send_errors"],
-        "stamps": sum(done.get(kind, 0) for kind in _STAMPED),
-        "received": done["received"],
-    }
+    return {"sent": _sum(sent, done.send_errors), "stamps": _stamped(done), "received": _sum(done.received)}
 
 
-_COUNTED: Final[dict[str, Callable[[Mapping[str, Any]], dict[str, int]]]] = {
+_COUNTED: Final[dict[str, Callable[[Totals], dict[str, int]]]] = {
     "talk": _talked,
-    "listen": lambda done: {"received": sum(one["received"] for one in done["streams"])},
-    "ping": _asked("sent"),
-    "pong": _asked("answered"),
-    "timer": lambda done: {"timer": done["events"]},
-    "ptp": lambda done: {"ptp": done["recorded"]},
+    "listen": lambda done: {"received": sum(_sum(one.received) for one in done.streams or [])},
+    "ping": lambda done: _asked(done, done.sent),
+    "pong": lambda done: _asked(done, done.answered),
+    "timer": lambda done: {"timer": done.events},
+    "ptp": lambda done: {"ptp": _sum(done.recorded)},
 }
 """By verb: the rows of its tables, by what it counted, as `done` has it."""

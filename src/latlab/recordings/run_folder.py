@@ -19,11 +19,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
+from pydantic import ValidationError
 
 from latlab.errors import SAID, LabError, UsageError, as_system_error, file_remedy
+from latlab.model.part import Failure
 from latlab.recordings import life
 from latlab.recordings.arrow import read_recording
-from latlab.recordings.cell_shape import misshapen
+from latlab.recordings.cell import RecordedCell
 
 DEFAULT_ROOT: Final = Path("runs")
 RUN_FORMAT: Final = "latlab.run/1"
@@ -31,7 +33,7 @@ CELL_FORMAT: Final = "latlab.cell/1"
 RESULT_FORMAT: Final = "latlab.result/1"
 _KEPT_ONCE: Final = "restore a complete copy, or repeat the run: there are no recordings to build it from"
 
-KILLED: Final = {"what": "the lab was killed while it measured", "where": "", "remedy": "run it again"}
+KILLED: Final = Failure(what="the lab was killed while it measured", where="", remedy="run it again")
 """The reason of a cell that cell.json calls `running` though its lab is gone."""
 
 PREFIX_OF_VERB: Final = {"talk": "talker", "listen": "listener"}
@@ -148,20 +150,24 @@ class CellFolder:
         """Which repeat, from 1."""
         return int(self.path.name.removeprefix("r"))
 
-    def cell(self) -> dict[str, Any]:
+    def cell(self) -> RecordedCell:
         """cell.json; `running` becomes `interrupted` once its lab is gone. LabError: it is not there or broken."""
         path = self.path / "cell.json"
         remedy = f"restore a complete copy, or remove {self.path} from the run: then the other cells can be reported"
         document = read_document(path, ("slug", "repeat", "status", "streams"), format_=CELL_FORMAT, remedy=remedy)
-        if wrong := list(misshapen(document)):
-            raise LabError(f"is incomplete: {'; '.join(wrong)}", where=str(path), remedy=remedy)
-        if document.get("status") == "running" and not RunFolder(self.path.parents[2]).is_live():
-            return document | {"status": "interrupted", "reason": KILLED}
-        return document
+        try:
+            cell = RecordedCell.model_validate(document)
+        except ValidationError as error:
+            first = error.errors()[0]
+            what = f"is incomplete: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+            raise LabError(what, where=str(path), remedy=remedy) from error
+        if cell.status == "running" and not RunFolder(self.path.parents[2]).is_live():
+            return cell.model_copy(update={"status": "interrupted", "reason": KILLED})
+        return cell
 
-    def write_cell(self, document: Mapping[str, Any]) -> None:
+    def write_cell(self, cell: RecordedCell | Mapping[str, Any]) -> None:
         """Nothing; cell.json is written whole."""
-        write_json(self.path / "cell.json", document)
+        write_json(self.path / "cell.json", cell.document() if isinstance(cell, RecordedCell) else cell)
 
     def facts(self, when: str) -> dict[str, Any]:
         """{host: facts} of facts-`when`.json, when = `before` or `after`; empty if they were never taken."""
@@ -395,13 +401,22 @@ class RunFolder:
         except FileNotFoundError:
             return None
 
+    @property
+    def watch_path(self) -> Path:
+        """What a watch was asked for. While the lab that watches is alive, it holds a lock on it."""
+        return self.path / "watch.json"
+
+    def write_watch(self, document: Mapping[str, Any]) -> None:
+        """Write what a watch is asked for."""
+        write_json(self.watch_path, document)
+
     def alive(self) -> AbstractContextManager[None]:
-        """A context during which the run is live. OSError: it has no scenario.yaml yet."""
-        return life.held(self.scenario_path)
+        """A context during which the run is live. OSError: it has neither a scenario.yaml nor a watch.json yet."""
+        return life.held(self.watch_path if self.watch_path.exists() else self.scenario_path)
 
     def is_live(self) -> bool:
         """Whether the lab that makes this run is alive: what is in the folder is then half of it."""
-        return life.is_held(self.scenario_path)
+        return life.is_held(self.scenario_path) or life.is_held(self.watch_path)
 
     @property
     def plan_path(self) -> Path:

@@ -7,12 +7,13 @@ no sorting, and memory that is known beforehand.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 from numpy.typing import DTypeLike, NDArray
+
+from latlab.recordings.cell import Leg, RecordedStream
 
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -23,23 +24,23 @@ _STREAM_NUMBERS = 1 << 16
 class Slots:
     """The rows of a set of streams, given as cell.json gives them (`stream`, `count`)."""
 
-    def __init__(self, streams: Sequence[Mapping[str, Any]]) -> None:
-        self.streams = sorted(streams, key=lambda stream: int(stream["stream"]))
-        counts = [int(stream["count"]) for stream in self.streams]
+    def __init__(self, streams: Sequence[RecordedStream]) -> None:
+        self.streams = sorted(streams, key=lambda stream: stream.stream)
+        counts = [stream.count or 0 for stream in self.streams]
         starts = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
         self.total = int(starts[-1])
         self.slice_of = {
-            int(stream["stream"]): slice(int(first), int(last))
+            stream.stream: slice(int(first), int(last))
             for stream, first, last in zip(self.streams, starts[:-1], starts[1:], strict=True)
         }
 
     @property
-    def probes(self) -> dict[str, dict[str, Mapping[str, Any]]]:
+    def probes(self) -> dict[str, dict[Leg, RecordedStream]]:
         """{probe: {"up": stream, "down": stream}} of those whose packets are rows."""
-        found: dict[str, dict[str, Mapping[str, Any]]] = {}
+        found: dict[str, dict[Leg, RecordedStream]] = {}
         for stream in self.streams:
-            if stream.get("probe"):
-                found.setdefault(stream["probe"], {})[stream["leg"]] = stream
+            if stream.probe and stream.leg:
+                found.setdefault(stream.probe, {})[stream.leg] = stream
         return found
 
     def finder(self, streams: Collection[int]) -> Finder:

@@ -6,12 +6,13 @@ Columns of their own are `irq_tai_ns` and `overdue`; launch and planned wake are
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
 
 from latlab.recordings.arrow import Recording, no_recording, read_recording
+from latlab.recordings.cell import RecordedCell, RecordedStream
 from latlab.recordings.impossible import Readings, drop_impossible
 from latlab.recordings.recording_findings import RecordingFindings, stated_rows
 from latlab.recordings.run_folder import CellFolder
@@ -22,25 +23,26 @@ _TAKEN: Final = ("irq_tai_ns", "wake_tai_ns", "overdue")
 
 
 def timer_tables(
-    folder: CellFolder, cell: Mapping[str, Any], findings: MutableMapping[str, RecordingFindings]
+    folder: CellFolder, cell: RecordedCell, findings: MutableMapping[str, RecordingFindings]
 ) -> Iterator[pl.DataFrame]:
     """The rows of each timer of cell.json; what was seen of their recordings is put into findings.
 
     LabError: a recording is not of this run.
     """
     stated = stated_rows(cell)
-    for stream in cell["streams"]:
-        if "timer" not in stream:
+    for stream in cell.streams:
+        if stream.timer is None:
             continue
-        recording, found = _read(folder, cell, stream["probe"], _VERB, stated, findings)
-        clocks, read = _read(folder, cell, stream["probe"], "clocks", stated, findings)
+        probe = stream.probe or stream.name
+        recording, found = _read(folder, cell, probe, _VERB, stated, findings)
+        clocks, read = _read(folder, cell, probe, "clocks", stated, findings)
         readings = Readings.of(clocks.table, whole=read.complete and not read.is_short)
         yield _rows(stream, cell, recording.table, found, readings)
 
 
 def _read(
     folder: CellFolder,
-    cell: Mapping[str, Any],
+    cell: RecordedCell,
     timer: str,
     table: str,
     stated: Mapping[str, int],
@@ -48,34 +50,34 @@ def _read(
 ) -> tuple[Recording, RecordingFindings]:
     path = folder.recording(_VERB, timer, table)
     known = path.exists()
-    recording = read_recording(path, table, run_id=cell["run_id"]) if known else no_recording(table)
+    recording = read_recording(path, table, run_id=cell.run_id) if known else no_recording(table)
     name = path.name.removesuffix(".arrow")
     found = findings[name] = RecordingFindings.of(recording, present=known, stated=stated.get(name))
     return recording, found
 
 
 def _rows(
-    stream: Mapping[str, Any],
-    cell: Mapping[str, Any],
+    stream: RecordedStream,
+    cell: RecordedCell,
     recorded: pl.DataFrame,
     found: RecordingFindings,
     readings: Readings,
 ) -> pl.DataFrame:
-    start_ns = int(stream.get("start_tai_ns") or cell["start_tai_ns"])
-    n = np.arange(int(stream["count"]), dtype=np.int64)
-    due_ns = n * int(stream["period_ns"]) + (start_ns + int(stream["offset_ns"]))
+    start_ns = cell.start_of(stream)
+    n = np.arange(stream.count or 0, dtype=np.int64)
+    due_ns = n * (stream.period_ns or 0) + (start_ns + stream.offset_ns)
     due = pl.DataFrame(
         {
-            "stream": np.full(len(n), stream["stream"], np.uint16),
+            "stream": np.full(len(n), stream.stream, np.uint16),
             "sequence": n.astype(np.uint64),
             "launch_tai_ns": due_ns,
             "wake_due_tai_ns": due_ns,
             "launch_error": np.zeros(len(n), np.uint8),
             "late": np.zeros(len(n), np.uint8),
-            "warmup": due_ns < start_ns + int(cell["warmup_ns"]),
+            "warmup": due_ns < start_ns + cell.warmup_ns,
         }
     )
-    came = recorded.filter(pl.col("stream") == stream["stream"]).rename({"woke_tai_ns": "wake_tai_ns"})
+    came = recorded.filter(pl.col("stream") == stream.stream).rename({"woke_tai_ns": "wake_tai_ns"})
     first = came.unique("sequence", keep="first", maintain_order=True)
     joined = due.join(first.select("sequence", "due_tai_ns", *_TAKEN), on="sequence", how="left", maintain_order="left")
     found.stray = recorded.height - joined["wake_tai_ns"].count()
@@ -86,7 +88,7 @@ def _rows(
     if found.is_short or not found.complete:
         missing = ~known if found.is_short else ~known & after_last(known)
     marked = joined.drop("due_tai_ns").with_columns(unknown=pl.Series(missing.astype(np.uint8)))
-    return _possible(stream["stream"], marked, found, readings)
+    return _possible(stream.stream, marked, found, readings)
 
 
 def _possible(stream: int, rows: pl.DataFrame, found: RecordingFindings, readings: Readings) -> pl.DataFrame:

@@ -24,7 +24,8 @@ from latlab.report.testbed import label_reasons, label_text
 from latlab.report.text import bound
 from latlab.report.thresholds import stated
 from latlab.report.where import worst_of_longest
-from latlab.result.types import Compared, Losses, Result
+from latlab.result.comparison import Compared
+from latlab.result.types import Losses, Result
 
 FIGURES: Final = (("p50", "p50"), ("p99", "p99"), ("max", "max"))
 """The statistics of the table, and their headings."""

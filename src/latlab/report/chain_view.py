@@ -178,7 +178,7 @@ class ChainView:
 
 
 def chain_view(stream: str, metric: str, found: Sequence[tuple[str, Chain]]) -> ChainView:
-    """What to show of (cell's name, `analysis.chain.chain_document`) pairs; ValueError without any."""
+    """What to show of (cell's name, `analysis.chain.chain_of_metric`) pairs; ValueError without any."""
     cells = tuple(CellBars(name, _bars(one), _grew(one), _remarks(one)) for name, one in found)
     segments = [segment for cell in cells for bar in cell.bars for segment in bar.segments]
     starts = dict.fromkeys(document.from_ for _, document in found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from latlab.analysis.anomalies import NAMES, Anomalies
 from latlab.analysis.counts import stream_rows
+from latlab.recordings.cell import RecordedCell
 from latlab.recordings.run_folder import CellFolder, writing_table
 
 CLASS: Final = pl.Enum(NAMES)
 _NO_EPISODE: Final = np.empty(0, np.uint32)
 
 
-def classes_table(cell: Mapping[str, Any], packets: pl.DataFrame, found: Mapping[str, Anomalies]) -> pl.DataFrame:
+def classes_table(cell: RecordedCell, packets: pl.DataFrame, found: Mapping[str, Anomalies]) -> pl.DataFrame:
     """A row for each of the packet table, in its order: `stream`, `sequence`, `class`, `episode`.
 
     cell: cell.json. found: {stream: its anomalies}. class (one of NAMES) and episode (u32, the number that the result
@@ -25,9 +26,9 @@ def classes_table(cell: Mapping[str, Any], packets: pl.DataFrame, found: Mapping
     was looked for in.
     """
     tables = [packets.select("stream", "sequence").clear().with_columns(_columns(np.empty(0, np.uint8), _NO_EPISODE))]
-    for stream in cell["streams"]:
-        rows = stream_rows(packets, stream["stream"]).select("stream", "sequence")
-        one = found.get(stream["name"])
+    for stream in cell.streams:
+        rows = stream_rows(packets, stream.stream).select("stream", "sequence")
+        one = found.get(stream.name)
         none = np.zeros(rows.height, np.uint8), np.zeros(rows.height, np.uint32)
         tables.append(rows.with_columns(_columns(*((one.class_of, one.episode_of) if one else none))))
     return pl.concat(tables)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.series import binned
 from latlab.analysis.words import duration
+from latlab.recordings.cell import ClockEdge
 from latlab.recordings.ptp_series import PtpSeries, read_ptp
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
@@ -75,7 +76,7 @@ def clock_charts(folder: RunFolder, result: Result) -> Iterator[ClockChart]:
             continue
         document = cell.cell()
         ports = (_ptp(series) for series in read_ptp(cell, document) if series.window_ns)
-        bounds = (_bounds(clock) for clock in document.get("clocks", []) if len(clock.get("windows") or ()) > 1)
+        bounds = (_bounds(clock) for clock in document.clocks if len(clock.windows) > 1)
         for series in (*ports, *bounds):
             if chart := _drawn(series, cell_title(outcome), outcome.repeat):
                 yield chart
@@ -84,7 +85,7 @@ def clock_charts(folder: RunFolder, result: Result) -> Iterator[ClockChart]:
 def _ptp(series: PtpSeries) -> _Series:
     first, last = series.window_ns or (0, 0)
     found = series.rows.filter(pl.col("tai_ns").is_between(first, last))
-    name, role = series.port["port"], series.port["role"]
+    name, role = series.port.port, series.port.role
     nothing = np.full(found.height, np.nan)
     value = found["offset_ns"].cast(float).to_numpy()
     ours = half = nothing
@@ -96,16 +97,19 @@ def _ptp(series: PtpSeries) -> _Series:
     return _Series(title, found["tai_ns"].to_numpy(), value, ours - half, ours + half)
 
 
-def _bounds(clock: Mapping[str, Any]) -> _Series:
+def _bounds(clock: ClockEdge) -> _Series:
     """The band in which the offset lies; less a straight line where that goes further than the band is wide.
 
     Two clocks that run by themselves are apart by a line: beside it neither the band nor what it tells would be seen.
     """
-    windows = sorted(clock["windows"], key=lambda window: window["reference_tai_ns"])
-    first_ns = windows[0]["lower_ns"]  # taken off as it is: float64 has no nanoseconds of an offset of years
-    low, high = (np.array([window[key] - first_ns for window in windows], float) for key in ("lower_ns", "upper_ns"))
-    at = np.array([window["reference_tai_ns"] for window in windows], np.int64)
-    title = f"{clock['to']}'s clock − {clock['from']}'s lies in the band ({clock['source']})"
+    windows = sorted(clock.windows, key=lambda window: window.reference_tai_ns)
+    first_ns = windows[0].lower_ns  # taken off as it is: float64 has no nanoseconds of an offset of years
+    low, high = (
+        np.array([end - first_ns for end in ends], float)
+        for ends in ([window.lower_ns for window in windows], [window.upper_ns for window in windows])
+    )
+    at = np.array([window.reference_tai_ns for window in windows], np.int64)
+    title = f"{clock.to}'s clock − {clock.from_}'s lies in the band ({clock.source})"
     line, rate = _straight(at, (low + high) / 2)
     if abs(float(line[-1] - line[0])) > float(np.median(high - low)):
         start = duration(first_ns + float(line[0]))

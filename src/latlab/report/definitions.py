@@ -23,7 +23,8 @@ TIMESTAMPS: tuple[tuple[str, str], ...] = (
     ("answer_submit, answer_tx_sched, answer_tx_soft, answer_rx_soft", "of a probe: the same of the answer"),
     ("sent", "of imported packets: just after the send call"),
     ("answered", "the application that asks had the answer"),
-    ("first_point, second_point", "of imported packets: when two captures saw them"),
+    ("first_point, second_point", "of imported and of watched packets: when two capture points saw them"),
+    ("previous", "of watched packets: when the first point saw the packet before"),
 )
 
 STATISTICS: tuple[tuple[str, str], ...] = (

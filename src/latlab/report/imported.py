@@ -25,10 +25,12 @@ from latlab.analysis.summary import summarise_cell, with_reasons
 from latlab.analysis.tally import Tally
 from latlab.analysis.trust import Reason, judge
 from latlab.analysis.words import duration
+from latlab.recordings.cell import ImportedFound, RecordedCell, ToolFigures
 from latlab.recordings.run_folder import CellFolder
 from latlab.report.rows import metric_names
 from latlab.report.testbed import with_test_bed
 from latlab.report.view import METRIC_ORDER
+from latlab.result.store import result_streams
 from latlab.result.types import Result
 
 _BOUNDED: Final = "clock-bound"
@@ -36,25 +38,32 @@ _EARLY: Final = "arrived-early"
 _TOLD: Final = ("format", "tool", "version", "files", "latency", "clock_bound_ns", "notes", "left_out", "facts")
 
 
-def imported_result(folder: CellFolder, cell: Mapping[str, Any]) -> dict[str, Any]:
+def imported_result(folder: CellFolder, cell: RecordedCell) -> dict[str, Any]:
     """The cell's document: what is common to all cells, and `imported` as cell.json has it, its figures left out.
 
-    Its verdict is `suspect` at best, since nobody looked at the machines, and `untrusted` where figures are between two
-    clocks of which nothing is told.
+    The verdict on another program's figures is `suspect` at best, since nobody looked at the machines. It is
+    `untrusted` where figures are between two clocks of which nothing is told.
     """
-    imported = cell["imported"]
+    imported = _found(cell)
     streams = {**_of_packets(folder, cell), **_summed_up(folder, cell)}
     document = summarise_cell(cell, None) | {"streams": streams}
-    told = {name: imported[name] for name in _TOLD} | {"notes": [*imported["notes"], *_looked_for(folder, cell)]}
+    said = imported.document()
+    told = {name: said[name] for name in _TOLD} | {"notes": [*imported.notes, *_looked_for(folder, cell)]}
+    told["by_latlab"] = imported.by_latlab
     document = with_test_bed(document, cell) | {"ptp": [], "imported": told}
     recorded = {name: block for name, block in document["streams"].items() if _has_packets(cell, name)}
-    found = judge(Evidence(cell=_only(cell, recorded), document=document | {"streams": recorded}))
+    found = judge(Evidence(_only(cell, recorded), result_streams({"streams": recorded})))
     reasons = [
         *(one for one in found if one.id not in (_BOUNDED, _EARLY)),
         *_reasons(imported, streams),
         *_contradicted(folder, cell),
     ]
     return with_reasons(document, sorted(reasons, key=lambda reason: reason.severity != "untrusted"))
+
+
+def _found(cell: RecordedCell) -> ImportedFound:
+    assert cell.imported, f"{cell.slug} is not imported"
+    return cell.imported
 
 
 def shown_metrics(result: Result) -> tuple[str, ...]:
@@ -67,21 +76,21 @@ def is_imported(result: Result) -> bool:
     return any(cell.imported for cell in result.cells)
 
 
-def _has_packets(cell: Mapping[str, Any], name: str) -> bool:
-    return any(stream["name"] == name and stream["stream"] for stream in cell["streams"])
+def _has_packets(cell: RecordedCell, name: str) -> bool:
+    return any(stream.name == name and stream.stream for stream in cell.streams)
 
 
-def _only(cell: Mapping[str, Any], recorded: Mapping[str, Any]) -> dict[str, Any]:
+def _only(cell: RecordedCell, recorded: Mapping[str, Any]) -> RecordedCell:
     """The cell with those of its streams whose packets are known: the checks are of packets."""
-    return {**cell, "streams": [stream for stream in cell["streams"] if stream["name"] in recorded]}
+    return cell.model_copy(update={"streams": [stream for stream in cell.streams if stream.name in recorded]})
 
 
-def _of_packets(folder: CellFolder, cell: Mapping[str, Any]) -> dict[str, Any]:
-    recorded = [stream for stream in cell["streams"] if stream["stream"]]
+def _of_packets(folder: CellFolder, cell: RecordedCell) -> dict[str, Any]:
+    recorded = [stream for stream in cell.streams if stream.stream]
     packets = folder.packets() if recorded else pl.DataFrame()
-    bound = cell["imported"]["clock_bound_ns"]
+    bound = _found(cell).clock_bound_ns
     return {
-        stream["name"]: {
+        stream.name: {
             "silent": None,
             "gates": None,
             **packet_anomalies(stream, packets),
@@ -91,51 +100,51 @@ def _of_packets(folder: CellFolder, cell: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _looked_for(folder: CellFolder, cell: Mapping[str, Any]) -> Iterator[str]:
+def _looked_for(folder: CellFolder, cell: RecordedCell) -> Iterator[str]:
     """Against what each stream's packets are held in the search for anomalies: none where they have no launch times."""
-    for stream in cell["streams"]:
-        if stream["stream"] and (gap := launch_gap_ns(stream_rows(folder.packets(), stream["stream"]))) is not None:
+    for stream in cell.streams:
+        if stream.stream and (gap := launch_gap_ns(stream_rows(folder.packets(), stream.stream))) is not None:
             yield (
-                f"anomalies of {stream['name']}: against its launch times, {duration(gap)} apart (the median of their "
+                f"anomalies of {stream.name}: against its launch times, {duration(gap)} apart (the median of their "
                 "differences)"
             )
 
 
-def _summed_up(folder: CellFolder, cell: Mapping[str, Any]) -> dict[str, Any]:
-    imported = cell["imported"]
+def _summed_up(folder: CellFolder, cell: RecordedCell) -> dict[str, Any]:
+    imported = _found(cell)
     bins, intervals = folder.histogram(), folder.intervals()
     streams: dict[str, Any] = {}
-    for place, figures in enumerate(imported["figures"]):
+    for place, figures in enumerate(imported.figures):
         own = None if intervals is None else intervals.filter(pl.col("figure") == place)
         entry = summed_up(
             figures,
             _tally(bins, place, figures),
             own if own is not None and own.height else None,
-            imported["clock_bound_ns"],
+            imported.clock_bound_ns,
         )
         block = streams.setdefault(
-            figures["stream"], {"counts": no_counts(), "silent": None, "gates": None, "metrics": {}}
+            figures.stream, {"counts": no_counts(), "silent": None, "gates": None, "metrics": {}}
         )
-        block["metrics"][figures["metric"]] = entry
+        block["metrics"][figures.metric] = entry
     return streams
 
 
-def _tally(bins: pl.DataFrame | None, place: int, figures: Mapping[str, Any]) -> Tally | None:
-    if figures["kept"] != "histogram":
+def _tally(bins: pl.DataFrame | None, place: int, figures: ToolFigures) -> Tally | None:
+    if figures.kept != "histogram":
         return None
     rows = pl.DataFrame(schema={"from_ns": pl.Int64, "to_ns": pl.Int64, "count": pl.Int64}) if bins is None else bins
     rows = rows.filter(pl.col("figure") == place) if "figure" in rows.columns else rows
     from_ns, to_ns, count = (rows[name].to_numpy() for name in ("from_ns", "to_ns", "count"))
-    return Tally(from_ns, to_ns, count, below=figures["below"], above=figures["above"])
+    return Tally(from_ns, to_ns, count, below=figures.below or 0, above=figures.above or 0)
 
 
-def _contradicted(folder: CellFolder, cell: Mapping[str, Any]) -> Iterator[Reason]:
+def _contradicted(folder: CellFolder, cell: RecordedCell) -> Iterator[Reason]:
     """What no machine can do with clocks that differ by no more than was stated."""
-    bound = cell["imported"]["clock_bound_ns"]
+    bound = _found(cell).clock_bound_ns
     if bound is None:
         return
-    for stream in cell["streams"]:
-        for where, least in out_of_order(stream, folder.packets(), bound) if stream["stream"] else ():
+    for stream in cell.streams:
+        for where, least in out_of_order(stream, folder.packets(), bound) if stream.stream else ():
             scales = scales_apart(least, least)
             yield Reason(
                 "timestamps-in-order",
@@ -149,9 +158,9 @@ def _contradicted(folder: CellFolder, cell: Mapping[str, Any]) -> Iterator[Reaso
             )
 
 
-def _reasons(imported: Mapping[str, Any], streams: Mapping[str, Any]) -> Iterator[Reason]:
+def _reasons(imported: ImportedFound, streams: Mapping[str, Any]) -> Iterator[Reason]:
     """What the import found, and what holds of every import."""
-    for problem in imported["problems"]:
+    for problem in imported.problems:
         yield Reason.of(problem)
     if unknown := unbounded(streams):
         yield Reason(
@@ -161,8 +170,8 @@ def _reasons(imported: Mapping[str, Any], streams: Mapping[str, Any]) -> Iterato
             ", ".join(unknown),
             "a bound of the offset between the two clocks",
             "the files have none",
-            "if you know how much they differ at most, for example from ptp4l's log: latlab import --clock-bound 1us; "
-            "else compare differences between such files only",
+            "if you know how much they differ at most, for example from ptp4l's log: --clock-bound 1us; else compare "
+            "differences only",
         )
     for where, least, bound in before_they_left(streams):
         yield Reason(
@@ -185,6 +194,8 @@ def _reasons(imported: Mapping[str, Any], streams: Mapping[str, Any]) -> Iterato
             duration(next(iter(found.values()))),
             "set both clocks to one scale (phc2sys -O, or subtract the seconds from the timestamps) and import again",
         )
+    if imported.by_latlab:
+        return
     yield Reason(
         "measured-by-latlab",
         "another program measured it",

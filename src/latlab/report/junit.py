@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 from xml.etree import ElementTree as ET
 
 from latlab.analysis.accept import EXCEEDED
-from latlab.report.comparison.lines import told as words
 from latlab.report.text import limit
 from latlab.report.unmeasured import UNAVAILABLE
+from latlab.result.comparison import Compared, ComparedLosses, ComparisonDocument
 from latlab.result.types import Cell, Limit, Reason, Result
 
 Kind = Literal["failure", "error", "skipped"]
@@ -63,23 +63,22 @@ def result_junit(result: Result, *, strict: bool = False) -> str:
     return _xml(f"latlab: {result.scenario}", suites)
 
 
-def comparison_junit(document: Mapping[str, Any], *, need_power: bool = False) -> str:
+def comparison_junit(document: ComparisonDocument, *, need_power: bool = False) -> str:
     """A comparison's JUnit XML: a suite a pair of cells, a case a stream, metric and statistic.
 
     A case fails if it is a regression, and is skipped where nothing could be judged; without a baseline none fails. One
     that is too coarse for its threshold is skipped, too, and with need_power fails. Its sentence is the message, or the
     output of a case that passes.
     """
-    groups: dict[tuple[str, str, str, str], list[Mapping[str, Any]]] = {}
-    for one in document["comparisons"]:
-        a, b = one["a"], one["b"]
-        groups.setdefault((a["run"], a["slug"], b["run"], b["slug"]), []).append(one)
+    groups: dict[tuple[str, str, str, str], list[Compared]] = {}
+    for one in document.comparisons:
+        groups.setdefault((one.a.run, one.a.slug, one.b.run, one.b.slug), []).append(one)
     suites = [_pair_suite(document, found, need_power) for found in groups.values()]
-    packets = [_loss(one) for one in document.get("losses", ())]
+    packets = [_loss(one) for one in document.losses]
     if packets:
         suites.append(Suite("lost packets", "latlab.compare", {}, packets))
-    lost = [Case(line, "error", "lost", line) for line in document["lost"]]
-    unmatched = [Case(line, "skipped", "not compared", line) for line in document["unmatched"]]
+    lost = [Case(line, "error", "lost", line) for line in document.lost]
+    unmatched = [Case(line, "skipped", "not compared", line) for line in document.unmatched]
     if lost or unmatched:
         suites.append(Suite("cells without a pair", "latlab.compare", {}, [*lost, *unmatched]))
     return _xml("latlab compare", suites)
@@ -142,41 +141,40 @@ def _is_of(reason: Reason, keys: Sequence[str]) -> bool:
     return reason.where.partition(": ")[0] in keys
 
 
-def _pair_suite(document: Mapping[str, Any], found: Sequence[Mapping[str, Any]], need_power: bool) -> Suite:
+def _pair_suite(document: ComparisonDocument, found: Sequence[Compared], need_power: bool) -> Suite:
     first = found[0]
-    scenarios = {side["run"]: side["scenario"] for side in document["sides"]}
-    pair = " → ".join(dict.fromkeys(first[side]["slug"] for side in ("a", "b")))
+    scenarios = {side.run: side.scenario for side in document.sides}
+    pair = " → ".join(dict.fromkeys((first.a.slug, first.b.slug)))
     properties = {
-        f"{side}.{key}": value
-        for side in ("a", "b")
-        for key, value in {**first[side], "scenario": scenarios[first[side]["run"]]}.items()
+        f"{name}.{key}": value
+        for name, side in (("a", first.a), ("b", first.b))
+        for key, value in (*side, ("scenario", scenarios[side.run]))
     }
-    more = {"label": first["label"], "family": document["family"], "alpha": document["alpha"]}
-    name = f"{scenarios[first['b']['run']]}: {pair}"
+    more = {"label": first.label, "family": document.family, "alpha": document.alpha}
+    name = f"{scenarios[first.b.run]}: {pair}"
     return Suite(
         name, f"latlab.compare.{_word(pair)}", properties | more, [_compared(one, need_power) for one in found]
     )
 
 
-def _loss(one: Mapping[str, Any]) -> Case:
-    name = ", ".join(filter(None, (one["cell"], one["stream"], one["b"]["name"])))
-    if one["regression"]:
-        return Case(name, "failure", "regression", one["sentence"])
-    return Case(name, output=one["sentence"])
+def _loss(one: ComparedLosses) -> Case:
+    name = ", ".join(filter(None, (one.cell, one.stream, one.b.name)))
+    if one.regression:
+        return Case(name, "failure", "regression", one.sentence)
+    return Case(name, output=one.sentence)
 
 
-def _compared(one: Mapping[str, Any], need_power: bool) -> Case:
+def _compared(one: Compared, need_power: bool) -> Case:
     # As the command line and the page write it: p99.9.
-    statistic = re.sub(r"(?<=\d)_(?=\d)", ".", one["statistic"])
-    name = f"{one['stream']} {one['metric']} {statistic}"
-    outcome = (one["regression"] or {}).get("outcome")
-    if outcome == "regression":
-        return Case(name, "failure", "regression", words(one))
-    if one["p_adjusted"] is None:
-        return Case(name, "skipped", "not judged", words(one))
-    if one["regression"] and one["regression"]["coarse"]:
-        return Case(name, "failure" if need_power else "skipped", TOO_COARSE, words(one))
-    return Case(name, output=words(one))
+    statistic = re.sub(r"(?<=\d)_(?=\d)", ".", one.statistic)
+    name = f"{one.stream} {one.metric} {statistic}"
+    if one.regression and one.regression.outcome == "regression":
+        return Case(name, "failure", "regression", one.told)
+    if one.p_adjusted is None:
+        return Case(name, "skipped", "not judged", one.told)
+    if one.regression and one.regression.coarse:
+        return Case(name, "failure" if need_power else "skipped", TOO_COARSE, one.told)
+    return Case(name, output=one.told)
 
 
 def _word(text: str) -> str:

@@ -6,29 +6,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from latlab.analysis.words import duration
+from latlab.recordings.cell import RecordedCell, RecordedStream
 from latlab.result.types import Stream
 from latlab.scenario import Scenario
 from latlab.scenario.shaper_rules import leaf_of
 from latlab.scenario.shapers import Etf
 
 
-def with_launches(document: Mapping[str, Any], cell: Mapping[str, Any], scenario: Scenario | None) -> dict[str, Any]:
+def with_launches(document: Mapping[str, Any], cell: RecordedCell, scenario: Scenario | None) -> dict[str, Any]:
     """The cell's document with `lead_ns` of each stream with launch times, and `early_ns`: how long before these a
     software etf sends its packets, None where none does or the scenario is not known.
     """
     found = {
-        stream["name"]: {"lead_ns": stream["launch_time"]["lead_ns"], "early_ns": _early_ns(stream, scenario)}
-        for stream in cell["streams"]
-        if stream.get("launch_time")
+        stream.name: {"lead_ns": stream.launch_time.lead_ns, "early_ns": _early_ns(stream, scenario)}
+        for stream in cell.streams
+        if stream.launch_time
     }
     streams = {name: block | found.get(name, {}) for name, block in document["streams"].items()}
     return {**document, "streams": streams}
 
 
-def _early_ns(stream: Mapping[str, Any], scenario: Scenario | None) -> int | None:
+def _early_ns(stream: RecordedStream, scenario: Scenario | None) -> int | None:
     """The etf's delta: without a card that launches packets, they leave when it hands them over (tc-etf(8))."""
-    port = f"{stream['talker']}.{stream.get('port') or stream.get('interface')}"
-    etf = leaf_of(scenario.shapers.get(port), stream["priority"]) if scenario else None
+    port = f"{stream.talker}.{stream.port or stream.interface}"
+    etf = leaf_of(scenario.shapers.get(port), stream.priority or 0) if scenario else None
     return etf.delta if isinstance(etf, Etf) and not etf.offload and not etf.deadline else None
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from latlab.recordings.cell import Load
 from latlab.report import text
-from latlab.result.types import Load
 
 
 def ends(load: Load) -> tuple[str, str]:

@@ -8,7 +8,8 @@ from typing import Any, Final
 import polars as pl
 
 from latlab.analysis.counts import stream_rows
-from latlab.analysis.losses import loss_document
+from latlab.analysis.losses import losses_of
+from latlab.recordings.cell import DropsReady, RecordedCell
 from latlab.recordings.drops import read_drops
 from latlab.recordings.run_folder import CellFolder
 from latlab.result.types import DropsWatched, Losses, LostAt
@@ -24,7 +25,7 @@ _UNSPECIFIED: Final = (None, "NOT_SPECIFIED")
 
 
 def with_losses(
-    document: Mapping[str, Any], folder: CellFolder, cell: Mapping[str, Any], packets: pl.DataFrame
+    document: Mapping[str, Any], folder: CellFolder, cell: RecordedCell, packets: pl.DataFrame
 ) -> dict[str, Any]:
     """The cell's part of the result document, with `losses` of each stream and probe where any kernel was watched.
 
@@ -35,33 +36,33 @@ def with_losses(
         return dict(document)
     streams = dict(document["streams"])
     legs: dict[str, list[pl.DataFrame]] = {}
-    for stream in cell["streams"]:
-        if stream.get("tool") or "timer" in stream:
+    for stream in cell.streams:
+        if not stream.has_packets:
             continue
-        rows = stream_rows(packets, stream["stream"])
-        legs.setdefault(stream.get("probe") or stream["name"], []).append(rows)
-        legs[stream["name"]] = [rows]
+        rows = stream_rows(packets, stream.stream)
+        legs.setdefault(stream.probe or stream.name, []).append(rows)
+        legs[stream.name] = [rows]
     for name, parts in legs.items():
         if name in streams:
-            streams[name] = {**streams[name], "losses": loss_document(parts, drops)}
+            streams[name] = {**streams[name], "losses": losses_of(parts, drops).document()}
     return {**document, "streams": streams}
 
 
-def drops_watched(cell: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def drops_watched(cell: RecordedCell) -> Iterator[dict[str, Any]]:
     """Every kernel of a cell and how far its drops were recorded: `drops_watched` of docs/reference/result.md."""
-    for kernel in cell.get("drops") or []:
-        found = (kernel.get("ready") or {}).get("drops") or {}
-        done, error, why_not = kernel.get("done") or {}, kernel.get("error"), kernel.get("why_not")
-        missing = [*found.get("missing", [])]
+    for kernel in cell.drops or []:
+        found = kernel.said.drops or DropsReady()
+        done, error, why_not = kernel.done, kernel.error, kernel.why_not
+        missing = [*found.missing]
         missing += [why_not] if why_not else []
-        missing += [error["what"]] if error else []
+        missing += [error.what] if error else []
         yield {
-            "host": kernel["host"],
-            "hosts": kernel["hosts"],
-            "watched": bool(found.get("watched")),
-            "reasons": bool(found.get("reasons")),
-            "drops": done.get("drops"),
-            "unrecorded": done["lost"] + done["ring_full"] if done else None,
+            "host": kernel.host,
+            "hosts": kernel.hosts,
+            "watched": found.watched,
+            "reasons": found.reasons,
+            "drops": done.drops if done else None,
+            "unrecorded": (done.lost or 0) + done.ring_full if done else None,
             "missing": missing,
         }
 

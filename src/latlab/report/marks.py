@@ -15,6 +15,7 @@ import polars as pl
 
 from latlab.analysis.anomalies import CLASSES
 from latlab.analysis.anomalies.stages import APPLICATION, DRIVER, KERNEL, PATH, QDISC, SOCKET, TALKER
+from latlab.recordings.cell import RecordedCell, RecordedStream
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
 from latlab.result.types import Chosen, Result, Stream
@@ -121,12 +122,12 @@ class Marks:
 NO_MARKS: Final = Marks({}, (), (), ())
 
 
-def marks_of(block: Stream, stream: Mapping[str, Any], cell: Mapping[str, Any]) -> Marks:
+def marks_of(block: Stream, stream: RecordedStream, cell: RecordedCell) -> Marks:
     """The marks of one stream of one cell. block: its part of the result; stream, cell: its entry of cell.json, which.
 
     Empty where the result has no anomalies, as of imported cells.
     """
-    start = int(stream.get("start_tai_ns") or cell.get("start_tai_ns") or 0)
+    start = cell.start_of(stream)
     found = block.anomalies or {}
     told = tuple(
         Mark(
@@ -175,14 +176,14 @@ def page_marks(folder: RunFolder, result: Result) -> dict[str, Any]:
         cell = cell_folder.cell()
         path = cell_folder.classes_path
         classes = pl.scan_parquet(path) if path.exists() else None
-        for stream in cell["streams"]:
-            block = outcome.streams.get(stream["name"])
+        for stream in cell.streams:
+            block = outcome.streams.get(stream.name)
             if block is None:
                 continue
             marks = marks_of(block, stream, cell)
             if marks != NO_MARKS:
-                of_stream = None if classes is None else classes.filter(pl.col("stream") == stream["stream"])
-                streams.setdefault(stream["name"], {})[outcome.key] = _payload(marks, of_stream, stream)
+                of_stream = None if classes is None else classes.filter(pl.col("stream") == stream.stream)
+                streams.setdefault(stream.name, {})[outcome.key] = _payload(marks, of_stream, stream)
     places = {metric: sorted(passed) for metric, passed in PLACES_OF.items()}
     return {"classes": _classes(), "places": places, "streams": streams}
 
@@ -197,8 +198,8 @@ def _classes() -> dict[str, dict[str, Any]]:
     }
 
 
-def _payload(marks: Marks, classes: pl.LazyFrame | None, stream: Mapping[str, Any]) -> dict[str, Any]:
-    every = every_mark(marks, classes, int(stream.get("offset_ns") or 0), int(stream["period_ns"]))
+def _payload(marks: Marks, classes: pl.LazyFrame | None, stream: RecordedStream) -> dict[str, Any]:
+    every = every_mark(marks, classes, stream.offset_ns, stream.period_ns or 0)
     episodes = {}
     for name, count in marks.episodes.items():
         shown = [one for one in every if one.class_ == name]

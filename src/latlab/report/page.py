@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from latlab.analysis.metrics import METRICS, METRICS_BY_NAME, PROBE_METRICS, TIMER_METRICS
 from latlab.analysis.metrics import Metric as MetricKind
 from latlab.analysis.reception import RECEPTION
 from latlab.analysis.words import left_out_text, plural
+from latlab.recordings.cell import RecordedStream
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import chain_table, definitions, files, rows, schedules, where
 from latlab.report.chain_page import chain_drawing
@@ -317,24 +318,26 @@ def _steps(shown: Shown) -> Iterator[Part]:
     """What was done to the hosts, and what the agents said, cell by cell."""
     documents = {outcome.key: document for outcome, document in shown.documents}
     for outcome in rows.ordered_cells(shown.result):
-        document = documents.get(outcome.key, {})
-        steps = document.get("steps", [])
-        failed = sum(not step["ok"] for step in steps)
+        cell = documents.get(outcome.key)
+        steps = cell.steps if cell else []
+        failed = sum(not step.ok for step in steps)
         found = [
             (
-                *(step["host"], step["title"], Toned(step["command"], "code")),
-                *("" if step[key] is None else str(step[key]) for key in ("expected", "actual")),
-                Toned("✓", "good") if step["ok"] else Toned("✗ differs", "bad"),
-                f"{step['seconds'] or 0:.3f}",
+                *(step.host, step.title, Toned(step.command, "code")),
+                *("" if said is None else said for said in (step.expected, step.actual)),
+                Toned("✓", "good") if step.ok else Toned("✗ differs", "bad"),
+                f"{step.seconds or 0:.3f}",
             )
             for step in steps
         ]
         agents = [
             _pairs(
-                flatten({key: agent[key] for key in ("ready", "done", "error") if agent.get(key)}).items(),
-                f"latlab-agent {agent['verb']} on {agent['host']}",
+                flatten(
+                    {key: said for key in ("ready", "done", "error") if (said := agent.document().get(key))}
+                ).items(),
+                f"latlab-agent {agent.verb} on {agent.host}",
             )
-            for agent in document.get("agents", [])
+            for agent in (cell.agents if cell else ())
         ]
         differ = f", {failed} not as expected" if failed else ""
         yield Fold(
@@ -386,12 +389,12 @@ def _name(outcome: Cell) -> str:
 def _described(shown: Shown) -> dict[str, str]:
     """Each stream in one line, from the first cell that has it."""
     documents = shown.documents
-    streams = {stream["name"]: stream for _, document in reversed(documents) for stream in document.get("streams", [])}
+    streams = {stream.name: stream for _, cell in reversed(documents) for stream in cell.streams}
     sent: dict[str, dict[str, None]] = {}
     for outcome in rows.ordered_cells(shown.result):
         for name, block in outcome.streams.items():
             sent.setdefault(name, {})[block.sent_as or ""] = None
-    lines = {name: _stream_line(one, sent.get(name, ())) for name, one in streams.items() if not one.get("probe")}
+    lines = {name: _stream_line(one, sent.get(name, ())) for name, one in streams.items() if not one.probe}
     for outcome in reversed(rows.ordered_cells(shown.result)):
         for name, block in outcome.streams.items():
             if probe := block.probe:
@@ -401,16 +404,16 @@ def _described(shown: Shown) -> dict[str, str]:
     return lines
 
 
-def _stream_line(stream: Mapping[str, Any], sent: Iterable[str]) -> str:
+def _stream_line(stream: RecordedStream, sent: Iterable[str]) -> str:
     """The stream as the first cell has it. sent: what its packets are in any cell."""
-    if told := stream.get("described"):
-        return str(told)
+    if stream.described:
+        return stream.described
     parts = [
-        f"{stream['talker']} → {stream['listener']}",
-        f"every {stream['period_ns'] / 1000:g} µs",
-        f"{stream['size']} bytes",
-        f"priority {stream['priority']}",
+        f"{stream.talker} → {stream.listener}",
+        f"every {(stream.period_ns or 0) / 1000:g} µs",
+        f"{stream.size} bytes",
+        f"priority {stream.priority}",
         " or ".join(filter(None, sent)),
     ]
-    parts += ["with launch times"] if stream.get("launch_time") else []
+    parts += ["with launch times"] if stream.launch_time else []
     return " · ".join(parts)

@@ -24,8 +24,6 @@ NOTE: Final = (
     "Each repetition builds a new test bed. A bar spans the middle 90 % of its packets, with the median in it; the "
     "tick beyond is its maximum."
 )
-_POOLED: Final = {"from_", "to", "buckets"}
-"""What packets are taken together by."""
 LOW, HIGH = 0.05, 0.95
 """What share of a repetition's packets lies below a strip's two ends."""
 
@@ -132,7 +130,7 @@ def _spread(table: Summary, rows: Sequence[Row]) -> Spread:
         figures={name: () if None in values else tuple(sorted(values)) for name, values in figures.items()},
         within_ns=median(one.stddev or 0 for one in found),
         between_ns=pstdev(means, fmean(means)),
-        together=pooled([one.model_dump(include=_POOLED, by_alias=True, exclude_unset=True) for one in found]),
+        together=pooled(found),
     )
 
 

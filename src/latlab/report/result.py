@@ -14,16 +14,18 @@ from latlab.analysis.alike import largest_difference
 from latlab.analysis.cell_anomalies import Beside, cell_anomalies
 from latlab.analysis.chosen_windows import Chosen
 from latlab.analysis.evidence import Evidence
-from latlab.analysis.ptp import ptp_document
+from latlab.analysis.ptp import ptp_port
 from latlab.analysis.summary import result_document, summarise_cell, with_reasons
 from latlab.analysis.trust import judge, without_waived
 from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, LabError, LatlabError, UsageError, reads_files
+from latlab.model.part import Failure
+from latlab.recordings.cell import RecordedCell
 from latlab.recordings.packets import is_joined, read_findings, whole_packets
 from latlab.recordings.ptp_series import read_ptp
 from latlab.recordings.run_folder import CellFolder, RunFolder
 from latlab.report.beside import beside
 from latlab.report.classes import classes_table, write_classes
-from latlab.report.comparison.cells import comparisons_document
+from latlab.report.comparison.cells import cell_comparisons
 from latlab.report.gates import scenario_ports
 from latlab.report.imported import imported_result
 from latlab.report.launches import with_launches
@@ -35,6 +37,7 @@ from latlab.report.thresholds import gathered_waived, thresholds_document, thres
 from latlab.report.traces import with_traces
 from latlab.report.unmeasured import UNAVAILABLE
 from latlab.report.windows import chosen_in, refuse_wrong
+from latlab.result.store import document, result_streams, typed
 from latlab.result.types import Result
 from latlab.scenario import Loaded, Scenario, Trust, cells, load_scenario
 from latlab.scenario.document import read_yaml
@@ -114,7 +117,7 @@ def _differences(folder: RunFolder) -> Iterator[dict[str, Any]]:
     for slug, repetitions in measured.items():
         if len(repetitions) > 1:
             found = asdict(largest_difference([cell.packets() for cell in repetitions]))
-            names = {stream["stream"]: stream["name"] for stream in repetitions[0].cell()["streams"]}
+            names = {stream.stream: stream.name for stream in repetitions[0].cell().streams}
             found["stream"] = names.get(found["stream"])
             yield {"slug": slug, "repetitions": len(repetitions)} | found
 
@@ -138,7 +141,7 @@ def judged_result(
     built = [document for document in documents if document["status"] != UNAVAILABLE]
     kept = [{key: value for key, value in document.items() if key != "waived"} for document in documents]
     result = result_document(run, kept)
-    compared = {"comparisons": comparisons_document(result)}
+    compared = {"comparisons": [document(one) for one in cell_comparisons(typed(result))]}
     return result | {"accept": evaluate(limits, built, absent), "waived": gathered_waived(documents)} | compared
 
 
@@ -156,16 +159,18 @@ def cell_result(
     what rules that are turned off found.
     """
     cell = folder.cell()
-    if "imported" in cell:
+    if cell.imported:
         return imported_result(folder, cell)
     ptp, before, after = list(read_ptp(folder, cell)), folder.facts("before"), folder.facts("after")
     clocks = folder.clocks()
-    known = beside(cell, ptp, before, after, clocks) if cell["start_tai_ns"] else {}
+    known = beside(cell, ptp, before, after, clocks) if cell.start_tai_ns else {}
     document = with_test_bed(_summarised(folder, cell, scenario, known, later), cell)
-    document["ptp"] = [ptp_document(one.port, one.rows, one.window_ns) for one in ptp]
+    ports = [ptp_port(one.port, one.rows, one.window_ns) for one in ptp]
+    document["ptp"] = [port.document() for port in ports]
     evidence = Evidence(
         cell=cell,
-        document=document,
+        streams=result_streams(document),
+        ptp=ports,
         findings=read_findings(folder),
         clocks=clocks,
         facts_before=before,
@@ -179,13 +184,13 @@ def cell_result(
 
 def _summarised(
     folder: CellFolder,
-    cell: Mapping[str, Any],
+    cell: RecordedCell,
     scenario: Scenario | None,
     known: Mapping[str, Beside],
     later: Sequence[Chosen],
 ) -> dict[str, Any]:
     """The cell's document without what it was measured on and how far it is trusted; its files are written."""
-    if not cell["start_tai_ns"]:
+    if not cell.start_tai_ns:
         return with_tools(summarise_cell(cell, None), cell, None)
     packets = whole_packets(folder)
     ports = scenario_ports(scenario) if scenario else ()
@@ -208,18 +213,17 @@ def _not_run(folder: RunFolder, labels: Mapping[str, Mapping[str, Any]]) -> list
     for order, one in enumerate(run.get("order", []), start=1):
         if (one["slug"], one["repeat"]) in written:
             continue
-        cell = {
-            "cell": labels.get(one["slug"], {}),
-            "slug": one["slug"],
-            "repeat": one["repeat"],
-            "order": order,
-            "status": "not run",
-            "reason": {"what": what, "where": "", "remedy": "run it again"},
-            "streams": [],
-            "agents": [],
-        }
+        cell = RecordedCell(
+            cell=dict(labels.get(one["slug"], {})),
+            slug=one["slug"],
+            repeat=one["repeat"],
+            order=order,
+            status="not run",
+            reason=Failure(what=what, where="", remedy="run it again"),
+            streams=[],
+        )
         document = with_test_bed(summarise_cell(cell, None), cell)
-        documents.append(with_reasons(document, judge(Evidence(cell=cell, document=document))))
+        documents.append(with_reasons(document, judge(Evidence(cell))))
     return documents
 
 

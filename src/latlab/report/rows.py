@@ -87,7 +87,7 @@ class Row:
     """One cell's repeat and stream. `statistics` is None where it has no such timestamps.
 
     clock: where the figures' ± is known from, as in the result: one clock where both timestamps are one host's; for
-    imported figures what it is of, as `bins and digits`.
+    imported figures what it is of, as `bins and digits`. watched: its packets are those of another program.
     """
 
     dimensions: tuple[str, ...]
@@ -99,6 +99,7 @@ class Row:
     label: str
     clock: str | None
     statistics: Metric | None
+    watched: bool = False
 
     @property
     def uncertainty(self) -> str:
@@ -161,6 +162,8 @@ class Summary:
     def of_what(self) -> str:
         """Which packets its figures are of. What another program measured has no warm-up that is known of."""
         labels = {row.label for row in self.rows if row.statistics}
+        if all(row.watched for row in self.rows if row.statistics):
+            return "all that was watched"
         which = "all that was imported" if labels == {IMPORTED} else "after warm-up"
         if IMPORTED in labels and len(labels) > 1:
             which += "; of what was imported all"
@@ -252,6 +255,8 @@ def _may_have(result: Result, name: str, metric: str) -> bool:
         return True
     if metric in {one.name for one in TIMER_METRICS} or any(block.timer for block in blocks):
         return False  # a timer whose interrupts are not told of has no parts
+    if all(cell.imported for cell in result.cells if name in cell.streams):
+        return False  # what another program has not measured, nobody expects
     is_whole = any(block.probe and block.probe.leg is None for block in blocks)
     of_wholes = metric in {one.name for one in PROBE_METRICS}
     return is_whole == of_wholes
@@ -427,4 +432,5 @@ def _row(cell: Cell, stream: str, metric: str, keys: Sequence[str]) -> Row:
         label_text(cell),
         statistics.uncertainty_of if statistics and statistics.uncertainty_of else clock,
         statistics,
+        cell.imported is not None and cell.imported.by_latlab,
     )

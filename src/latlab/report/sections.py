@@ -13,6 +13,7 @@ from latlab.analysis.counts import counted
 from latlab.analysis.metrics import TIMER_METRICS
 from latlab.analysis.words import plural
 from latlab.model.rules import OTHERS, RULES
+from latlab.recordings.cell import RecordedCell
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import (
     anomalies,
@@ -112,7 +113,7 @@ class Shown:
         return label_text(self.result)
 
     @cached_property
-    def documents(self) -> list[tuple[Cell, Mapping[str, Any]]]:
+    def documents(self) -> list[tuple[Cell, RecordedCell]]:
         """(cell of the result, cell.json) of each cell that ran; none where the run's folder is not there."""
         if self.folder is None:
             return []
@@ -373,11 +374,11 @@ def _loads(shown: Shown) -> Iterator[Part]:
 def _clocks(shown: Shown) -> Iterator[Part]:
     found = [
         (
-            *(cell_title(outcome), str(outcome.repeat), clock["from"], clock["to"], clock["source"]),
-            *(text.microseconds(clock[end]) for end in ("lower_ns", "upper_ns")),
+            *(cell_title(outcome), str(outcome.repeat), clock.from_, clock.to, clock.source or ""),
+            *(text.microseconds(end) for end in (clock.lower_ns, clock.upper_ns)),
         )
         for outcome, cell in shown.documents
-        for clock in cell.get("clocks", [])
+        for clock in cell.clocks
     ]
     title = "Clocks: the second host's clock − the first one's lies between these bounds, µs"
     yield Table(CLOCKS, found, (5, 6), title)
@@ -404,9 +405,7 @@ def _tools(shown: Shown) -> Iterator[Part]:
     for outcome, cell in shown.documents:
         ran = [(f"load {one.name}", f"{one.kind} {one.version or ''}", one.commands) for one in outcome.loads]
         ran += [
-            (f"probe {one['name']}", f"{one['probe']} {one.get('version') or ''}", one.get("commands", []))
-            for one in cell.get("probes", [])
-            if one.get("tool")
+            (f"probe {one.name}", f"{one.probe} {one.version or ''}", one.commands) for one in cell.probes if one.tool
         ]
         for what, version, commands in ran:
             for command in commands or [""]:

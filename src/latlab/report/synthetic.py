@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from latlab.analysis.trust import Reason
+from latlab.recordings.cell import RecordedCell
 
 SYNTHETIC: Final = "synthetic"
 """The label of cells that were made."""
 
 
-def made_not_measured(cell: Mapping[str, Any]) -> Iterator[Reason]:
+def made_not_measured(cell: RecordedCell) -> Iterator[Reason]:
     """The reason why figures of cell.json's cell are not to be trusted if they were made; nothing of any other."""
-    if cell.get("label") == SYNTHETIC:
+    if cell.label == SYNTHETIC:
         yield Reason(
             "measured-by-latlab",
             "it was generated from a description, not measured",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from latlab.analysis.trust_readings import agent_name
 from latlab.analysis.words import left_out_text
+from latlab.recordings.cell import ClockEdge, Guest, Programs, RecordedCell, RecordedProbe, RecordedStream
 from latlab.recordings.clock_offset import find_chain
 from latlab.report.losses import drops_watched, watched_row
 from latlab.report.places import Places, dimension_keys
 from latlab.report.probes import TRANSPORTS, probe_told
 from latlab.report.text import rate
-from latlab.result.types import Cell, Guest, Result, StampsTaken
+from latlab.result.types import Cell, Result, StampsTaken
 
 FUNCTIONAL: Final = "functional only"
 EXACT_QEMU: Final = 10
@@ -22,33 +22,25 @@ ONE_KERNEL: Final = "one kernel"
 ACCELERATIONS: Final = {"kvm": "KVM", "tcg": "software emulation (TCG)"}
 
 
-def with_test_bed(document: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[str, Any]:
+def with_test_bed(document: Mapping[str, Any], cell: RecordedCell) -> dict[str, Any]:
     """The cell's part of the result document with what it was measured on, from cell.json.
 
     Added are `bridges`, `guests`, `stamps_by` and `drops_watched`, and to each stream `talker`, `listener`, `clock`,
     `sent_as`, and when its schedule began, TAI on the talker's clock, as `start_tai_ns`; `probe` to what is of one. A
     cell of which nothing was measured has no label: there is nothing that it would be the label of.
     """
-    streams = {stream["name"]: stream for stream in cell["streams"]}
-    probes = {one["name"]: {"talker": one["from"], "listener": one["to"]} for one in cell.get("probes", [])}
-    streams |= probes
+    streams = {stream.name: stream for stream in cell.streams}
+    probes = {probe.name: probe for probe in cell.probes}
     return {
         **document,
         "label": document["label"] if document["streams"] else None,
-        "bridges": cell.get("bridges", []),
-        "guests": cell.get("guests", []),
+        "bridges": [bridge.document() for bridge in cell.bridges],
+        "guests": [guest.document() for guest in cell.guests],
         "stamps_by": list(_stamps_taken(cell)),
         "drops_watched": list(drops_watched(cell)),
         "streams": {
             name: {
-                "talker": streams[name]["talker"],
-                "listener": streams[name]["listener"],
-                # A probe as a whole has the clock of who asks.
-                "clock": ONE_CLOCK
-                if name in probes
-                else clock_source(cell.get("clocks", []), streams[name]["talker"], streams[name]["listener"]),
-                "sent_as": sent_as(streams[name]),
-                "start_tai_ns": streams[name].get("start_tai_ns") or cell.get("start_tai_ns"),
+                **(_probes(probes[name], cell) if name in probes else _streams(streams[name], cell)),
                 **probe_told(cell, name),
                 **block,
             }
@@ -57,16 +49,31 @@ def with_test_bed(document: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[
     }
 
 
-def _stamps_taken(cell: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _probes(probe: RecordedProbe, cell: RecordedCell) -> dict[str, Any]:
+    """A probe as a whole has the clock of who asks."""
+    ends = {"talker": probe.from_, "listener": probe.to}
+    return {**ends, "clock": ONE_CLOCK, "sent_as": None, "start_tai_ns": cell.start_tai_ns}
+
+
+def _streams(stream: RecordedStream, cell: RecordedCell) -> dict[str, Any]:
+    return {
+        "talker": stream.talker,
+        "listener": stream.listener,
+        "clock": clock_source(cell.clocks, stream.talker, stream.listener),
+        "sent_as": sent_as(stream),
+        "start_tai_ns": stream.start_tai_ns or cell.start_tai_ns,
+    }
+
+
+def _stamps_taken(cell: RecordedCell) -> Iterator[dict[str, Any]]:
     """Who took the kernel's timestamps for each agent, in its own words."""
-    for agent in cell["agents"]:
-        if found := (agent.get("ready") or {}).get("stamps_by"):
-            programs = (agent.get("done") or {}).get("stages") or {}
-            told = {"lost": programs.get("lost"), "compared": programs.get("compared", [])}
-            yield {"agent": agent_name(agent), **found, **told}
+    for agent in cell.agents:
+        if found := agent.said.stamps_by:
+            programs = agent.totals.stages or Programs()
+            yield {"agent": agent.name, **found, "lost": programs.lost, "compared": programs.compared}
 
 
-def clock_source(clocks: Sequence[Mapping[str, Any]], talker: str, listener: str) -> str | None:
+def clock_source(clocks: Sequence[ClockEdge], talker: str, listener: str) -> str | None:
     """Where the offset of two hosts' clocks is known from, as `shared page`; None if nothing bounds it.
 
     clocks: cell.json's. It names the sources of the edges that join the two, in their order; a shared kernel is named
@@ -78,23 +85,23 @@ def clock_source(clocks: Sequence[Mapping[str, Any]], talker: str, listener: str
     if chain is None:
         return None
     found = dict.fromkeys(
-        entry["source"] for edge in chain for entry in clocks if {entry["from"], entry["to"]} == {edge.from_, edge.to}
+        str(entry.source) for edge in chain for entry in clocks if {entry.from_, entry.to} == {edge.from_, edge.to}
     )
     return " + ".join(source for source in found if source != ONE_KERNEL) or ONE_KERNEL
 
 
-def sent_as(stream: Mapping[str, Any]) -> str | None:
+def sent_as(stream: RecordedStream) -> str | None:
     """What a stream's packets are, as `UDP over the VLAN interface eth0.5`; None of a probe, and where it is not known.
 
     stream: cell.json's.
     """
-    what = TRANSPORTS.get(str(stream.get("transport")))
-    if what is None or stream.get("probe"):
+    what = TRANSPORTS.get(str(stream.transport))
+    if what is None or stream.probe:
         return None
-    interface = stream.get("interface")
-    if stream.get("port", interface) != interface:
+    interface = stream.interface
+    if stream.queue != str(interface):
         return f"{what} over the VLAN interface {interface}"
-    return what if stream.get("vlan") is None else f"{what} in VLAN {stream['vlan']}"
+    return what if stream.vlan is None else f"{what} in VLAN {stream.vlan}"
 
 
 def sent_otherwise(result: Result, streams: Collection[str]) -> list[str]:
@@ -240,7 +247,7 @@ def _taken(one: StampsTaken) -> tuple[str, str, str]:
     return (*by, "; ".join(notes))  # type: ignore[return-value]
 
 
-def not_done(result: Result, documents: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, ...]]:
+def not_done(result: Result, documents: Mapping[str, RecordedCell]) -> list[tuple[str, ...]]:
     """(cells, host, what, command, what came back) of the optional steps that could not be done.
 
     documents: {`SLUG/rN`: cell.json}. In a cell that ran to its end no other step can have failed.
@@ -248,23 +255,23 @@ def not_done(result: Result, documents: Mapping[str, Mapping[str, Any]]) -> list
     return _rows(
         result,
         (
-            (cell, (step["host"], step["title"], step["command"], step.get("why") or step["actual"] or ""))
+            (cell, (step.host, step.title, step.command, step.why or step.actual or ""))
             for cell in result.cells
-            for step in documents.get(cell.key, {}).get("steps", [])
-            if not step["ok"] and cell.status == "ok"
+            for step in (documents[cell.key].steps if cell.key in documents else ())
+            if not step.ok and cell.status == "ok"
         ),
     )
 
 
-def not_kept(result: Result, documents: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, ...]]:
+def not_kept(result: Result, documents: Mapping[str, RecordedCell]) -> list[tuple[str, ...]]:
     """(cells, host, what, command, expected, actual) of the settings that were others at a cell's end."""
     return _rows(
         result,
         (
-            (cell, (one["host"], one["title"], one["command"], one["expected"] or "", one["actual"] or ""))
+            (cell, (one.host, one.title, one.command, one.expected or "", one.actual or ""))
             for cell in result.cells
-            for one in documents.get(cell.key, {}).get("rechecks", [])
-            if not one["ok"]
+            for one in (documents[cell.key].rechecks if cell.key in documents else ())
+            if not one.ok
         ),
     )
 
@@ -294,7 +301,8 @@ def _imported(result: Result) -> Iterator[str]:
     said: dict[str, None] = {}
     for cell in result.cells:
         if found := cell.imported:
-            said[f"imported: measured by {found.tool}, {found.version}; its latency: {found.latency}"] = None
+            by = "" if found.by_latlab else "imported: measured by "
+            said[f"{by}{found.tool}, {found.version}; its latency: {found.latency}"] = None
             if found.clock_bound_ns is not None:
                 said[f"stated at the import: its clocks differ by {found.clock_bound_ns} ns at most"] = None
             said |= dict.fromkeys(f"note: {note}" for note in found.notes)

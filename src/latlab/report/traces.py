@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from latlab.analysis.missing_stages import EMULATED, NOT_TRACED
 from latlab.analysis.reception import Instants, VmHost, reception_documents, timer_documents
+from latlab.recordings.cell import RecordedCell
 from latlab.recordings.clock_offset import offset_between
 from latlab.recordings.run_folder import CellFolder
 from latlab.recordings.traces import Traced, read_timer_traces, read_traces
@@ -36,23 +37,23 @@ _NAMED: Final = 3
 """So many of whom interrupts came to are named, those with the most; all are in result.json."""
 
 
-def with_traces(document: Mapping[str, Any], folder: CellFolder, cell: Mapping[str, Any]) -> dict[str, Any]:
+def with_traces(document: Mapping[str, Any], folder: CellFolder, cell: RecordedCell) -> dict[str, Any]:
     """The cell's part of the result document, with `trace` of each stream or timer whose thread was traced.
 
     LabError: a recording is not of this run.
     """
     streams = dict(document["streams"])
-    names = {stream["stream"]: stream["name"] for stream in cell["streams"]}
+    names = {stream.stream: stream.name for stream in cell.streams}
     for traced, found in _told(folder, cell):
-        done = traced.done or {}
-        said = {"host": traced.host, "events": done.get("events"), "lost": done.get("lost")}
+        done = traced.done
+        said = {"host": traced.host, "events": done and done.events, "lost": done and done.lost}
         for number, one in found.items():
             if (name := names.get(number)) in streams:
                 streams[name] = {**streams[name], "trace": {**said, **one}}
     return {**document, "streams": streams}
 
 
-def _told(folder: CellFolder, cell: Mapping[str, Any]) -> Iterator[tuple[Traced, dict[int, dict[str, Any]]]]:
+def _told(folder: CellFolder, cell: RecordedCell) -> Iterator[tuple[Traced, dict[int, dict[str, Any]]]]:
     """What was traced, with the documents of its streams or its timer."""
     for one in read_traces(folder, cell):
         found = (one.received, one.trace, one.tasks, one.thread, _vm_host(one, cell), _not_entered(one, cell))
@@ -62,14 +63,14 @@ def _told(folder: CellFolder, cell: Mapping[str, Any]) -> Iterator[tuple[Traced,
         yield timer, timer_documents(*asked, _not_entered(timer, cell))
 
 
-def _vm_host(traced: Traced, cell: Mapping[str, Any]) -> VmHost | None:
+def _vm_host(traced: Traced, cell: RecordedCell) -> VmHost | None:
     """What the VM host of a traced guest told, with how its clock is related to the guest's."""
     name, entries = traced.vm_host, traced.entries
     if name is None or entries is None:
         return None
 
     def ahead(at_ns: Instants) -> tuple[Instants, Instants, NDArray[np.bool_]]:
-        found = offset_between(cell.get("clocks", []), traced.host, name, at_ns)
+        found = offset_between(cell.clocks, traced.host, name, at_ns)
         if found is None:
             return np.zeros_like(at_ns), np.zeros_like(at_ns), np.zeros(len(at_ns), np.bool_)
         return found.estimate_ns, found.half_ns, found.known
@@ -77,12 +78,12 @@ def _vm_host(traced: Traced, cell: Mapping[str, Any]) -> VmHost | None:
     return VmHost(entries, ahead, traced.entry_tasks)
 
 
-def _not_entered(traced: Traced, cell: Mapping[str, Any]) -> str | None:
+def _not_entered(traced: Traced, cell: RecordedCell) -> str | None:
     """Why the VM host of a traced guest tells nothing; None where it does, and of a host."""
-    guest = next((one for one in cell.get("guests", []) if one["name"] == traced.host), None)
+    guest = next((one for one in cell.guests if one.name == traced.host), None)
     if guest is None or traced.vm_host is not None:
         return None
-    return EMULATED if guest["acceleration"] == "tcg" else NOT_TRACED
+    return EMULATED if guest.acceleration == "tcg" else NOT_TRACED
 
 
 def trace_tables(result: Result) -> list[Table]:

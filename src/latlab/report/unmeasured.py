@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from latlab.model.part import Failure, Status
 from latlab.report.places import Places
 from latlab.report.rows import ordered_cells
-from latlab.result.types import Cell, Failure, Result, Status
+from latlab.result.types import Cell, Result
 
 UNAVAILABLE: Final = "unavailable"
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,6 +13,7 @@ from latlab.analysis.counts import counted
 from latlab.analysis.losses import lost_sequences
 from latlab.analysis.metrics import METRICS_BY_NAME, PROBE_METRICS, metric_values
 from latlab.analysis.round_trip import filled_launches, round_trips
+from latlab.recordings.cell import RecordedStream
 from latlab.recordings.legs import has_schedule
 from latlab.recordings.run_folder import CellFolder, RunFolder
 from latlab.report import rows
@@ -151,7 +150,7 @@ def _span_ns(traces: tuple[Trace, ...]) -> tuple[int, int]:
 
 def _trace(folder: CellFolder, stream: str, metric: str, outcome: Cell, look: Look, name: str) -> Trace:
     described, packets = _packets(folder, stream)
-    values = metric_values(packets, METRICS_BY_NAME[metric], described["period_ns"])
+    values = metric_values(packets, METRICS_BY_NAME[metric], described.period_ns)
     return Trace(
         name=name,
         slug=outcome.slug,
@@ -161,8 +160,8 @@ def _trace(folder: CellFolder, stream: str, metric: str, outcome: Cell, look: Lo
         sequence=np.empty(0, np.int64) if values is None else values.sequence.astype(np.int64),
         value_ns=np.empty(0, np.int64) if values is None else values.value_ns,
         lost_sequence=lost_sequences(packets),
-        period_ns=described["period_ns"] or 0,
-        offset_ns=described["offset_ns"],
+        period_ns=described.period_ns or 0,
+        offset_ns=described.offset_ns,
         marks=marks_of(outcome.streams[stream], described, folder.cell()).seen_in(metric),
         launch_ns=None if has_schedule(described) else _launches(described, packets),
         launched=_ends(packets["sequence"].slice(int(packets["warmup"].sum()))),  # warm-up comes first
@@ -173,22 +172,22 @@ def _ends(sequence: pl.Series) -> NDArray[np.int64]:
     return sequence[[0, -1]].to_numpy().astype(np.int64) if len(sequence) else np.empty(0, np.int64)
 
 
-def _packets(folder: CellFolder, stream: str) -> tuple[Mapping[str, Any], pl.DataFrame]:
+def _packets(folder: CellFolder, stream: str) -> tuple[RecordedStream, pl.DataFrame]:
     """A stream of cell.json and its rows of the packet table; of a probe its questions', with their answers."""
-    streams = {one["name"]: one for one in folder.cell()["streams"]}
+    streams = {one.name: one for one in folder.cell().streams}
     if stream in streams:
-        return streams[stream], folder.packets(streams[stream]["stream"])
+        return streams[stream], folder.packets(streams[stream].stream)
     up, down = (streams[f"{stream}.{leg}"] for leg in ("up", "down"))
-    return up, round_trips(folder.packets(up["stream"]), folder.packets(down["stream"]))
+    return up, round_trips(folder.packets(up.stream), folder.packets(down.stream))
 
 
-def _launches(described: Mapping[str, Any], packets: pl.DataFrame) -> NDArray[np.int64]:
+def _launches(described: RecordedStream, packets: pl.DataFrame) -> NDArray[np.int64]:
     """When the packets were launched, ns after the start, never going back; of a tool's, after its first."""
     own = packets["launch_tai_ns"]
-    start = described.get("start_tai_ns", 0)
+    start = described.start_tai_ns or 0
     if own.null_count() == len(own):
         own = packets["submit_tai_ns"]
-        start = own.min() or 0
+        start = own.min() or 0  # type: ignore[assignment]
     if own.null_count() == len(own):
         return np.zeros(len(own), np.int64)
     found: NDArray[np.int64] = np.maximum.accumulate(filled_launches(own) - int(start))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from pydantic_core import PydanticCustomError
 
 from latlab.analysis.chosen_windows import Chosen
 from latlab.errors import UsageError
+from latlab.recordings.cell import RecordedCell
 from latlab.scenario import Scenario, format_duration, parse_duration
 from latlab.scenario.streams import launches_between
 
@@ -34,11 +35,11 @@ def chosen_later(texts: Sequence[str]) -> tuple[Chosen, ...]:
     return tuple(found)
 
 
-def refuse_wrong(later: Sequence[Chosen], cells: Sequence[Mapping[str, Any]]) -> None:
+def refuse_wrong(later: Sequence[Chosen], cells: Sequence[RecordedCell]) -> None:
     """Nothing. UsageError: there is no packet in one of these windows. cells: every cell.json of the run."""
     if not later:
         return
-    measured = [cell for cell in cells if cell["start_tai_ns"] and "imported" not in cell]
+    measured = [cell for cell in cells if cell.start_tai_ns and cell.imported is None]
     if not measured:
         raise UsageError(
             "no cell has packets with launch times",
@@ -73,21 +74,21 @@ def _zero(text: str) -> object:
     return 0 if text == "0" else text
 
 
-def _refuse(one: Chosen, cell: Mapping[str, Any]) -> None:
-    where, duration, warmup = f"{OPTION}, {cell['slug']}", int(cell["duration_ns"]), int(cell["warmup_ns"])
+def _refuse(one: Chosen, cell: RecordedCell) -> None:
+    where, duration, warmup = f"{OPTION}, {cell.slug}", cell.duration_ns, cell.warmup_ns
     if one.to_ns > duration:
         lasted = format_duration(duration)
         raise UsageError(f"{told(one)} is beyond the run", where=where, remedy=f"its streams last for {lasted}")
     if one.to_ns <= warmup:
         lasted = format_duration(warmup)
         raise UsageError(f"{told(one)} is in the warm-up", where=where, remedy=f"that lasts for {lasted}")
-    for stream in cell["streams"]:
-        if stream["period_ns"] is None:
+    for stream in cell.streams:
+        if stream.period_ns is None:
             continue  # a closed loop is no schedule
-        offset, period = int(stream.get("offset_ns") or 0), int(stream["period_ns"])
+        offset, period = int(stream.offset_ns or 0), stream.period_ns
         if not launches_between(offset, period, max(one.from_ns, warmup), one.to_ns):
             raise UsageError(
-                f"no packet of {stream['name']} is launched in {told(one)}",
+                f"no packet of {stream.name} is launched in {told(one)}",
                 where=where,
                 remedy=f"give a longer window: its period is {format_duration(period)}",
             )

@@ -8,24 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
+from latlab.model.part import Failure, Part, Status, Verdict
 from latlab.model.rules import Severity
-
-Verdict = Literal["trusted", "suspect", "untrusted"]
-Status = Literal["ok", "failed", "interrupted", "not run", "unavailable"]
-
-
-class Part(BaseModel):
-    """A part of a result. Keys that are not declared are an error: they would be lost."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
-
-
-class Recorded(Part):
-    """A part that was written as the cell ran, by whichever version of latlab: what is not declared is kept."""
-
-    model_config = ConfigDict(extra="allow")
+from latlab.recordings.cell import Bridge, Guest, LeftOut, Load
+from latlab.result.comparison import Comparison
 
 
 class Reason(Part):
@@ -54,16 +40,6 @@ class TurnedOff(Part):
     check: str
     why: str
     found: int
-
-
-class Failure(Part):
-    """Why a cell failed, was interrupted, never ran or cannot be built here. problems: if it is made of several."""
-
-    what: str
-    where: str
-    remedy: str
-    problems: list[Failure] = []
-    errno: int | None = None
 
 
 class Threshold(Part):
@@ -240,7 +216,7 @@ class Tail(Part):
 class Stage(Part):
     """How long one packet took from one timestamp to the next."""
 
-    from_: str = Field(alias="from")
+    from_: str
     to: str
     ns: int
 
@@ -255,11 +231,11 @@ class WorstPacket(Part):
 class Growth(Part):
     """A stage that was the dominant one. packets: of how many; ns: of one packet; share: of what it was late by."""
 
-    from_: str = Field(alias="from")
+    from_: str
     to: str
-    share: float
     packets: int | None = None
     ns: int | None = None
+    share: float
 
 
 class CameTo(Part):
@@ -279,8 +255,8 @@ class StagesOfGroup(Part):
     below_ns: int | None
     packets: int
     split: int
-    value_ns: float | None
-    ns: list[float] | None
+    value_ns: int | float | None
+    ns: list[int | float] | None
 
 
 class StagesOfPacket(Part):
@@ -289,8 +265,8 @@ class StagesOfPacket(Part):
     sequence: int
     value_ns: int
     ns: list[int]
-    grew: list[Growth] = []
     stops: list[str] | None = None
+    grew: list[Growth] = []
     interrupted: CameTo | None = None
 
 
@@ -311,7 +287,7 @@ class Chain(Part):
     """
 
     metric: str
-    from_: str = Field(alias="from")
+    from_: str
     to: str
     packets: int
     stops: list[str]
@@ -354,7 +330,7 @@ class Metric(Statistics):
     reordered: int | None
     missing: int | None
     unbounded: int
-    from_: str = Field(alias="from")
+    from_: str
     to: str
     uncertainty_ns: int | None
     max_at_least: int | None = None
@@ -387,7 +363,7 @@ class Episode(Part):
     """Something that happened beside noise. packets: how many of its class are in it. evidence: figures of its kind."""
 
     number: int
-    class_: str = Field(alias="class")
+    class_: str
     from_tai_ns: int
     to_tai_ns: int
     from_sequence: int
@@ -512,7 +488,7 @@ class ChosenWindow(Part):
 class PassedOver(Part):
     """An episode that a chosen window does not cut."""
 
-    class_: str = Field(alias="class")
+    class_: str
     text: str
 
 
@@ -578,7 +554,7 @@ class Gates(Part):
     interface: str
     traffic_class: int
     promised: Bound
-    from_: str | None = Field(alias="from")
+    from_: str | None
     left: int
     least_ns: int | None
     most_ns: int | None
@@ -595,7 +571,7 @@ class ProbeOf(Part):
 
     name: str
     kind: str
-    from_: str = Field(alias="from")
+    from_: str
     to: str
     leg: str | None
     period_ns: int | None
@@ -636,7 +612,7 @@ class Timer(TimerHandler):
 class TraceStage(Part):
     """A stage between interrupt and thread, over the packets or instants of which it is known, ns."""
 
-    from_: str = Field(alias="from")
+    from_: str
     to: str
     name: str
     n: int
@@ -741,34 +717,6 @@ class Stream(Part):
     early_ns: int | None = None
 
 
-class Work(Recorded):
-    """What keeps a host busy. size: bytes of memory, or of file, of each worker; path: the folder of its files."""
-
-    what: str
-    workers: int
-    size: int | None = None
-    path: str | None = None
-
-
-class Load(Recorded):
-    """A load, and what it achieved. asked_bps, sent_bps, received_bps: bit/s; sent_pps: packets a second."""
-
-    name: str
-    kind: str
-    from_: str | None = Field(alias="from")
-    to: str | None
-    on: str | None = None
-    work: Work | None = None
-    version: str | None = None
-    commands: list[Any] = []
-    asked_bps: float | None
-    sent_bps: float | None
-    received_bps: float | None
-    sent_pps: float | None
-    work_per_s: dict[str, float] = {}
-    detail: Any = None
-
-
 class Talker(Part):
     """What sending cost a talker: CPU time, and how often its thread woke."""
 
@@ -776,17 +724,6 @@ class Talker(Part):
     packets: int
     cpu_ns: int
     wakeups: int
-
-
-class Bridge(Recorded):
-    """A virtual bridge as it was made."""
-
-    kind: str
-    title: str
-    host: str
-    uplink: str | None
-    guests: list[str]
-    detail: str
 
 
 class StampsCompared(Part):
@@ -834,31 +771,14 @@ class DropsWatched(Part):
     missing: list[str]
 
 
-class Guest(Recorded):
-    """A virtual machine as it ran. memory: bytes, or as it was written. vcpu_threads: vCPU → thread id.
-
-    Of a domain that was running before, acceleration, vCPUs and memory are not known.
-    """
-
-    name: str
-    host: str
-    image: str | None
-    kernel: str | None
-    acceleration: str | None
-    vcpus: int | None
-    memory: int | str | None
-    started: str
-    vcpu_threads: dict[int, int] | None = None
-
-
 class Spread(Part):
     """A figure of a clock over the readings."""
 
     n: int
-    min: float
+    min: int | float
     p50: float
     mean: float
-    max: float
+    max: int | float
     stddev: float
 
 
@@ -904,16 +824,9 @@ class PtpPort(Part):
     checked: PtpCheck | None
 
 
-class LeftOut(Part):
-    """What an import did not take."""
-
-    what: str
-    count: int
-    why: str
-
-
 class Imported(Part):
-    """Where an imported cell's figures come from. latency: what the tool's latency is, in one sentence."""
+    """Where an imported cell's figures come from. latency: what the tool's latency is, in one sentence. by_latlab: it
+    was watched, and no other program measured it."""
 
     format: str
     tool: str
@@ -924,6 +837,7 @@ class Imported(Part):
     notes: list[str]
     left_out: list[LeftOut]
     facts: dict[str, Any]
+    by_latlab: bool = False
 
 
 class Cell(Part):
@@ -959,61 +873,6 @@ class Cell(Part):
     def figures(self, stream: str, metric: str) -> Metric | None:
         """A stream's figures of a metric; None where it has none."""
         return self.streams[stream].metrics.get(metric) if stream in self.streams else None
-
-
-# Comparisons
-
-
-class ComparedSide(Part):
-    """One of the two configurations that are compared."""
-
-    name: str
-    run: str
-    slug: str
-    stream: str
-    verdict: Verdict
-
-
-class Compared(Part):
-    """B − A of one statistic, ns, with its interval. shown: it is significant (docs/explanation/comparing.md)."""
-
-    key: str | None = None
-    cell: str
-    a: ComparedSide
-    b: ComparedSide
-    label: str
-    stream: str
-    metric: str
-    statistic: str
-    from_: str = Field(alias="from")
-    to: str
-    paired: bool
-    repeats_a: dict[int, float | None]
-    repeats_b: dict[int, float | None]
-    a_ns: float | None
-    b_ns: float | None
-    difference_ns: float | None
-    half_ns: float | None
-    low_ns: float | None
-    high_ns: float | None
-    within_ns: tuple[float, float] | None
-    clocks_ns: int | None
-    p: float | None
-    p_adjusted: float | None
-    shown: bool
-    smallest_ns: float | None
-    why_not: str | None
-    sentence: str
-
-
-class Comparison(Part):
-    """How cells differ by one metric. family: comparisons whose p-values are adjusted together."""
-
-    metric: str
-    alpha: float
-    family: int
-    comparisons: list[Compared]
-    notes: list[str]
 
 
 class Published(Part):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+from latlab.recordings.cell import RecordedCell
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ class CellEnded:
     """The cell is over; `cell` is its cell.json."""
 
     order: int
-    cell: Mapping[str, Any]
+    cell: RecordedCell
 
 
 Event = Cleaned | RunStarted | CellStarted | Phase | Waiting | Packets | ClockBound | Window | CellEnded

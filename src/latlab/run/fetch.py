@@ -25,6 +25,7 @@ TABLES = {
     "clock": ("exchanges",),
     "ptp": ("ptp",),
     "drops": ("drops",),
+    "watch": ("watched",),
 }
 """What each verb records (docs/reference/run-folder.md, Recordings)."""
 FETCH_S = 120.0

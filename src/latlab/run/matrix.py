@@ -18,6 +18,7 @@ from typing import Any
 
 import latlab
 from latlab.errors import UsageError
+from latlab.recordings.cell import RecordedCell
 from latlab.recordings.run_folder import RunFolder
 from latlab.run.beds import Beds
 from latlab.run.cell import load_duration_ns, run_cell
@@ -139,9 +140,7 @@ async def run(
         listener(RunStarted(folder.path, len(found), len(order), seed, tuple(map(str, warnings(loaded)))))
         try:
             status = (
-                "ended"
-                if await _until_told(_run_all(order, folder, listener, jobs, beds, live=live))
-                else "interrupted"
+                "ended" if await until_told(_run_all(order, folder, listener, jobs, beds, live=live)) else "interrupted"
             )
         except BaseException:
             # On a full disk run.json cannot be written either; what has happened is the error that is raised.
@@ -196,7 +195,7 @@ async def _run_all(
                 cell = await run_cell(one, number, site, cell_folder, known, making, bed=bed, live=live)
                 if bed:
                     bed.ended()
-                listener(CellEnded(number, cell))
+                listener(CellEnded(number, RecordedCell.model_validate(cell)))
             if (this := asyncio.current_task()) and this.cancelling():
                 # A wait that was over at that moment may have lost it.
                 raise asyncio.CancelledError
@@ -232,7 +231,7 @@ def _of_cell(listener: Listener, number: int, event: Event) -> None:
     listener(event)
 
 
-async def _until_told(work: Any) -> bool:
+async def until_told(work: Any) -> bool:
     """Whether the work came to its own end; False if SIGINT, SIGTERM or SIGHUP ended it, in order.
 
     One that the process was started to ignore, as by nohup, stays ignored.

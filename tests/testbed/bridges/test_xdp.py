@@ -12,9 +12,12 @@ from typing import Any
 import pytest
 from bridge_bed import TAG, build, comes_back, joint_of, plug_in, real_site, with_guest
 from lab_machine import run
+from partial import partial
 
 from latlab.analysis.evidence import Evidence
 from latlab.analysis.trust import RULES
+from latlab.recordings.cell import RecordedCell
+from latlab.result.types import Stream
 from latlab.scenario import Scenario
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.apply import TestBed
@@ -39,9 +42,8 @@ def judged(bridges: list[dict[str, Any]], host: str) -> set[str]:
     """The rules about XDP that are broken, had each exchange been a packet of a stream each way."""
     ways = {"down": (host, "vm1"), "up": ("vm1", host)}
     streams = [{"name": name, "talker": talker, "listener": listener} for name, (talker, listener) in ways.items()]
-    counted = {name: {"counts": {"received": EXCHANGES}} for name in ways}
-    cell = {"status": "ok", "streams": streams, "bridges": bridges}
-    evidence = Evidence(cell=cell, document={"streams": counted})
+    counted = {name: partial(Stream, {"counts": {"received": EXCHANGES}}) for name in ways}
+    evidence = Evidence(partial(RecordedCell, {"status": "ok", "streams": streams, "bridges": bridges}), counted)
     return {rule.name for rule in RULES if rule.name in (CARRIED, EVERY) and any(rule.broken(evidence))}
 
 

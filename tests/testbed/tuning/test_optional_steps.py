@@ -82,7 +82,7 @@ def test_what_is_there_already_is_left_alone(tmp_path: Path) -> None:
         present=("test", "-e", str(theirs)),
         optional=True,
     )
-    assert "there already" in str(applied([step]).findings["make it"])
+    assert "exists already" in str(applied([step]).findings["make it"])
     assert theirs.read_text() == "0"
 
 

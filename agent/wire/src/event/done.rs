@@ -4,6 +4,7 @@ use crate::dds;
 use crate::envelope::Bound;
 use crate::lateness::Figures;
 use crate::stage::StageTotals;
+use crate::watch::Other;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -152,11 +153,47 @@ pub enum Done {
         /// Rows written.
         recorded: u64,
     },
+    /// Of `watch`.
+    Watch {
+        /// When it stopped watching, CLOCK_TAI.
+        end_tai_ns: i64,
+        /// By point.
+        points: Vec<PointSeen>,
+        /// The largest flows that no rule fitted, of points and directions where none fitted anything.
+        others: Vec<OtherFlow>,
+        /// Packets that a rule fitted and that were not recorded, as the kernel's ring was full.
+        lost: u64,
+        /// Rows lost because a ring was full.
+        ring_full: u64,
+        /// Rows written.
+        recorded: u64,
+    },
     /// Of `bridge`.
     Bridge {
         /// By port.
         ports: Vec<PortTotals>,
     },
+}
+
+/// Packets that a rule fitted at a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct PointSeen {
+    /// Came in there.
+    #[serde(rename = "in")]
+    pub came: u64,
+    /// Left there.
+    #[serde(rename = "out")]
+    pub left: u64,
+}
+
+/// Packets of a flow that no rule fitted.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct OtherFlow {
+    /// How many.
+    pub packets: u64,
+    /// Which, and where.
+    #[serde(flatten)]
+    pub flow: Other,
 }
 
 /// One talked stream's totals.

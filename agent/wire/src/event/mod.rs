@@ -8,10 +8,10 @@ use crate::envelope::Bound;
 use crate::lateness::Figures;
 use crate::live::Seen;
 pub use done::{
-    BridgePort, BusyTotals, CpuEvents, Done, FloodTotals, ListenTotals, PortTotals, Refused, RoundTotals, Taken,
-    TalkTotals,
+    BridgePort, BusyTotals, CpuEvents, Done, FloodTotals, ListenTotals, OtherFlow, PointSeen, PortTotals, Refused,
+    RoundTotals, Taken, TalkTotals,
 };
-pub use ready::{DropsFound, EventAbsent, EventFound, Ready, RealtimeFound, StampsFound, TimerFound};
+pub use ready::{DropsFound, EventAbsent, EventFound, Ready, RealtimeFound, StampsFound, TimerFound, WatchFound};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -144,6 +144,15 @@ pub enum Event {
         ready: Ready,
         /// What is watched, and what cannot be.
         drops: DropsFound,
+    },
+    /// Of `watch`: set up; packets are recorded from now on.
+    #[serde(rename = "ready")]
+    WatchReady {
+        /// As of every verb.
+        #[serde(flatten)]
+        ready: Ready,
+        /// How packets are recorded.
+        watch: WatchFound,
     },
     /// Of `bridge`: counters so far.
     #[serde(rename = "progress")]

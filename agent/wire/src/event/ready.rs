@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Set up; nothing sent yet.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Ready {
-    /// `talk`, `listen`, `ping`, `pong`, `clock`, `ptp`, `timer`, `trace`, `drops`, `flood`, `busy`, `bridge` or `dds`.
+    /// `talk`, `listen`, `ping`, `pong`, `clock`, `ptp`, `timer`, `trace`, `drops`, `watch`, `flood`, `busy`, `bridge` or `dds`.
     pub verb: &'static str,
     /// The agent's.
     pub version: &'static str,
@@ -59,6 +59,15 @@ pub struct DropsFound {
     pub clock: Option<&'static str>,
     /// What is not there, why, and what is used instead: a line each.
     pub missing: Vec<String>,
+}
+
+/// How `watch` records packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct WatchFound {
+    /// The clock of the BPF programs: CLOCK_TAI, or CLOCK_MONOTONIC, whose readings are converted.
+    pub clock: &'static str,
+    /// So many bytes of each packet are kept at most.
+    pub snap: usize,
 }
 
 /// The timer of `timer`.

@@ -12,6 +12,7 @@ mod ptp;
 mod talk;
 mod timer;
 mod trace;
+mod watch;
 
 pub use bridge::{Bridge, MAX_PORTS, XdpMode};
 pub use busy::{Busy, MAX_WORKERS, Work};
@@ -27,6 +28,7 @@ pub use talk::{
 };
 pub use timer::{How, Timer, Trace};
 pub use trace::{Absent, Tracing};
+pub use watch::{Network, Rule, Watch, WatchPoint};
 
 use crate::probe;
 use schemars::JsonSchema;

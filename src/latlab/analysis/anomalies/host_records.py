@@ -9,6 +9,7 @@ from typing import Any, Final
 from latlab.analysis.anomalies.stages import APPLICATION, DRIVER, KERNEL, PATH, QDISC, SOCKET, TALKER
 from latlab.analysis.trust_readings import fact
 from latlab.analysis.words import duration
+from latlab.recordings.cell import RecordedCell, RecordedStream
 
 SENDING: Final = frozenset({TALKER, SOCKET, QDISC, DRIVER, PATH})
 RECEIVING: Final = frozenset({PATH, KERNEL, APPLICATION})
@@ -61,15 +62,15 @@ class HostRecord:
 
 
 def host_records(
-    cell: Mapping[str, Any], stream: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
+    cell: RecordedCell, stream: RecordedStream, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> tuple[HostRecord, ...]:
     """The talker's host, the listener's, and those that their guests run on, as far as there are facts of them.
 
     cell, stream: cell.json and its entry of the stream. before, after: {host: facts}.
     """
-    machines = {guest["name"]: guest["host"] for guest in cell.get("guests", [])}
+    machines = {guest.name: guest.host for guest in cell.guests}
     places: dict[str, frozenset[str]] = {}
-    for end, where in ((stream["talker"], SENDING), (stream["listener"], RECEIVING)):
+    for end, where in ((stream.talker, SENDING), (stream.listener, RECEIVING)):
         for host in filter(None, (end, machines.get(end))):
             places[host] = places.get(host, frozenset()) | where
     return tuple(

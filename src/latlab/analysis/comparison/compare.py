@@ -26,8 +26,8 @@ Pair = tuple[Configuration, Configuration]
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """One statistic of one metric of one stream, of configuration b compared with configuration a.
+class Difference:
+    """One statistic of one metric of one stream, of configuration b held against configuration a.
 
     stream, stream_b: its name in a, and in b, where it may be another one (`streams_of_both`).
     blocked: a and b are of one run, and compared repetition by repetition. of_a, of_b: {repeat: figure} of the
@@ -78,7 +78,7 @@ class Comparison:
 
 def compared(
     pairs: Iterable[Pair], figures: Sequence[tuple[str, str]], streams: Collection[str] = ()
-) -> list[Comparison]:
+) -> list[Difference]:
     """Every pair's comparisons: of each stream of both (`streams_of_both`), each of these figures (metric, statistic).
 
     streams: only these, if there are any, by either name. All of them are one family: p values are adjusted by their
@@ -95,7 +95,7 @@ def compared(
     return list(_judged(found))
 
 
-def _judged(found: Sequence[Comparison]) -> Iterator[Comparison]:
+def _judged(found: Sequence[Difference]) -> Iterator[Difference]:
     p = {place: one.effect.p for place, one in enumerate(found) if one.effect and one.why_not is None}
     family = {place: value for place, value in p.items() if value is not None}
     adjusted = dict(zip(family, holm(list(family.values())), strict=True))
@@ -109,14 +109,14 @@ def _judged(found: Sequence[Comparison]) -> Iterator[Comparison]:
             yield one
 
 
-def _one(pair: Pair, names: tuple[str, str], metric: str, statistic: str) -> Comparison:
+def _one(pair: Pair, names: tuple[str, str], metric: str, statistic: str) -> Difference:
     a, b = pair
     blocked = a.run == b.run
     of_a, of_b = (one.figures(name, metric, statistic) for one, name in zip(pair, names, strict=True))
     if blocked and len(of_a.keys() & of_b.keys()) > 1:
         # Blocks that lack a side say nothing of the difference.
         of_a, of_b = ({n: value for n, value in of.items() if n in of_a and n in of_b} for of in (of_a, of_b))
-    found = Comparison(a, b, *names, metric, statistic, blocked, of_a, of_b)
+    found = Difference(a, b, *names, metric, statistic, blocked, of_a, of_b)
     why_not = _why_not(found)
     if not of_a or not of_b or why_not in (LABELS, TIMESTAMPS):
         return replace(found, why_not=why_not)
@@ -127,7 +127,7 @@ def _one(pair: Pair, names: tuple[str, str], metric: str, statistic: str) -> Com
     return replace(found, effect=effect, why_not=why_not, within_ns=_within(found, clocks))
 
 
-def _within(one: Comparison, clocks: int | None) -> Interval | None:
+def _within(one: Difference, clocks: int | None) -> Interval | None:
     if len(one.of_a) > 1 or len(one.of_b) > 1:
         return None
     ((repeat_a, a),), ((repeat_b, b),) = one.of_a.items(), one.of_b.items()
@@ -139,7 +139,7 @@ def _within(one: Comparison, clocks: int | None) -> Interval | None:
     return low - (clocks or 0), high + (clocks or 0)
 
 
-def _why_not(one: Comparison) -> str | None:
+def _why_not(one: Difference) -> str | None:
     ends = one.ends
     if len({*one.a.labels, *one.b.labels}) > 1:
         return LABELS
@@ -154,7 +154,7 @@ def _why_not(one: Comparison) -> str | None:
     return None
 
 
-def _why_blank(one: Comparison) -> str:
+def _why_blank(one: Difference) -> str:
     both = ((one.a, one.stream, one.of_a), (one.b, one.stream_b, one.of_b))
     sides = [(side, stream) for side, stream, of in both if not of]
     if any(side.ends(stream, one.metric) and not side.has_packets(stream, one.metric) for side, stream in sides):

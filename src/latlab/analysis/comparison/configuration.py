@@ -8,98 +8,107 @@ from itertools import combinations
 from typing import Any, Final
 
 from latlab.analysis.pooled import Pooled, pooled
+from latlab.model.part import Verdict
+from latlab.result.types import Cell, Interval, Metric, Result
 
 Figure = int | float
-_WORSE: Final = ("trusted", "suspect", "untrusted")
+_WORSE: Final[tuple[Verdict, ...]] = ("trusted", "suspect", "untrusted")
 
 
 @dataclass(frozen=True)
 class Configuration:
     """One cell of the matrix, and what each of its repetitions measured.
 
-    cell: matrix key → value. repetitions: {repeat: the cell's document} of those that ran to their end.
+    cell: matrix key → value. repetitions: {repeat: the result's cell} of those that ran to their end.
     left_out: {repeat: status} of the others: they are no measurements of the same length.
     """
 
     run: str
     slug: str
     cell: Mapping[str, Any]
-    repetitions: Mapping[int, Mapping[str, Any]]
+    repetitions: Mapping[int, Cell]
     left_out: Mapping[int, str]
 
     @property
     def labels(self) -> tuple[str, ...]:
         """`measured`, `functional only`, `virtual time`: one, unless the machine was another meanwhile."""
-        return tuple(dict.fromkeys(str(one["label"]) for one in self.repetitions.values()))
+        return tuple(dict.fromkeys(str(one.label) for one in self.repetitions.values()))
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> Verdict:
         """The worst of the repetitions' verdicts."""
-        return max((one["verdict"] for one in self.repetitions.values()), key=_WORSE.index, default="untrusted")
+        return max((one.verdict for one in self.repetitions.values()), key=_WORSE.index, default="untrusted")
 
     @property
     def streams(self) -> tuple[str, ...]:
         """Every stream that a repetition has."""
-        return tuple(dict.fromkeys(name for one in self.repetitions.values() for name in one["streams"]))
+        return tuple(dict.fromkeys(name for one in self.repetitions.values() for name in one.streams))
 
     def probed(self, stream: str) -> tuple[bool, bool]:
         """Whether it is a probe's, and whether one host has both ends, as of a timer."""
-        found = next(one["streams"][stream] for one in self.repetitions.values() if stream in one["streams"])
-        return "probe" in found, found.get("talker") == found.get("listener")
+        found = next(one.streams[stream] for one in self.repetitions.values() if stream in one.streams)
+        return found.probe is not None, found.talker == found.listener
 
     def figures(self, stream: str, metric: str, statistic: str) -> dict[int, Figure]:
         """{repeat: the statistic} of the repetitions that have it."""
-        found = {repeat: self._metric(repeat, stream, metric).get(statistic) for repeat in self.repetitions}
+        found = {repeat: getattr(one, statistic) for repeat, one in self._metrics(stream, metric).items()}
         return {repeat: value for repeat, value in found.items() if value is not None}
 
     def ends(self, stream: str, metric: str) -> tuple[tuple[str, str], ...]:
         """The (from, to) timestamps that the metric was computed from: one pair, unless repetitions differ."""
-        found = (self._metric(repeat, stream, metric) for repeat in self.repetitions)
-        return tuple(dict.fromkeys((one["from"], one["to"]) for one in found if one))
+        return tuple(dict.fromkeys((one.from_, one.to) for one in self._metrics(stream, metric).values()))
 
     def clocks_ns(self, stream: str, metric: str, repeats: Iterable[int]) -> int | None:
         """By how much clocks may make the metric wrong in any of these repetitions, ± ns; None if nothing bounds it."""
-        bounds = [self._metric(repeat, stream, metric)["uncertainty_ns"] for repeat in repeats]
-        return None if None in bounds else max(bounds)
+        found = self._metrics(stream, metric)
+        bounds = [found[repeat].uncertainty_ns for repeat in repeats]
+        known = [bound for bound in bounds if bound is not None]
+        return max(known) if len(known) == len(bounds) else None
 
-    def counts(self, stream: str) -> dict[int, Mapping[str, Any]]:
+    def counts(self, stream: str) -> dict[int, Mapping[str, int | None]]:
         """{repeat: what was counted of the stream's packets} of the repetitions that have it."""
-        found = {repeat: one["streams"].get(stream, {}).get("counts") for repeat, one in self.repetitions.items()}
-        return {repeat: counts for repeat, counts in found.items() if counts}
+        found = {repeat: one.streams.get(stream) for repeat, one in self.repetitions.items()}
+        return {repeat: block.counts for repeat, block in found.items() if block and block.counts}
 
     def together(self, stream: str, metric: str) -> Pooled | None:
         """All packets of its repetitions as one sample; None where they were not kept so that they can be merged."""
-        return pooled([found for repeat in self.repetitions if (found := self._metric(repeat, stream, metric))])
+        return pooled(list(self._metrics(stream, metric).values()))
 
     def interval(self, repeat: int, stream: str, metric: str, statistic: str) -> tuple[float, float] | None:
         """The statistic's 95 % interval by this repetition's own packets, ns; None where they support none."""
-        found = (self._metric(repeat, stream, metric).get("confidence") or {}).get(statistic) or {}
-        low, high = found.get("low"), found.get("high")
-        return None if low is None or high is None else (low, high)
+        found = self._metrics(stream, metric).get(repeat)
+        interval = getattr(found.confidence, statistic, None) if found else None
+        # The maximum has none.
+        if not isinstance(interval, Interval) or interval.low is None or interval.high is None:
+            return None
+        return interval.low, interval.high
 
     def has_packets(self, stream: str, metric: str) -> bool:
         """Whether the metric is of single packets wherever it is there: what other programs summed up is not."""
-        return not any("kept" in self._metric(repeat, stream, metric) for repeat in self.repetitions)
+        return not any(one.kept for one in self._metrics(stream, metric).values())
 
-    def _metric(self, repeat: int, stream: str, metric: str) -> Mapping[str, Any]:
-        block = self.repetitions[repeat]["streams"].get(stream, {})
-        found: Mapping[str, Any] = block.get("metrics", {}).get(metric, {})
-        return found
+    def _metrics(self, stream: str, metric: str) -> dict[int, Metric]:
+        """{repeat: the metric} of the repetitions that have it."""
+        return {
+            repeat: found
+            for repeat, one in self.repetitions.items()
+            if (found := one.figures(stream, metric)) is not None
+        }
 
 
-def configurations(result: Mapping[str, Any]) -> tuple[Configuration, ...]:
+def configurations(result: Result) -> tuple[Configuration, ...]:
     """Every configuration of which at least one repetition ran to its end, in the result's order."""
-    groups: dict[str, list[Mapping[str, Any]]] = {}
-    for cell in result["cells"]:
-        groups.setdefault(cell["slug"], []).append(cell)
-    found = (_configuration(str(result["run"]), cells) for cells in groups.values())
+    groups: dict[str, list[Cell]] = {}
+    for cell in result.cells:
+        groups.setdefault(cell.slug, []).append(cell)
+    found = (_configuration(result.run, cells) for cells in groups.values())
     return tuple(one for one in found if one.repetitions)
 
 
-def _configuration(run: str, cells: Sequence[Mapping[str, Any]]) -> Configuration:
-    ended = {cell["repeat"]: cell for cell in cells if cell["status"] == "ok" and cell["streams"]}
-    others = {cell["repeat"]: str(cell["status"]) for cell in cells if cell["repeat"] not in ended}
-    return Configuration(run, cells[0]["slug"], cells[0]["cell"], dict(sorted(ended.items())), others)
+def _configuration(run: str, cells: Sequence[Cell]) -> Configuration:
+    ended = {cell.repeat: cell for cell in cells if cell.status == "ok" and cell.streams}
+    others: dict[int, str] = {cell.repeat: cell.status for cell in cells if cell.repeat not in ended}
+    return Configuration(run, cells[0].slug, cells[0].cell, dict(sorted(ended.items())), others)
 
 
 def matched(

@@ -50,14 +50,14 @@ def losses(a: Configuration, b: Configuration, streams: Sequence[str] = ()) -> I
                 yield Losses(", ".join(dict.fromkeys(names)), both[0], both[1])
 
 
-def _lost(counts: Mapping[int, Mapping[str, int]]) -> Lost | None:
-    known = [
+def _lost(counts: Mapping[int, Mapping[str, int | None]]) -> Lost | None:
+    found = (
         # Of packets that are unknown nobody knows whether they were lost.
-        (one["lost"], one["lost"] + one["received"] if one.get("unknown") else one["sent"])
+        (lost, lost + (one["received"] or 0) if one.get("unknown") else sent)
         for one in counts.values()
-        if one.get("sent") and one.get("lost") is not None
-    ]
-    known = [(lost, sent) for lost, sent in known if sent]
+        if (sent := one.get("sent")) and (lost := one.get("lost")) is not None
+    )
+    known = [(lost, sent) for lost, sent in found if sent]
     if not known:
         return None
     return Lost(

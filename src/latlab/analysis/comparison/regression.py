@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from latlab.analysis.comparison.compare import Comparison
+from latlab.analysis.comparison.compare import Difference
 from latlab.analysis.comparison.words import Names, sentence
 
 Outcome = Literal["regression", "no regression", "not judged", "no figure"]
@@ -46,7 +46,7 @@ class Judged:
     coarse: bool = False
 
 
-def judged(one: Comparison, thresholds: Mapping[Path, Threshold], names: Names) -> Judged:
+def judged(one: Difference, thresholds: Mapping[Path, Threshold], names: Names) -> Judged:
     """What becomes of one comparison; of every metric and statistic, less is better.
 
     A regression is a difference that is shown, that is to the worse, and of which the estimate is above the threshold.

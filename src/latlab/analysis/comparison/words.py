@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-from latlab.analysis.comparison.compare import LABELS, TIMESTAMPS, Comparison
+from latlab.analysis.comparison.compare import LABELS, TIMESTAMPS, Difference
 from latlab.analysis.comparison.effect import ALPHA
 
 VIRTUAL: Final = "virtual time"
@@ -46,7 +46,7 @@ def at(statistic: str) -> str:
     return _AT[statistic]
 
 
-def sentence(one: Comparison, names: Names) -> str:
+def sentence(one: Difference, names: Names) -> str:
     """What is shown, with its interval; or that nothing is, and what would have been; or why nothing can be.
 
     "xdp is 4.1 µs faster than tap at the median [2.9, 5.2]", "no difference shown at the median (−0.4 ± 3.2 µs at
@@ -69,7 +69,7 @@ def sentence(one: Comparison, names: Names) -> str:
     )
 
 
-def reason(one: Comparison) -> str:
+def reason(one: Difference) -> str:
     """Why nothing can be shown, with what differs; empty where something can."""
     sides = (one.a, one.b)
     if one.why_not == TIMESTAMPS:
@@ -79,7 +79,7 @@ def reason(one: Comparison) -> str:
     return one.why_not or ""
 
 
-def direction(one: Comparison) -> str:
+def direction(one: Difference) -> str:
     """What b is, if it is not the same as a: "faster", "slower", "narrower"; empty for no difference at all."""
     if one.effect is None or one.effect.difference == 0:
         return ""
@@ -114,13 +114,13 @@ def _timestamps(ends: Iterable[tuple[str, str]]) -> str:
     return " and ".join(f"{to} − {from_}" for from_, to in ends)
 
 
-def _amount(one: Comparison) -> str:
+def _amount(one: Difference) -> str:
     assert one.effect is not None
     digits = _digits(one.effect.half() or 0.0)
     return f"{_us(abs(one.effect.difference), digits)} µs {direction(one)}"
 
 
-def _interval(one: Comparison) -> str:
+def _interval(one: Difference) -> str:
     """The interval of what is told: of a difference below zero it is turned round, as its amount is."""
     assert one.effect is not None and one.effect.interval is not None
     low, high = one.effect.interval
@@ -130,7 +130,7 @@ def _interval(one: Comparison) -> str:
     return _ends(one.effect.difference, low, high)
 
 
-def _within(one: Comparison) -> str:
+def _within(one: Difference) -> str:
     """By how much two deployments differ by their packets, where nothing is known of others."""
     if one.effect is None or one.within_ns is None:
         return ""
@@ -144,7 +144,7 @@ def _ends(difference: float, low: float, high: float) -> str:
     return f"[{_us(low, digits)}, {_us(high, digits)}]"
 
 
-def _mere(one: Comparison, names: Names) -> str:
+def _mere(one: Difference, names: Names) -> str:
     assert one.effect is not None
     if one.effect.difference == 0:
         return f"the figure of {names.a}"
@@ -152,7 +152,7 @@ def _mere(one: Comparison, names: Names) -> str:
     return f"{_us(abs(one.effect.difference), 1)} µs {more} than {names.a}"
 
 
-def _clocks(one: Comparison) -> str:
+def _clocks(one: Difference) -> str:
     return "; the clocks are not bounded" if one.effect and one.effect.clocks is None else ""
 
 

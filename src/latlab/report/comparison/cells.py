@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-from latlab.analysis.comparison.compare import ONE_REPETITION, STATISTICS, Comparison, compared
+from latlab.analysis.comparison.compare import ONE_REPETITION, STATISTICS, Difference, compared
 from latlab.analysis.comparison.configuration import against_first, configurations
 from latlab.analysis.comparison.effect import ALPHA
 from latlab.report.comparison.entry import entry, names_of
@@ -16,7 +16,7 @@ from latlab.report.sweeps import is_swept
 from latlab.report.testbed import sent_otherwise
 from latlab.report.timers import any_waits
 from latlab.report.view import METRIC_ORDER
-from latlab.result.store import typed
+from latlab.result.comparison import Comparison
 from latlab.result.types import Result
 
 COMPARED: Final = ("latency", "latency_user", "round_trip", "half_round_trip")
@@ -27,18 +27,16 @@ WAKEUP: Final = "wakeup"
 _REPEAT: Final = (3, 5, 10)
 
 
-def comparisons_document(
-    document: Mapping[str, Any], metrics: Sequence[str] = COMPARED, statistics: Sequence[str] = STATISTICS
-) -> list[dict[str, Any]]:
+def cell_comparisons(
+    result: Result, metrics: Sequence[str] = COMPARED, statistics: Sequence[str] = STATISTICS
+) -> list[Comparison]:
     """An entry for each of these metrics that cells of the run can be compared by; where none has any, for the first
-    metric there is. Empty for a run of one cell. document: the result's.
+    metric there is. Empty for a run of one cell. All comparisons are judged together, those of all metrics.
 
-    {"metric", "alpha", "family": how many comparisons were judged together, those of all metrics; "comparisons": as
-    in a comparison document, each with the matrix's `key` that the two cells differ in; "notes"}.
     Cells of different labels are in none, neither is a figure that nobody has, nor are cells that differ in a size or
     a duration that a line is drawn over: nobody asks whether larger packets take longer.
     """
-    result, found = typed(document), configurations(document)
+    found = configurations(result)
     apart = [key for key in dimension_keys(result) if not is_swept(result, key)]
     keys = {(a.slug, b.slug): key for key in apart for a, b in against_first(found, key)}
     pairs = [(a, b) for a in found for b in found if (a.slug, b.slug) in keys and len({*a.labels, *b.labels}) == 1]
@@ -46,10 +44,8 @@ def comparisons_document(
     # All that the page judges is one answer, and so one family: as in `latlab compare`.
     figures = [(metric, name) for metric in chosen for name in statistics]
     family = [one for one in compared(pairs, figures) if not one.blank]
-    documents = [_document(name, family, keys, statistics) for name in chosen]
-    for one in documents:
-        one["notes"][:0] = sent_otherwise(result, {pair["stream"] for pair in one["comparisons"]})
-    return [one for one in documents if one["comparisons"]]
+    every = [_comparison(result, name, family, keys, statistics) for name in chosen]
+    return [one for one in every if one.comparisons]
 
 
 def compared_by(result: Result, metrics: Sequence[str] = COMPARED) -> list[str]:
@@ -61,22 +57,33 @@ def compared_by(result: Result, metrics: Sequence[str] = COMPARED) -> list[str]:
     return [name for name in (*metrics, *of_timers) if name in there] or list(there[:1])
 
 
-def _document(
-    metric: str, family: Sequence[Comparison], keys: Mapping[tuple[str, str], str], statistics: Sequence[str]
-) -> dict[str, Any]:
+def _comparison(
+    result: Result,
+    metric: str,
+    family: Sequence[Difference],
+    keys: Mapping[tuple[str, str], str],
+    statistics: Sequence[str],
+) -> Comparison:
     """The metric's entry. family: all comparisons of the page."""
     found = [one for name in statistics for one in family if (one.metric, one.statistic) == (metric, name)]
-    entries = [{"key": keys[one.a.slug, one.b.slug]} | entry(one, names_of(one.a, one.b, {})) for one in found]
-    return {
-        "metric": metric,
-        "alpha": ALPHA,
-        "family": max((one.family for one in family), default=0),
-        "comparisons": entries,
-        "notes": [*_of_one_repetition(found, family), *notes(found, runs=1, family=family)],
-    }
+    entries = [
+        entry(one, names_of(one.a, one.b, {})).model_copy(update={"key": keys[one.a.slug, one.b.slug]}) for one in found
+    ]
+    streams = {one.stream for one in entries}
+    return Comparison(
+        metric=metric,
+        alpha=ALPHA,
+        family=max((one.family for one in family), default=0),
+        comparisons=entries,
+        notes=[
+            *sent_otherwise(result, streams),
+            *_of_one_repetition(found, family),
+            *notes(found, runs=1, family=family),
+        ],
+    )
 
 
-def _of_one_repetition(found: Sequence[Comparison], family: Sequence[Comparison]) -> Iterator[str]:
+def _of_one_repetition(found: Sequence[Difference], family: Sequence[Difference]) -> Iterator[str]:
     """What is lacking where cells were deployed once, and what can be said all the same."""
     alone = [one for one in found if one.why_not == ONE_REPETITION]
     if not alone:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from latlab.errors import LatlabError
 from latlab.recordings.run_folder import CellFolder, RunFolder
 from latlab.report.facts import flatten
+from latlab.result.comparison import Differing
 from latlab.scenario import format_duration, format_size, load_scenario
 from latlab.scenario.matrix import CHOSEN
 
@@ -28,6 +29,7 @@ _MOVING: Final = frozenset(
     }
 )
 """Parts of facts' paths that are counters, or are others at every deployment: of them nothing can be concluded."""
+Kind = Literal["stream", "scenario", "version", "fact"]
 _NOT_MEASURED: Final = ("name", "description", "matrix", "repeat", "seed", "accept", "windows", "published")
 
 
@@ -37,24 +39,6 @@ class Group:
 
     name: str
     cells: tuple[CellFolder, ...]
-
-
-@dataclass(frozen=True)
-class Differing:
-    """One thing that is so in one group and otherwise in another.
-
-    kind: `stream` (what is sent: a comparison of figures of other things), `scenario`, `version` or `fact`.
-    values: {group's name: as text}.
-    """
-
-    kind: str
-    what: str
-    values: Mapping[str, str]
-
-    @property
-    def text(self) -> str:
-        """It in one line: "control.period: A 1006us, B 2ms"."""
-        return f"{self.what}: {', '.join(f'{name} {value}' for name, value in self.values.items())}"
 
 
 def differing_streams(groups: Sequence[Group], explained: Collection[str] = ()) -> list[Differing]:
@@ -94,12 +78,12 @@ def differing_scenarios(runs: Mapping[str, RunFolder]) -> list[Differing]:
     return _otherwise("scenario", [Group(name, ()) for name in runs], found)
 
 
-def _otherwise(kind: str, groups: Sequence[Group], found: Sequence[Mapping[str, str]]) -> list[Differing]:
+def _otherwise(kind: Kind, groups: Sequence[Group], found: Sequence[Mapping[str, str]]) -> list[Differing]:
     """What all groups have, and not alike."""
     everywhere = [path for path in found[0] if all(path in one for one in found)] if found else []
     names = [group.name for group in groups]
     return [
-        Differing(kind, path, dict(zip(names, values, strict=True)))
+        Differing(kind=kind, what=path, values=dict(zip(names, values, strict=True)))
         for path in everywhere
         if len(set(values := [one[path] for one in found])) > 1
     ]
@@ -116,13 +100,14 @@ def _all_settings(group: Group) -> dict[str, str]:
 
 def _settings(folder: CellFolder) -> Iterator[tuple[str, str]]:
     cell = folder.cell()
-    for stream in cell["streams"]:
+    for stream in cell.streams:
+        said = stream.document()
         for key in _STREAM:
-            if key in stream:
-                yield f"{stream['name']}.{key.removesuffix('_ns')}", _written(key, stream[key])
+            if key in said:
+                yield f"{stream.name}.{key.removesuffix('_ns')}", _written(key, said[key])
     for key in _CELL:
-        if cell.get(key) is not None:
-            yield key.removesuffix("_ns"), _written(key, cell[key])
+        if key in cell.model_fields_set and (value := getattr(cell, key)) is not None:
+            yield key.removesuffix("_ns"), _written(key, value)
 
 
 def _written(key: str, value: Any) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, Literal
 
 from latlab.analysis.comparison.compare import Pair, compared
 from latlab.analysis.comparison.configuration import Configuration, by_key, matched, streams_of_both
@@ -29,8 +29,10 @@ from latlab.report.comparison.together import together_entries
 from latlab.report.comparison.wanted import Wanted, check_streams
 from latlab.report.places import cell_title, dimension_keys, dimension_text, matrix_title, short_headings
 from latlab.report.unmeasured import UNAVAILABLE
+from latlab.result.comparison import ComparedRun, ComparisonDocument, Differing
 
 FORMAT: Final = "latlab.comparison/1"
+Question = Literal["sides", "baseline", "key"]
 IMPORTED: Final = "imported"
 """The label of what another program measured."""
 _MOST: Final = 4
@@ -43,7 +45,7 @@ class _Asked:
     differ. unmatched: cells that only one side has.
     """
 
-    question: str
+    question: Question
     sides: Sequence[Side]
     pairs: Sequence[Pair]
     groups: Sequence[Group]
@@ -64,7 +66,7 @@ class _Asked:
 
 def compare(
     texts: Sequence[str], root: Path, wanted: Wanted, *, baseline: str | None = None, by: str | None = None
-) -> dict[str, Any]:
+) -> ComparisonDocument:
     """The comparison document of what a command line names: RUN..., RUN by a key, or a baseline and NEW.
 
     root: where runs are looked for by name. UsageError: too few or too many are named; and as below.
@@ -95,7 +97,7 @@ def compare(
     return compare_sides(sides, wanted)
 
 
-def compare_sides(sides: Sequence[Side], wanted: Wanted) -> dict[str, Any]:
+def compare_sides(sides: Sequence[Side], wanted: Wanted) -> ComparisonDocument:
     """The document of each side held against the first: cells, or whole runs cell by cell.
 
     UsageError: nothing to compare, or labels that may not be.
@@ -103,7 +105,7 @@ def compare_sides(sides: Sequence[Side], wanted: Wanted) -> dict[str, Any]:
     return _document(_held_against_first("sides", sides), wanted)
 
 
-def compare_baseline(baseline: Side, new: Side, wanted: Wanted) -> dict[str, Any]:
+def compare_baseline(baseline: Side, new: Side, wanted: Wanted) -> ComparisonDocument:
     """The document of a new run held against a baseline: each comparison has a `regression`, and the document `lost`.
 
     UsageError: as for others.
@@ -111,7 +113,7 @@ def compare_baseline(baseline: Side, new: Side, wanted: Wanted) -> dict[str, Any
     return _document(_held_against_first("baseline", (baseline, new)), wanted)
 
 
-def compare_key(side: Side, key: str, wanted: Wanted) -> dict[str, Any]:
+def compare_key(side: Side, key: str, wanted: Wanted) -> ComparisonDocument:
     """The document of every two cells of a run that differ in this matrix key alone. UsageError: there are none.
 
     What does not name metrics asks of those that the run's own page compares: the same figures, judged alike.
@@ -126,17 +128,18 @@ def compare_key(side: Side, key: str, wanted: Wanted) -> dict[str, Any]:
         raise UsageError(what, where=f"--by {key}", remedy=f"one of {', '.join(keys) or 'none: it has one cell'}")
     values: dict[str, list[Configuration]] = {}
     for one in side.found:
-        values.setdefault(dimension_text(one.cell[key]), []).append(one)
+        if key in one.cell:
+            values.setdefault(dimension_text(one.cell[key]), []).append(one)
     groups = [_group(value, side, having) for value, having in values.items()]
     return _document(_Asked("key", [side], pairs, groups, explained=(key,)), wanted)
 
 
-def coarse(document: Mapping[str, Any]) -> int:
+def coarse(document: ComparisonDocument) -> int:
     """How many comparisons with a threshold had no power to see it exceeded."""
-    return sum(bool(one["regression"] and one["regression"]["coarse"]) for one in document["comparisons"])
+    return sum(one.regression is not None and one.regression.coarse for one in document.comparisons)
 
 
-def exit_code(document: Mapping[str, Any], *, strict: bool = False, need_power: bool = False) -> int:
+def exit_code(document: ComparisonDocument, *, strict: bool = False, need_power: bool = False) -> int:
     """The exit code that a comparison deserves, the first that applies.
 
     Against a baseline: a cell of the new run failed or never ran (3); untrusted, or something could not be judged (4);
@@ -144,19 +147,19 @@ def exit_code(document: Mapping[str, Any], *, strict: bool = False, need_power: 
     coarse for its threshold for what could not be judged.
     """
     distrusted = {"untrusted", "suspect"} if strict else {"untrusted"}
-    found = document["comparisons"]
-    outcomes = {one["regression"]["outcome"] for one in found if one["regression"]}
-    if document["lost"]:
+    found = document.comparisons
+    outcomes = {one.regression.outcome for one in found if one.regression}
+    if document.lost:
         return EXIT_LAB
-    if distrusted & {one[side]["verdict"] for one in found for side in ("a", "b")} or "not judged" in outcomes:
+    if distrusted & {side.verdict for one in found for side in (one.a, one.b)} or "not judged" in outcomes:
         return EXIT_UNTRUSTED
     if need_power and coarse(document):
         return EXIT_UNTRUSTED
-    worse = "regression" in outcomes or any(one["regression"] for one in document.get("losses", ()))
+    worse = "regression" in outcomes or any(one.regression for one in document.losses)
     return EXIT_ACCEPT if worse else EXIT_OK
 
 
-def _held_against_first(question: str, sides: Sequence[Side]) -> _Asked:
+def _held_against_first(question: Question, sides: Sequence[Side]) -> _Asked:
     first, *others = sides
     if first.slug is not None:
         groups = [_group(side.name, side, side.found) for side in sides]
@@ -180,7 +183,7 @@ def _held_against_first(question: str, sides: Sequence[Side]) -> _Asked:
     return _Asked(question, sides, pairs, groups, unmatched=tuple(dict.fromkeys(lacking)))
 
 
-def _document(asked: _Asked, wanted: Wanted) -> dict[str, Any]:
+def _document(asked: _Asked, wanted: Wanted) -> ComparisonDocument:
     members = [one for pair in asked.pairs for one in pair]
     check_streams(wanted, members)
     _refuse_labels(asked)
@@ -193,25 +196,28 @@ def _document(asked: _Asked, wanted: Wanted) -> dict[str, Any]:
             remedy="choose figures that both have with --stream, --metric and --statistic",
         )
     names = [names_of(one.a, one.b, asked.names) for one in found]
-    entries = [entry(one, called) for one, called in zip(found, names, strict=True)]
-    for one, called, written in zip(found, names, entries, strict=True):
-        baseline = asked.question == "baseline"
-        written["regression"] = regression_entry(judged(one, wanted.thresholds, called)) if baseline else None
-    return {
-        "format": FORMAT,
-        "question": asked.question,
-        "alpha": ALPHA,
-        "family": max(one.family for one in found),
-        "sides": [_side_document(side) for side in asked.sides],
-        "comparisons": entries,
-        "together": together_entries(found, asked.names),
-        "unmatched": list(asked.unmatched),
-        "losses": list(loss_entries(asked.pairs, wanted.streams, asked.names, judged=asked.question == "baseline")),
-        "left_out": list(_left_out(asked)),
-        "lost": list(_lost(asked)) if asked.question == "baseline" else [],
-        "differs": [asdict(one) for one in _differing(asked)],
-        "notes": notes(found, runs=len(asked.runs)),
-    }
+    has_baseline = asked.question == "baseline"
+    entries = [
+        entry(one, called).model_copy(
+            update={"regression": regression_entry(judged(one, wanted.thresholds, called)) if has_baseline else None}
+        )
+        for one, called in zip(found, names, strict=True)
+    ]
+    return ComparisonDocument(
+        format=FORMAT,
+        question=asked.question,
+        alpha=ALPHA,
+        family=max(one.family for one in found),
+        sides=[_compared_run(side) for side in asked.sides],
+        comparisons=entries,
+        together=together_entries(found, asked.names),
+        unmatched=list(asked.unmatched),
+        losses=list(loss_entries(asked.pairs, wanted.streams, asked.names, judged=has_baseline)),
+        left_out=list(_left_out(asked)),
+        lost=list(_lost(asked)) if has_baseline else [],
+        differs=list(_differing(asked)),
+        notes=notes(found, runs=len(asked.runs)),
+    )
 
 
 def _few(lines: Sequence[str]) -> str:
@@ -219,7 +225,7 @@ def _few(lines: Sequence[str]) -> str:
     return "; ".join(lines[:_MOST]) + more
 
 
-def _differing(asked: _Asked) -> Iterator[Any]:
+def _differing(asked: _Asked) -> Iterator[Differing]:
     yield from differing_streams(asked.groups, asked.explained)
     if len(asked.runs) > 1:
         yield from differing_versions(asked.runs)
@@ -278,17 +284,17 @@ def _refuse(of_a: Sequence[str], of_b: Sequence[str], names: Sequence[str], runs
     )
 
 
-def _side_document(side: Side) -> dict[str, Any]:
+def _compared_run(side: Side) -> ComparedRun:
     labels = dict.fromkeys(label for one in side.found for label in one.labels)
-    return {
-        "name": side.name,
-        "run": side.result.run,
-        "scenario": side.result.scenario,
-        "cell": None if side.slug is None else _title(side.found[0]),
-        "slug": side.slug,
-        "label": ", ".join(labels),
-        "verdict": side.result.verdict if side.slug is None else side.found[0].verdict,
-    }
+    return ComparedRun(
+        name=side.name,
+        run=side.result.run,
+        scenario=side.result.scenario,
+        cell=None if side.slug is None else _title(side.found[0]),
+        slug=side.slug,
+        label=", ".join(labels),
+        verdict=side.result.verdict if side.slug is None else side.found[0].verdict,
+    )
 
 
 def _group(name: str, side: Side, found: Sequence[Configuration]) -> Group:

@@ -3,60 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from latlab.analysis.comparison.compare import Comparison
+from latlab.analysis.comparison.compare import Difference
 from latlab.analysis.comparison.configuration import Configuration
 from latlab.analysis.comparison.regression import Judged
 from latlab.analysis.comparison.words import Names, sentence
 from latlab.report.places import dimension_text, matrix_title, short_headings
+from latlab.result.comparison import Compared, ComparedSide, Regression
 
 
-def entry(one: Comparison, names: Names) -> dict[str, Any]:
-    """The comparison, JSON-ready. Durations are in ns; what there is none of is null."""
+def entry(one: Difference, names: Names) -> Compared:
+    """The comparison with its sentence."""
     effect = one.effect
     shared = {key: value for key, value in one.a.cell.items() if one.b.cell.get(key) == value}
     low, high = (effect.interval if effect else None) or (None, None)
     from_, to = (*one.ends[0], *one.ends[1])[0]
-    return {
-        "cell": matrix_title(shared) if shared else "",
-        "a": _side(one.a, names.a, one.stream),
-        "b": _side(one.b, names.b, one.stream_b),
-        "label": ", ".join(dict.fromkeys((*one.a.labels, *one.b.labels))),
-        "stream": one.title,
-        "metric": one.metric,
-        "statistic": one.statistic,
-        "from": from_,
-        "to": to,
-        "paired": one.paired,
-        "repeats_a": {str(repeat): value for repeat, value in one.of_a.items()},
-        "repeats_b": {str(repeat): value for repeat, value in one.of_b.items()},
-        "a_ns": effect.a if effect else None,
-        "b_ns": effect.b if effect else None,
-        "difference_ns": effect.difference if effect else None,
-        "half_ns": effect.half() if effect else None,
-        "low_ns": low,
-        "high_ns": high,
-        "within_ns": None if one.within_ns is None else list(one.within_ns),
-        "clocks_ns": effect.clocks if effect else None,
-        "p": effect.p if effect else None,
-        "p_adjusted": one.p_adjusted,
-        "shown": one.shown,
-        "smallest_ns": one.smallest_ns,
-        "why_not": one.why_not,
-        "sentence": sentence(one, names),
-    }
+    return Compared(
+        cell=matrix_title(shared) if shared else "",
+        a=_side(one.a, names.a, one.stream),
+        b=_side(one.b, names.b, one.stream_b),
+        label=", ".join(dict.fromkeys((*one.a.labels, *one.b.labels))),
+        stream=one.title,
+        metric=one.metric,
+        statistic=one.statistic,
+        from_=from_,
+        to=to,
+        paired=one.paired,
+        repeats_a=dict(one.of_a),
+        repeats_b=dict(one.of_b),
+        a_ns=effect.a if effect else None,
+        b_ns=effect.b if effect else None,
+        difference_ns=effect.difference if effect else None,
+        half_ns=effect.half() if effect else None,
+        low_ns=low,
+        high_ns=high,
+        within_ns=one.within_ns,
+        clocks_ns=effect.clocks if effect else None,
+        p=effect.p if effect else None,
+        p_adjusted=one.p_adjusted,
+        shown=one.shown,
+        smallest_ns=one.smallest_ns,
+        why_not=one.why_not,
+        sentence=sentence(one, names),
+    )
 
 
-def regression_entry(found: Judged) -> dict[str, Any]:
+def regression_entry(found: Judged) -> Regression:
     """What stands as `regression` of a comparison with a baseline."""
-    return {
-        "outcome": found.outcome,
-        "threshold": found.threshold.text,
-        "threshold_ns": found.threshold_ns,
-        "coarse": found.coarse,
-        "sentence": found.sentence,
-    }
+    return Regression(
+        outcome=found.outcome,
+        threshold=found.threshold.text,
+        threshold_ns=found.threshold_ns,
+        coarse=found.coarse,
+        sentence=found.sentence,
+    )
 
 
 def names_of(a: Configuration, b: Configuration, sides: Mapping[str, str]) -> Names:
@@ -75,5 +75,5 @@ def names_of(a: Configuration, b: Configuration, sides: Mapping[str, str]) -> Na
     return Names(called(a), called(b))
 
 
-def _side(one: Configuration, name: str, stream: str) -> dict[str, Any]:
-    return {"name": name, "run": one.run, "slug": one.slug, "stream": stream, "verdict": one.verdict}
+def _side(one: Configuration, name: str, stream: str) -> ComparedSide:
+    return ComparedSide(name=name, run=one.run, slug=one.slug, stream=stream, verdict=one.verdict)

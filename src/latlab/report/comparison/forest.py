@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, log10
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
 from latlab.analysis.comparison.words import at_least, directions, signed
-from latlab.report.comparison.lines import heading, is_blank, told
+from latlab.report.comparison.lines import heading
 from latlab.report.text import plain
+from latlab.result.comparison import Compared
 
 SHOWN: Final = "shown"
 NOT_SHOWN: Final = "not-shown"
@@ -19,8 +20,6 @@ ALONE: Final = "alone"
 
 _ROOM: Final = 1.15
 """The axis goes so much further than the farthest difference."""
-
-Entry = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -69,21 +68,21 @@ class Panel:
         return f"{self.less} ← → {self.more}"
 
 
-def panel(entries: Sequence[Entry], key: str = "") -> Panel | None:
+def panel(entries: Sequence[Compared], key: str = "") -> Panel | None:
     """The panel of these comparisons of one statistic; None where none has a difference.
 
     key: the heading of what the cells differ in, which their names need not repeat.
     """
-    found = [one for one in entries if not is_blank(one) and one["difference_ns"] is not None]
+    found = [one for one in entries if not one.is_blank and one.difference_ns is not None]
     if not found:
         return None
     first = found[0]
-    more, less = directions(first["metric"], first["statistic"])
+    more, less = directions(first.metric, first.statistic)
     extent = _extent(found)
     step = _round_number(extent)
     ticks = ((_place(-step, extent), -step), (50.0, 0.0), (_place(step, extent), step))
     return Panel(
-        heading(first["statistic"]),
+        heading(first.statistic),
         less,
         more,
         tuple((place, plain(ns / 1000)) for place, ns in ticks),
@@ -91,57 +90,61 @@ def panel(entries: Sequence[Entry], key: str = "") -> Panel | None:
     )
 
 
-def _extent(found: Sequence[Entry]) -> float:
+def _extent(found: Sequence[Compared]) -> float:
     """How far the axis goes either way, ns: every difference is on it, and half of the intervals are as a whole."""
-    differences = [abs(float(one["difference_ns"])) for one in found]
+    differences = [abs(_difference(one)) for one in found]
     ends = [away + half for away, one in zip(differences, found, strict=True) for half in _half(one)]
     return _ROOM * max(*differences, median(ends) if ends else 0.0, 1.0)
 
 
-def _row(one: Entry, extent: float, key: str) -> Row:
+def _row(one: Compared, extent: float, key: str) -> Row:
     low, high = _interval(one)
-    wider = max(one["smallest_ns"] - one["half_ns"], 0.0) if one["smallest_ns"] is not None else 0.0
+    wider = max(one.smallest_ns - (one.half_ns or 0.0), 0.0) if one.smallest_ns is not None else 0.0
     return Row(
-        name=one["b"]["name"].removeprefix(f"{key} "),
-        where=one["cell"],
+        name=one.b.name.removeprefix(f"{key} "),
+        where=one.cell,
         kind=_kind(one),
         least=_place(low - wider, extent),
         low=_place(low, extent),
-        point=_place(one["difference_ns"], extent),
+        point=_place(_difference(one), extent),
         high=_place(high, extent),
         most=_place(high + wider, extent),
         cut_low=low - wider < -extent,
         cut_high=high + wider > extent,
         text=_text(one),
-        told=told(one),
+        told=one.told,
     )
 
 
-def _kind(one: Entry) -> str:
-    if one["p_adjusted"] is None:
+def _kind(one: Compared) -> str:
+    if one.p_adjusted is None:
         return ALONE
-    return SHOWN if one["shown"] else NOT_SHOWN
+    return SHOWN if one.shown else NOT_SHOWN
 
 
-def _interval(one: Entry) -> tuple[float, float]:
+def _interval(one: Compared) -> tuple[float, float]:
     """By repetitions; of single deployments by their packets; else the difference itself."""
-    if one["low_ns"] is not None:
-        return one["low_ns"], one["high_ns"]
-    low, high = one["within_ns"] or (one["difference_ns"], one["difference_ns"])
-    return low, high
+    if one.low_ns is not None and one.high_ns is not None:
+        return one.low_ns, one.high_ns
+    return one.within_ns or (_difference(one), _difference(one))
 
 
-def _half(one: Entry) -> list[float]:
+def _difference(one: Compared) -> float:
+    """That of a row: what has none is not drawn."""
+    return one.difference_ns or 0.0
+
+
+def _half(one: Compared) -> list[float]:
     """Half the width of the interval, ns; nothing without one."""
     low, high = _interval(one)
-    return [] if one["low_ns"] is None and one["within_ns"] is None else [(high - low) / 2]
+    return [] if one.low_ns is None and one.within_ns is None else [(high - low) / 2]
 
 
-def _text(one: Entry) -> str:
+def _text(one: Compared) -> str:
     half = _half(one)
     if not half:
-        return signed(one["difference_ns"], _COARSE)
-    return f"{signed(one['difference_ns'], half[0])} ± {at_least(half[0])}"
+        return signed(_difference(one), _COARSE)
+    return f"{signed(_difference(one), half[0])} ± {at_least(half[0])}"
 
 
 _COARSE: Final = 10_000

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from latlab.analysis.comparison.effect import ALPHA
 from latlab.analysis.comparison.words import at, at_least, signed, unsigned
 from latlab.report.comparison.together import together_lines
 from latlab.report.document import Table, Toned
 from latlab.report.rows import COLUMNS, difference
+from latlab.result.comparison import Compared, Comparison, ComparisonDocument, Regression
 
 _HEADINGS: Final = {column.key: column.heading for column in COLUMNS} | {"mean": "mean", "pk_pk": "pk-pk"}
 _ONE_DIGIT: Final = 10_000
 """± ns with which a difference has one digit: those of which nobody knows the ± have it."""
-
-Entry = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Block:
     title: str
     a: str
     b: str
-    entries: tuple[Entry, ...]
+    entries: tuple[Compared, ...]
 
     @property
     def headings(self) -> tuple[str, ...]:
@@ -39,13 +38,13 @@ class Block:
     def rows(self) -> Iterator[tuple[str, ...]]:
         """A row for each statistic that either side has."""
         for one in self.entries:
-            if not is_blank(one):
+            if not one.is_blank:
                 yield figures(one)
 
     @property
     def table(self) -> Table:
         """The rows with their title; what is shown stands out."""
-        shown = [one["shown"] for one in self.entries if not is_blank(one)]
+        shown = [one.shown for one in self.entries if not one.is_blank]
         texts = [
             [Toned(text, "strong") for text in row] if one else row for one, row in zip(shown, self.rows, strict=True)
         ]
@@ -57,27 +56,28 @@ class Block:
         """What is shown, what would be by itself, and what cannot be judged, a sentence each; in one, all else."""
         quiet = []
         for one in self.entries:
-            if is_blank(one):
+            if one.is_blank:
                 continue
-            if one["p_adjusted"] is None or one["shown"] or one["low_ns"] == one["high_ns"] or one["p"] <= ALPHA:
-                yield told(one)
+            is_told = one.p_adjusted is None or one.shown or one.low_ns == one.high_ns
+            if is_told or one.p is None or one.half_ns is None or one.p <= ALPHA:
+                yield one.told
             else:
-                quiet.append(f"{at(one['statistic'])} (± {at_least(one['half_ns'])} µs)")
+                quiet.append(f"{at(one.statistic)} (± {at_least(one.half_ns)} µs)")
         if quiet:
             yield f"no difference shown at 95 %: {_listed(quiet)}"
 
 
-def figures(one: Entry) -> tuple[str, ...]:
+def figures(one: Compared) -> tuple[str, ...]:
     """One comparison's row: statistic, a, b, b − a, ±, what would be shown, adjusted p; blank where there is none."""
-    half = one["half_ns"]
+    half = one.half_ns
     worth = _ONE_DIGIT if half is None else half
     return (
-        _HEADINGS[one["statistic"]],
-        *("" if one[side] is None else unsigned(one[side], worth) for side in ("a_ns", "b_ns")),
-        "" if one["difference_ns"] is None else signed(one["difference_ns"], worth),
-        "" if one["p_adjusted"] is None else at_least(half),
-        "" if one["smallest_ns"] is None else at_least(one["smallest_ns"]),
-        probability(one["p_adjusted"]),
+        _HEADINGS[one.statistic],
+        *("" if side is None else unsigned(side, worth) for side in (one.a_ns, one.b_ns)),
+        "" if one.difference_ns is None else signed(one.difference_ns, worth),
+        "" if one.p_adjusted is None or half is None else at_least(half),
+        "" if one.smallest_ns is None else at_least(one.smallest_ns),
+        probability(one.p_adjusted),
     )
 
 
@@ -86,47 +86,35 @@ def heading(statistic: str) -> str:
     return _HEADINGS[statistic]
 
 
-def is_blank(one: Entry) -> bool:
-    """Whether neither side has the figure."""
-    return not (one["repeats_a"] or one["repeats_b"])
-
-
-def told(one: Entry) -> str:
-    """The sentence of one comparison: with a baseline, whether it is a regression."""
-    regression = one.get("regression")
-    sentence: str = (regression or one)["sentence"]
-    return sentence
-
-
-def blocks(document: Mapping[str, Any]) -> list[Block]:
-    """The document's comparisons, those of the same two configurations, stream and metric together."""
-    groups: dict[tuple[str, ...], list[Entry]] = {}
-    for one in document["comparisons"]:
-        pair = (one["a"]["run"], one["a"]["slug"], one["b"]["run"], one["b"]["slug"])
-        groups.setdefault((*pair, one["stream"], one["metric"]), []).append(one)
+def blocks(comparisons: Sequence[Compared]) -> list[Block]:
+    """The comparisons, those of the same two configurations, stream and metric together."""
+    groups: dict[tuple[str, ...], list[Compared]] = {}
+    for one in comparisons:
+        pair = (one.a.run, one.a.slug, one.b.run, one.b.slug)
+        groups.setdefault((*pair, one.stream, one.metric), []).append(one)
     return [_block(entries) for entries in groups.values()]
 
 
-def legend(document: Mapping[str, Any]) -> list[str]:
+def legend(document: ComparisonDocument) -> list[str]:
     """Who is compared: a line for each run, or cell of one, with its label and verdict."""
-    sides = document["sides"]
-    named = len(sides) > 1 and len({side["run"] for side in sides}) > 1
+    sides = document.sides
+    named = len(sides) > 1 and len({side.run for side in sides}) > 1
     return [
-        (f"{side['name']}: " if named else "")
-        + f"{side['scenario']} ({side['run']})"
-        + (f", {side['cell']}" if side["cell"] and named else "")
-        + f" · {side['label']} · {side['verdict']}"
+        (f"{side.name}: " if named else "")
+        + f"{side.scenario} ({side.run})"
+        + (f", {side.cell}" if side.cell and named else "")
+        + f" · {side.label} · {side.verdict}"
         for side in (sides if named else sides[:1])
     ]
 
 
-def summary(document: Mapping[str, Any]) -> str:
+def summary(document: Comparison | ComparisonDocument) -> str:
     """How many differences are shown, of how many comparisons, and how they were corrected."""
-    found = [one for one in document["comparisons"] if one["p_adjusted"] is not None]
+    found = [one for one in document.comparisons if one.p_adjusted is not None]
     if not found:
         return "Nothing can be shown: no comparison has two repetitions on both sides"
-    shown = sum(one["shown"] for one in found)
-    one, family = len(found) == 1, document["family"]
+    shown = sum(one.shown for one in found)
+    one, family = len(found) == 1, document.family
     what = f"The one comparison shows {'a' if shown else 'no'} difference"
     what = what if one else f"{shown} of {len(found)} comparisons show{'s' if shown == 1 else ''} a difference"
     if family == 1:
@@ -134,76 +122,72 @@ def summary(document: Mapping[str, Any]) -> str:
     # Earlier versions judged the statistics of a run's own cells each by itself.
     among = f"all {family} of all metrics" if family > len(found) else f"the {family} of one statistic"
     together = "all" if family == len(found) else among
-    return f"{what} (Holm: {100 * document['alpha']:.0f} % for {together} together)"
+    return f"{what} (Holm: {100 * document.alpha:.0f} % for {together} together)"
 
 
-def powerless(document: Mapping[str, Any]) -> str:
+def powerless(document: ComparisonDocument) -> str:
     """How many thresholds could not have been seen exceeded, in words; empty without any."""
-    against = [one["regression"] for one in document["comparisons"] if one["regression"]]
-    judged = [one for one in against if one["threshold_ns"]]
-    count = sum(one["coarse"] for one in judged)
+    against = [one.regression for one in document.comparisons if one.regression]
+    judged = [one for one in against if one.threshold_ns]
+    count = sum(one.coarse for one in judged)
     if not count:
         return ""
     which = "The one threshold" if len(judged) == 1 else f"{count} of {len(judged)} thresholds"
     return f"{which} cannot be checked: too few repetitions to see such a change (--need-power exits with 4 then)"
 
 
-def remarks(document: Mapping[str, Any], most: int | None = None) -> list[tuple[str, list[str]]]:
+def remarks(document: ComparisonDocument, most: int | None = None) -> list[tuple[str, list[str]]]:
     """(heading, lines) of what else is to be known. most: how many lines of one kind are told, if not all."""
-    streams = [_differing(one) for one in document["differs"] if one["kind"] == "stream"]
-    against = [one for one in document["comparisons"] if one["regression"]]
-    others = [_differing(one) for one in document["differs"] if one["kind"] != "stream"]
+    streams = [one.text for one in document.differs if one.kind == "stream"]
+    against = [(one, one.regression) for one in document.comparisons if one.regression]
+    others = [one.text for one in document.differs if one.kind != "stream"]
     listed = (
         (
             "Regressions:",
-            [f"{_place(one)}: {told(one)}" for one in against if one["regression"]["outcome"] == "regression"],
+            [f"{_place(one)}: {one.told}" for one, found in against if found.outcome == "regression"],
         ),
-        ("Too coarse for the threshold:", [_coarse(one) for one in against if one["regression"]["coarse"]]),
+        ("Too coarse for the threshold:", [_coarse(one, found) for one, found in against if found.coarse]),
         (
             "Lost packets (the figures are of those that arrived):",
-            [one["sentence"] for one in document.get("losses", ())],
+            [one.sentence for one in document.losses],
         ),
-        ("Failed or not run:", document["lost"]),
-        ("Left out:", document["left_out"]),
+        ("Failed or not run:", document.lost),
+        ("Left out:", document.left_out),
         ("All repetitions together, exact to 0.8 %, µs:", list(together_lines(document))),
-        ("Not compared:", [*document["unmatched"], *_blank(document)]),
+        ("Not compared:", [*document.unmatched, *_blank(document)]),
         ("Measured differently:", streams),
         ("What else differs:", others),
-        ("Notes:", document["notes"]),
+        ("Notes:", document.notes),
     )
     return [(heading, _few(lines, most)) for heading, lines in listed if lines]
 
 
-def _block(entries: Sequence[Entry]) -> Block:
+def _block(entries: Sequence[Compared]) -> Block:
     one = entries[0]
-    verdicts = " | ".join(dict.fromkeys((one["a"]["verdict"], one["b"]["verdict"])))
-    formula = f"{one['metric']} = {difference(one['to'], one['from'])}"
-    title = f"{one['stream']}: {formula} · {one['label']} · {verdicts}"
-    return Block(one["cell"], title, one["a"]["name"], one["b"]["name"], tuple(entries))
+    verdicts = " | ".join(dict.fromkeys((one.a.verdict, one.b.verdict)))
+    formula = f"{one.metric} = {difference(one.to, one.from_)}"
+    title = f"{one.stream}: {formula} · {one.label} · {verdicts}"
+    return Block(one.cell, title, one.a.name, one.b.name, tuple(entries))
 
 
-def _blank(document: Mapping[str, Any]) -> list[str]:
+def _blank(document: ComparisonDocument) -> list[str]:
     """The figures that neither side has, a line each."""
     found = Counter(
-        (f"{one['stream']}: {one['metric']} {_HEADINGS[one['statistic']]}", one["why_not"])
-        for one in document["comparisons"]
-        if is_blank(one)
+        (f"{one.stream}: {one.metric} {_HEADINGS[one.statistic]}", one.why_not)
+        for one in document.comparisons
+        if one.is_blank
     )
     return [f"{what}, of {count} pair{'s' if count > 1 else ''}: {why}" for (what, why), count in found.items()]
 
 
-def _place(one: Entry) -> str:
+def _place(one: Compared) -> str:
     """Which comparison it is: "loads none, control latency"."""
-    return ", ".join(filter(None, (one["cell"], f"{one['stream']} {one['metric']}")))
+    return ", ".join(filter(None, (one.cell, f"{one.stream} {one.metric}")))
 
 
-def _coarse(one: Entry) -> str:
-    would = f"{at_least(one['smallest_ns'])} µs would have been shown, {one['regression']['threshold']} allowed"
-    return f"{_place(one)} {_HEADINGS[one['statistic']]}: {would}"
-
-
-def _differing(one: Mapping[str, Any]) -> str:
-    return f"{one['what']}: {', '.join(f'{name} {value}' for name, value in one['values'].items())}"
+def _coarse(one: Compared, regression: Regression) -> str:
+    would = f"{at_least(one.smallest_ns or 0.0)} µs would have been shown, {regression.threshold} allowed"
+    return f"{_place(one)} {_HEADINGS[one.statistic]}: {would}"
 
 
 def _few(lines: Sequence[str], most: int | None) -> list[str]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from latlab.analysis.comparison.compare import Pair
 from latlab.analysis.comparison.losses import Losses, Lost, losses
 from latlab.analysis.comparison.words import Names
 from latlab.report.comparison.entry import names_of
 from latlab.report.places import matrix_title
+from latlab.result.comparison import ComparedLosses, SideLosses
 
 
 def loss_entries(
     pairs: Sequence[Pair], streams: Sequence[str], sides: Mapping[str, str], *, judged: bool
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[ComparedLosses]:
     """An entry for each pair and stream of which either side lost packets.
 
     streams: only these, where any is named. sides: {run: the side's name}. judged: the first is a baseline, and to lose
@@ -25,16 +25,17 @@ def loss_entries(
         shared = {key: value for key, value in a.cell.items() if b.cell.get(key) == value}
         for one in losses(a, b, streams):
             regression = judged and one.more
-            where = ", ".join(filter(None, (matrix_title(shared) if shared else "", one.stream)))
-            yield {
-                "cell": matrix_title(shared) if shared else "",
-                "stream": one.stream,
-                "a": _side(names.a, one.a),
-                "b": _side(names.b, one.b),
-                "more": one.more,
-                "regression": regression,
-                "sentence": f"{where}: {_sentence(one, names)}{'; a regression' if regression else ''}",
-            }
+            cell = matrix_title(shared) if shared else ""
+            where = ", ".join(filter(None, (cell, one.stream)))
+            yield ComparedLosses(
+                cell=cell,
+                stream=one.stream,
+                a=_side(names.a, one.a),
+                b=_side(names.b, one.b),
+                more=one.more,
+                regression=regression,
+                sentence=f"{where}: {_sentence(one, names)}{'; a regression' if regression else ''}",
+            )
 
 
 def _sentence(one: Losses, names: Names) -> str:
@@ -46,5 +47,5 @@ def _share(one: Lost) -> str:
     return f"{100 * one.share:.3g} % of its packets ({one.lost} of {one.sent})" if one.lost else "none"
 
 
-def _side(name: str, one: Lost) -> dict[str, Any]:
-    return {"name": name, "lost": one.lost, "sent": one.sent, "shares": list(one.shares)}
+def _side(name: str, one: Lost) -> SideLosses:
+    return SideLosses(name=name, lost=one.lost, sent=one.sent, shares=list(one.shares))

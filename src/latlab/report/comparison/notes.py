@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import sqrt
 from typing import Final
 
-from latlab.analysis.comparison.compare import Comparison
+from latlab.analysis.comparison.compare import Difference
 from latlab.analysis.comparison.effect import ALPHA
 from latlab.analysis.comparison.multiple import level_to_show
 from latlab.analysis.comparison.student import critical
@@ -22,7 +22,7 @@ With fewer, n a side, a mode for each side happens by chance in 2 × (1/2)ⁿ ×
 _MORE: Final = (5, 10)
 
 
-def notes(found: Sequence[Comparison], *, runs: int, family: Sequence[Comparison] = ()) -> list[str]:
+def notes(found: Sequence[Difference], *, runs: int, family: Sequence[Difference] = ()) -> list[str]:
     """The sentences for these comparisons. runs: how many runs they are of. family: all that were judged with them;
     without it these.
     """
@@ -37,7 +37,7 @@ def _of_runs(runs: int) -> Iterator[str]:
         )
 
 
-def _of_labels(found: Sequence[Comparison]) -> Iterator[str]:
+def _of_labels(found: Sequence[Difference]) -> Iterator[str]:
     labels = {label for one in found for side in (one.a, one.b) for label in side.labels}
     if FUNCTIONAL in labels:
         yield "functional only: a machine is emulated in software, so differences say nothing about its speed"
@@ -48,7 +48,7 @@ def _of_labels(found: Sequence[Comparison]) -> Iterator[str]:
         )
 
 
-def _of_repetitions(found: Sequence[Comparison], family: Sequence[Comparison]) -> Iterator[str]:
+def _of_repetitions(found: Sequence[Difference], family: Sequence[Difference]) -> Iterator[str]:
     judged = [one for one in found if one.p_adjusted is not None]
     if not judged:
         return
@@ -72,7 +72,7 @@ def _of_repetitions(found: Sequence[Comparison], family: Sequence[Comparison]) -
         )
 
 
-def _of_clocks(found: Sequence[Comparison]) -> Iterator[str]:
+def _of_clocks(found: Sequence[Difference]) -> Iterator[str]:
     if any(one.effect and one.effect.clocks for one in found):
         yield "the ± of both sides' clocks widens the intervals, and a difference must be larger to be shown"
     if any(one.effect and one.effect.clocks is None for one in found):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from latlab.analysis.comparison.compare import STATISTICS
 from latlab.report.comparison.forest import Panel, panel
-from latlab.report.comparison.lines import Block, blocks, is_blank, summary, told
+from latlab.report.comparison.lines import Block, blocks, summary
 from latlab.report.places import short_headings
+from latlab.result.comparison import Compared, Comparison
 from latlab.result.types import Result
 
 TITLE: Final = "Comparison of cells"
@@ -30,8 +31,6 @@ FAMILY: Final = (
 _SINGLY: Final = 3
 """So many comparisons that one reason rules out are each told."""
 
-Entry = Mapping[str, Any]
-
 
 @dataclass(frozen=True)
 class Group:
@@ -49,18 +48,18 @@ class Group:
         """What is shown of each two cells: "loads none, bridge xdp: …"; in one line for each reason, of how many none
         can be, where these are many.
         """
-        lacking = Counter(one["why_not"] for one in self._entries if one["why_not"] and not is_blank(one))
+        lacking = Counter(one.why_not for one in self._entries if one.why_not and not one.is_blank)
         many = {why: count for why, count in lacking.items() if count > _SINGLY}
         for block in self.blocks:
             where = ", ".join(filter(None, (block.b, block.where)))
-            told_singly = replace(block, entries=tuple(one for one in block.entries if one["why_not"] not in many))
+            told_singly = replace(block, entries=tuple(one for one in block.entries if one.why_not not in many))
             yield from (f"{where}: {line}" for line in told_singly.lines)
         for why, count in many.items():
             which = "any" if count == len(self._entries) else str(count)
             yield f"nothing can be shown in {which} of the {len(self._entries)} comparisons: {why}"
 
     @property
-    def _entries(self) -> list[Entry]:
+    def _entries(self) -> list[Compared]:
         return [one for block in self.blocks for one in block.entries]
 
 
@@ -79,34 +78,34 @@ class ComparedMetric:
 
 def compared_metrics(result: Result) -> list[ComparedMetric]:
     """One for each metric that cells of the result are compared by; none of a result that compares nothing."""
-    return [_metric(one.model_dump(by_alias=True)) for one in result.comparisons]
+    return [_metric(one) for one in result.comparisons]
 
 
-def _metric(document: Mapping[str, Any]) -> ComparedMetric:
-    groups: dict[tuple[str, str], list[Entry]] = {}
-    for one in document["comparisons"]:
-        groups.setdefault((one["a"].get("stream", one["stream"]), one["key"]), []).append(one)
-    headings = short_headings(keys := tuple(dict.fromkeys(one["key"] for one in document["comparisons"])))
+def _metric(document: Comparison) -> ComparedMetric:
+    groups: dict[tuple[str, str], list[Compared]] = {}
+    for one in document.comparisons:
+        groups.setdefault((one.a.stream, one.key or ""), []).append(one)
+    headings = short_headings(keys := tuple(dict.fromkeys(one.key or "" for one in document.comparisons)))
     names = dict(zip(keys, headings, strict=True))
     return ComparedMetric(
-        document["metric"],
+        document.metric,
         summary(document),
-        tuple(_group(document, stream, names[key], entries) for (stream, key), entries in groups.items()),
-        tuple(document["notes"]),
-        tuple(_place(one) + told(one) for one in document["comparisons"] if one["shown"]),
+        tuple(_group(stream, names[key], entries) for (stream, key), entries in groups.items()),
+        tuple(document.notes),
+        tuple(_place(one) + one.told for one in document.comparisons if one.shown),
     )
 
 
-def _place(one: Entry) -> str:
-    return f"{', '.join(filter(None, (one['stream'], one['cell'])))}: "
+def _place(one: Compared) -> str:
+    return f"{', '.join(filter(None, (one.stream, one.cell)))}: "
 
 
-def _group(document: Mapping[str, Any], stream: str, heading: str, entries: Sequence[Entry]) -> Group:
-    first = dict.fromkeys(one["a"]["name"] for one in entries)
-    drawn = (panel([one for one in entries if one["statistic"] == name], heading) for name in STATISTICS)
+def _group(stream: str, heading: str, entries: Sequence[Compared]) -> Group:
+    first = dict.fromkeys(one.a.name for one in entries)
+    drawn = (panel([one for one in entries if one.statistic == name], heading) for name in STATISTICS)
     return Group(
         stream,
         f"{stream}, by {heading}: each against {' or '.join(first)}",
         tuple(one for one in drawn if one is not None),
-        tuple(blocks({**document, "comparisons": entries})),
+        tuple(blocks(entries)),
     )

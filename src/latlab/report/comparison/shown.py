@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from rich.console import Console
 from rich.text import Text
 
-from latlab.report.comparison.lines import blocks, figures, legend, powerless, remarks, summary, told
+from latlab.report.comparison.lines import blocks, figures, legend, powerless, remarks, summary
 from latlab.report.document import Lines, Part, Table, filled
 from latlab.report.markdown import parts_markdown
 from latlab.report.terminal import print_parts
+from latlab.result.comparison import ComparisonDocument
 
 _MOST: Final = 12
 """How many lines of one kind of remark a terminal has; all of them are in the JSON document."""
@@ -20,16 +21,16 @@ _HEADINGS: Final = (
 )
 
 
-def print_comparison(document: Mapping[str, Any], console: Console) -> None:
+def print_comparison(document: ComparisonDocument, console: Console) -> None:
     """Print who is compared, each table with its sentences, what else is known, and how many differences are shown."""
-    tables = (block.table for block in blocks(document))
+    tables = (block.table for block in blocks(document.comparisons))
     print_parts([Lines(legend(document)), *tables, *_remarks(document, _MOST)], console)
     console.print(Text(summary(document), style="bold"))
     if coarse := powerless(document):
         console.print(Text(coarse, style="bold yellow"))
 
 
-def comparison_markdown(document: Mapping[str, Any]) -> str:
+def comparison_markdown(document: ComparisonDocument) -> str:
     """The document: who is compared, one table with a row a comparison (times in µs), and what else is known."""
     coarse = filter(None, [powerless(document)])
     table = Table(_HEADINGS, list(_rows(document)), range(3, 9))
@@ -37,12 +38,12 @@ def comparison_markdown(document: Mapping[str, Any]) -> str:
     return f"**{summary(document)}**\n\n{parts_markdown(parts)}\n"
 
 
-def _remarks(document: Mapping[str, Any], most: int | None = None) -> list[Part]:
+def _remarks(document: ComparisonDocument, most: int | None = None) -> list[Part]:
     return [Lines(lines, heading) for heading, lines in remarks(document, most)]
 
 
-def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    for block in blocks(document):
+def _rows(document: ComparisonDocument) -> Iterator[tuple[str, ...]]:
+    for block in blocks(document.comparisons):
         cells = ", ".join(filter(None, (f"{block.a} → {block.b}", block.where)))
         for one in block.entries:
-            yield cells, f"{one['stream']}, {one['metric']}", *figures(one), told(one)
+            yield cells, f"{one.stream}, {one.metric}", *figures(one), one.told

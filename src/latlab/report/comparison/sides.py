@@ -57,12 +57,12 @@ def _open(text: str, root: Path, name: str) -> Side:
     if folder.is_live():
         raise UsageError("the run is still being measured", where=folder.id, remedy="wait for its end, or end it")
     try:
-        document = folder.result()
+        result = load_result(folder)
     except LabError as error:
         if folder.result_path.exists():
             raise
         raise UsageError("the run has no result yet", where=folder.id, remedy=f"latlab report {folder.path}") from error
-    result, found = load_result(folder), configurations(document)
+    found = configurations(result)
     if slug is None:
         if not found:
             raise UsageError(

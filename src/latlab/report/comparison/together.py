@@ -3,45 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
-from latlab.analysis.comparison.compare import Comparison
+from latlab.analysis.comparison.compare import Difference
+from latlab.analysis.statistics import PERCENTILES
 from latlab.report.comparison.entry import names_of
 from latlab.report.text import microseconds
+from latlab.result.comparison import AllRepetitions, ComparisonDocument
 
-_PERCENTILES = ("p50", "p90", "p99", "p99_9", "p99_99")
 
-
-def together_entries(found: Sequence[Comparison], sides: Mapping[str, str]) -> list[dict[str, Any]]:
+def together_entries(found: Sequence[Difference], sides: Mapping[str, str]) -> list[AllRepetitions]:
     """An entry for each configuration, stream and metric that is compared and has several repetitions.
 
-    {"name", "run", "slug", "cell", "stream", "metric", "repeats", "n", "min", "p50" … "p99_99": [smallest, largest] or
-    null, "max"}: ns. sides: {run: the side's name}.
+    sides: {run: the side's name}.
     """
-    entries: dict[tuple[str, ...], dict[str, Any]] = {}
+    entries: dict[tuple[str, ...], AllRepetitions] = {}
     for one in found:
         names = names_of(one.a, one.b, sides)
         for side, name, stream in ((one.a, names.a, one.stream), (one.b, names.b, one.stream_b)):
             key = (side.run, side.slug, stream, one.metric)
             if key in entries or len(side.repetitions) < 2 or (pooled := side.together(stream, one.metric)) is None:
                 continue
-            where = {"run": side.run, "slug": side.slug, "stream": stream, "metric": one.metric}
-            entries[key] = {"name": name, **where, **pooled.document()}
+            ends = {percentile: pooled.percentile(percentile) for percentile in PERCENTILES}
+            entries[key] = AllRepetitions(
+                name=name,
+                run=side.run,
+                slug=side.slug,
+                stream=stream,
+                metric=one.metric,
+                repeats=pooled.repeats,
+                n=pooled.buckets.n,
+                min=pooled.buckets.min_ns,
+                max=pooled.buckets.max_ns,
+                **ends,
+            )
     return list(entries.values())
 
 
-def together_lines(document: Mapping[str, Any]) -> Iterator[str]:
+def together_lines(document: ComparisonDocument) -> Iterator[str]:
     """A line for each entry of a comparison document, in µs."""
-    several = len({(one["stream"], one["metric"]) for one in document["together"]}) > 1
-    cells = {(one["name"], one["slug"]) for one in document["together"]}
+    several = len({(one.stream, one.metric) for one in document.together}) > 1
+    cells = {(one.name, one.slug) for one in document.together}
     slugs = len(cells) > len({name for name, _ in cells})
-    for one in document["together"]:
-        whose = [one["name"], *([one["slug"]] if slugs else []), *([one["stream"], one["metric"]] if several else [])]
-        ends = (f"min {microseconds(one['min'])}", f"max {microseconds(one['max'])}")
+    for one in document.together:
+        whose = [one.name, *([one.slug] if slugs else []), *([one.stream, one.metric] if several else [])]
+        least, most = f"min {microseconds(one.min)}", f"max {microseconds(one.max)}"
         percentiles = (
-            f"{name.replace('_', '.')} {' … '.join(dict.fromkeys(map(microseconds, one[name])))}"
-            for name in _PERCENTILES
-            if one[name]
+            f"{name.replace('_', '.')} {' … '.join(dict.fromkeys(map(microseconds, ends)))}"
+            for name in PERCENTILES
+            if (ends := getattr(one, name))
         )
-        figures = ", ".join((f"n {one['n']}", ends[0], *percentiles, ends[1]))
-        yield f"{', '.join(whose)}, {one['repeats']} repetitions: {figures}"
+        figures = ", ".join((f"n {one.n}", least, *percentiles, most))
+        yield f"{', '.join(whose)}, {one.repeats} repetitions: {figures}"

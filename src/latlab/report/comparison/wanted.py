@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from pydantic_core import PydanticCustomError
 
@@ -14,6 +14,7 @@ from latlab.analysis.comparison.configuration import Configuration
 from latlab.analysis.comparison.regression import Path, Threshold
 from latlab.analysis.metrics import METRICS_BY_NAME
 from latlab.errors import UsageError
+from latlab.result.types import Cell
 from latlab.scenario import limits, parse_duration
 
 METRIC: Final = "latency"
@@ -116,5 +117,5 @@ def _check(kind: str, name: str, known: Sequence[str], where: str) -> None:
         raise UsageError(f"there is no {kind} {name!r}", where=where, remedy=f"one of {', '.join(known)}")
 
 
-def _metrics(cell: Mapping[str, Any]) -> set[str]:
-    return {metric for stream in cell["streams"].values() for metric in stream["metrics"]}
+def _metrics(cell: Cell) -> set[str]:
+    return {metric for stream in cell.streams.values() for metric in stream.metrics}

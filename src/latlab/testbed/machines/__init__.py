@@ -38,15 +38,20 @@ def machine_steps(scenario: Scenario, site: Site) -> Iterator[Step | Service]:
     """Every machine is reached and has what the test bed needs of it, before that is made."""
     if not scenario.machines():
         return
-    yield Step(
+    yield ways_step(site)
+    for name, kind in _kinds(scenario):
+        yield from kind.steps(scenario, name, site)
+
+
+def ways_step(site: Site) -> Step:
+    """Make the folder, on this machine, of the connections to the others."""
+    return Step(
         host=MACHINE,
         title="make the folder of the connections to other machines",
         do=("mkdir", "-p", "-m", "700", site.ways),
         undo=("rm", "-r", site.ways),
         present=("test", "-d", site.ways),
     )
-    for name, kind in _kinds(scenario):
-        yield from kind.steps(scenario, name, site)
 
 
 def machines_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:

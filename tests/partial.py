@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
 
-from latlab.result.types import Part
+from latlab.model.part import Part
 
 P = TypeVar("P", bound=Part)
 
@@ -20,17 +20,21 @@ def partial(kind: type[P], document: Mapping[str, Any]) -> P:
             fields[name] = _made(field.annotation, document[key])
         else:
             fields[name] = None if field.is_required() else field.get_default(call_default_factory=True)
-    return kind.model_construct(**fields)
+    given = {name for name, field in kind.model_fields.items() if (field.alias or name) in document}
+    return kind.model_construct(_fields_set=given, **fields)
 
 
 def _made(kind: Any, value: Any) -> Any:
+    if value is None:
+        return None
     origin = get_origin(kind)
     if origin in (Union, UnionType):
         kinds = [one for one in get_args(kind) if one is not NoneType]
-        return value if value is None else _made(kinds[0], value)
+        return _made(kinds[0], value)
     if origin is list:
         return [_made(get_args(kind)[0], one) for one in value]
     if origin is dict:
         keys, values = get_args(kind)
         return {keys(key): _made(values, one) for key, one in value.items()}
-    return partial(kind, value) if isinstance(kind, type) and issubclass(kind, Part) else value
+    is_part = isinstance(kind, type) and issubclass(kind, Part) and isinstance(value, Mapping)
+    return partial(kind, value) if is_part else value

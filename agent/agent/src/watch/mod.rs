@@ -1,0 +1,140 @@
+//! `watch`: which packets of anybody's traffic pass chosen interfaces of this kernel, and when, recorded by CLOCK_TAI.
+//!
+//! Nothing is sent and nothing is changed: BPF programs at two tracepoints look at every packet, in all network namespaces, and
+//! write what the rules fit into a ring that wakes nobody. They are gone with this process, however it ends.
+
+mod program;
+
+use crate::launch_clock::LaunchClock;
+use crate::realtime::{prepare_process, prepare_thread};
+use crate::recording::{Recorder, Recording, Tap};
+use crate::session::{self, emit, refused};
+use program::Programs;
+use std::time::{Duration, Instant};
+use sys::clock::tai_ns;
+use wire::event::{Done, Event, Failure, Live, OtherFlow, PointSeen, StreamProgress, WatchFound};
+use wire::record::Watched;
+use wire::spec::{LaunchClock as Chosen, Watch as Spec};
+use wire::watch::MAX_SNAP;
+
+/// How long rings are left alone.
+const PAUSE: Duration = Duration::from_millis(5);
+/// So many flows that no rule fitted are named at most, for each point.
+const NAMED: usize = 8;
+
+/// Runs the verb; its result has been reported when this returns.
+///
+/// # Errors
+/// What the lab is to be told.
+pub fn run() -> Result<(), Failure> {
+    let (spec, session) = session::open::<Spec>("watch")?;
+    spec.check().map_err(refused)?;
+    let process = prepare_process(&spec.realtime)?;
+    let mut recorder = Recorder::new(&spec.recording, spec.run_id);
+    let tap = recorder.table(spec.ring_records)?;
+    let programs = Programs::attach(&spec).map_err(|why| Failure {
+        what: format!("packets cannot be watched: {why}"),
+        place: "BPF programs at the tracepoints netif_receive_skb and net_dev_start_xmit".into(),
+        remedy: "run it as root on a kernel with BTF and BPF, or capture with tcpdump and use latlab import".into(),
+        errno: None,
+    })?;
+    let (chosen, clock) =
+        if programs.tai { (Chosen::Tai, "CLOCK_TAI") } else { (Chosen::Monotonic, "CLOCK_MONOTONIC") };
+    let mut watch = Watch { programs, clock: LaunchClock::new(chosen), tap, seen: vec![[0; 2]; spec.points.len()] };
+    let recording = recorder.start();
+    let realtime = prepare_thread(&spec.realtime, &process)?;
+    let ready = session::ready("watch", realtime, Vec::new())?;
+    emit(&Event::WatchReady { ready, watch: WatchFound { clock, snap: spec.snap } });
+
+    let mut told = Instant::now();
+    while !session.stopped() && !recording.broken() {
+        std::thread::sleep(PAUSE);
+        watch.pass(&recording);
+        if told.elapsed() >= Duration::from_secs(1) {
+            told = Instant::now();
+            emit(&Event::Progress { tai_ns: tai_ns(), streams: watch.progress(), live: Live::default() });
+        }
+    }
+    let end_tai_ns = tai_ns();
+    watch.pass(&recording);
+    let (points, others, lost) = (watch.points(), watch.others(), watch.programs.lost());
+    drop(watch);
+    let totals = recording.finish()?;
+    emit(&Event::Done(Done::Watch {
+        end_tai_ns,
+        points,
+        others,
+        lost,
+        ring_full: totals.ring_full,
+        recorded: totals.recorded,
+    }));
+    Ok(())
+}
+
+/// From the kernel's ring to the recording.
+struct Watch {
+    programs: Programs,
+    clock: LaunchClock,
+    tap: Tap<Watched>,
+    /// By point: packets that came in, and that left.
+    seen: Vec<[u64; 2]>,
+}
+
+impl Watch {
+    /// Takes what has come.
+    fn pass(&mut self, recording: &Recording) {
+        self.clock.look();
+        // What the program's clock shows when CLOCK_TAI reads 0.
+        let behind_ns = self.clock.at(0);
+        while let Some(mut row) = self.programs.next() {
+            row.tai_ns = row.tai_ns.saturating_sub(behind_ns);
+            if let Some(seen) = self.seen.get_mut(usize::from(row.point)) {
+                seen[usize::from(row.out)] += 1;
+            }
+            // This thread may wait; what the kernel's ring then has no room for is counted there.
+            self.tap.push_when_room(row, || !recording.broken());
+        }
+    }
+
+    fn progress(&self) -> Vec<StreamProgress> {
+        let counted = |(point, seen): (usize, &[u64; 2])| StreamProgress::counted(point as u16, seen.iter().sum());
+        self.seen.iter().enumerate().map(counted).collect()
+    }
+
+    fn points(&self) -> Vec<PointSeen> {
+        self.seen.iter().map(|[came, left]| PointSeen { came: *came, left: *left }).collect()
+    }
+
+    /// The largest flows that no rule fitted, of each point and direction where none fitted anything.
+    fn others(&self) -> Vec<OtherFlow> {
+        let mut found = self.programs.others();
+        found.retain(|one| {
+            self.seen.get(one.flow.point as usize).is_some_and(|seen| seen[usize::from(one.flow.out)] == 0)
+        });
+        found.sort_by_key(|one| (one.flow.point, one.flow.out, std::cmp::Reverse(one.packets)));
+        let mut named = 0;
+        let mut before = None;
+        found.retain(|one| {
+            let place = Some((one.flow.point, one.flow.out));
+            named = if place == before { named + 1 } else { 0 };
+            before = place;
+            named < NAMED
+        });
+        found
+    }
+}
+
+/// The row of a record; its instant is still that of the program's clock.
+fn row(record: &wire::watch::Record<'_>) -> Option<Watched> {
+    let mut bytes = [0; MAX_SNAP];
+    bytes.get_mut(..record.bytes.len())?.copy_from_slice(record.bytes);
+    Some(Watched {
+        tai_ns: record.ns,
+        point: record.point,
+        out: record.out,
+        ethernet: record.ethernet,
+        length: record.length,
+        captured: record.bytes.len() as u16,
+        bytes,
+    })
+}

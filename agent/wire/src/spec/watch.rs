@@ -1,0 +1,158 @@
+//! What `watch` is asked for.
+
+use super::{Realtime, Wrong, check_ring, default_ring_records, hexadecimal, wrong};
+use crate::watch::{MAX_POINTS, MAX_RULES, MAX_SNAP};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::net::IpAddr;
+
+/// Bytes of a packet that are kept where nothing else is asked for.
+const SNAP: usize = 128;
+/// The headers of a UDP datagram over IPv6 with two VLAN tags.
+const LEAST_SNAP: usize = 70;
+
+/// `latlab-agent watch`.
+#[derive(Clone, Debug, JsonSchema, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Watch {
+    /// Sixteen hexadecimal digits.
+    #[serde(deserialize_with = "hexadecimal")]
+    #[schemars(with = "String")]
+    pub run_id: u64,
+    /// Recordings are written to this path and `.watched.arrow`.
+    pub recording: String,
+    /// How the reading thread runs.
+    pub realtime: Realtime,
+    /// Where packets are looked at: the number of each is its place here.
+    pub points: Vec<WatchPoint>,
+    /// Which packets: those that one of these fits.
+    pub rules: Vec<Rule>,
+    /// So many bytes of each packet are kept at most.
+    #[serde(default = "default_snap")]
+    pub snap: usize,
+    /// Records that the kernel's ring holds until they are read, and the ring to the writer.
+    #[serde(default = "default_ring_records")]
+    pub ring_records: usize,
+}
+
+/// An interface of this kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, JsonSchema, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WatchPoint {
+    /// Inode of its network namespace.
+    pub netns: u32,
+    /// Its number there.
+    pub ifindex: u32,
+}
+
+/// What a packet has to be; what is None may be anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Rule {
+    /// EtherType behind all tags.
+    pub ether_type: Option<u16>,
+    /// It has a VLAN tag.
+    pub vlan: bool,
+    /// VLAN id of its outermost tag.
+    pub vid: Option<u16>,
+    /// Priority in that tag.
+    pub pcp: Option<u8>,
+    /// IP protocol; of IPv6 the first header's next.
+    pub protocol: Option<u8>,
+    /// Code point (RFC 2474).
+    pub dscp: Option<u8>,
+    /// Of TCP, UDP and SCTP: first and last port.
+    pub source_port: Option<(u16, u16)>,
+    /// The same.
+    pub destination_port: Option<(u16, u16)>,
+    /// The same of either.
+    pub any_port: Option<(u16, u16)>,
+    /// Where it comes from.
+    pub source: Option<Network>,
+    /// Where it goes.
+    pub destination: Option<Network>,
+    /// Either of them.
+    pub any_address: Option<Network>,
+}
+
+/// Addresses with a beginning in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// One of them.
+    pub address: IpAddr,
+    /// So many bits are in common.
+    pub prefix: u8,
+}
+
+fn default_snap() -> usize {
+    SNAP
+}
+
+impl Watch {
+    /// Checks what the types cannot.
+    ///
+    /// # Errors
+    /// The first value that cannot be done.
+    pub fn check(&self) -> Result<(), Wrong> {
+        self.realtime.check()?;
+        check_ring(self.ring_records)?;
+        if !(1..=MAX_POINTS).contains(&self.points.len()) {
+            return wrong("points", format!("expected 1 to {MAX_POINTS}"));
+        }
+        if let Some(n) = (1..self.points.len()).find(|n| self.points[..*n].contains(&self.points[*n])) {
+            return wrong(format!("points[{n}]"), "is there already");
+        }
+        if !(1..=MAX_RULES).contains(&self.rules.len()) {
+            return wrong("rules", format!("expected 1 to {MAX_RULES}"));
+        }
+        if !(LEAST_SNAP..=MAX_SNAP).contains(&self.snap) {
+            return wrong("snap", format!("expected {LEAST_SNAP} to {MAX_SNAP}"));
+        }
+        self.rules.iter().enumerate().try_for_each(|(n, rule)| rule.check(&format!("rules[{n}]")))
+    }
+}
+
+impl Rule {
+    fn check(&self, at: &str) -> Result<(), Wrong> {
+        let most =
+            [("vid", self.vid, 0x0fff), ("pcp", self.pcp.map(u16::from), 7), ("dscp", self.dscp.map(u16::from), 63)];
+        if let Some((name, _, most)) = most.iter().find(|(_, value, most)| value.is_some_and(|value| value > *most)) {
+            return wrong(format!("{at}.{name}"), format!("expected 0 to {most}"));
+        }
+        let networks = [("source", self.source), ("destination", self.destination), ("any_address", self.any_address)];
+        for (name, network) in networks.iter().filter_map(|(name, network)| Some((name, (*network)?))) {
+            let bits = if network.address.is_ipv4() { 32 } else { 128 };
+            if network.prefix > bits {
+                return wrong(format!("{at}.{name}.prefix"), format!("expected 0 to {bits}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn points_are_there_once_and_values_fit_into_their_headers() {
+        let with = |name: &str, value: serde_json::Value| {
+            let mut spec = json!({"run_id": "8f3c5e0d12ab34cd", "recording": "/x/watch-ecu", "realtime": {},
+                "points": [{"netns": 1, "ifindex": 2}], "rules": [{"protocol": 17}]});
+            spec[name] = value;
+            let spec = serde_json::from_value::<Watch>(spec).map_err(|error| error.to_string())?;
+            spec.check().map_err(|wrong| wrong.at).map(|()| spec.snap)
+        };
+        let point = json!({"netns": 1, "ifindex": 2});
+        assert_eq!(with("snap", json!(96)), Ok(96));
+        assert_eq!(with("snap", json!(257)), Err("snap".into()));
+        assert_eq!(with("points", json!([])), Err("points".into()));
+        assert_eq!(with("points", json!([point, point])), Err("points[1]".into()));
+        assert_eq!(with("rules", json!([{}, {"pcp": 8}])), Err("rules[1].pcp".into()));
+        let network = json!({"address": "10.0.0.0", "prefix": 33});
+        assert_eq!(with("rules", json!([{"source": network}])), Err("rules[0].source.prefix".into()));
+        assert!(with("rules", json!([{"port": 5}])).unwrap_err().contains("unknown field"));
+    }
+}

@@ -1,0 +1,138 @@
+"""The verb that measures anybody's packets without touching them."""
+
+# Without annotations as text: the command line library would evaluate each of them at every start.
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from latlab.cli.options import (
+    FILES,
+    MEASUREMENT,
+    RUNS,
+    Formats,
+    Full,
+    Json,
+    Runs,
+    Strict,
+)
+from latlab.cli.output import open_console
+from latlab.cli.run import report_run
+from latlab.cli.units import duration_ns
+
+SNAP: Final = 128
+RING: Final = 65_536
+
+
+def watch(
+    flow: Annotated[
+        str,
+        typer.Option(
+            "--flow",
+            metavar="FLOW",
+            rich_help_panel=MEASUREMENT,
+            help="Which packets, such as 'udp port 5000', 'ether proto sv and vlan 10', 'host 10.0.0.1 or icmp'.",
+        ),
+    ],
+    at: Annotated[
+        list[str],
+        typer.Option(
+            "--at",
+            metavar="PLACE",
+            rich_help_panel=MEASUREMENT,
+            help="Where (repeatable): [MACHINE/][ns:NAMESPACE/]INTERFACE; with :in or :out only that direction.",
+        ),
+    ],
+    for_: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            metavar="DURATION",
+            rich_help_panel=MEASUREMENT,
+            help="For how long, such as 30s; until Ctrl-C if not given.",
+        ),
+    ] = None,
+    snap: Annotated[
+        int,
+        typer.Option(
+            "--snap",
+            metavar="N",
+            min=70,
+            max=256,
+            rich_help_panel=MEASUREMENT,
+            help="Bytes of each packet that are kept, and by which it is recognised.",
+        ),
+    ] = SNAP,
+    ring: Annotated[
+        int,
+        typer.Option(
+            "--ring",
+            metavar="N",
+            min=1,
+            max=1 << 24,
+            rich_help_panel=MEASUREMENT,
+            help="Packets that the kernel's ring holds until they are read.",
+        ),
+    ] = RING,
+    clock_bound: Annotated[
+        str | None,
+        typer.Option(
+            "--clock-bound",
+            metavar="DURATION",
+            rich_help_panel=MEASUREMENT,
+            help="How far the clocks of two machines differ at most, such as 1us.",
+        ),
+    ] = None,
+    ssh_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--ssh-config", metavar="FILE", rich_help_panel=MEASUREMENT, help="The configuration that ssh is to use."
+        ),
+    ] = None,
+    name: Annotated[str, typer.Option("--name", metavar="NAME", rich_help_panel=FILES, help="Name the run so.")] = (
+        "watch"
+    ),
+    full: Full = False,
+    picture: Formats = None,
+    strict: Strict = False,
+    runs: Runs = RUNS,
+    as_json: Json = False,
+) -> None:
+    """Measure the packets of your own application where they pass interfaces.
+
+    Nothing is sent and nothing is changed. Between every two points: latency and loss; at each point: the time between
+    packets. It needs root, and a kernel with BTF. Ctrl-C ends it in order.
+
+    Examples:
+        # From a network card into a bridge and out to a guest
+        latlab watch --flow 'udp port 5000' --at eth0:in --at tap0:out --for 30s
+        # From a board, reached over ssh, to this machine, by clocks that PTP sets
+        latlab watch --flow udp --at board1/eth0:out --at eth0:in --clock-bound 1us
+        # Sampled values through two namespaces, until Ctrl-C
+        latlab watch --flow 'ether proto sv' --at ns:merging/eth0 --at ns:bay/eth0
+    """
+    import asyncio
+
+    from latlab.console import make_console
+    from latlab.run.events import Phase
+    from latlab.run.watch import Asked
+    from latlab.run.watch import watch as measure
+
+    asked = Asked(
+        flow,
+        tuple(at),
+        None if for_ is None else duration_ns(for_, "--for"),
+        snap,
+        ring,
+        None if clock_bound is None else duration_ns(clock_bound, "--clock-bound"),
+        None if ssh_config is None else str(ssh_config),
+    )
+    console = make_console(stderr=as_json) if as_json else open_console()
+    until = "until Ctrl-C" if asked.for_ns is None else f"for {for_}"
+
+    def show(event: object) -> None:
+        if isinstance(event, Phase):
+            console.print(f"Watching {flow} {until}", highlight=False, markup=False, soft_wrap=True)
+
+    folder = asyncio.run(measure(asked, runs, show, name=name))
+    raise typer.Exit(report_run(folder, as_json=as_json, strict=strict, metrics=None, formats=picture, full=full))

@@ -1,0 +1,139 @@
+"""What every reader of numbers takes and gives, and how gaps are counted."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+_VLAN: Final = (0x8100, 0x88A8, 0x9100)
+_R_TAG: Final = 0xF1C1
+_IPV4: Final = 0x0800
+_IPV6: Final = 0x86DD
+_UDP: Final = 17
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One frame as far as it was kept. ether_type, body: behind all tags. r_tag: what follows the EtherType of an
+    802.1CB tag, empty without one. udp: a datagram's payload, empty of anything else. whole: nothing of it is missing.
+    """
+
+    ether_type: int
+    body: bytes
+    r_tag: bytes
+    udp: bytes
+    whole: bool
+
+
+@dataclass(frozen=True)
+class Number:
+    """What a sender numbered a packet: `value`, counted up by `step` from one to the next.
+
+    source: who counts, where several do in one flow. epoch: counting begins again at 0 with the next one.
+    """
+
+    value: int
+    source: bytes = b""
+    epoch: int = 0
+    step: int = 1
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """One protocol's numbers. title: for people. modulus: the number behind the last one is 0; None: the sender's
+    period, which its numbers show. read: the number of a frame; None: it has none.
+    """
+
+    name: str
+    title: str
+    modulus: int | None
+    read: Callable[[Frame], Number | None]
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """What the numbers of packets, in the order in which they were seen, say of those that are missing."""
+
+    lost: int
+    duplicated: int
+    reordered: int
+
+
+def frame_of(data: bytes, length: int, *, ethernet: bool) -> Frame | None:
+    """The frame that begins with these bytes. length: of all of it. None: its headers are not all there."""
+    whole = len(data) == length
+    place, ether_type, r_tag = 0, 0, b""
+    if ethernet:
+        if len(data) < 14:
+            return None
+        place, ether_type = 14, struct.unpack_from(">H", data, 12)[0]
+        while ether_type in _VLAN or ether_type == _R_TAG:
+            long = 4 if ether_type in _VLAN else 6
+            if place + long > len(data):
+                return None
+            if ether_type == _R_TAG:
+                r_tag = data[place : place + 4]
+            place += long
+            ether_type = struct.unpack_from(">H", data, place - 2)[0]
+    elif data:
+        ether_type = _IPV4 if data[0] >> 4 == 4 else _IPV6
+    body = data[place:]
+    return Frame(ether_type, body, r_tag, _udp_payload(ether_type, body), whole)
+
+
+def _udp_payload(ether_type: int, body: bytes) -> bytes:
+    if ether_type == _IPV4 and len(body) >= 20 and body[9] == _UDP and not int.from_bytes(body[6:8], "big") & 0x3FFF:
+        return body[(body[0] & 0x0F) * 4 + 8 :]
+    if ether_type == _IPV6 and len(body) >= 40 and body[6] == _UDP:
+        return body[48:]
+    return b""
+
+
+def tags_of(data: bytes) -> Iterable[tuple[int, bytes]]:
+    """Each tag of a BER sequence with its value, which may be cut (X.690, 8.1; tags of one byte)."""
+    place = 0
+    while place + 2 <= len(data):
+        tag, length = data[place], data[place + 1]
+        place += 2
+        if length & 0x80:
+            long = length & 0x7F
+            length = int.from_bytes(data[place : place + long], "big")
+            place += long
+        yield tag, data[place : place + length]
+        place += length
+
+
+def gaps_of(numbers: Iterable[Number], modulus: int | None) -> Gaps:
+    """What is missing of one source's numbers, in the order in which they were seen.
+
+    Each number is taken for the one that is nearest to the largest so far (RFC 3550, A.1, "extended"): what lies
+    between the first and the largest and was never seen is lost. Without a modulus the largest number, and the step
+    behind it, is the period of the sender's counting.
+    """
+    epochs: dict[int, list[Number]] = {}
+    for one in numbers:
+        epochs.setdefault(one.epoch, []).append(one)
+    if modulus is None:
+        modulus = max((one.value + one.step for all_of in epochs.values() for one in all_of), default=1)
+    found = [_of_epoch(all_of, modulus, from_zero=epoch - 1 in epochs) for epoch, all_of in epochs.items()]
+    return Gaps(*(sum(column) for column in zip(*found, strict=True))) if found else Gaps(0, 0, 0)
+
+
+def _of_epoch(numbers: Sequence[Number], modulus: int, *, from_zero: bool) -> tuple[int, int, int]:
+    """Lost, duplicated and reordered. from_zero: those before the first one that was seen are lost, too."""
+    seen = set[int]()
+    largest = numbers[0].value
+    duplicated = reordered = 0
+    for one in numbers:
+        ahead = (one.value - largest) % modulus
+        extended = largest + (ahead if 2 * ahead <= modulus else ahead - modulus)
+        if extended in seen:
+            duplicated += 1
+            continue
+        reordered += extended < largest
+        seen.add(extended)
+        largest = max(largest, extended)
+    first = 0 if from_zero else min(seen)
+    return (largest - first) // numbers[0].step + 1 - len(seen), duplicated, reordered

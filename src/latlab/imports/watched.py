@@ -1,0 +1,393 @@
+"""What `latlab watch` recorded, read as two captures are: every packet from each point to each other one, and gaps."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from latlab import __version__
+from latlab.analysis.words import counted
+from latlab.errors import LabError
+from latlab.imports.base import Imported, LeftOut, PacketStream, Problem, Stamps
+from latlab.imports.capture import Capture
+from latlab.imports.capture_pair import MOST_FLOWS, Matched, flows_of, match_points, stream_of, unmatched
+from latlab.imports.capture_points import Point, points_of
+from latlab.imports.frames import flow_text
+from latlab.imports.numbering.base import Frame, frame_of
+from latlab.imports.numbering.table import numbers_of
+from latlab.imports.packets import clock_problems, usual_gap_ns, went_back_ns
+from latlab.recordings.arrow import read_recording
+
+TOOL: Final = "latlab watch"
+LATENCY: Final = (
+    "one way, from the first point to the second, as the kernel saw the packet at each: what lies before and after the "
+    "two is in no figure, and the schedule of the packets is not known"
+)
+GRACE_NS: Final = 500_000_000
+"""A packet that one point saw has so long to come to another one before it counts as lost."""
+_ETHERNET: Final = 1
+_RAW_IP: Final = 101
+_LARGER_RING: Final = "narrow the flow (--flow), keep less of each packet (--snap), or take a larger ring (--ring)"
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """One point and direction: its name, the kernel it is of, and what it saw: packets, and their first bytes."""
+
+    name: str
+    kernel: int
+    point: Point
+    capture: Capture
+
+    @property
+    def short(self) -> str:
+        """Its name as part of a stream's."""
+        return re.sub(r"[^A-Za-z0-9._]+", "-", self.name).strip("-")
+
+
+def read_watched(watch: Mapping[str, Any], folder: Path, clock_bound_ns: int | None) -> Imported:
+    """What the points saw: a stream for each flow between two points, and one for each flow at a point.
+
+    watch: of run.json. folder: where its recordings are. clock_bound_ns: how far the clocks of two kernels differ at
+    most; None: unknown. LabError: no packet of the flow was seen anywhere, which lists what was there instead; or a
+    recording is damaged.
+    """
+    seen, left_out, problems = _seen(watch, folder)
+    if not any(len(one.point.seen_ns) for one in seen):
+        raise _nothing_seen(watch)
+    until_ns = _until_ns(watch, seen)
+    streams, notes = list[PacketStream](), list[str]()
+    ambiguous = Counter[str]()
+    for first, second in combinations(seen, 2):
+        pair = match_points(first.point, second.point, translated=True)
+        if not (pair.match >= 0).any():
+            continue
+        for point, count in zip(pair.points, pair.ambiguous, strict=True):
+            ambiguous[point.name] = max(ambiguous[point.name], count)
+        found, more, doubtful = _between(first, second, pair, until_ns, clock_bound_ns)
+        streams += found
+        left_out += more
+        problems += doubtful
+    alike = {one.name: int((~one.point.alone).sum()) for one in seen}
+    if not streams and len(seen) > 1:
+        ambiguous.update(alike)
+        problems.append(_nothing_between(seen))
+    problems += _told_apart(ambiguous, seen)
+    left_out += [
+        LeftOut(f"packets at {name}", count, "another one is alike: they cannot be told apart")
+        for name, count in ambiguous.items()
+        if count
+    ]
+    for one in seen:
+        found, said = _at(one, until_ns[one.kernel])
+        streams += found
+        notes += said
+    return Imported(
+        TOOL,
+        __version__,
+        LATENCY,
+        streams=tuple(streams),
+        notes=(*_notes(watch, seen), *notes),
+        left_out=tuple(left_out),
+        problems=tuple(problems),
+        facts={"packets": {one.name: len(one.point.seen_ns) for one in seen}, "flow": watch["flow"]},
+        by_latlab=True,
+    )
+
+
+def _seen(watch: Mapping[str, Any], folder: Path) -> tuple[list[_Seen], list[LeftOut], list[Problem]]:
+    """Every point and direction that saw a packet, what is in none, and what is doubtful of the recordings."""
+    places, captures, problems = list[tuple[str, int]](), list[Capture](), list[Problem]()
+    for number, kernel in enumerate(watch["kernels"]):
+        path = folder / f"{kernel['recording']}.watched.arrow"
+        recording = read_recording(path, "watched", run_id=watch["run_id"])
+        table = recording.table
+        if ready := kernel.get("ready"):
+            # One program is attached after the other, and one agent after the other.
+            table = table.filter(pl.col("tai_ns") >= kernel.get("from_tai_ns", ready["tai_ns"]))
+        done = kernel.get("done") or {}
+        lost = done.get("lost", 0) + done.get("ring_full", 0)
+        for point in (one for one in watch["points"] if one["kernel"] == number):
+            for direction in point["directions"]:
+                rows = table.filter((pl.col("point") == point["number"]) & (pl.col("out") == (direction == "out")))
+                name = f"{point['name']}:{direction}"
+                problems += clock_problems(name, went_back_ns(rows["tai_ns"].to_numpy()), 0)
+                captures.append(_capture(name, rows, lost))
+                places.append((name, number))
+        problems += _of_recording(kernel["host"], lost, complete=recording.complete, gaps=bool(recording.gaps))
+    names = [name for name, _ in places]
+    points, left_out = points_of([folder] * len(names), names, captures)
+    kept = [
+        _Seen(name, kernel, point, capture)
+        for (name, kernel), point, capture in zip(places, points, captures, strict=True)
+    ]
+    problems += _unseen(watch, kept)
+    return [one for one in kept if len(one.point.seen_ns)], left_out, problems
+
+
+def _capture(name: str, rows: pl.DataFrame, lost: int) -> Capture:
+    """These rows of a recording, as the packets of a capture file."""
+    rows = rows.sort("tai_ns", maintain_order=True)
+    bytes_of = rows["bytes"].to_list()
+    sizes = np.array([len(one) for one in bytes_of], np.int64)
+    links = np.where(rows["ethernet"].to_numpy(), _ETHERNET, _RAW_IP).astype(np.uint16)
+    # A tag that the kernel keeps beside the frame is no part of it: what is left out of a frame is in no length.
+    return Capture(
+        b"".join(bytes_of),
+        array("q", rows["tai_ns"].to_list()),
+        array("q", (np.cumsum(sizes) - sizes).tolist()),
+        array("q", sizes.tolist()),
+        array("q", rows["length"].to_list()),
+        array("H", links.tolist()),
+        array("q", [0] * rows.height),
+        [name],
+        dropped={(0, 0): lost} if lost else {},
+    )
+
+
+def _of_recording(host: str, lost: int, *, complete: bool, gaps: bool) -> Iterator[Problem]:
+    if lost:
+        yield Problem(
+            "ring-full",
+            "records were lost, as a ring was full",
+            "untrusted",
+            "a record of every packet",
+            f"{counted(lost, 'record')} lost: their packets are in no figure, and how many are lost on the path is not "
+            "known",
+            _LARGER_RING,
+            host,
+        )
+    if gaps or not complete:
+        yield Problem(
+            "recordings-whole",
+            "a recording is not whole",
+            "suspect",
+            "the whole recording",
+            "it is damaged: rows are missing" if gaps else "it ends early, as of an agent that was killed",
+            "what is in it is in the figures; watch again for the rest",
+            host,
+        )
+
+
+def _unseen(watch: Mapping[str, Any], every: Sequence[_Seen]) -> Iterator[Problem]:
+    """Points that saw no packet of the flow in any direction that was asked for, and what they saw instead."""
+    for point in watch["points"]:
+        names = [f"{point['name']}:{direction}" for direction in point["directions"]]
+        if any(len(one.point.seen_ns) for one in every if one.name in names):
+            continue
+        yield Problem(
+            "packets-arrived",
+            "a point saw no packet of the flow",
+            "suspect",
+            f"packets of {watch['flow']!r}",
+            "; ".join(("none", *(_busiest(name, flows) for name, flows in _others(watch, [point]) if flows))),
+            "correct --flow, or watch another interface",
+            point["name"],
+        )
+
+
+def _nothing_seen(watch: Mapping[str, Any]) -> LabError:
+    lines = [_busiest(name, flows, "\n    ") for name, flows in _others(watch, watch["points"])]
+    what = "\n  ".join((f"no packet of {watch['flow']!r} was seen at any point", *lines))
+    return LabError(what, remedy="correct --flow, or watch other interfaces")
+
+
+def _others(
+    watch: Mapping[str, Any], points: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+    """(name of a point with its direction, what was seen there instead, the busiest flow first)."""
+    for point in points:
+        done = watch["kernels"][point["kernel"]].get("done") or {}
+        for direction in point["directions"]:
+            flows = [
+                flow
+                for flow in done.get("others", ())
+                if flow["point"] == point["number"] and flow["out"] == (direction == "out")
+            ]
+            yield f"{point['name']}:{direction}", flows
+
+
+def _busiest(name: str, flows: Sequence[Mapping[str, Any]], between: str = ", ") -> str:
+    if not flows:
+        return f"{name}: no other packets either"
+    told = [f"{counted(flow['packets'], 'packet')} of {other_text(flow)}" for flow in flows]
+    return f"{name}, the busiest flows:{between if between != ', ' else ' '}{between.join(told)}"
+
+
+_PROTOCOLS: Final = {1: "ICMP", 6: "TCP", 17: "UDP", 58: "ICMPv6", 132: "SCTP"}
+
+
+def other_text(flow: Mapping[str, Any]) -> str:
+    """A flow that no rule fitted, for people: "UDP 10.0.0.1:5000 → 10.0.0.2:5001, VLAN 10"."""
+    if flow["protocol"] is None:
+        text = f"EtherType {flow['ether_type']:#06x}"
+    else:
+        ends = [f"[{end}]" if ":" in end else end for end in (flow["source"], flow["destination"])]
+        if flow["ports"]:
+            ends = [f"{end}:{port}" for end, port in zip(ends, flow["ports"], strict=True)]
+        name = _PROTOCOLS.get(flow["protocol"], f"IP protocol {flow['protocol']}")
+        text = f"{name} {' → '.join(ends)}"
+        if flow["dscp"]:
+            text += f", DSCP {flow['dscp']}"
+    if flow["tag"]:
+        text += f", VLAN {flow['tag'][0]} PCP {flow['tag'][1]}"
+    return text
+
+
+def _until_ns(watch: Mapping[str, Any], seen: Sequence[_Seen]) -> list[int]:
+    """By kernel: packets seen later might still have been in flight when a point was watched no more.
+
+    Of a lab that was killed the last record says until when its agents watched at least.
+    """
+    last = [
+        max((int(one.point.seen_ns.max()) for one in seen if one.kernel == at), default=0) for at in _kernels(watch)
+    ]
+    return [int(one.get("until_tai_ns", last[at] - GRACE_NS)) for at, one in enumerate(watch["kernels"])]
+
+
+def _kernels(watch: Mapping[str, Any]) -> range:
+    return range(len(watch["kernels"]))
+
+
+def _is_turned(first: _Seen, second: _Seen, median_ns: float, bound_ns: int | None) -> bool:
+    """Whether packets come to the second point first.
+
+    By one clock it is seen. On two kernels packets leave the one and come in at the other; where both points are of one
+    direction only a difference beyond the clocks' bound says it.
+    """
+    if first.kernel == second.kernel:
+        return median_ns < 0
+    leaves = [one.name.endswith(":out") for one in (first, second)]
+    if leaves[0] != leaves[1]:
+        return leaves[1]
+    return bound_ns is not None and median_ns < -bound_ns
+
+
+def _between(
+    first: _Seen, second: _Seen, pair: Matched, until_ns: Sequence[int], bound_ns: int | None
+) -> tuple[list[PacketStream], list[LeftOut], list[Problem]]:
+    """The flows of what both points saw, what is left out, and what is doubtful."""
+    streams, left_out, problems = list[PacketStream](), list[LeftOut](), list[Problem]()
+    one_clock = first.kernel == second.kernel
+    flows = flows_of(pair)
+    shown = set[int](), set[int]()
+    for place, flow in enumerate(flows[:MOST_FLOWS], start=1):
+        turned = _is_turned(first, second, flow.median_ns, bound_ns)
+        ends = (second.short, first.short) if turned else (first.short, second.short)
+        name = "-to-".join(ends) + (f".flow-{place}" if len(flows) > 1 else "")
+        stream, more, doubtful = stream_of(
+            pair,
+            name,
+            flow,
+            turned=turned,
+            one_clock=one_clock,
+            until_ns=until_ns[(second if turned else first).kernel],
+        )
+        if len(stream.sent):
+            streams.append(stream)
+        left_out += more
+        problems += doubtful
+        shown[0].update(flow.ours_alone.tolist())
+        shown[1].update(flow.theirs_alone.tolist())
+    left_out += unmatched(pair, shown)
+    rest = sum(len(flow.both) for flow in flows[MOST_FLOWS:])
+    if rest:
+        where = f"between {first.name} and {second.name}"
+        left_out.append(LeftOut(f"packets {where}", rest, f"of flows beyond the {MOST_FLOWS} largest"))
+    return streams, left_out, problems
+
+
+def _at(one: _Seen, until_ns: int) -> tuple[list[PacketStream], list[str]]:
+    """The largest flows of one point: how long after the one before it each packet came, and what numbers say that
+    their senders gave them, which is a note, too."""
+    sizes = np.bincount(one.point.flow, minlength=len(one.point.flows))
+    largest = [number for number in np.argsort(-sizes, kind="stable").tolist() if sizes[number] > 1]
+    streams, notes = list[PacketStream](), list[str]()
+    for place, number in enumerate(largest[:MOST_FLOWS], start=1):
+        rows = np.flatnonzero((one.point.flow == number) & (one.point.seen_ns <= until_ns))
+        seen_ns = one.point.seen_ns[rows]
+        if len(seen_ns) < 2:
+            continue
+        name = f"at-{one.short}" + (f".flow-{place}" if len(largest) > 1 else "")
+        counts: dict[str, int | None] = {"lost": None, "duplicated": None, "reordered": None}
+        if found := numbers_of([_frame(one.capture, at) for at in one.point.place[rows].tolist()]):
+            gaps = found.gaps
+            counts = {"lost": gaps.lost, "duplicated": gaps.duplicated, "reordered": gaps.reordered}
+            notes.append(
+                f"{name}: by the {found.numbering.title} of {counted(found.sources, 'source')} {gaps.lost} are missing "
+                f"here, {gaps.duplicated} came again and {gaps.reordered} late"
+            )
+        every = np.ones(len(seen_ns) - 1, np.bool_)
+        gap_ns = usual_gap_ns(seen_ns)
+        text = flow_text(one.point.flows[number])
+        streams.append(
+            PacketStream(
+                name=name,
+                talker=one.name,
+                listener=one.name,
+                described=f"{text} · {one.name} · a packet every {gap_ns / 1000:g} µs (median)",
+                stamps={"previous": Stamps(seen_ns[:-1], every), "first_point": Stamps(seen_ns[1:], every)},
+                metrics=("interarrival",),
+                sent=every,
+                arrived=every,
+                arrival=np.arange(len(every), dtype=np.int64),
+                period_ns=gap_ns,
+                two_clocks=False,
+                counts=counts,
+            )
+        )
+    return streams, notes
+
+
+def _frame(capture: Capture, place: int) -> Frame | None:
+    first = capture.first[place]
+    data = bytes(capture.data[first : first + capture.captured[place]])
+    return frame_of(data, capture.wire[place], ethernet=capture.link[place] == _ETHERNET)
+
+
+def _nothing_between(seen: Sequence[_Seen]) -> Problem:
+    alike = [f"{int((~one.point.alone).sum())} of {len(one.point.seen_ns)} at {one.name}" for one in seen]
+    return Problem(
+        "packets-distinct",
+        "no packet was recognised at two points",
+        "suspect",
+        "packets that pass two points and can be told apart",
+        f"none; packets that others are alike: {', '.join(alike)}",
+        "watch points that the same packets pass; packets are recognised by their payload: keep more of it (--snap)",
+    )
+
+
+def _told_apart(ambiguous: Mapping[str, int], seen: Sequence[_Seen]) -> Iterator[Problem]:
+    total = {one.name: len(one.point.seen_ns) for one in seen}
+    told = [f"{count} of {total[name]} at {name}" for name, count in ambiguous.items() if count]
+    if told and any(ambiguous.values()):
+        yield Problem(
+            "packets-distinct",
+            "packets are alike and cannot be told apart",
+            "suspect",
+            "each packet differs from all others: by its payload, or by an IPv4 identification that nothing changes",
+            f"{', '.join(told)}: they are in no latency and in no loss",
+            "keep more of each packet (--snap), or narrow the flow",
+        )
+
+
+def _notes(watch: Mapping[str, Any], seen: Sequence[_Seen]) -> Iterator[str]:
+    yield f"watched: {watch['flow']}; nothing was sent and nothing was changed"
+    yield (
+        "`in` is where the kernel takes a packet in (tracepoint netif_receive_skb), `out` where it hands it to a "
+        "driver (net_dev_start_xmit)"
+    )
+    if len({one.kernel for one in seen}) == 1:
+        yield "all points are of one kernel: one clock, ± 0"
+    yield "the verdict is on the recordings alone: CPUs, interrupts and settings of the machines were not looked at"
+    yield f"a packet counts as lost if it has not come within {GRACE_NS // 1_000_000} ms before the end"
+    yield from watch.get("notes", ())

@@ -1,0 +1,475 @@
+"""The types of cell.json (docs/reference/run-folder.md). Durations are ns, instants TAI ns; None: not known.
+
+What earlier versions did not write has a default; what later ones add is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from latlab.model.part import Failure, Recorded
+
+Leg = Literal["up", "down"]
+
+# What is measured
+
+
+class LaunchTime(Recorded):
+    """How packets have launch times (SO_TXTIME)."""
+
+    lead_ns: int
+    clock: str = "tai"
+
+
+class TimerSettings(Recorded):
+    """How a timer waits, and what is told of it."""
+
+    how: str = ""
+    threshold_ns: int
+    window_ns: int
+
+
+class RecordedStream(Recorded):
+    """A stream, a leg of a probe, a timer, or what a tool measured.
+
+    interface: where it leaves; port: the same, or of a VLAN interface the one below. stream: its number, 0 without
+    packets. period_ns: None of a closed loop. metrics, counts, send_errnos, two_clocks, described: of what was imported
+    or measured by a tool.
+    """
+
+    name: str
+    stream: int
+    talker: str
+    listener: str
+    interface: str | None = None
+    port: str | None = None
+    period_ns: Annotated[int, Field(gt=0, strict=True)] | None
+    offset_ns: int = 0
+    size: int | None = None
+    count: int | None = None
+    priority: int | None = None
+    transport: str | None = None
+    to_port: int | None = None
+    vlan: int | None = None
+    launch_time: LaunchTime | None = None
+    start_tai_ns: int | None = None
+    probe: str | None = None
+    leg: Leg | None = None
+    frames: int | None = None
+    timer: TimerSettings | None = None
+    tool: str | None = None
+    described: str = ""
+    metrics: list[str] = []
+    counts: dict[str, int | None] = {}
+    two_clocks: bool = False
+
+    @property
+    def queue(self) -> str:
+        """The interface whose qdiscs queue its packets."""
+        return str(self.port if "port" in self.model_fields_set else self.interface)
+
+    @property
+    def has_packets(self) -> bool:
+        """Whether our agents send and receive it: a tool's is not, and a timer has none."""
+        return not self.tool and self.timer is None
+
+    @property
+    def lead_ns(self) -> int:
+        """How long before its launch time a packet may rightly leave, ns: ETF sends at txtime − delta."""
+        return self.launch_time.lead_ns if self.launch_time else 0
+
+    @property
+    def asked(self) -> TimerSettings:
+        """Of a timer: how it waits."""
+        assert self.timer, f"{self.name} is no timer"
+        return self.timer
+
+
+class ToolFigures(Recorded):
+    """One metric's figures, as another program kept them. between: its two timestamps."""
+
+    stream: str
+    metric: str
+    kept: Literal["histogram", "intervals", "summary"]
+    between: tuple[str, str]
+    resolution_ns: int
+    n: int | None
+    min: int | None
+    mean: int | float | None
+    max: int | None
+    stddev: int | float | None
+    percentiles: dict[str, int | None] | None = None
+    min_sequence: int | None
+    max_sequence: int | None
+    lost: int | None
+    two_clocks: bool
+    below: int | None
+    above: int | None
+    intervals: list[dict[str, Any]] = []
+
+
+class LeftOut(Recorded):
+    """What an import did not take."""
+
+    what: str
+    count: int
+    why: str
+
+
+class ToolFound(Recorded):
+    """What another program measured. latency: what its latency is, in one sentence. problems: reasons not to trust it.
+
+    facts: of its machine, as the program prints them.
+    """
+
+    latency: str
+    notes: list[str]
+    left_out: list[LeftOut]
+    problems: list[dict[str, Any]]
+    facts: dict[str, Any]
+    figures: list[ToolFigures]
+
+
+class ImportedFound(ToolFound):
+    """Where an imported cell's figures come from. by_latlab: no other program measured it."""
+
+    format: str
+    tool: str
+    version: str
+    files: list[str]
+    clock_bound_ns: int | None
+    by_latlab: bool = False
+
+
+class Asked(Recorded):
+    """What the scenario asks of a probe."""
+
+    transport: str | None = None
+    test: str | None = None
+    timestamps: str = "kernel"
+    how: str = ""
+    domain: int | None = None
+    reliable: bool = False
+    take: str = ""
+
+
+class RecordedProbe(Recorded):
+    """A probe. probe: its kind; period_ns: None of a closed loop. tool: what measured it, if none of our agents."""
+
+    name: str
+    probe: str
+    from_: str
+    to: str
+    period_ns: int | None = None
+    timeout_ns: int | None = None
+    asked: Asked = Asked()
+    version: str | None = None
+    commands: list[str] = []
+    cyclone: str | None = None
+    tool: ToolFound | None = None
+
+
+# What agents say
+
+
+class Said(Recorded):
+    """What an agent said; false where that is nothing."""
+
+    def __bool__(self) -> bool:
+        return bool(self.model_fields_set)
+
+
+class Realtime(Recorded):
+    """What an agent's measuring thread found of its settings."""
+
+    tid: int | None = None
+    cpus: list[int] | None = None
+    priority: int | None = None
+    memory_locked: bool | None = None
+    problems: list[str] = []
+
+
+class TimerReady(Recorded):
+    """How a timer waits on its machine."""
+
+    clock: str | None = None
+    event_device: str | None = None
+    tick_ns: int | float | None = None
+    traced: bool = False
+
+
+class DropsReady(Recorded):
+    """Whether drops are watched, and whether the kernel gives reasons. missing: what is not known, and why."""
+
+    watched: bool = False
+    reasons: bool = False
+    missing: list[str] = []
+
+
+class Ready(Said):
+    """What an agent said as it was ready.
+
+    clock: of those that ask a ptp4l, why they cannot read the one that it turns; of those that trace, the events'.
+    """
+
+    realtime: Realtime | None = None
+    tai_offset_s: int | None = None
+    netns: int | None = None
+    cyclone: str | None = None
+    stamps_by: dict[str, Any] | None = None
+    drops: DropsReady | None = None
+    timer: TimerReady | None = None
+    trace_problem: Failure | None = None
+    clock: Failure | str | None = None
+
+
+class StreamTotals(Said):
+    """What an agent counted of one stream."""
+
+    stream: int | None = None
+    sent: int | None = None
+    send_errors: int | None = None
+    unsent_late: int | None = None
+    received: int | None = None
+    rejected: int = 0
+    repeated: int = 0
+    out_of_range: int = 0
+    untagged: int = 0
+    tx_sched: int = 0
+    tx_soft: int = 0
+    tx_hard: int = 0
+    launch_invalid: int = 0
+    launch_missed: int = 0
+
+
+class Programs(Recorded):
+    """What BPF programs took. lost: records for which their ring had no room; compared: with the socket's."""
+
+    lost: int | None = None
+    compared: list[dict[str, Any]] = []
+
+
+class Totals(StreamTotals):
+    """What an agent said at its end. recorded: rows of all its tables; ring_full: rows that it dropped."""
+
+    streams: list[StreamTotals] | None = None
+    answered: int | None = None
+    recorded: int | None = None
+    ring_full: int = 0
+    foreign: int = 0
+    truncated: int = 0
+    other_run: int = 0
+    unknown_stream: int = 0
+    socket_drops: int = 0
+    empty_wakeups: int = 0
+    cpu_ns: int | None = None
+    wakeups: int | None = None
+    events: int = 0
+    lost: int | None = None
+    drops: int | None = None
+    stages: Programs | None = None
+    trace_lost: int = 0
+    overdue: int = 0
+    held_up_ns: int = 0
+    above: int | None = None
+    threshold_ns: int | None = None
+    mean_ns: int | float | None = None
+    stddev_ns: int | float | None = None
+    min_ns: int | None = None
+    max_ns: int | None = None
+
+    @property
+    def each(self) -> Sequence[StreamTotals]:
+        """Of each stream; of an agent of a probe, which has one, its own."""
+        return [self] if self.streams is None else self.streams
+
+
+class RecordedAgent(Recorded):
+    """An agent. probe: whose it is. ready, done: what it said as it was ready, and at its end; None: it did not."""
+
+    host: str
+    verb: str = "drops"
+    probe: str | None = None
+    ready: Ready | None = None
+    done: Totals | None = None
+    error: Failure | None = None
+
+    @property
+    def said(self) -> Ready:
+        """What it said as it was ready; nothing of one that did not come to it."""
+        return self.ready or Ready()
+
+    @property
+    def totals(self) -> Totals:
+        """What it said at its end; nothing of one that did not come to it."""
+        return self.done or Totals()
+
+    @property
+    def name(self) -> str:
+        """As `talk on sensor`; of a probe's agents also whose, as `ping rr on sensor`."""
+        return " ".join(filter(None, (self.verb, self.probe, "on", self.host)))
+
+    @property
+    def realtime(self) -> Realtime:
+        """What it found of its settings."""
+        return self.said.realtime or Realtime()
+
+
+class WatchedKernel(RecordedAgent):
+    """A kernel, and the agent that watches where it drops packets. why_not: why none was started."""
+
+    hosts: list[str]
+    why_not: str | None = None
+
+
+# Clocks
+
+
+class ClockWindow(Recorded):
+    """Bounds of the offset at one instant, and of its drift away from it."""
+
+    reference_tai_ns: int
+    lower_ns: int
+    upper_ns: int
+    drift_lower_ppb: int | float | None
+    drift_upper_ppb: int | float | None
+    span_ns: int
+
+
+class ClockEdge(Recorded):
+    """`to`'s clock − `from`'s, through the whole cell. bound: a line through all exchanges."""
+
+    from_: str
+    to: str
+    source: str | None = None
+    lower_ns: int | None = None
+    upper_ns: int | None = None
+    windows: list[ClockWindow] = []
+    exchanges: int | None = None
+    bound: ClockWindow | None = None
+
+
+class RecordedPort(Recorded):
+    """A port of PTP. clock: the card's, where that is adjusted. absent: why no ptp4l was started."""
+
+    port: str
+    role: Literal["master", "slave", "observed"]
+    absent: str | None = None
+    profile: str | None = None
+    timestamps: str | None = None
+    clock: str | None = None
+    free_running: bool = False
+    limit_ns: int = 0
+    sync_interval_ns: int | None = None
+    master: str | None = None
+    start_tai_ns: int | None = None
+
+
+# The test bed
+
+
+class Work(Recorded):
+    """What keeps a host busy. size: bytes of memory, or of file, of each worker; path: the folder of its files."""
+
+    what: str
+    size: int | None = None
+    path: str | None = None
+    workers: int
+
+
+class Load(Recorded):
+    """A load, and what it achieved. asked_bps, sent_bps, received_bps: bit/s; sent_pps: packets a second."""
+
+    name: str
+    kind: str
+    from_: str | None
+    to: str | None
+    on: str | None = None
+    work: Work | None = None
+    version: str | None = None
+    commands: list[Any] = []
+    asked_bps: int | float | None
+    sent_bps: int | float | None
+    received_bps: int | float | None
+    sent_pps: int | float | None
+    work_per_s: dict[str, int | float] = {}
+    detail: Any = None
+
+
+class Bridge(Recorded):
+    """A virtual bridge as it was made."""
+
+    kind: str
+    title: str
+    host: str
+    uplink: str | None
+    guests: list[str]
+    detail: str
+
+
+class Guest(Recorded):
+    """A virtual machine as it ran. memory: bytes, or as it was written. vcpu_threads: vCPU → thread id.
+
+    Of a domain that was running before, acceleration, vCPUs and memory are not known.
+    """
+
+    name: str
+    host: str
+    image: str | None
+    kernel: str | None
+    acceleration: str | None
+    vcpus: int | None
+    memory: int | str | None
+    started: str
+    vcpu_threads: dict[int, int] | None = None
+
+
+class RecordedStep(Recorded):
+    """A step of the test bed, or a setting that was read again. why: the error, where the run goes on without it."""
+
+    host: str
+    title: str
+    command: str
+    seconds: int | float | None = None
+    expected: str | None = None
+    actual: str | None = None
+    ok: bool
+    why: str | None = None
+
+
+class RecordedCell(Recorded):
+    """One repetition of a cell. cell: the matrix' keys; instructions_per_ns: of a board in virtual time."""
+
+    format: str = "latlab.cell/1"
+    cell: dict[str, Any] = {}
+    slug: str
+    repeat: int
+    order: int | None = None
+    status: str
+    reason: Failure | None = None
+    label: str | None = None
+    instructions_per_ns: int | float | None = None
+    qemu: str | None = None
+    run_id: str = ""
+    start_tai_ns: int | None = None
+    warmup_ns: int = 0
+    duration_ns: int = 0
+    streams: list[RecordedStream]
+    probes: list[RecordedProbe] = []
+    agents: list[RecordedAgent] = []
+    loads: list[Load] = []
+    clocks: list[ClockEdge] = []
+    ptp: list[RecordedPort] | None = None
+    drops: list[WatchedKernel] | None = None
+    bridges: list[Bridge] = []
+    guests: list[Guest] = []
+    steps: list[RecordedStep] = []
+    rechecks: list[RecordedStep] = []
+    imported: ImportedFound | None = None
+
+    def start_of(self, stream: RecordedStream | RecordedPort) -> int:
+        """When the streams started, by the talker's, or the port's, TAI; 0: they did not."""
+        return stream.start_tai_ns or self.start_tai_ns or 0

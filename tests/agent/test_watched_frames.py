@@ -1,0 +1,191 @@
+"""Which frames the agent records: every kind of expression against the same frames, sent through a real cable."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import struct
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_bed import Bed, inside
+from agent_process import Agent
+from agent_streams import ORDINARY, new_run_id, recording
+
+from latlab.scenario.flow_filter import parse_flow
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(
+        not Path("/sys/kernel/btf/vmlinux").exists(),
+        reason="this kernel has no BTF, so no BPF program sees its packets",
+    ),
+]
+
+NO_BTF = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys/kernel/btf && exec "$@"', "sh")
+UNPRIVILEGED = ("setpriv", "--bounding-set", "-sys_admin,-bpf,-perfmon")
+MACS = bytes.fromhex("0200004e0002 0200004e0001")
+
+
+def tag(vid: int, pcp: int = 0, kind: int = 0x8100) -> bytes:
+    return struct.pack(">HH", kind, pcp << 13 | vid)
+
+
+def ipv4(protocol: int, payload: bytes, *, source: str = "10.1.0.1", to: str = "10.2.0.9", dscp: int = 0) -> bytes:
+    addresses = socket.inet_aton(source) + socket.inet_aton(to)
+    head = struct.pack(">BBHHHBBH", 0x45, dscp << 2, 20 + len(payload), 1, 0, 9, protocol, 0)
+    return struct.pack(">H", 0x0800) + head + addresses + payload
+
+
+def ipv6(protocol: int, payload: bytes, *, dscp: int = 0) -> bytes:
+    addresses = socket.inet_pton(socket.AF_INET6, "fd00::1") + socket.inet_pton(socket.AF_INET6, "fd00:1::2")
+    head = struct.pack(">IHBB", 6 << 28 | dscp << 22, len(payload), protocol, 9)
+    return struct.pack(">H", 0x86DD) + head + addresses + payload
+
+
+def ports(source: int, destination: int) -> bytes:
+    return struct.pack(">HHHH", source, destination, 8 + 16, 0) + bytes(16)
+
+
+FRAMES = {
+    "udp": ipv4(17, ports(4000, 5000)),
+    "udp-back": ipv4(17, ports(5000, 4000), source="10.2.0.9", to="10.1.0.1"),
+    "udp-ef": ipv4(17, ports(4000, 5009), dscp=46),
+    "tcp": ipv4(6, ports(4000, 5000)),
+    "fragment": ipv4(17, b"")[:8] + struct.pack(">H", 100) + ipv4(17, ports(4000, 5000))[10:],
+    "udp6": ipv6(17, ports(4000, 5000), dscp=46),
+    "icmp": ipv4(1, bytes(16)),
+    "sv": struct.pack(">H", 0x88BA) + bytes(50),
+    "sv-vlan": tag(10, 4) + struct.pack(">H", 0x88BA) + bytes(50),
+    "udp-qinq": tag(7, 1, 0x88A8) + tag(10, 5) + ipv4(17, ports(4000, 5000)),
+    "udp-rtag": struct.pack(">HHH", 0xF1C1, 0, 1) + ipv4(17, ports(4000, 5000)),
+}
+"""By name what follows the addresses of a frame."""
+UDP = {"udp", "udp-back", "udp-ef", "udp6", "udp-qinq", "udp-rtag", "fragment"}
+
+
+def watched(bed: Bed, folder: Path, **changes: Any) -> Agent:
+    """An agent that watches both ends of the cable."""
+    points = []
+    for namespace, interface in (("sensor", "ecu"), ("ecu", "sensor")):
+        with inside(namespace):
+            inode = Path("/proc/thread-self/ns/net").stat().st_ino
+            points.append({"netns": inode, "ifindex": socket.if_nametoindex(interface)})
+    spec = {"run_id": new_run_id(), "recording": str(folder / "watch"), "realtime": ORDINARY, "points": points}
+    return bed.agent("ecu", "watch", {**spec, **changes})
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("udp", UDP),
+        ("udp port 5000", UDP - {"udp-ef", "fragment"}),
+        ("udp dst port 5000 and ip", {"udp", "udp-qinq", "udp-rtag"}),
+        ("portrange 5001-5009 or icmp", {"udp-ef", "icmp"}),
+        ("ip6", {"udp6"}),
+        ("dscp ef", {"udp-ef", "udp6"}),
+        ("src host 10.2.0.9", {"udp-back"}),
+        ("net 10.2.0.0/16 and tcp", {"tcp"}),
+        ("host fd00:1::2", {"udp6"}),
+        ("ether proto sv", {"sv", "sv-vlan"}),
+        ("vlan", {"sv-vlan", "udp-qinq"}),
+        ("vlan 10", {"sv-vlan"}),
+        ("pcp 1 and udp", {"udp-qinq"}),
+    ],
+)
+def test_an_expression_fits_these_frames_and_no_others(
+    bed: Bed, tmp_path: Path, expression: str, expected: set[str]
+) -> None:
+    agent = watched(bed, tmp_path, rules=parse_flow(expression))
+    assert agent.until("ready")["watch"] == {"clock": "CLOCK_TAI", "snap": 128}
+    with bed.tap("sensor", "ecu") as talker:
+        for name, what in FRAMES.items():
+            talker.send(MACS + what + b"|" + name.encode())
+    agent.tell(stop=True)
+    done = agent.until("done")
+    assert agent.ended() == 0
+    rows = recording(tmp_path, "watch.watched").table
+    assert done["points"] == [{"in": 0, "out": len(expected)}, {"in": len(expected), "out": 0}]
+    assert (done["lost"], done["ring_full"], done["recorded"]) == (0, 0, rows.height)
+    for point, out in ((0, True), (1, False)):
+        seen = [row for row in rows.iter_rows(named=True) if (row["point"], row["out"]) == (point, out)]
+        assert {row["bytes"].rpartition(b"|")[2].decode() for row in seen} == expected
+        assert all(row["ethernet"] for row in seen)
+        assert [row["tai_ns"] for row in seen] == sorted(row["tai_ns"] for row in seen)
+
+
+def test_flows_that_do_not_fit_are_named_only_where_nothing_fits(bed: Bed, tmp_path: Path) -> None:
+    agent = watched(bed, tmp_path, rules=parse_flow("udp port 9"))
+    agent.until("ready")
+    with bed.tap("sensor", "ecu") as talker:
+        for _ in range(3):
+            talker.send(MACS + FRAMES["udp"])
+        talker.send(MACS + FRAMES["sv-vlan"])
+    agent.tell(stop=True)
+    others = agent.until("done")["others"]
+    assert {(one["point"], one["out"]) for one in others} == {(0, True), (1, False)}
+    most = others[0]
+    assert (most["packets"], most["ports"], most["source"], most["protocol"]) == (3, [4000, 5000], "10.1.0.1", 17)
+    assert (others[1]["packets"], others[1]["ether_type"], others[1]["tag"]) == (1, 0x88BA, [10, 4])
+
+
+def test_of_a_long_packet_no_more_is_kept_than_was_asked_for(bed: Bed, tmp_path: Path) -> None:
+    agent = watched(bed, tmp_path, rules=parse_flow("udp"), snap=100)
+    agent.until("ready")
+    with bed.tap("sensor", "ecu") as talker:
+        frame = MACS + ipv4(17, ports(1, 2) + bytes(range(200)))
+        talker.send(frame)
+    agent.tell(stop=True)
+    agent.until("done")
+    (row, _) = recording(tmp_path, "watch.watched").table.iter_rows(named=True)
+    assert (row["length"], row["bytes"]) == (len(frame), frame[: len(row["bytes"])])
+    assert 100 <= len(row["bytes"]) <= 104  # whole words
+
+
+@pytest.mark.parametrize(
+    ("before", "why"), [(NO_BTF, "no BTF"), (UNPRIVILEGED, "it takes root, or CAP_BPF and CAP_PERFMON")]
+)
+def test_a_kernel_that_lets_nobody_watch_is_one_error(
+    bed: Bed, tmp_path: Path, before: tuple[str, ...], why: str
+) -> None:
+    spec = {"run_id": new_run_id(), "recording": str(tmp_path / "watch"), "realtime": ORDINARY, "rules": [{}]}
+    agent = bed.agent("ecu", "watch", {**spec, "points": [{"netns": 1, "ifindex": 1}]}, before=before)
+    error = agent.until("error")
+    assert why in error["what"]
+    assert "tcpdump" in error["remedy"]
+    assert agent.ended() == 1
+
+
+def test_nothing_stays_attached_when_it_is_killed(bed: Bed, tmp_path: Path) -> None:
+    agent = watched(bed, tmp_path, rules=parse_flow("udp"))
+    agent.until("ready")
+    assert {"watch_in", "watch_out"} <= programs()
+    agent.kill()
+    deadline = time.monotonic() + 10
+    while {"watch_in", "watch_out"} & programs() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not {"watch_in", "watch_out"} & programs()
+
+
+def programs() -> set[str]:
+    """The names of the BPF programs that the kernel has (bpf(2), BPF_PROG_GET_NEXT_ID and BPF_OBJ_GET_INFO_BY_FD)."""
+    bpf = ctypes.CDLL(None, use_errno=True).syscall
+    number = {"x86_64": 321, "aarch64": 280}[os.uname().machine]
+    found, at = set(), 0
+    while True:
+        attribute = ctypes.create_string_buffer(struct.pack("II", at, 0), 128)
+        if bpf(number, 11, attribute, 12):
+            return found
+        (at,) = struct.unpack_from("I", attribute, 4)
+        attribute = ctypes.create_string_buffer(struct.pack("III", at, 0, 0), 128)
+        descriptor = bpf(number, 13, attribute, 12)
+        if descriptor < 0:
+            continue
+        info = ctypes.create_string_buffer(232)
+        attribute = ctypes.create_string_buffer(struct.pack("IIQ", descriptor, 232, ctypes.addressof(info)), 128)
+        if not bpf(number, 15, attribute, 16):
+            found.add(info.raw[64:80].split(b"\0")[0].decode())
+        os.close(descriptor)

@@ -1,0 +1,341 @@
+"""`latlab watch` as a whole: real packets whose delays and losses are known, between interfaces of namespaces."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_bed import Bed
+from agent_relay import Relay, Rule, double, drop, hold
+from lab_machine import run
+from test_watched_frames import programs
+
+from latlab.errors import LabError, UsageError
+from latlab.recordings.run_folder import RunFolder
+from latlab.report.result import make_result
+from latlab.run.watch import Asked, finish_watch, is_unfinished_watch, watch
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(
+        not Path("/sys/kernel/btf/vmlinux").exists(),
+        reason="this kernel has no BTF, so no BPF program sees its packets",
+    ),
+]
+
+PORT = 5000
+FLOW = f"udp port {PORT}"
+COUNT = 60
+MS = 1_000_000
+GRACE_S = 0.6
+"""Packets of the last 0.5 s are not counted."""
+
+
+@pytest.fixture(autouse=True)
+def own_journals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LATLAB_STATE", str(tmp_path / "journals"))
+
+
+def watching(folder: Path, act: Callable[[], None], at: tuple[str, ...], **asked: Any) -> RunFolder:
+    """The run in which `act` was watched from its beginning to its end, and until all its packets count."""
+
+    async def whole() -> RunFolder:
+        loop, began = asyncio.get_running_loop(), asyncio.Event()
+
+        async def end_after() -> None:
+            await began.wait()
+            try:
+                await loop.run_in_executor(None, act)
+                await asyncio.sleep(GRACE_S)
+            finally:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        acting = asyncio.ensure_future(end_after())
+        try:
+            return await watch(Asked(**{"flow": FLOW, "at": at, **asked}), folder / "runs", lambda event: began.set())
+        finally:
+            acting.cancel() if not began.is_set() else await acting
+
+    return asyncio.run(whole())
+
+
+def cell_of(folder: RunFolder) -> dict[str, Any]:
+    (cell,) = make_result(folder)["cells"]
+    return dict(cell)
+
+
+def reasons(folder: RunFolder) -> dict[str, str]:
+    """{id of each broken rule: what was found}."""
+    return {one["id"]: one["actual"] for one in make_result(folder)["reasons"]}
+
+
+def payload(number: int) -> bytes:
+    """Its number stands where the relay looks for it."""
+    return bytes(16) + struct.pack("<Q", number) + bytes(16)
+
+
+def send(talker: socket.socket, to: tuple[str, int], count: int = COUNT, gap_s: float = 0.002) -> None:
+    for number in range(count):
+        talker.sendto(payload(number), to)
+        time.sleep(gap_s)
+
+
+def through(relay_bed: Bed, folder: Path, rule: Rule) -> RunFolder:
+    """COUNT datagrams from `sensor` to a relay, which sends them on to `ecu` from a socket of its own."""
+    with (
+        relay_bed.udp("sensor", "10.78.0.1") as talker,
+        relay_bed.udp("relay", "10.78.0.2", PORT) as source,
+        relay_bed.udp("relay", "10.78.1.1") as sink,
+        relay_bed.udp("ecu", "10.78.1.2", PORT),
+    ):
+        sink.connect(("10.78.1.2", PORT))
+
+        def act() -> None:
+            with Relay(source, sink, rule) as relay:
+                send(talker, ("10.78.0.2", PORT))
+                while len(relay.came) < COUNT:
+                    time.sleep(0.01)
+
+        at = ("ns:sensor/relay:out", "ns:relay/sensor:in", "ns:relay/ecu:out", "ns:ecu/relay:in")
+        return watching(folder, act, at)
+
+
+def transit(cell: dict[str, Any], name: str) -> dict[str, Any]:
+    return dict(cell["streams"][name]["metrics"]["transit"])
+
+
+def test_a_cable_between_two_namespaces(bed: Bed, tmp_path: Path) -> None:
+    with bed.udp("sensor", "10.78.0.1") as talker, bed.udp("ecu", "10.78.0.2", PORT):
+        folder = watching(tmp_path, lambda: send(talker, ("10.78.0.2", PORT)), ("ns:sensor/ecu", "ns:ecu/sensor"))
+    cell = cell_of(folder)
+    assert list(cell["streams"]) == [
+        "ns-sensor-ecu-out-to-ns-ecu-sensor-in",
+        "at-ns-sensor-ecu-out",
+        "at-ns-ecu-sensor-in",
+    ]
+    figures = transit(cell, "ns-sensor-ecu-out-to-ns-ecu-sensor-in")
+    assert (figures["n"], figures["lost"], figures["uncertainty_ns"]) == (COUNT, 0, 0)
+    assert 0 < figures["min"] <= figures["p50"] <= figures["max"]
+    gaps = cell["streams"]["at-ns-sensor-ecu-out"]["metrics"]["interarrival"]
+    # Without numbers of the sender's nobody knows what a point has not seen.
+    assert (gaps["n"], gaps["lost"], gaps["uncertainty_ns"]) == (COUNT - 1, None, 0)
+    assert gaps["min"] >= 2 * MS
+    assert (cell["verdict"], cell["label"], reasons(folder)) == ("trusted", "measured", {})
+    assert cell["imported"]["facts"]["packets"] == {"ns:sensor/ecu:out": COUNT, "ns:ecu/sensor:in": COUNT}
+
+
+def test_a_relay_that_changes_addresses_and_holds_every_packet(relay_bed: Bed, tmp_path: Path) -> None:
+    cell = cell_of(through(relay_bed, tmp_path, hold(20 * MS)))
+    for name in ("ns-relay-sensor-in-to-ns-relay-ecu-out", "ns-sensor-relay-out-to-ns-ecu-relay-in"):
+        figures = transit(cell, name)
+        assert (figures["n"], figures["lost"]) == (COUNT, 0)
+        assert figures["min"] >= 20 * MS
+    parts = [
+        transit(cell, name)["min"]
+        for name in (
+            "ns-sensor-relay-out-to-ns-relay-sensor-in",
+            "ns-relay-sensor-in-to-ns-relay-ecu-out",
+            "ns-relay-ecu-out-to-ns-ecu-relay-in",
+        )
+    ]
+    assert sum(parts) <= transit(cell, "ns-sensor-relay-out-to-ns-ecu-relay-in")["min"]
+    assert cell["verdict"] == "trusted"
+
+
+def test_what_a_relay_drops_is_lost_between_its_two_interfaces_and_nowhere_else(relay_bed: Bed, tmp_path: Path) -> None:
+    # The last ones, too: behind them nothing shows that the far point still watched.
+    cell = cell_of(through(relay_bed, tmp_path, drop(lambda number: number % 10 == 3 or number >= COUNT - 4)))
+    lost = {name: transit(cell, name)["lost"] for name in cell["streams"] if "-to-" in name}
+    dropped = len({number for number in range(COUNT) if number % 10 == 3 or number >= COUNT - 4})
+    assert lost == {
+        "ns-sensor-relay-out-to-ns-relay-sensor-in": 0,
+        "ns-sensor-relay-out-to-ns-relay-ecu-out": dropped,
+        "ns-sensor-relay-out-to-ns-ecu-relay-in": dropped,
+        "ns-relay-sensor-in-to-ns-relay-ecu-out": dropped,
+        "ns-relay-sensor-in-to-ns-ecu-relay-in": dropped,
+        "ns-relay-ecu-out-to-ns-ecu-relay-in": 0,
+    }
+    assert cell["verdict"] == "trusted"
+
+
+def test_a_flow_that_comes_nowhere_is_named_beside_the_others(bed: Bed, tmp_path: Path) -> None:
+    run("ip", "-n", "ecu", "link", "set", "sensor", "mtu", "500")
+    with bed.udp("sensor", "10.78.0.1", 6000) as talker, bed.udp("sensor", "10.78.0.1", 6001) as larger:
+
+        def act() -> None:
+            send(talker, ("10.78.0.2", PORT))
+            for number in range(7):
+                larger.sendto(payload(number) + bytes(800), ("10.78.0.2", PORT))
+
+        folder = watching(tmp_path, act, ("ns:sensor/ecu:out", "ns:ecu/sensor:in"))
+    cell = cell_of(folder)
+    assert transit(cell, "ns-sensor-ecu-out-to-ns-ecu-sensor-in")["lost"] == 0
+    (lost,) = (one for one in cell["imported"]["left_out"] if "did not see them" in one["why"])
+    assert (lost["what"], lost["count"]) == ("packets of ns:sensor/ecu:out", 7)
+    assert lost["why"].startswith("UDP 10.78.0.1:6001 → 10.78.0.2:5000: ns:ecu/sensor:in did not see them: lost")
+
+
+def test_copies_cannot_be_told_apart_and_are_counted_and_never_guessed(relay_bed: Bed, tmp_path: Path) -> None:
+    folder = through(relay_bed, tmp_path, double(lambda number: number % 20 == 5))
+    cell = cell_of(folder)
+    copied = len(range(5, COUNT, 20))
+    figures = transit(cell, "ns-relay-sensor-in-to-ns-relay-ecu-out")
+    assert (figures["n"], figures["lost"]) == (COUNT - copied, 0)
+    left_out = {one["what"]: one["count"] for one in cell["imported"]["left_out"]}
+    assert left_out["packets at ns:relay/ecu:out"] == 2 * copied
+    assert left_out["packets at ns:relay/sensor:in"] == copied
+    assert (cell["verdict"], list(reasons(folder))) == ("suspect", ["packets-distinct"])
+    assert f"{2 * copied} of {COUNT + copied} at ns:relay/ecu:out" in reasons(folder)["packets-distinct"]
+
+
+def test_the_same_payload_again_and_again_is_told_apart_by_the_identification_of_ip(bed: Bed, tmp_path: Path) -> None:
+    with bed.udp("sensor", "10.78.0.1") as talker, bed.udp("ecu", "10.78.0.2", PORT):
+        talker.setsockopt(socket.IPPROTO_IP, 10, 0)  # IP_MTU_DISCOVER, IP_PMTUDISC_DONT
+        talker.connect(("10.78.0.2", PORT))
+
+        def act() -> None:
+            for _ in range(COUNT):
+                talker.send(payload(7))
+
+        folder = watching(tmp_path, act, ("ns:sensor/ecu:out", "ns:ecu/sensor:in"))
+    cell = cell_of(folder)
+    figures = transit(cell, "ns-sensor-ecu-out-to-ns-ecu-sensor-in")
+    assert (figures["n"], figures["lost"], cell["verdict"]) == (COUNT, 0, "trusted")
+
+
+def test_what_a_sender_leaves_out_of_its_own_numbers_is_missing_from_the_first_point_on(
+    bed: Bed, tmp_path: Path
+) -> None:
+    with bed.udp("sensor", "10.78.0.1") as talker, bed.udp("ecu", "10.78.0.2", PORT):
+
+        def act() -> None:
+            for number in range(COUNT):
+                if number not in (20, 21, 40):
+                    rtp = struct.pack(">BBHII", 0x80, 96, number, 160 * number, 1)
+                    talker.sendto(rtp + bytes(40), ("10.78.0.2", PORT))
+
+        folder = watching(tmp_path, act, ("ns:sensor/ecu:out", "ns:ecu/sensor:in"))
+    cell = cell_of(folder)
+    for name in ("at-ns-sensor-ecu-out", "at-ns-ecu-sensor-in"):
+        assert cell["streams"][name]["metrics"]["interarrival"]["lost"] == 3
+        note = f"{name}: by the RTP sequence numbers of 1 source 3 are missing here, 0 came again and 0 late"
+        assert note in cell["imported"]["notes"]
+    assert transit(cell, "ns-sensor-ecu-out-to-ns-ecu-sensor-in")["lost"] == 0
+
+
+def test_a_full_ring_is_counted_and_what_is_lost_on_the_path_is_not_known_then(bed: Bed, tmp_path: Path) -> None:
+    def act() -> None:
+        (agent,) = [int(pid) for pid in run("pgrep", "-f", "latlab-agent watch", "-P", str(os.getpid())).split()]
+        os.kill(agent, signal.SIGSTOP)
+        send(talker, ("10.78.0.2", PORT), 2000, 0)
+        os.kill(agent, signal.SIGCONT)
+        time.sleep(0.2)
+        send(talker, ("10.78.0.2", PORT), 2010)
+
+    with bed.udp("sensor", "10.78.0.1") as talker, bed.udp("ecu", "10.78.0.2", PORT):
+        folder = watching(tmp_path, act, ("ns:sensor/ecu:out", "ns:ecu/sensor:in"), ring=1)
+    cell = cell_of(folder)
+    assert cell["verdict"] == "untrusted"
+    kernel = folder.run()["watch"]["kernels"][0]["done"]
+    assert kernel["lost"] > 1000
+    assert reasons(folder)["ring-full"].startswith(f"{kernel['lost']} records lost")
+
+
+def test_without_a_packet_of_the_flow_the_busiest_flows_are_listed(bed: Bed, tmp_path: Path) -> None:
+    with (
+        bed.udp("sensor", "10.78.0.1", 6000) as talker,
+        bed.udp("ecu", "10.78.0.2", 6001),
+        pytest.raises(LabError) as refused,
+    ):
+        watching(tmp_path, lambda: send(talker, ("10.78.0.2", 6001)), ("ns:sensor/ecu:out", "ns:ecu/sensor:out"))
+    said = str(refused.value)
+    assert f"{COUNT} packets of UDP 10.78.0.1:6000 → 10.78.0.2:6001" in said
+    assert "ns:ecu/sensor:out: no other packets either" in said
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("point", "what", "where"),
+    [
+        ("ns:sensor/eth9", "there is no interface 'eth9'", "ns:sensor/eth9"),
+        ("ns:nowhere/eth0", "there is no network namespace 'nowhere'", "ns:nowhere/eth0"),
+        ("ns:sensor/ecu:sideways", "'sideways' is no direction", "--at"),
+    ],
+)
+def test_a_place_that_is_not_there_is_one_error(bed: Bed, tmp_path: Path, point: str, what: str, where: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        watching(tmp_path, lambda: None, (point,))
+    assert what in str(refused.value)
+    assert refused.value.where == where
+    assert not list(tmp_path.glob("runs/*"))
+
+
+def test_what_comes_in_by_an_interface_that_stands_on_another_is_looked_for_below_it(bed: Bed, tmp_path: Path) -> None:
+    kinds = (("vlan", "id", "10"), ("macvlan",), ("ipvlan",))
+    for kind, *options in kinds:
+        above = ("link", "add", "link", "sensor", "name", "above", "type", kind, *options)
+        if subprocess.run(("ip", "-n", "ecu", *above), check=False, capture_output=True).returncode == 0:
+            break
+    else:
+        pytest.skip("this kernel makes no interface that stands on another")
+    with pytest.raises(UsageError, match=r"takes in packets of ns:ecu/above .* at the interface below it"):
+        watching(tmp_path, lambda: None, ("ns:ecu/above:in",))
+
+
+def test_a_run_whose_lab_was_killed_is_analysed_later(bed: Bed, tmp_path: Path) -> None:
+    with bed.udp("sensor", "10.78.0.1") as talker, bed.udp("ecu", "10.78.0.2", PORT):
+        folder = watching(
+            tmp_path, lambda: send(talker, ("10.78.0.2", PORT), gap_s=0.02), ("ns:sensor/ecu:out", "ns:ecu/sensor:in")
+        )
+    # As the lab leaves it that is killed while packets are recorded: no cell, and no agent's last word.
+    document = folder.run()
+    document["watch"]["kernels"][0].pop("until_tai_ns")
+    document["watch"]["kernels"][0]["done"] = None
+    folder.write_run({name: value for name, value in document.items() if name not in ("order", "ended", "status")})
+    run("rm", "-r", str(folder.path / "cells"))
+    (recording,) = (folder.path / "watch").iterdir()
+    recording.write_bytes(recording.read_bytes()[:-8])
+    assert is_unfinished_watch(folder)
+    finish_watch(folder)
+    assert not is_unfinished_watch(folder)
+    cell = cell_of(folder)
+    figures = transit(cell, "ns-sensor-ecu-out-to-ns-ecu-sensor-in")
+    # Of the last half second nobody knows whether packets would still have come.
+    assert (0 < figures["n"] < COUNT, figures["lost"]) == (True, 0)
+    assert (cell["verdict"], list(reasons(folder))) == ("suspect", ["recordings-whole"])
+
+
+def test_a_lab_that_is_killed_leaves_nothing_attached_and_a_run_to_report(bed: Bed, tmp_path: Path) -> None:
+    latlab = str(Path(sys.executable).with_name("latlab"))
+    words = ("watch", "--flow", FLOW, "--at", "ns:sensor/ecu:out", "--at", "ns:ecu/sensor:in", "--runs", str(tmp_path))
+    with (
+        bed.udp("sensor", "10.78.0.1") as talker,
+        bed.udp("ecu", "10.78.0.2", PORT),
+        subprocess.Popen((latlab, *words), stdout=subprocess.PIPE, text=True) as lab,
+    ):
+        assert lab.stdout
+        assert lab.stdout.readline() == f"Watching {FLOW} until Ctrl-C\n"
+        # A recording has its first batch after a second.
+        send(talker, ("10.78.0.2", PORT), gap_s=0.05)
+        lab.kill()
+    deadline = time.monotonic() + 20
+    while {"watch_in", "watch_out"} & programs() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not {"watch_in", "watch_out"} & programs()
+    said = subprocess.run(
+        (latlab, "report", "--runs", str(tmp_path), "--picture", "none", "--json"), capture_output=True, check=False
+    )
+    (cell,) = json.loads(said.stdout)["cells"]
+    figures = transit(cell, "ns-sensor-ecu-out-to-ns-ecu-sensor-in")
+    assert (figures["n"] > 0, figures["lost"], said.returncode) == (True, 0, 0)

@@ -1,0 +1,129 @@
+"""Numbers that senders put into packets: read of each protocol, and what gaps in them say."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+
+import pytest
+from capture_files import ethernet, ipv4, ipv6, udp
+
+from latlab.imports.numbering.base import Frame, Gaps, Number, frame_of, gaps_of
+from latlab.imports.numbering.table import NUMBERINGS, numbers_of
+
+
+def ber(tag: int, value: bytes) -> bytes:
+    length = bytes([len(value)]) if len(value) < 128 else b"\x82" + struct.pack(">H", len(value))
+    return bytes([tag]) + length + value
+
+
+def rtp(number: int, source: int = 7) -> bytes:
+    return ethernet(ipv4(udp(struct.pack(">BBHII", 0x80, 96, number % 65536, 90 * number, source) + bytes(40))))
+
+
+def rtp6(number: int) -> bytes:
+    return ethernet(ipv6(udp(struct.pack(">BBHII", 0x80, 96, number % 65536, 90 * number, 7) + bytes(40))), 0x86DD)
+
+
+def sampled(number: int, *, period: int = 4000, in_each: int = 1, vlan: int | None = 10) -> bytes:
+    asdus = b"".join(
+        ber(
+            0x30,
+            ber(0x80, b"MU01") + ber(0x82, struct.pack(">H", (number * in_each + n) % period)) + ber(0x87, bytes(64)),
+        )
+        for n in range(in_each)
+    )
+    apdu = ber(0x60, ber(0x80, bytes([in_each])) + ber(0xA2, asdus))
+    return ethernet(struct.pack(">HHHH", 0x4000, 8 + len(apdu), 0, 0) + apdu, 0x88BA, vlan=vlan)
+
+
+def goose(state: int, sequence: int) -> bytes:
+    parts = ber(0x80, b"IED1/LLN0$GO$gcb1") + ber(0x85, bytes([state])) + ber(0x86, struct.pack(">I", sequence))
+    apdu = ber(0x61, parts)
+    return ethernet(struct.pack(">HHHH", 1, 8 + len(apdu), 0, 0) + apdu, 0x88B8)
+
+
+def r_tagged(number: int) -> bytes:
+    inner = struct.pack(">HHH", 0, number % 65536, 0x88B5) + bytes(46)
+    return ethernet(inner, 0xF1C1)
+
+
+def prp(number: int, lan: int = 0xA) -> bytes:
+    body = bytes(46)
+    return ethernet(body + struct.pack(">HHH", number % 65536, lan << 12 | len(body) + 6, 0x88FB), 0x88B5)
+
+
+def seen(frames: Sequence[bytes]) -> list[Frame | None]:
+    return [frame_of(frame, len(frame), ethernet=True) for frame in frames]
+
+
+@pytest.mark.parametrize(
+    ("frame", "name"),
+    [(rtp, "rtp"), (rtp6, "rtp"), (sampled, "sv"), (r_tagged, "r-tag"), (prp, "prp"), (lambda n: goose(1, n), "goose")],
+)
+def test_what_is_missing_came_twice_and_came_late_is_counted(frame: Callable[[int], bytes], name: str) -> None:
+    order = [0, 1, 2, 5, 6, 8, 7, 9, 9, 10]
+    found = numbers_of(seen([frame(number) for number in order]))
+    assert found
+    assert (found.numbering.name, found.sources, found.gaps) == (name, 1, Gaps(lost=2, duplicated=1, reordered=1))
+
+
+@pytest.mark.parametrize("frame", [rtp, r_tagged, prp])
+def test_counting_goes_on_behind_the_last_number(frame: Callable[[int], bytes]) -> None:
+    found = numbers_of(seen([frame(number) for number in (65533, 65534, 65537, 65536, 65538)]))
+    assert found
+    assert found.gaps == Gaps(lost=1, duplicated=0, reordered=1)
+
+
+def test_samples_are_counted_anew_each_second_and_several_may_be_in_a_frame() -> None:
+    lost = {37, 4100, 4101}
+    found = numbers_of(seen([sampled(number) for number in range(9000) if number not in lost]))
+    assert found
+    assert found.gaps == Gaps(3, 0, 0)
+    found = numbers_of(seen([sampled(number, in_each=8) for number in range(1200) if number != 600]))
+    assert found
+    assert found.gaps == Gaps(1, 0, 0)
+
+
+def test_of_a_new_state_of_goose_the_first_that_was_seen_shows_what_is_missing() -> None:
+    order = [(1, 7), (1, 8), (1, 9), (2, 2), (2, 3), (2, 4), (2, 5)]
+    found = numbers_of(seen([goose(*one) for one in order]))
+    assert found
+    assert found.gaps == Gaps(2, 0, 0)
+
+
+def test_each_source_counts_by_itself() -> None:
+    frames = [
+        rtp(100 * source + number, source) for number in range(9) for source in (1, 2) if (number, source) != (4, 2)
+    ]
+    found = numbers_of(seen(frames))
+    assert found
+    assert (found.sources, found.gaps) == (2, Gaps(1, 0, 0))
+    both = [prp(number, lan) for number in range(5) for lan in (0xA, 0xB)]
+    found = numbers_of(seen(both))
+    assert found
+    assert (found.sources, found.gaps) == (2, Gaps(0, 0, 0))
+
+
+def test_bytes_that_do_not_count_up_are_no_numbers() -> None:
+    frames = [ethernet(ipv4(udp(bytes([0x80, 96]) + bytes(70)))) for _ in range(20)]
+    assert numbers_of(seen(frames)) is None
+    assert numbers_of(seen([rtp(n * 7919) for n in range(20)])) is None
+    assert numbers_of(seen([rtp(1), rtp(2)])) is None
+    assert numbers_of([]) is None
+
+
+def test_a_frame_that_was_cut_has_the_numbers_that_are_left_of_it() -> None:
+    assert numbers_of([frame_of(rtp(n)[:80], len(rtp(n)), ethernet=True) for n in range(5)])
+    # A trailer is at the end.
+    assert numbers_of([frame_of(prp(n)[:60], len(prp(n)), ethernet=True) for n in range(5)]) is None
+    for frame in (rtp(1), sampled(1), goose(1, 1), r_tagged(1), prp(1)):
+        for length in range(len(frame)):
+            cut = frame_of(frame[:length], len(frame), ethernet=True)
+            assert cut is None or all(one.read(cut) is None or one.read(cut) for one in NUMBERINGS)
+
+
+def test_a_turn_without_a_modulus_ends_behind_the_largest_number() -> None:
+    numbers = [Number(value) for value in (2, 3, 0, 1, 3, 0)]
+    assert gaps_of(numbers, None) == Gaps(1, 0, 0)
+    assert gaps_of([], None) == gaps_of([], 8) == Gaps(0, 0, 0)

@@ -1,0 +1,64 @@
+"""Packets watched on two machines that are reached over a real sshd: what leaves the one and comes in at the other."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from latlab_command import read
+from own_boards import CABLE
+from ssh_bench import Bench
+
+pytestmark = pytest.mark.skipif(
+    not Path("/sys/kernel/btf/vmlinux").exists(), reason="this kernel has no BTF, so no BPF program sees its packets"
+)
+
+COUNT = 20
+LEFT, RIGHT = (f"board{number}/{CABLE}" for number in (1, 2))
+
+
+def watched(bench: Bench, *options: str) -> tuple[int, dict[str, Any]]:
+    """The exit status, and the cell with its reasons, of COUNT echo requests from one machine to the other."""
+    config = str(bench.place.folder / "boards" / "config")
+    at = ("--at", f"{LEFT}:out", "--at", f"{RIGHT}:in", "--at", f"{RIGHT}:out", "--at", f"{LEFT}:in")
+    lab = bench.start("watch", "--flow", "icmp", *at, "--ssh-config", config, "--picture", "none", *options)
+    lab.until("Watching icmp")
+    said = bench.boards["board1"].inside("ping", "-q", "-c", str(COUNT), "-i", "0.02", "10.78.0.2")
+    assert f"{COUNT} received" in said
+    bench.boards["board1"].inside("sleep", "0.7")  # packets of the last half second are not counted
+    lab.signal(signal.SIGINT)
+    ended = lab.ended()
+    result = read(bench.place.only_run() / "result.json")
+    (cell,) = result["cells"]
+    return ended.status, cell | {"reasons": result["reasons"]}
+
+
+def test_what_leaves_a_machine_comes_in_at_the_other_within_the_bound_of_their_clocks(bench: Bench) -> None:
+    before = bench.traces()
+    status, cell = watched(bench, "--clock-bound", "1ms")
+    there, back = f"board1-{CABLE}-out-to-board2-{CABLE}-in", f"board2-{CABLE}-out-to-board1-{CABLE}-in"
+    for name in (there, back):
+        figures = cell["streams"][name]["metrics"]["transit"]
+        assert (figures["n"], figures["lost"], figures["uncertainty_ns"]) == (COUNT, 0, 1_000_000)
+        assert figures["min"] > 0  # it is one kernel, of which the lab does not know
+    assert (status, cell["verdict"]) == (0, "trusted")
+    assert bench.traces() == before
+
+
+def test_without_a_bound_of_the_clocks_a_latency_between_two_machines_is_untrusted(bench: Bench) -> None:
+    status, cell = watched(bench)
+    assert status == 4
+    assert [reason["id"] for reason in cell["reasons"] if reason["severity"] == "untrusted"] == ["clock-bound"]
+    assert cell["streams"][f"at-board1-{CABLE}-out"]["metrics"]["interarrival"]["uncertainty_ns"] == 0
+
+
+def test_an_interface_that_a_machine_does_not_have_is_one_error_and_leaves_nothing(bench: Bench) -> None:
+    before = bench.traces()
+    config = str(bench.place.folder / "boards" / "config")
+    ended = bench.latlab("watch", "--flow", "icmp", "--at", "board1/eth9", "--ssh-config", config)
+    assert ended.status == 2
+    assert "board1/eth9: there is no interface 'eth9'" in ended.err
+    assert CABLE in ended.err
+    assert bench.traces() == before
