@@ -30,7 +30,7 @@ _COUNTED = {"talk": "sent", "listen": "received", "ping": "asked", "timer": "ins
 
 
 class PatientConsole(Console):
-    """A console whose reader may go away, as `head` does: what is left to be done is done all the same."""
+    """A console whose reader may go away, as `head` does: what is left to be done is done anyway."""
 
     def on_broken_pipe(self) -> None:
         """Nothing; what is still printed goes nowhere."""
@@ -152,7 +152,7 @@ class RunConsole:
         """Nothing; the event is on the console."""
         match event:
             case events.Cleaned():
-                self._line("An earlier run was cut short; undone now: " + "; ".join(event.undone))
+                self._line("An earlier run was interrupted; undone now: " + "; ".join(event.undone))
             case events.RunStarted():
                 self._runs = event.runs
                 order = f", in an order shuffled with seed {event.seed}" if event.runs > 1 else ""
@@ -294,8 +294,8 @@ def cell_line(cell: RecordedCell) -> str:
         overdue = _overdue(sum(one.overdue for one in waited))
         told.append(", ".join((plural(sum(one.events for one in waited), "instant"), above, *overdue)))
     told += [f"measured by {one.probe}" for one in cell.probes if one.tool]
-    told += [f"could not be done: {', '.join(not_done)}"] if not_done else []
-    told += [f"no longer so at the end: {', '.join(not_kept)}"] if not_kept else []
+    told += [f"failed: {', '.join(not_done)}"] if not_done else []
+    told += [f"changed at the end: {', '.join(not_kept)}"] if not_kept else []
     return "; ".join(told)
 
 

@@ -88,7 +88,7 @@ class SnapshotError(StartError):
         super().__init__(
             LabError(what, where=error.where, remedy=error.remedy),
             which=str(path),
-            again=f"starting again without the snapshot {path.name}, which did not serve",
+            again=f"starting again without the snapshot {path.name}, which did not work",
         )
 
 
@@ -105,7 +105,7 @@ def rejection_remedy(number: int | None, port: str, words: str = "") -> str:
         return ""
     remedy = f"a firewall rejects {port}: let it in there (`nft list ruleset`, `iptables -S`)"
     if number == errno.ECONNREFUSED or os.strerror(errno.ECONNREFUSED) in words:
-        return f"{remedy}, or what listened there has ended"
+        return f"{remedy}, or the program that listened there has ended"
     return f"{remedy}, or there is no route, or no answer to ARP (`ip route get`, `ip neigh`)"
 
 
@@ -121,7 +121,7 @@ def file_remedy(error: OSError, path: Path | str | None = None) -> str:
         case errno.EROFS:
             return "the file system is mounted read-only: choose another folder for the runs"
         case errno.EISDIR:
-            return "a folder is where a file belongs: remove it, or give it another name"
+            return "there is a folder in the place of a file: remove it, or give it another name"
         case errno.EMFILE | errno.ENFILE:
             return "raise the limit of open files: `ulimit -n`"
         case errno.EACCES | errno.EPERM:
@@ -175,9 +175,9 @@ def making_sense_of(where: Path | str, remedy: str = "") -> Iterator[None]:
         if not (isinstance(error, Exception) or is_panic(error)) or (isinstance(error, OSError) and error.errno):
             raise
         raise LabError(
-            f"is damaged, or no file that latlab writes: {said_by(error)}",
+            f"is damaged, or not a file that latlab writes: {said_by(error)}",
             where=str(where),
-            remedy=remedy or "put a whole copy back; if it is as latlab wrote it, please report this",
+            remedy=remedy or "restore a complete copy; if the file is unchanged, please report this",
         ) from error
 
 
@@ -210,8 +210,8 @@ def own_fault(error: BaseException) -> LabError:
     """What no code of ours foresaw, as a failure that says whose it is."""
     said = " ".join(str(error).split())
     return LabError(
-        f"a fault of latlab's own: {type(error).__name__}{': ' if said else ''}{said}",
-        remedy="please report it, with the lines below and latlab --version; what was recorded is kept",
+        f"an internal error of latlab: {type(error).__name__}{': ' if said else ''}{said}",
+        remedy="please report it, with the lines below and the output of latlab --version; the recordings are kept",
     )
 
 

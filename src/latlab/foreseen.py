@@ -1,6 +1,6 @@
 """What will make a measurement suspect, as far as the scenario and this machine tell before anything is run.
 
-The rules are those that judge the measurement: they are held against what is known by now, and what is not known yet
+The rules are those that judge the measurement: they are compared with what is known by now, and what is not known yet
 breaks none of them.
 """
 

@@ -20,9 +20,9 @@ BAR_COLUMNS = 80
 _LABEL_MAX = 20
 _FULL, _PART, _CLOSED, _LAUNCH = "█", "▒", "·", "▲"
 ASSUMED = (
-    "Departures, after launch, are guaranteed to packets alone in their class's queue on a free port.\n"
-    "Others may add to each one: blocking, a frame on the wire already; same class and\n"
-    "other classes, a frame of each other stream there."
+    "Departures, after launch, are guaranteed to packets alone in their class's queue on a free port.\nOthers may add "
+    "to each one: blocking, a frame already on the wire; same class and\nother classes, a frame of each other stream "
+    "there."
 )
 
 

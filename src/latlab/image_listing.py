@@ -21,7 +21,7 @@ def print_images(images: Sequence[Image], console: Console) -> None:
         console.print(f"no images in {image_directory()} yet: latlab image build", highlight=False, markup=False)
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("image", "kind", "kernel", "packages besides", "size", "built (UTC)", "up to date"):
+    for heading in ("image", "kind", "kernel", "other packages", "size", "built (UTC)", "up to date"):
         table.add_column(heading, overflow="fold")
     for image in images:
         built = image.built.replace("T", " ").removesuffix("+00:00")

@@ -65,7 +65,7 @@ def print_outcome(outcome: Outcome, console: Console) -> None:
         lines += [f"  kept: {_packets_text(one)}" for one in found.streams]
         lines += [f"  kept: {_summed_text(one)}" for one in found.figures]
         lines += [f"  left out: {left_out_text(one.count, one.what, one.why)}" for one in found.left_out]
-        lines += [f"  to know: {note}" for note in found.notes]
+        lines += [f"  note: {note}" for note in found.notes]
         lines += [f"  {one.severity}: {one.finding}: {one.actual} ({one.remedy})" for one in found.problems]
     lines.append(f"Run: {outcome.folder.path.resolve()}")
     lines.append(f"Report: latlab report {outcome.folder.path}")
@@ -88,7 +88,7 @@ def _summed(figures: Figures) -> dict[str, Any]:
 
 def _packets_text(stream: PacketStream) -> str:
     absent = int((stream.sent & ~stream.arrived).sum())
-    told = f", {absent} of them never seen to arrive" if absent else ""
+    told = f", {absent} of them not seen at the receiver" if absent else ""
     return f"{stream.name}: {counted(len(stream.sent), 'packet')}{told}: {', '.join(stream.metrics)}"
 
 

@@ -36,7 +36,7 @@ def print_findings(findings: Sequence[Finding], console: Console) -> None:
     else:
         console.print(f"This machine can measure. {limited} limited.", highlight=False)
     if worth := worth_doing(findings):
-        console.print("Most worth doing:", highlight=False)
+        console.print("Most useful first:", highlight=False)
     for line in worth:
         console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
 

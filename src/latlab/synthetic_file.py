@@ -31,7 +31,7 @@ PACKETS_MAX: Final = 20_000_000
 _SIGNED: Final = frozenset({"amplitude_ns", "shift_ns"})
 _LEFT_OUT: Final = frozenset({"start_tai_ns"})
 _UNKNOWN: Final = object()
-"""In place of a value that is wrong: it has been told."""
+"""Instead of a value that is wrong: it has been told."""
 
 
 def read_description(path: Path) -> Description:
@@ -40,7 +40,7 @@ def read_description(path: Path) -> Description:
     found = list(document.findings)
     if not isinstance(document.data, dict):
         if not found:
-            what = "there is nothing in the file" if document.data is None else f"{shown(document.data)} is no mapping"
+            what = "the file is empty" if document.data is None else f"{shown(document.data)} is not a mapping"
             found = [((1, 1), Finding((), what, "a description: seed, packets, period, noise, ingredients"))]
         raise scenario_errors(path, found)
     reader = _Reader()
@@ -105,7 +105,7 @@ class _Reader:
         if get_origin(kind) is Literal:
             if data in get_args(kind):
                 return data
-            return self._wrong(place, f"{shown(data)} is not known here", f"one of {', '.join(get_args(kind))}")
+            return self._wrong(place, f"{shown(data)} is not supported", f"one of {', '.join(get_args(kind))}")
         if kind is int and name.endswith("_ns"):
             return self._duration(data, place, signed=name in _SIGNED)
         return self._plain(kind, data, place)

@@ -64,7 +64,7 @@ class Agent:
         self._process.send_signal(number)
 
     def ended(self) -> int:
-        """Its exit status, once it is gone; all it said is in `events`."""
+        """Its exit status, once it is gone; its whole output is in `events`."""
         self._thread.join(PATIENCE_S)
         while not self._said.empty():
             self._keep(self._said.get())

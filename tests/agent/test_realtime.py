@@ -119,7 +119,7 @@ def test_what_was_not_asked_for_is_left_as_it_is(bed: Bed, tmp_path: Path) -> No
 REFUSED: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
     "a priority without the privilege": (NO_NICE, {"fifo": 42}, "realtime.fifo 42"),
     "memory that may not be locked": (NO_LOCK, {"lock_memory": True}, "realtime.lock_memory"),
-    "a CPU that is not there": ((), {"cpus": [4095]}, "realtime.cpus [4095]"),
+    "a CPU that does not exist": ((), {"cpus": [4095]}, "realtime.cpus [4095]"),
 }
 
 

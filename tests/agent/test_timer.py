@@ -235,7 +235,7 @@ WRONG: dict[str, tuple[str, Any, str]] = {
     "windows without end": ("window_ns", 0, "window_ns"),
     "a ring of no records": ("ring_records", 0, "ring_records"),
     "a priority that does not exist": ("realtime", {"fifo": 100}, "realtime.fifo"),
-    "a CPU that is not there": ("realtime", {"cpus": [4095]}, "realtime.cpus [4095]"),
+    "a CPU that does not exist": ("realtime", {"cpus": [4095]}, "realtime.cpus [4095]"),
     "a folder that does not exist": ("recording", "/nowhere/at/all", "/nowhere/at/all"),
 }
 

@@ -181,9 +181,9 @@ def test_a_flow_that_comes_nowhere_is_named_beside_the_others(bed: Bed, tmp_path
         folder = watching(tmp_path, act, ("ns:sensor/ecu:out", "ns:ecu/sensor:in"))
     cell = cell_of(folder)
     assert transit(cell, "ns-sensor-ecu-out-to-ns-ecu-sensor-in")["lost"] == 0
-    (lost,) = (one for one in cell["imported"]["left_out"] if "has not seen them" in one["why"])
+    (lost,) = (one for one in cell["imported"]["left_out"] if "did not see them" in one["why"])
     assert (lost["what"], lost["count"]) == ("packets of ns:sensor/ecu:out", 7)
-    assert lost["why"].startswith("UDP 10.78.0.1:6001 → 10.78.0.2:5000: ns:ecu/sensor:in has not seen them: lost")
+    assert lost["why"].startswith("UDP 10.78.0.1:6001 → 10.78.0.2:5000: ns:ecu/sensor:in did not see them: lost")
 
 
 def test_copies_cannot_be_told_apart_and_are_counted_and_never_guessed(relay_bed: Bed, tmp_path: Path) -> None:

@@ -41,14 +41,14 @@ CPUS: list[Case] = [
             agents=[{**one, "ready": {"realtime": {"cpus": [1], "priority": 80, "problems": []}}} for one in agents()],
         ),
         "ecu (late: control)",
-        "CPU 1 (listen on ecu) had no rest, and 50 ms of each 1 s are kept for ordinary threads",
+        "CPU 1 (listen on ecu) was never idle; 50 ms of each 1 s are reserved for ordinary threads",
     ),
     (
-        "no CPU slept deeply",
+        "no CPU was in a deep idle state",
         "suspect",
         on_ecu(sleeping(0), sleeping(1_500_000)),
         "ecu",
-        "CPU 1 slept in C6, 133 µs to wake from",
+        "CPU 1: C6, 133 µs to wake from",
     ),
     (
         "the CPUs' frequencies are fixed",
@@ -126,7 +126,7 @@ CARDS: list[Case] = [
         "irqbalance runs",
     ),
     (
-        "coalescing is small beside the latency",
+        "coalescing is small compared with the latency",
         "suspect",
         on_ecu(
             card(coalescing={"rx_us": 50}, statistics={"rx_packets": 0}),
@@ -136,7 +136,7 @@ CARDS: list[Case] = [
         "interrupts wait for 50 µs",
     ),
     (
-        "links do not rest",
+        "links do not sleep",
         "suspect",
         on_ecu(card(energy_efficient_ethernet={"enabled": True, "active": True})),
         "ecu.eth0",
@@ -193,7 +193,7 @@ MACHINE: list[Case] = [
             {"memory": {"compaction_stalls": 1, "huge_pages_collapsed": 8}},
         ),
         "ecu (late: control)",
-        "3 huge pages made of small ones",
+        "3 huge pages collapsed from small ones",
     ),
     (
         "guests keep their memory",

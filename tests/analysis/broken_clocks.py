@@ -44,7 +44,7 @@ BROKEN: list[Case] = [
         "none for 1 of 10 packets: in no figure",
     ),
     (
-        "the clock bound is small beside the latency",
+        "the clock bound is small compared with the latency",
         "suspect",
         evidence(clocks=bound(-11, 4)),
         "control.latency",
@@ -58,7 +58,7 @@ BROKEN: list[Case] = [
         "no Sync was heard: 1 s after the first reading, until the end",
     ),
     (
-        "PTP's offset is what our own readings say",
+        "PTP's offset agrees with latlab's readings",
         "suspect",
         ptp(checked={"n": 8, "apart": 2, "outside_max_ns": 3_000}),
         "ecu.eth0",

@@ -119,7 +119,7 @@ BROKEN: list[Case] = [
         "tracefs: it is locked down",
     ),
     (
-        "every instant is possible",
+        "timestamps are possible",
         "untrusted",
         replace(
             GOOD, findings={"talker-sensor.sent": Seen(impossible=(Impossible(1, "wake", "before it was due", 2, 7),))}
@@ -167,7 +167,7 @@ BROKEN: list[Case] = [
         "2 of 2 packets without rx_soft are later than all others",
     ),
     (
-        "timestamps are there",
+        "timestamps are complete",
         "suspect",
         evidence([UNSTAMPED] * 10),
         "stream control",
@@ -223,7 +223,7 @@ BROKEN: list[Case] = [
         "ecu itself is at one end",
     ),
     (
-        "timestamps are there",
+        "timestamps are complete",
         "suspect",
         evidence([ROW] * 9 + [{"wake_due": 0, "wake": 5, "rx_soft": 100, "rx_user": 120}]),
         "control.lateness",
@@ -334,7 +334,7 @@ BROKEN: list[Case] = [
         "suspect",
         evidence(agents=waiting(overdue=7, held_up_ns=12_300_000)),
         "timer irq on ecu",
-        "7 of 100 instants of irq, which waited 12.3 ms in all for room in the recording",
+        "7 of 100 instants of irq, which waited 12.3 ms in all for space in the recording",
     ),
     (
         "the timer's interrupts were recorded",

@@ -59,8 +59,8 @@ def test_what_one_repetition_a_side_shows_is_nothing() -> None:
 def test_virtual_time_that_repeats_has_an_interval_of_no_width_and_says_so() -> None:
     tap, xdp = (medians(name, *[ns] * 3, label="virtual time") for name, ns in (("tap", 59_004), ("xdp", 54_902)))
     assert said(tap, xdp) == (
-        "xdp is 4.102 µs faster than tap at the median (every repetition says the same, so the interval is 0 wide: "
-        "virtual time repeats)"
+        "xdp is 4.102 µs faster than tap at the median (every repetition gives the same figure, so the interval is 0 "
+        "wide: virtual time repeats)"
     )
     assert said(tap, tap) == "no difference at the median: the same figure to the nanosecond in every repetition"
 
@@ -91,7 +91,7 @@ def test_each_statistic_has_its_words(statistic: str, words: str) -> None:
 def test_figures_of_other_timestamps_are_not_compared() -> None:
     hard = medians("xdp", *XDP, to="rx_hard")
     assert said(medians("tap", *TAP), hard) == (
-        "not compared at the median: the timestamps are others: rx_soft − launch against rx_hard − launch"
+        "not compared at the median: the timestamps differ: rx_soft − launch against rx_hard − launch"
     )
     assert one(medians("tap", *TAP), hard).effect is None
 
@@ -99,7 +99,7 @@ def test_figures_of_other_timestamps_are_not_compared() -> None:
 def test_figures_of_other_labels_are_not_compared() -> None:
     found = one(medians("tap", *TAP), medians("xdp", *XDP, label="virtual time"))
     assert found.effect is None
-    assert sentence(found, NAMES).endswith("the labels are others: measured against virtual time")
+    assert sentence(found, NAMES).endswith("the labels differ: measured against virtual time")
 
 
 def test_a_figure_that_one_side_lacks_is_not_compared() -> None:
@@ -141,7 +141,7 @@ def test_clocks_that_could_have_made_the_difference_hide_it() -> None:
 
 def test_clocks_that_nothing_bounds_are_told() -> None:
     found = said(medians("tap", *TAP, uncertainty_ns=None), medians("xdp", *XDP))
-    assert found.endswith("[7.3, 29.5]; nothing bounds the clocks")
+    assert found.endswith("[7.3, 29.5]; the clocks are not bounded")
 
 
 def test_many_comparisons_need_larger_differences() -> None:

@@ -231,6 +231,6 @@ def test_the_largest_value_bounds_the_share_above_it() -> None:
 
 def test_what_n_supports_is_said_in_words_and_all_of_it_is_json() -> None:
     found = document(exponential(0.5, 4000, seed=16)[0])
-    assert found["supports"].startswith("4,000 values are worth ")
+    assert found["supports"].startswith("for the mean 4,000 values are as precise as ")
     assert "p99.9 " in found["supports"] and "p99_9" not in found["supports"]
     assert json.loads(json.dumps(found, allow_nan=False)) == found

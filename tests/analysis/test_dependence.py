@@ -1,4 +1,4 @@
-"""How long blocks have to be, and what dependent values are worth."""
+"""How long blocks have to be, and the effective sample size of dependent values."""
 
 from __future__ import annotations
 

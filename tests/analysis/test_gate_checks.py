@@ -124,8 +124,8 @@ CASES: dict[str, tuple[Port, str]] = {
     ),
     "launch_times_are_waited_for": (
         port(flows=(replace(CONTROL, handover=CHECKED, offset_ns=50_000),)),
-        "stream control: no etf is beneath its queue: taprio checks its launch times, and sends its packets as soon as "
-        "they are there and their gate is open, up to 300 µs early",
+        "stream control: its queue has no etf: taprio checks its launch times, but sends its packets as soon as they "
+        "arrive and their gate is open, up to 300 µs early",
     ),
     "periods_keep_their_phase": (
         port(flows=(replace(CONTROL, period_ns=1_000_000),)),
@@ -188,12 +188,12 @@ def test_stepping_from_one_open_entry_to_the_next_is_no_wait_worth_a_warning() -
 
 def test_very_many_streams_of_a_class_are_told_as_such() -> None:
     flows = tuple(replace(CONTROL, name=f"s{number}") for number in range(25))
-    assert "class 0: 25 streams share it: that many are not compared" in said(port(flows=flows))
+    assert "class 0: 25 streams share it: so many are not compared" in said(port(flows=flows))
 
 
 def test_an_etf_that_takes_launch_times_as_deadlines_keeps_no_gate() -> None:
     one = port(mode="txtime-assist", flows=(), beneath={0: LaunchQueue(200_000, deadline=True)})
-    assert "sends at once: its gate is not kept" in said(one)
+    assert "sends at once: its gate is not observed" in said(one)
 
 
 def test_a_packet_that_fits_adjacent_entries_together_alone_depends_on_the_kernel() -> None:
@@ -221,4 +221,4 @@ def test_messages_come_one_at_a_time_and_bound_what_they_add() -> None:
 
 def test_a_load_in_the_class_of_a_stream_is_told() -> None:
     one = port(loads=(GateLoad("flood", 0, Frame.of(1400, "udp")),))
-    assert "load flood is in the same class: nothing bounds what it adds to the wait of stream control" in said(one)
+    assert "load flood is in the same class: it delays stream control without a bound" in said(one)

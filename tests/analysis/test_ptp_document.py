@@ -260,7 +260,7 @@ def test_what_ptp4l_says_is_held_against_our_own_readings() -> None:
     assert described(PORT, lost)["checked"] == fine["checked"] | {"n": 1, "outside_max_ns": 0}
     wrong = described(PORT, series(ours | {"our_offset_ns": 2_000}, ours, ours=True))
     (found,) = broken(ptp_claims_hold, wrong)
-    assert (found.where, found.expected) == ("ecu.eth0", "what ptp4l says within 1 µs of our own readings")
+    assert (found.where, found.expected) == ("ecu.eth0", "ptp4l's offset within 1 µs of latlab's readings")
     assert found.actual == "1 of 2 readings are further, 1.795 µs at most"
 
 

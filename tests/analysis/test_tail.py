@@ -178,7 +178,7 @@ def test_nothing_is_said_of_more_than_ten_times_the_packets() -> None:
 
 def test_levels_below_the_threshold_are_the_percentiles_to_tell() -> None:
     level = tail_document(exponential(0, 100_000, seed=7)[0], packets=(10,))["levels"][0]
-    assert (level["value_ns"], level["why"]) == (None, "below the threshold: the percentiles tell")
+    assert (level["value_ns"], level["why"]) == (None, "below the threshold: see the percentiles")
 
 
 RANDOM = np.random.default_rng(12)

@@ -32,12 +32,12 @@ from latlab.analysis.trust import judge
 
 KNOWN = {rule.name for rule in CAUSES} | {"realtime threads were not throttled"}
 AT_ANY_LATENCY = {
-    "no CPU slept deeply",
+    "no CPU was in a deep idle state",
     "virtual CPUs are apart",
     "PTP has CPUs of its own",
     "interrupts stayed on their CPUs",
-    "coalescing is small beside the latency",
-    "links do not rest",
+    "coalescing is small compared with the latency",
+    "links do not sleep",
     "links stayed up",
     "network cards gave every timestamp",
     "the streams are out of step with the timer tick",
@@ -118,9 +118,9 @@ def test_a_packet_is_late_from_the_threshold_on() -> None:
 
 
 LAXER: dict[str, tuple[Evidence, Thresholds]] = {
-    "no CPU slept deeply": (on_ecu(sleeping(0), sleeping(1_500_000)), Thresholds(idle_wakeup_ns=133_000)),
+    "no CPU was in a deep idle state": (on_ecu(sleeping(0), sleeping(1_500_000)), Thresholds(idle_wakeup_ns=133_000)),
     "sibling threads are quiet": (broken_causes.CPUS[4][2], Thresholds(sibling_share=0.75)),
-    "coalescing is small beside the latency": (broken_causes.CARDS[4][2], Thresholds(coalescing_share=500.0)),
+    "coalescing is small compared with the latency": (broken_causes.CARDS[4][2], Thresholds(coalescing_share=500.0)),
     "clocks kept their rates": (
         next(case[2] for case in broken_causes.MACHINE if case[0] == "clocks kept their rates"),
         Thresholds(clock_slew_share=51e-6),
@@ -222,7 +222,7 @@ def test_nobody_knows_how_deep_a_cpu_slept_where_the_streams_were_cut_short() ->
     for facts_after in (broken_causes.sleeping(0), broken_causes.sleeping(1_500_000)):
         whole = broken_causes.on_ecu(broken_causes.sleeping(0), facts_after)
         cut = replace(whole, cell=changed(whole.cell, status="failed", duration_ns=10**15))
-        assert "no CPU slept deeply" not in {reason.check for reason in judge(cut)}
+        assert "no CPU was in a deep idle state" not in {reason.check for reason in judge(cut)}
     awake = broken_causes.on_ecu({}, {})
     cut = replace(awake, cell=changed(awake.cell, duration_ns=10**15))
-    assert "no CPU slept deeply" not in {reason.check for reason in judge(cut)}
+    assert "no CPU was in a deep idle state" not in {reason.check for reason in judge(cut)}

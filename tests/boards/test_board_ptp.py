@@ -42,12 +42,12 @@ def test_cards_are_kept_alike_through_gates_and_what_ptp4l_says_is_so(place: Boa
     assert received(cell) == [1989]
     steps = [step["title"] for step in cell["steps"]]
     order = [
-        "tell board1 how far TAI is from UTC",
+        "set board1's TAI offset",
         "the clock of sensor.eth0 follows board1's clock",
-        "keep time at sensor.eth0, as master",
-        "keep time at ecu.eth1, as slave",
+        "run ptp4l at sensor.eth0, as master",
+        "run ptp4l at ecu.eth1, as slave",
         "taprio shapes sensor.eth0",
-        "ecu.eth1 is locked as streams are to begin",
+        "ecu.eth1 is locked before streams start",
     ]
     assert [title for title in steps if title in order] == order
 

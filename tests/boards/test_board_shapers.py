@@ -100,7 +100,7 @@ def test_each_class_leaves_in_its_windows_only(place: BoardPlace) -> None:
     assert cell["start_tai_ns"] % CYCLE_NS == 0
     steps = {step["title"]: step for step in cell["steps"]}
     assert steps["taprio shapes sensor.eth0"]["ok"] and steps["the gates of sensor.eth0 are in force"]["ok"]
-    assert steps["tell board1 how far TAI is from UTC"]["actual"] == "37 s"
+    assert steps["set board1's TAI offset"]["actual"] == "37 s"
     assert [one["ok"] for one in cell["rechecks"] if "taprio" in one["title"]] == [True]
     everything = all_packets_of(folder, "all/r1")
     assert everything["warmup"].any()

@@ -43,7 +43,7 @@ def test_streams_go_both_ways_through_a_cable_between_two_boards(place: BoardPla
     assert place.trace() == before
     actual = {step["title"]: step["actual"] for step in cell["steps"]}
     for end, mac, address in (("board1.eth0", CARDS[0], "10.78.0.1/24"), ("board2.eth0", CARDS[1], "10.78.0.2/24")):
-        assert actual[f"{end} is the card that its cable is at"] == mac
+        assert actual[f"{end} is the card at its cable"] == mac
         assert actual[f"give {end} its queues"] == "1"
         assert actual[f"give {end} its address"] == address
         assert actual[f"wait until {end} is up"] == actual[f"wait until {end}.5 is up"] == "UP"
@@ -106,7 +106,7 @@ def test_a_cable_to_a_board_in_virtual_time_is_refused_before_anything_starts(pl
     hosts = CABLED["hosts"] | {"board2": {"kind": "board", "nics": 1, "time": "virtual"}}
     ended = place.latlab("run", place.board_scenario(**CABLED | {"hosts": hosts}, streams={"there": THERE}))
     assert ended.status == 2
-    assert "hosts.board2.time: a board in virtual time has no company: board1 is not on board2" in ended.err
+    assert "hosts.board2.time: a board in virtual time excludes other machines: board1 is not on board2" in ended.err
     assert not place.runs.exists()
 
 

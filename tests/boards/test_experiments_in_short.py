@@ -97,7 +97,7 @@ def test_a_ping_over_tcp_has_one_transaction_a_period_and_figures_of_them(short:
     matrix = {"guests.vm1.bridge": ["vfio"], "probes": ["vm"]}
     (streams,) = short("netperf-rr-board", matrix, duration="500ms", warmup="100ms").values()
     vm = streams["vm"]
-    assert vm["probe"]["told"].startswith("ping TCP; a question each 10.1 ms")
+    assert vm["probe"]["told"].startswith("ping TCP; a question every 10.1 ms")
     assert (vm["counts"]["scheduled"], vm["counts"]["sent"], vm["counts"]["answered"]) == (50, 50, 50)
     for metric in ("round_trip", "round_trip_sent"):
         figures = vm["metrics"][metric]

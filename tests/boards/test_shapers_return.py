@@ -118,7 +118,7 @@ def test_a_cards_qdiscs_and_queues_come_back_and_somebody_elses_are_left_alone(
         assert json.dumps(before[0]).count("8001:") == 0 and "Combined:\t2" in before[1]
 
         untold = await fails(steps)
-        assert "actual '0 s: nothing has told the kernel'" in untold.what
+        assert "actual '0 s: the kernel's TAI offset is not set'" in untold.what
         assert "latlab-agent tai --set 37`" in untold.remedy
         await board.run((GUEST_AGENT, "tai", "--set", "37"))
 
@@ -192,7 +192,7 @@ def test_a_cards_qdiscs_and_queues_come_back_and_somebody_elses_are_left_alone(
         await clean_stale()
         assert ("eth1.5", []) in await links(board)
         taken = await fails()
-        assert "ecu is called eth1.5 yet: it is there already, and this run did not make it" in taken.what
+        assert "ecu has no interface eth1.5 yet: it exists already, and this run did not make it" in taken.what
         await board.run(("ip", "link", "del", "dev", "eth1.5"))
 
         await board.run((*theirs[:6], "theirs", *theirs[7:], "5"))

@@ -90,4 +90,4 @@ def test_an_interface_that_goes_down_loses_what_is_sent_meanwhile_and_its_gates_
     assert len(left) > 100
     assert_left_within([(0, WINDOW_NS)], left.to_numpy(), CYCLE_NS)
     assert gated.filter(later)["tx_soft_tai_ns"].drop_nulls().is_empty()
-    assert "timestamps are there" in judged["reasons"]
+    assert "timestamps are complete" in judged["reasons"]

@@ -48,6 +48,6 @@ def test_a_fault_of_its_own_is_never_taken_for_a_limit_that_was_exceeded(
     out, err = capsys.readouterr()
     first, *others = err.splitlines()
     assert ended.value.code == EXIT_LAB
-    assert first.startswith("latlab: a fault of latlab's own: ZeroDivisionError: nobody foresaw it (please report")
+    assert first.startswith("latlab: an internal error of latlab: ZeroDivisionError: nobody foresaw it (please report")
     assert others[0] == "Traceback (most recent call last):" and "in broken" in err
     assert (json.loads(out)["exit_status"] if as_json else out) == (EXIT_LAB if as_json else "")

@@ -16,7 +16,7 @@ REMEDIES = {
     errno.ENOSPC: "free space, or choose another folder for the runs",
     errno.EROFS: "the file system is mounted read-only: choose another folder for the runs",
     errno.EMFILE: "raise the limit of open files: `ulimit -n`",
-    errno.EISDIR: "a folder is where a file belongs: remove it, or give it another name",
+    errno.EISDIR: "there is a folder in the place of a file: remove it, or give it another name",
     errno.EIO: "",
 }
 

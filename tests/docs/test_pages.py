@@ -132,11 +132,11 @@ def test_the_steps_of_a_cell_stand_in_the_order_in_which_they_are_made() -> None
     words = {
         "namespace_steps": "namespaces, links",
         "guest_steps": "bridges, then guests",
-        "tai_steps": "how far TAI is from UTC",
+        "tai_steps": "TAI offset",
         "transmit_queue_steps": "transmit queues",
         "ptp_steps": "ptp4l at each port",
         "shaper_steps": "shapers: ",
-        "locked_steps": "each lock is seen again",
+        "locked_steps": "check each lock again",
     }
     made = [maker.__name__ for maker in MAKERS if maker.__name__ in words]
     assert made == list(words)

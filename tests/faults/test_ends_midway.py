@@ -106,7 +106,7 @@ def test_a_host_that_does_not_answer_at_the_end_keeps_nothing_back_that_was_copi
     cell = told.cell().document()
     assert (cell["status"], cell["reason"]["where"]) == ("failed", "vm1")
     assert "`latlab-agent listen` did not stop" in cell["reason"]["what"]
-    assert "what was copied while it was recorded is kept" in cell["reason"]["remedy"]
+    assert "what was copied during the recording is kept" in cell["reason"]["remedy"]
     assert cell["reason"]["what"].count("does not answer") == 1
     assert KEPT <= received(place, cell) < PACKETS
     assert place.trace() == before

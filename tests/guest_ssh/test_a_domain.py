@@ -68,7 +68,7 @@ def test_a_domain_takes_every_bridge_that_gives_it_a_tap(place: Place, libvirt: 
     status = {slug.rpartition("=")[2]: cell["status"] for slug, cell in cells.items()}
     assert status == {"macvtap": "ok", "xdp": "ok", "user": "unavailable"}
     (without,) = (cell for cell in cells.values() if cell["status"] == "unavailable")
-    assert without["reason"]["what"].startswith("a running domain cannot be joined by user")
+    assert without["reason"]["what"].startswith("a running domain cannot use user")
 
 
 def test_a_domain_that_does_not_run_makes_the_cell_unavailable(place: Place, libvirt: Libvirt) -> None:

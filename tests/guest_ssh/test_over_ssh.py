@@ -65,7 +65,7 @@ def test_ssh_s_own_failure_is_an_error_even_where_any_exit_status_was_asked_for(
     with pytest.raises(LabError, match="Connection refused") as caught:
         asyncio.run(SshHost("vm1", "127.0.0.1", 1, "/dev/null").run(("true",), check=False))
     assert caught.value.where == "vm1"
-    assert caught.value.remedy.startswith("see whether its sshd runs; `ssh ")
+    assert caught.value.remedy.startswith("check that its sshd runs; `ssh ")
 
 
 def test_a_program_there_that_ends_as_ssh_does_when_it_fails_is_no_failure_of_ssh() -> None:

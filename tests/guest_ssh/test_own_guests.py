@@ -64,7 +64,7 @@ def test_a_guest_that_lets_nobody_in_is_told_at_once_and_how_to_mend_it(place: P
     assert ended.status == 3
     said = reason(place)
     assert said.startswith("vm1 ssh to vm1 failed: ")
-    assert "Permission denied" in said and "put your public key into its authorized_keys" in said
+    assert "Permission denied" in said and "add your public key to its authorized_keys" in said
 
 
 def test_a_host_key_that_is_not_known_is_told_with_the_name_it_is_wanted_under(place: Place, system: System) -> None:

@@ -185,7 +185,7 @@ def endless(tmp_path: Path) -> Iterator[OwnMachine]:
     ("still_s", "turn_s", "hang_cpu_s", "program", "why"),
     [
         (2.0, 60.0, 60.0, ("sleep", "60"), "has not moved"),
-        (60.0, 2.0, 60.0, ("yes",), "its own clock has not moved for 2 s"),
+        (60.0, 2.0, 60.0, ("yes",), "its clock has not moved for 2 s"),
         (60.0, 60.0, 1.0, ("yes",), "its own clock has not moved while QEMU executed it for 1 s"),
     ],
     ids=["its time stands still", "it goes on for ever", "it is executed for ever"],
@@ -255,7 +255,7 @@ LOOP = VCPU | {"tid": 9, "pid": 9, "name": "sh", "machine": None, "priority": 50
             "its ordinary threads starve: CPU 0 is held by CPU 0/KVM (a vCPU of vm1, thread 269) at SCHED_FIFO 1, "
             "for 99 % of 2 s",
             "leave out `fifo` in tuning: guests: vm1: vcpus; or another CPU (`cpus` of board1) for it alone, by `cpus` "
-            "beside `fifo`",
+            "with `fifo`",
         ),
         (
             [0, 1],

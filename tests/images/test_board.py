@@ -237,7 +237,7 @@ def test_no_room_is_told_in_a_line_with_where_and_how_much_and_leaves_nothing(
         check=False,
     )
     last = done.stderr.splitlines()[-1]
-    assert last.startswith(f"latlab: {small}/images/{NAME}: no room: building it takes about "), done.stderr
+    assert last.startswith(f"latlab: {small}/images/{NAME}: not enough space: building it takes about "), done.stderr
     assert re.search(r"[0-9]+ MB, and [0-9]+ MB are free \(.*LATLAB_CACHE\)$", last)
     assert "Traceback" not in done.stderr
     assert ("unpacking" in done.stderr) == bool(before)

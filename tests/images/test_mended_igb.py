@@ -84,9 +84,9 @@ def test_a_source_without_the_driver_is_told_by_its_packages_name(tmp_path: Path
         package.write_bytes(package.read_bytes()[:-100])
     elif broken == "no package":
         package.write_bytes(b"nothing")
-    with pytest.raises(LabError, match=rf"{package.name} has no whole {FOLDER}") as caught:
+    with pytest.raises(LabError, match=rf"{package.name} has no complete {FOLDER}") as caught:
         source_files(package, FOLDER)
-    assert caught.value.remedy == f"delete {package}: it is fetched again"
+    assert caught.value.remedy == f"delete {package}: it is downloaded again"
 
 
 def test_a_source_that_the_patch_is_not_for_makes_no_driver(tmp_path: Path) -> None:

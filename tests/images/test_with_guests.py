@@ -64,7 +64,7 @@ def test_one_of_another_name_and_the_same_content_is_put_there_by_its_name(made:
 
 
 def test_no_room_is_told_with_where_and_how_much_and_leaves_nothing(made: dict[str, Image]) -> None:
-    with pytest.raises(LabError, match="no room: building it takes about 10000") as caught:
+    with pytest.raises(LabError, match="not enough space: building it takes about 10000") as caught:
         put_together(made["board"], [replace(made["other"], size=10**16)])
     assert caught.value.where == str(made["board"].folder / "nested")
     assert list((made["board"].folder / "nested").iterdir()) == []

@@ -130,7 +130,7 @@ def test_answers_of_a_host_without_ports_go_the_other_way(importing: Importing) 
 def conversation(*, offset_ns: int, lost: int | None = None) -> tuple[list[Packet], list[Packet]]:
     """What two points see of questions (1.5 µs on their way) and answers (1.7 µs), the second's clock ahead by so much.
 
-    lost: an answer that the first has not seen.
+    lost: an answer that the first did not see.
     """
     first, second = [], []
     for k in range(50):
@@ -152,7 +152,7 @@ def test_a_clock_that_is_behind_or_ahead_turns_no_flow_round(
     found = importing(pcap(first), pcap(second), clock_bound_ns=bound_ns)
     assert [block["talker"] for block in found.streams.values()] == ["file-1", "file-1"]
     assert found.figures("flow-1", "transit")["p50"] == 1_500 + offset_ns
-    assert ("untrusted", "both directions of a conversation seem to go the same way") in found.checks
+    assert ("untrusted", "both directions of a conversation seem to go in the same direction") in found.checks
     (said,) = [one["actual"] for one in found.result["reasons"] if one["finding"].startswith("both directions")]
     assert f"the clock of file-2 is some {'999.9 µs ahead' if offset_ns > 0 else '1 ms behind'}" in said
 
@@ -359,7 +359,7 @@ def test_an_interface_of_another_link_type_is_in_nobodys_way(importing: Importin
     file += b"".join(enhanced(at, frame) for at, frame in packets)
     assert importing(file, pcap(later(packets, 900))).figures("flow-1", "transit")["n"] == 30
     found = importing(file + enhanced(T, bytes(64), 1), pcap(later(packets, 900)))
-    assert [(one.count, one.why) for one in found.found.left_out] == [(1, "of link type 220, which is not read")]
+    assert [(one.count, one.why) for one in found.found.left_out] == [(1, "of link type 220, which is not supported")]
 
 
 def test_two_captures_in_one_file_are_refused(importing: Importing) -> None:
@@ -386,10 +386,12 @@ def test_captures_that_cut_their_packets_differently_still_match(importing: Impo
 
 
 def test_two_captures_without_a_common_packet_are_an_error(importing: Importing) -> None:
-    with pytest.raises(UsageError, match=r"no packet of file-1 can be found in it: 40 and 60 can be told apart"):
+    with pytest.raises(
+        UsageError, match=r"no packet of file-1 can be found in it: 40 and 60 packets have unique payloads"
+    ):
         importing(pcap(sent(40)), pcap(sent(100, 40)))
     constant = [(T + k * MS, ethernet(ipv4(udp(bytes(64))))) for k in range(9)]
-    with pytest.raises(UsageError, match=r"9 and 9 cannot"):
+    with pytest.raises(UsageError, match=r"9 and 9 share their payload"):
         importing(pcap(constant), pcap(later(constant, 900)))
 
 

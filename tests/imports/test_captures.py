@@ -83,14 +83,14 @@ def test_a_file_that_was_cut_is_read_as_far_as_it_goes(tmp_path: Path, make) -> 
 @pytest.mark.parametrize(
     ("file", "said"),
     [
-        (pcap([(T, probe(1))])[:4] + struct.pack("<HH", 3, 0) + bytes(16), r"pcap version 3\.0: this reads pcap 2\.4"),
+        (pcap([(T, probe(1))])[:4] + struct.pack("<HH", 3, 0) + bytes(16), r"version 3\.0: latlab reads pcap 2\.4"),
         (section(version=(2, 0)), r"pcapng version 2\.0"),
         (b"\x34\xcd\xb2\xa1" + bytes(40), "modified pcap"),
         (pcap([(T, probe(1))], link=105), "link type 105"),
         (section() + interface(link=127) + enhanced(7, probe(1)), "link type 127"),
         (pcap([]), "no packet with a timestamp"),
         (pcap([])[:20], "empty"),
-        (b"what is this, and is it long enough?", "no capture"),
+        (b"what is this, and is it long enough?", "not a capture"),
     ],
 )
 def test_what_cannot_be_read_is_told(tmp_path: Path, file: bytes, said: str) -> None:

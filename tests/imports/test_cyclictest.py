@@ -60,9 +60,9 @@ def test_skipped_periods_are_told_of(importing: Importing) -> None:
 
 def test_the_unit_is_what_is_told_and_that_it_was_assumed_is_said(importing: Importing) -> None:
     assumed, told = importing("cyclictest-quiet.txt"), importing("cyclictest-quiet.txt", unit="ns")
-    assert any("taken to be microseconds" in note for note in assumed.found.notes)
+    assert any("taken as microseconds" in note for note in assumed.found.notes)
     assert told.figures("thread-0", "wakeup")["max"] == 479
-    assert not any("taken to be" in note for note in told.found.notes)
+    assert not any("taken as" in note for note in told.found.notes)
 
 
 def test_nanoseconds_are_read_from_its_json(importing: Importing) -> None:
@@ -88,7 +88,7 @@ def test_a_histogram_without_its_totals_was_cut(importing: Importing) -> None:
 def test_another_file_version_is_refused_by_name(importing: Importing) -> None:
     document = json.loads(text("cyclictest-smp.json"))
     document["file_version"] = 2
-    with pytest.raises(UsageError, match="JSON, file version 2: this reads file version 1"):
+    with pytest.raises(UsageError, match="JSON, file version 2: latlab reads file version 1"):
         importing(json.dumps(document, indent=2).encode())
 
 
@@ -122,7 +122,7 @@ def test_json_of_another_of_rt_tests_is_not_taken_for_cyclictests(importing: Imp
 @pytest.mark.parametrize(("name", "n"), [("rows-missing", 1002), ("rows-out-of-order", 1000)])
 def test_rows_that_are_not_what_its_total_says_have_no_percentile(importing: Importing, name: str, n: int) -> None:
     found = importing(f"cyclictest-{name}.txt")
-    assert ("untrusted", "rows are missing, or stand there twice") in found.checks
+    assert ("untrusted", "rows are missing, or appear twice") in found.checks
     figures = found.figures("thread-0", "wakeup")
     assert (figures["n"], figures["p50"], figures["kept"]) == (n, None, "summary")  # what it printed itself stays
     assert figures["max"] in (7_000, 71_000)
@@ -140,7 +140,7 @@ def test_json_whose_bins_are_not_its_cycles_has_no_percentile(importing: Importi
     bins = document["thread"]["0"]["histogram"]
     bins[next(iter(bins))] += 5_000
     found = importing(json.dumps(document).encode())
-    assert ("untrusted", "rows are missing, or stand there twice") in found.checks
+    assert ("untrusted", "rows are missing, or appear twice") in found.checks
     assert found.figures("thread-0", "wakeup")["p50"] is None
     assert found.figures("thread-1", "wakeup")["p50"] is not None
 

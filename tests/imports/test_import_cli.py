@@ -111,7 +111,7 @@ def test_each_format_is_recognised_and_reported(latlab: Latlab, name: str) -> No
     page = (Path(document["path"]) / "report.html").read_text(encoding="utf-8")
     assert 'id="imported"' in page
     assert ("the bins in which its percentiles lie" in page) == ('"kept": "histogram"' in json.dumps(document))
-    assert ("each by itself" in page) == ('"kept": "intervals"' in json.dumps(document))
+    assert ("each alone" in page) == ('"kept": "intervals"' in json.dumps(document))
     metrics = {metric for cell in document["cells"] for stream in cell["streams"] for metric in stream["metrics"]}
     assert set(load(document["path"]).metrics["metric"]) == metrics
     for metric in metrics:
@@ -146,17 +146,17 @@ def test_the_formats_are_listed(latlab: Latlab) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["unknown"], "of no format that is recognised"),
-        (["unknown"], "latlab import --list says what each is"),
+        (["unknown"], "of no recognised format"),
+        (["unknown"], "latlab import --list describes them"),
         (["unknown"], "sockperf, ddsperf, rtc-testbench"),
         (["--as", "isochron", "unknown"], "it ends in its first 96 bytes"),
         (["--as", "netperf", "unknown"], "there is no format 'netperf'"),
-        (["empty"], "empty: it has no byte"),
+        (["empty"], "empty"),
         (["gone"], "cannot be read: No such file"),
-        ([], "no file is named"),
+        ([], "no file is given"),
         (["first.pcap"], "1 capture: two are needed"),
         (["first.pcap", "isochron.dat"], "files of several formats: pcap, isochron"),
-        (["--clock-bound", "soon", "isochron.dat"], "'soon' is no duration"),
+        (["--clock-bound", "soon", "isochron.dat"], "'soon' is not a duration"),
     ],
 )
 def test_what_cannot_be_imported_is_one_line_and_makes_no_run(

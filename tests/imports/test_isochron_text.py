@@ -89,7 +89,7 @@ def test_numbers_that_are_not_in_the_file_leave_room(importing: Importing) -> No
 def test_numbers_far_apart_take_no_memory(importing: Importing) -> None:
     found = importing(b"q,T,R\n1,1000,9000\n9000000000000000000,2000,10500\n")
     assert found.packets.height == 2
-    assert any("too many to leave room for" in note for note in found.notes)
+    assert any("too many to keep gaps for" in note for note in found.notes)
 
 
 def test_a_file_without_any_sequence_number_of_a_packet_is_empty(importing: Importing) -> None:

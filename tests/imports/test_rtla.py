@@ -108,7 +108,7 @@ def test_events_that_were_lost_below_a_table_are_a_reason(importing: Importing) 
 def test_rows_that_are_not_its_count_have_no_percentile(importing: Importing) -> None:
     lines = [line for line in text("rtla-timerlat.txt").splitlines() if not line.startswith("4 ")]
     found = importing("\n".join(lines).encode())
-    assert ("untrusted", "rows are missing, or stand there twice") in found.checks
+    assert ("untrusted", "rows are missing, or appear twice") in found.checks
     figures = found.figures("cpu-0", "wakeup")
     assert (figures["n"], figures["max"], figures["p50"]) == (10_000, 140_000, None)
 

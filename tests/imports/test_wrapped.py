@@ -95,7 +95,7 @@ def test_other_formats_are_too(importing: Importing, name: str, wrap: Callable[[
 
 
 def test_what_was_taken_off_is_said(importing: Importing) -> None:
-    (note,) = [note for note in importing(WRAPPED["the journal"]).found.notes if "taken off" in note]
+    (note,) = [note for note in importing(WRAPPED["the journal"]).found.notes if "removed from its lines" in note]
     assert "time, host and process" in note
     assert "cyclictest[1500]" in note
     assert "the file was compressed (gzip)" in importing(WRAPPED["gzip"]).found.notes
@@ -122,7 +122,7 @@ def test_a_table_without_a_heading_in_a_log(importing: Importing) -> None:
 
 def test_numbers_that_a_spreadsheet_shortened_are_refused_by_the_cause(importing: Importing) -> None:
     rows = "".join(f"{q},1.7E+18,1.7E+18\n" for q in range(1, 9))
-    with pytest.raises(UsageError, match="a spreadsheet cut off their last digits"):
+    with pytest.raises(UsageError, match="a spreadsheet removed their last digits"):
         importing(rows.encode(), columns="qTR")
 
 

@@ -272,7 +272,7 @@ def test_a_damaged_table_without_recordings_is_an_error_that_names_it(make_cell:
     for path in folder.path.glob("*.arrow"):
         path.unlink()
     folder.packets_path.write_bytes(folder.packets_path.read_bytes()[:-9])
-    with pytest.raises(LabError, match=r"packets\.parquet: cannot be read: it is damaged.*put a whole copy back"):
+    with pytest.raises(LabError, match=r"packets\.parquet: cannot be read: it is damaged.*restore a complete copy"):
         whole_packets(folder)
 
 

@@ -108,10 +108,10 @@ def test_a_document_of_another_format_or_half_of_one_is_an_error_with_its_name(t
     path = (cell.path if name == "cell" else run.path) / f"{name}.json"
     read = {"run": run.run, "cell": cell.cell, "result": run.result}[name]
     path.write_text(json.dumps({"format": f"latlab.{name}/9"}))
-    with pytest.raises(LabError, match=rf"{name}\.json: is of another format: expected latlab\.{name}/1, found latlab"):
+    with pytest.raises(LabError, match=rf"{name}\.json: has another format: expected latlab\.{name}/1, found latlab"):
         read()
     path.write_text("{}")
-    with pytest.raises(LabError, match=rf"{name}\.json: is not whole: it has no '.*'.* \(.+\)"):
+    with pytest.raises(LabError, match=rf"{name}\.json: is incomplete: it has no '.*'.* \(.+\)"):
         read()
 
 
@@ -142,7 +142,7 @@ def test_a_cell_of_another_shape_is_an_error_with_its_name(tmp_path: Path, chang
     cell.write_cell(whole)
     assert cell.cell().document() == whole
     cell.write_cell(whole | change)
-    with pytest.raises(LabError, match=rf"cell\.json: is not whole: {said}.* \(put a whole copy back"):
+    with pytest.raises(LabError, match=rf"cell\.json: is incomplete: {said}.* \(restore a complete copy"):
         cell.cell()
 
 

@@ -66,7 +66,7 @@ def cell_document(order: int, bridge: str, load: str, repeat: int) -> dict[str, 
     lacking = {
         "what": "no IOMMU is in use: /sys/kernel/iommu_groups is empty or missing",
         "where": "guests.vm1.bridge: vfio",
-        "remedy": "turn VT-d or AMD-Vi on in the firmware, and boot the kernel with intel_iommu=on or amd_iommu=on",
+        "remedy": "enable VT-d or AMD-Vi in the firmware, and boot the kernel with intel_iommu=on or amd_iommu=on",
     }
     carried = "packets carried by QEMU"
     shown = {

@@ -76,7 +76,7 @@ def test_what_is_cut_stands_with_its_reason_and_both_sides_whole(slow_at_first: 
     for whole, clean, block in zip(found[::2], found[1::2], blocks, strict=True):
         packets, sides = block["windows"]["packets"], block["windows"]["metrics"]["latency"]
         assert (whole["of"], clean["of"]) == ("whole run", "clean windows")
-        assert clean["cut for"].startswith(f"{packets['cut']} of {packets['whole']} packets are cut: at ")
+        assert clean["cut because"].startswith(f"{packets['cut']} of {packets['whole']} packets are cut: at ")
         assert packets["kept"] + packets["cut"] == packets["whole"]
         assert sides["whole"]["max"] == block["metrics"]["latency"]["max"]
         for row, side in ((whole, sides["whole"]), (clean, sides["clean"])):

@@ -187,7 +187,7 @@ def test_cells_deployed_once_show_nothing_and_say_that_repetitions_are_lacking(m
     assert (one["shown"], one["half_ns"], one["p_adjusted"]) == (False, None, None)
     # Two intervals of ± 3 µs: √(3² + 3²).
     assert one["within_ns"] == pytest.approx([-412_000 - 4242.64, -412_000 + 4242.64], abs=0.01)
-    assert "[407.8, 416.2] by the packets of these two deployments alone" in one["sentence"]
+    assert "[407.8, 416.2] from the packets of these two deployments alone" in one["sentence"]
     assert only(result, "max")[0]["within_ns"] is None
     (metric,) = compared_metrics(typed(result))
     assert metric.summary.startswith("Nothing can be shown")

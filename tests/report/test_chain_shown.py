@@ -276,7 +276,7 @@ def test_where_the_worst_were_made_late_is_said(software: ChainView) -> None:
     assert sum(map(int, re.findall(r"\d+", counted[1]))) == 100
     assert 50 < int(counted[2]) < 100
     (remark,) = slow.remarks
-    assert re.fullmatch(r"wake-up is below zero in \d+ of 4000 packets: woken ahead of the launch", remark)
+    assert re.fullmatch(r"wake-up is below zero in \d+ of 4000 packets: woken before the launch", remark)
     assert chain_table.sentences(software)[1].startswith("bridge macvtap: of the worst 100 packets")
 
 

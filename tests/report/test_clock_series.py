@@ -65,7 +65,7 @@ def points(path: str) -> list[tuple[float, float]]:
 
 def test_an_offset_is_drawn_where_it_is_known_on_one_scale_with_our_own_readings(charts: list[ClockChart]) -> None:
     ptp, bounds = charts
-    assert ptp.title == "ecu.eth0 (slave): offset from its master as ptp4l says; band: by our own readings"
+    assert ptp.title == "ecu.eth0 (slave): offset from its master as ptp4l reports it; band: as latlab measures it"
     drawn = points(ptp.line_path)
     assert [x for x, _ in drawn] == [WIDTH / 4, WIDTH / 2, WIDTH]
     # The scale is from −140 to 100 ns, the band's own ends, downwards.
@@ -98,7 +98,7 @@ def test_clocks_that_run_apart_are_drawn_beside_their_line_so_that_the_band_is_s
     """2 ppm over 4 s are 8 µs, the band is 0.4 µs wide, and 0.1 µs off the line once: no nanosecond of it is lost."""
     low_ns = [FAR_NS + 2000 * number + (100 if number == 2 else 0) for number in range(5)]
     chart = compared(folder, low_ns, 400)
-    assert chart.title.endswith(f", less a straight line: {duration(FAR_NS)} at the start, +2 ppm")
+    assert chart.title.endswith(f", after subtracting a straight line: {duration(FAR_NS)} at the start, +2 ppm")
     # The line has a fifth of the 100 ns.
     assert (chart.low, chart.high) == ("−220 ns", "280 ns")
     lower = [y for _, y in points(chart.band_path)[5:]]
@@ -123,7 +123,7 @@ def test_the_page_has_them_with_words_for_who_does_not_see_them(folder: RunFolde
     make_result(folder)
     page = write_report(folder, formats=()).read_text()
     assert page.count('<path class="band"') == 2 and page.count('<path class="line"') == 1
-    assert "offset from its master as ptp4l says; band: by our own readings: from −140 ns to 100 ns in 4 s" in page
+    assert "as ptp4l reports it; band: as latlab measures it: from −140 ns to 100 ns in 4 s" in page
 
 
 def test_nothing_is_drawn_of_clocks_that_nobody_compared(new_run: Callable[..., Path]) -> None:

@@ -45,14 +45,14 @@ def test_what_a_cell_waits_for_is_a_line_with_its_phase_and_what_was_counted() -
         console.show(events.Waiting("start board1", 10.04, 1))
         console.show(events.Phase("measuring", 1))
         console.show(events.Packets("sensor", "talk", {0: 7}, order=1))
-        console.show(events.Waiting("talkers and tools come to their end", 40.2, 1))
+        console.show(events.Waiting("talkers and tools finish", 40.2, 1))
         # Of a cell that is not shown there is nothing to say.
         console.show(events.Waiting("start board1", 10.0, 2))
     assert file.getvalue().splitlines()[1:] == [
         "warning: nothing else runs on board1",
         "[1/1] bridge=tap, 1 s",
         "[1/1] bridge=tap: setting up: start board1, 10 s so far",
-        "[1/1] bridge=tap: measuring: talkers and tools come to their end, 40 s so far; 7 sent",
+        "[1/1] bridge=tap: measuring: talkers and tools finish, 40 s so far; 7 sent",
     ]
 
 
@@ -78,8 +78,7 @@ def test_what_could_not_be_set_or_kept_is_told_with_the_packets() -> None:
     step = {"title": "vCPU 0 runs at SCHED_FIFO 1", "ok": False}
     assert cell_line(cell(steps=[step | {"ok": True}], rechecks=[step | {"ok": True}])) == "10 sent, 9 received"
     assert cell_line(cell(steps=[step], rechecks=[step])) == (
-        "10 sent, 9 received; could not be done: vCPU 0 runs at SCHED_FIFO 1; "
-        "no longer so at the end: vCPU 0 runs at SCHED_FIFO 1"
+        "10 sent, 9 received; failed: vCPU 0 runs at SCHED_FIFO 1; changed at the end: vCPU 0 runs at SCHED_FIFO 1"
     )
 
 

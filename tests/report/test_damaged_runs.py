@@ -170,7 +170,7 @@ def test_a_file_of_another_run_contradicts_what_the_agents_counted(run: Path, tm
 def test_what_is_wrong_in_the_program_itself_says_where_it_came_from(tmp_path: Path) -> None:
     with pytest.raises(LatlabError) as told, making_sense_of(tmp_path):
         RunFolder(tmp_path).cell(None, 1).slug.upper()  # type: ignore[arg-type]
-    assert str(told.value).startswith(f"{tmp_path}: is damaged, or no file that latlab writes: TypeError: ")
+    assert str(told.value).startswith(f"{tmp_path}: is damaged, or not a file that latlab writes: TypeError: ")
     assert "(run_folder.py, line " in str(told.value)
 
 
@@ -185,9 +185,9 @@ def test_a_panic_of_a_library_is_never_taken_for_a_limit_that_was_exceeded(
     with pytest.raises(SystemExit) as ended:
         latlab.cli.main()
     assert ended.value.code == EXIT_LAB
-    assert "a fault of latlab's own: PanicException: index out of bounds" in capsys.readouterr().err
+    assert "an internal error of latlab: PanicException: index out of bounds" in capsys.readouterr().err
     with (
-        pytest.raises(LatlabError, match="is damaged, or no file that latlab writes: PanicException"),
+        pytest.raises(LatlabError, match="is damaged, or not a file that latlab writes: PanicException"),
         making_sense_of(tmp_path),
     ):
         panics()

@@ -86,7 +86,7 @@ def test_a_period_in_step_with_the_vm_hosts_tick_is_told(path: Path) -> None:
 
 def test_a_card_of_the_scenario_is_judged_but_for_what_the_test_bed_sets_up(path: Path) -> None:
     cards = {"enp1s0": RESTING, "enp9s0": RESTING}
-    assert told(loaded(path, **CABLE), FACTS | {"interfaces": cards}) == [("links do not rest", "sensor.enp1s0")]
+    assert told(loaded(path, **CABLE), FACTS | {"interfaces": cards}) == [("links do not sleep", "sensor.enp1s0")]
     assert told(loaded(path), FACTS | {"interfaces": {"eth0": RESTING}}) == []
 
 

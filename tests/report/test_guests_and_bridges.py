@@ -123,8 +123,8 @@ def test_the_clock_stands_beside_the_uncertainty(matrix: dict[str, Any], page: s
     assert "µs ± 0.4 (shared page) · " in title
     captions = re.findall(r"<caption>(.*?)</caption>", section(page, 'data-for-metric="latency"', "</table>"))
     assert captions == [
-        "down, sensor → vm1: latency = rx_soft − launch, µs ± 0.4 (shared page) · after warm-up · "
-        "each repetition by itself · functional only · suspect"
+        "down, sensor → vm1: latency = rx_soft − launch, µs ± 0.4 (shared page) · after warm-up · each repetition "
+        "separately · functional only · suspect"
     ]
     # What is the same in every row stands above them; the clocks' own table has it cell by cell.
     assert page.split('<section id="summary">')[1].count("<td>0.4</td>") >= 27

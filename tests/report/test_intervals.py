@@ -97,7 +97,7 @@ def test_terminal_markdown_and_page_show_them_unasked(matrix: dict[str, Any], ma
         assert TITLE in text
         for row in shown:
             assert [one for one in row[NAMES:] if one not in text] == []
-    assert page.count("<details open><summary>What chance leaves open") == len(
+    assert page.count("<details open><summary>Uncertainty") == len(
         {name for cell in matrix["cells"] for block in cell["streams"].values() for name in block["metrics"]}
     )
 
@@ -163,7 +163,7 @@ def test_without_any_interval_the_terminal_says_what_is_lacking(result: dict[str
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"unbounded": 900}, "nothing bounds the clocks"),
+        ({"unbounded": 900}, "the clocks are not bounded"),
         ({"unbounded": 0, "missing": 0, "lost": 900}, "nothing arrived"),
     ],
 )

@@ -85,8 +85,8 @@ def test_a_heavy_tail_whose_limit_is_beyond_all_that_was_measured_is_told_beside
     limits |= {"heavy": True, "out_of_reach": True, "from_ns": limits["from_ns"] | {"middle": 2_798_500}}
     limits["largest_ns"] = 2_255_000
     told = (
-        "single late packets cannot be told here below 2.799 ms from launch to rx_user: the tail is heavy up to "
-        "there, and the latest packet took 2.255 ms"
+        "single late packets cannot be told from the tail below 2.799 ms from launch to rx_user: the tail is heavy up "
+        "to there, and the latest packet took 2.255 ms"
     )
     assert list(anomalies.anomaly_rows(typed(result)))[-1].texts[3:] == (anomalies.NOT_TOLD, "", "", told)
     assert told in shown(result) and told in result_markdown(typed(result), ["latency"]).replace("\\_", "_")
@@ -180,7 +180,7 @@ def test_packets_that_come_in_bursts_are_said_to_in_words_and_in_the_table(clean
     some = {"packets": 880, "of": 900, "share": 0.9778, "times": 110, "size": 8, "every_ns": 8_000_000}
     often = limits | {"bursts": some | {"regular": True, "usual": True}}
     told = "880 of 900 packets (97.78%) came in 110 bursts, of 8 in the median, every 8 ms"
-    assert bursts(often) == f"{told}, which is how they always come: none of that is called a stall"
+    assert bursts(often) == f"{told}, as throughout the run: these are not reported as stalls"
     seldom = limits | {"bursts": some | {"regular": False, "usual": False}}
     assert bursts(seldom).endswith("at irregular intervals, 8 ms in the median")
     result = clean.result()
@@ -195,7 +195,7 @@ def test_what_has_no_schedule_says_that_it_was_not_looked_for(result: dict[str, 
     block = next(block for cell in result["cells"] for block in cell["streams"].values())
     block |= {"anomalies": None, "late_limits": None}
     last = list(anomalies.anomaly_rows(typed(result)))[-1]
-    assert last.texts[3:6] == (anomalies.NOT_LOOKED_FOR, "", "") and "when its packets were due" in last.texts[-1]
+    assert last.texts[3:6] == (anomalies.NOT_LOOKED_FOR, "", "") and "schedule of its packets" in last.texts[-1]
 
 
 def test_what_nothing_was_looked_for_in_stands_once_a_stream_and_reason(result: dict[str, Any]) -> None:
@@ -215,4 +215,4 @@ def test_a_run_without_packets_has_the_section_nevertheless(new_run: Callable[..
         cell["streams"] = {}
     run.write_result(result)
     page = write_report(run, formats=()).read_text()
-    assert '<section id="anomalies">' in page and "Nothing was looked at" in page
+    assert '<section id="anomalies">' in page and "Not evaluated" in page

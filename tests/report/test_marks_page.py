@@ -143,7 +143,7 @@ def test_the_pointer_brings_up_what_happened_and_why_it_was_cut(page: Path) -> N
     stall, cut, chosen, nothing = told(acted(page, script))
     assert stall.startswith("S  Stall: stall of 23.")
     assert "C  Clock swing: all latencies moved by up to +" in cut
-    assert cut.endswith("for that it is cut from the clean windows")
+    assert cut.endswith("cut from the clean windows for this reason")
     assert chosen == "2s to 5s, user-defined: before it <swung>"
     assert nothing == ""
 

@@ -174,7 +174,7 @@ def test_packets_that_nothing_bounds_are_marked_beside_their_cell_and_under_the_
     titles = [axes.get_title(loc="right") for axes in series_figure(lacking, "caption").axes[1::2]]
     assert titles[0].endswith("± 0.4   35 unbounded")
     assert all(title.endswith("± 0.4") for title in titles[1:])
-    note = "1400 packets in each cell, up to 35 more whose clocks nothing bounds"
+    note = "1400 packets in each cell, up to 35 more whose clocks are not bounded"
     for draw in (series_figure, ccdf_figure):
         assert any(text.get_text().endswith(note) for text in draw(lacking, "caption").texts)
 

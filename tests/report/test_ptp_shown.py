@@ -100,7 +100,7 @@ def test_what_ptp_did_not_tell_is_left_empty(result: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("timestamps", "free_running", "said"),
     [
-        ("software", True, "not turned"),
+        ("software", True, "not adjusted"),
         ("software", False, "−20000 to +119 ppb"),
         ("hardware", True, "−20000 to +119 ppb"),
     ],
@@ -124,7 +124,7 @@ def test_our_own_readings_are_told_with_what_they_are_worth(result: dict[str, An
     one_clock = row(result, checked=CHECKED | {"ours_p50_ns": 0.0, "half_p50_ns": 0.0})
     assert one_clock.checked == "0 ns: one clock"
     coarse = row(result, checked=CHECKED | {"half_p50_ns": 4_000.0, "coarse": True})
-    assert coarse.checked == "−3 ns ± 4 µs, too coarse to tell"
+    assert coarse.checked == "−3 ns ± 4 µs, too coarse to compare"
     assert bad(coarse.texts) == []
     apart = row(result, checked=CHECKED | {"apart": 2})
     assert apart.checked == "−3 ns ± 40 ns; 2 of 40 apart, up to 3.21 µs"
@@ -137,8 +137,8 @@ def test_one_that_is_observed_is_told_with_what_it_was(result: dict[str, Any]) -
 
 
 def test_one_that_was_not_started_is_told_with_why_and_nothing_else(result: dict[str, Any]) -> None:
-    found = row(result, absent="vfio, for vm1: the card itself becomes the guest's", states={}, readings=0)
-    assert found.texts[3:] == ("not started: vfio, for vm1: the card itself becomes the guest's", *[""] * 6)
+    found = row(result, absent="vfio, for vm1: the card itself is passed to the guest", states={}, readings=0)
+    assert found.texts[3:] == ("not started: vfio, for vm1: the card itself is passed to the guest", *[""] * 6)
     assert bad(found.texts) == []
 
 

@@ -220,7 +220,7 @@ def test_points_of_different_labels_are_told_apart(run: RunFolder, shown: Sweep)
     assert drawing.table.headings[-2:] == ("verdict", "label")
     ends = {(row[0], *row[-2:]) for row in drawing.table.rows}
     assert ends == {("mtu 1500", "trusted", "functional only"), ("mtu 9000", "untrusted", "measured")}
-    assert any("do not compare" in note for note in found.notes)
+    assert any("cannot be compared" in note for note in found.notes)
     assert "10 of 22 points are untrusted" in found.notes
 
 

@@ -46,7 +46,7 @@ def test_label_verdict_and_frames_stand_beside_the_figure_and_a_table_has_what_i
     document = page.read_text(encoding="utf-8")
     figure = document[document.index('<figure class="sweep">') : document.index("</figure>")]
     assert "functional only · verdict: trusted" in figure
-    assert "What is larger than 1472 B at MTU 1500, 8972 B at MTU 9000 goes in several frames." in figure
+    assert "Packets larger than 1472 B at MTU 1500, 8972 B at MTU 9000 are sent in several frames." in figure
     of = [figures(32_000, mtu=1500, tuned=False, repeat=repeat)["max"] / 1000 for repeat in (1, 2)]
     _, _, table = document.partition("least … middle … greatest of the repetitions")
     assert f">{min(of):.1f} … {max(of):.1f}</td>" in table, "the table has the greatest of each repetition"

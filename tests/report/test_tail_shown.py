@@ -233,7 +233,7 @@ def test_the_page_draws_the_same_places(page: str, shown: TailView) -> None:
 
 def test_the_page_says_what_it_is_not_and_why_and_escapes_what_it_is_given(page: str) -> None:
     assert WARNING in page
-    assert "never a bound" in page
+    assert "not a bound" in page
     assert page.count('class="refused"') == 2
     assert "refused: the tail is too heavy" in page
     assert "<script>" not in page

@@ -100,8 +100,8 @@ CAME_TO = "guest idle 900, guest user 90, hypervisor 5"
         ("kvm", {"told": 1190, "uncertainty_ns": 1_400, "interrupted": []}, "of 1190, to ±1.4 µs"),
         ("kvm", {"told": 1190, "uncertainty_ns": 1_400, "interrupted": IN_GUEST}, f"of 1190, to ±1.4 µs; to {CAME_TO}"),
         ("kvm", {"told": 0, "uncertainty_ns": None, "interrupted": []}, "not known"),
-        ("kvm", None, "not asked for"),
-        ("tcg", None, "emulated: KVM has no part in it"),
+        ("kvm", None, "not requested"),
+        ("tcg", None, "emulated, without KVM"),
     ],
 )
 def test_of_a_guest_it_is_said_whether_the_way_into_it_is_told(

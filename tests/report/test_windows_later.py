@@ -110,7 +110,7 @@ def test_a_window_is_two_durations_and_perhaps_a_reason(text: str, span: tuple[i
         (["10..20"], r"--window: '10' is not a duration"),
         (["10s..9s"], r"--window: 10s\.\.9s ends before it begins"),
         (["1s..1s"], r"--window: 1s\.\.1s ends before it begins"),
-        (["1s..5s", "2s..3s"], r"--window: 2s\.\.3s overlaps 1s\.\.5s \(name windows that are apart\)"),
+        (["1s..5s", "2s..3s"], r"--window: 2s\.\.3s overlaps 1s\.\.5s \(give windows that do not overlap\)"),
     ],
 )
 def test_what_is_no_window_is_told(texts: list[str], said: str) -> None:
@@ -123,7 +123,7 @@ def test_what_is_no_window_is_told(texts: list[str], said: str) -> None:
     [
         ("15s..21s", r"--window, all: 15s\.\.21s is beyond the run \(its streams last for 20s\)"),
         ("0..1s", r"--window, all: 0ns\.\.1s is in the warm-up \(that lasts for 1s\)"),
-        ("2000100us..2000200us", r"no packet of control is launched in .* \(give a longer one: its period is 1ms\)"),
+        ("2000100us..2000200us", r"no packet of control is launched in .* \(give a longer window: its period is 1ms\)"),
     ],
 )
 def test_a_window_without_packets_is_told_and_the_result_stays(swung: Path, text: str, said: str) -> None:

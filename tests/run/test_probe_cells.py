@@ -125,7 +125,7 @@ def test_a_ping_that_the_kernel_does_not_stamp_is_whole_but_for_the_stages(measu
     assert [one["to"] for one in worst] == ["wake", "submit", "rx_user", "answer_submit", "answered"]
     assert sum(one["ns"] for one in worst) == cell["streams"]["rr"]["metrics"]["round_trip"]["max"]
     assert "without the kernel's timestamps" in cell["streams"]["rr"]["probe"]["told"]
-    assert "timestamps are there" not in {reason["check"] for reason in result_folder.result()["reasons"]}
+    assert "timestamps are complete" not in {reason["check"] for reason in result_folder.result()["reasons"]}
 
 
 def test_streams_and_probes_are_measured_side_by_side(measure: Measure) -> None:
@@ -165,8 +165,8 @@ def test_limits_on_probes_are_held_against_them(measure: Measure) -> None:
 @pytest.mark.parametrize(
     ("how", "told"),
     [
-        ("silent", "no answer came: 200 of 200 questions came to ecu, and none of its answers came back"),
-        ("deaf", "no answer came: none of 200 questions came to ecu"),
+        ("silent", "no answer came: 200 of 200 questions reached ecu, and none of its answers came back"),
+        ("deaf", "no answer came: none of 200 questions reached ecu"),
     ],
 )
 def test_a_peer_that_never_answers_fails_the_cell_with_one_reason(measure: Measure, how: str, told: str) -> None:
@@ -196,7 +196,7 @@ def test_a_cell_whose_probe_nothing_runs_is_unavailable(measure: Measure, monkey
     monkeypatch.setattr(lacking, "OURS", ("ping", "timer"))
     cell, _, _ = measure(probes={"dds": {"probe": "dds", "from": "sensor", "to": "ecu", "size": "64B"}})
     assert cell["status"] == "unavailable"
-    assert cell["reason"]["what"] == "nothing here measures by dds"
+    assert cell["reason"]["what"] == "there is no probe dds"
     assert cell["reason"]["where"] == "probes.dds"
 
 
@@ -209,7 +209,10 @@ def test_the_report_says_beside_the_figures_whether_it_was_a_closed_loop_or_at_w
     terminal = Console(record=True, width=200, file=io.StringIO())
     print_result(typed(result), terminal, default_metrics(typed(result)))
     markdown = result_markdown(typed(result), ("round_trip", "latency_user"))
-    rate = "rr: ping UDP; a question each 5 ms, whatever answers do: a round trip counts from when its question was due"
+    rate = (
+        "rr: ping UDP; a question every 5 ms, independent of answers: a round trip counts from the instant its "
+        "question was due"
+    )
     loop = "loop: ping TCP; closed loop: each answer starts the next question, so a stall counts once"
     for said in (page, terminal.export_text(), markdown.replace("\\", "")):
         assert rate in said

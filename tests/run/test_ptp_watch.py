@@ -227,6 +227,6 @@ def test_a_port_at_which_nothing_is_started_is_known_with_why(
     asyncio.run(watched(watch, CellFolder(tmp_path)))
     assert [(port["port"], port["absent"]) for port in watch.known()] == [
         ("board1.eth0", None),
-        ("board2.eth0", "vfio, for vm1: the card itself becomes the guest's"),
+        ("board2.eth0", "vfio, for vm1: the card itself is passed to the guest"),
     ]
     assert {one.host.name for one in started.agents} == {"board1"}

@@ -137,7 +137,7 @@ def _told_everywhere(whole: RunFolder, tmp_path: Path) -> None:
         assert "Timers: how late the interrupt" in text
         assert "dispatch" in text
         assert "by a timerfd on CLOCK" in text
-        assert "not asked for" in text
+        assert "not requested" in text
     assert 'id="timer-ranges"' in page
     things = {name: view(whole, typed(result), name, "wakeup").thing for name in ("irq", "control")}
     assert things == {"irq": "instant", "control": "packet"}
@@ -160,7 +160,7 @@ def test_where_tracing_is_refused_the_whole_is_measured_and_the_reason_is_told(
     reasons = [one for one in whole.result()["reasons"] if one["check"] == "the timer's interrupts were recorded"]
     assert len(reasons) == 1
     assert "CAP_SYS_ADMIN" in reasons[0]["actual"]
-    assert "when that ran is not known" in cell["streams"]["irq"]["probe"]["told"]
+    assert "the time of that interrupt is not known" in cell["streams"]["irq"]["probe"]["told"]
 
 
 def test_a_period_that_nothing_can_serve_is_told_and_makes_the_cell_suspect(measure: Measure) -> None:
@@ -195,7 +195,7 @@ def test_what_a_killed_timer_leaves_in_the_kernel_is_gone_after_the_clean_up(tmp
     left = asyncio.run(killed())
     assert left in instances()
     undone = asyncio.run(clean_stale())
-    assert any("tracing that killed agents left" in line for line in undone)
+    assert any("the tracing of killed agents" in line for line in undone)
     assert left not in instances()
     assert list(journals.iterdir()) == []
 
@@ -221,7 +221,7 @@ def test_cyclictest_stands_beside_a_timer_under_the_same_metric(measure: Measure
     assert figures["from"] == "wake_due"
     (_, ct) = folder.cell().document()["probes"]
     assert ct["commands"][0].startswith("ip netns exec") or "cyclictest" in ct["commands"][0]
-    assert "an expiry each 2 ms" in cell["streams"]["ct"]["probe"]["told"]
+    assert "an expiry every 2 ms" in cell["streams"]["ct"]["probe"]["told"]
     write_report(whole, formats=())
 
 

@@ -177,7 +177,7 @@ def test_netperf_is_asked_for_its_period_and_one_that_ignores_it_fails_the_cell(
 
 WRONG = {
     "too old": ("echo 'sockperf, version 3.3-5'", "sockperf on sensor cannot be used: it is version 3.3-5, and 3.4"),
-    "no version": ("echo hello", "sockperf on sensor cannot be used: it says no version, but 'hello'"),
+    "no version": ("echo hello", "sockperf on sensor cannot be used: it prints no version, but 'hello'"),
     "no server": (
         "[ $1 = --version ] && echo 'sockperf, version 3.7-1' || { echo broken >&2; exit 1; }",
         "probe sp: `ip netns exec",

@@ -30,7 +30,7 @@ hosts:
   lost: {kind: netns, on: nowhere}      #! unknown host of kind ssh or board 'nowhere'
   emulated:
     kind: board
-    time: virtual                       #! a board in virtual time has no company: sensor, ecu, here, there are not
+    time: virtual                       #! a board in virtual time excludes other machines: sensor, ecu, here, there
     cpus: 17                            #! 17 is too large
     memory: 1MiB                        #! 1MiB is too small; expected 128MiB or more
   part: {kind: netns, on: emulated}
@@ -39,7 +39,7 @@ links:
     mtu: 1400
     queues: 0                           #! 0 is too small
   - ends:
-      - sensor.eth0                     #! is an end already, of links[0]
+      - sensor.eth0                     #! is already an end of links[0]
       - ecu./                           #! the kernel refuses
   - ends: [sensor.eth2, Spare.eth0]
     mtu: 9999999B                       #! expected a plain number of bytes, such as 1500
@@ -54,7 +54,7 @@ streams:
     period: 1ms
     size: 1500B                         #! would be fragmented; expected 1372B or less
     priority: 99                        #! 99 is too large
-    pcp: 3                              #! expected a vlan beside it
+    pcp: 3                              #! expected a vlan with it
     sizee: 1B                           #! unknown key 'sizee'; expected size?
   t:
     talker: sensor
@@ -67,14 +67,14 @@ streams:
     period: 1ms
     offset: 2ms                         #! a period or more
     size: 64                            #! 64 has no unit
-    port: 5556                          #! is the clock exchange's
+    port: 5556                          #! is used by the clock exchange
   v:
     talker: nobody                      #! unknown host 'nobody'
     listener: ecu
     period: 1ms
     size: 64B
     port: 80
-    vlan: 5000                          #! 5000 is no VLAN id
+    vlan: 5000                          #! 5000 is not a VLAN id
   x: {talker: here, listener: there, period: 1ms, size: 64B, transport: ethernet}
   w: {talker: ecu, listener: board, period: 1ms, size: 64B}     #! no link joins ecu and board
 loads:
@@ -86,12 +86,12 @@ tuning:
       timer_slack: fast                 #! 'fast' is not a duration
   nobody: {}                            #! unknown host 'nobody'
 duration: 1s
-warmup: 10s                             #! nothing is left after a warm-up of 10s
+warmup: 10s                             #! no time is left after a warm-up of 10s
 matrix:
   loads:
     - none
     - gone                              #! unknown load 'gone'
-    - [f, f]                            #! is there twice
+    - [f, f]                            #! appears twice
   streams.s.sizee: [1, 2]               #! unknown key 'sizee' in streams.s
   streams.s.launch_time.lead: [1us]     #! unknown key 'lead'
   streams.t.period:
@@ -101,7 +101,7 @@ matrix:
     - 64B
     - 2000kB                            #! expected 65507B or less
   clock.sync:
-    - sometimes                         #! is not known here
+    - sometimes                         #! is not supported
   name: [a, b]                          #! is the same in every cell
   links.0.mtu: 1500                     #! 1500 is not a list
 accept:
@@ -184,7 +184,7 @@ def test_the_packets_a_percentile_needs_are_those_of_the_analysis() -> None:
 def test_a_stream_may_have_the_clock_s_port_where_no_clocks_are_exchanged(said: Said) -> None:
     assert said({"streams.control.port": 5556}) == []
     (line,) = said({"streams.control.port": 5556, "clock.sync": "exchange"})
-    assert line.startswith("streams.control.port: port 5556 is the clock exchange's")
+    assert line.startswith("streams.control.port: port 5556 is used by the clock exchange")
 
 
 def test_two_local_hosts_have_no_clocks_to_exchange(said: Said) -> None:

@@ -41,19 +41,19 @@ SPINNING = {"probes.a": DDS | {"take": "spin"}, "tuning.ecu": {"listener": {"cpu
 IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
     (
         {"probes.a": DDS | {"domain": 3}, "probes.b": DDSPERF | {"domain": 3}},
-        "probes.b.domain: domain 3 is a's; expected another one, or none given",
+        "probes.b.domain: domain 3 is a's; expected another one, or leave it out",
     ),
     ({"probes.a": DDS | {"domain": 231}}, "probes.a.domain: 231"),
     ({"probes.a": DDS | {"size": "39B"}}, "probes.a.size: 39B"),
     ({"probes.a": DDSPERF | {"size": "11B"}}, "probes.a.size: 11B"),
     ({"probes.a": DDS | {"size": "17MiB"}}, "probes.a.size: 17MiB"),
-    ({"probes.a": DDS | {"offset": "1ms"}}, "probes.a.offset: a closed loop has no period to be shifted within"),
+    ({"probes.a": DDS | {"offset": "1ms"}}, "probes.a.offset: a closed loop has no period, so it has no offset"),
     ({"probes.a": DDS | {"period": "1ms", "offset": "1ms"}}, "probes.a.offset: an offset of 1ms is a period or more"),
     ({"probes.a": DDS | {"threads": {"recvUC": 100}}}, "probes.a.threads.recvUC"),
     ({"probes.a": DDS | {"threads": {"recv<": 3}}}, "probes.a.threads"),
     ({"probes.a": DDSPERF | {"take": "spin"}}, "probes.a.take"),
     ({"probes.a": DDSPERF | {"period": "3us"}}, "probes.a.period: that is no whole number of messages a second"),
-    (SPINNING, "probes.a.take: sensor would spin for samples at SCHED_FIFO 90 on every CPU"),
+    (SPINNING, "probes.a.take: sensor would poll for samples at SCHED_FIFO 90 on every CPU"),
 ]
 
 

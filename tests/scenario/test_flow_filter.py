@@ -51,9 +51,9 @@ def test_an_expression_is_rules_of_the_agent(expression: str, rules: Any) -> Non
     [
         ("", "an alternative is empty"),
         ("udp or", "an alternative is empty"),
-        ("udp or or tcp", "'or' is not known here"),
-        ("not udp", "'not' is not known here"),
-        ("(udp)", "'(udp)' is not known here"),
+        ("udp or or tcp", "'or' is not supported"),
+        ("not udp", "'not' is not supported"),
+        ("(udp)", "'(udp)' is not supported"),
         ("udp tcp", "two values of protocol: they cannot both hold"),
         ("port", "port which?"),
         ("port http", "'http' is no number"),

@@ -32,23 +32,23 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         guests(vm1=ECU | {"image": "debian-rt", "disk": "a.img", "ssh": {}}),
-        "guests.vm1.disk: disk beside image; expected one of image, kernel, disk and domain",
+        "guests.vm1.disk: disk together with image; expected one of image, kernel, disk and domain",
     ),
     (
         guests(vm1=ECU | {"initrd": "/i"}),
-        "guests.vm1.initrd: an initrd goes with a kernel; expected a kernel beside it",
+        "guests.vm1.initrd: an initrd goes with a kernel; expected a kernel with it",
     ),
     (
         guests(vm1=ECU | {"disk": "a.img", "append": "quiet", "ssh": {}}),
-        "guests.vm1.append: a command line goes with a kernel; expected a kernel or an image beside it",
+        "guests.vm1.append: a command line goes with a kernel; expected a kernel or an image with it",
     ),
     (
         guests(vm1=ECU | {"ssh": {}}),
-        "guests.vm1.ssh: a guest of latlab's own image needs no ssh; expected no ssh, or a kernel, disk or domain",
+        "guests.vm1.ssh: a guest of a latlab image needs no ssh; expected no ssh, or a kernel, disk or domain",
     ),
     (
         guests(vm1=ECU | {"kernel": "/k"}),
-        "guests.vm1.ssh: missing; expected how the guest is reached: ssh: {user: root}",
+        "guests.vm1.ssh: missing; expected how to reach the guest: ssh: {user: root}",
     ),
     (
         guests(vm1=ECU | {"domain": "vm", "ssh": {"user": "root"}}),
@@ -61,11 +61,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         guests(vm1=ECU | {"domain": "vm", "ssh": {"destination": "root@vm", "user": "root"}}),
-        "guests.vm1.ssh.user: a user beside the one in destination; expected one of them",
+        "guests.vm1.ssh.user: a user in addition to the one in destination; expected one of them",
     ),
     (
         guests(vm1=ECU | DOMAIN | {"memory": "1GiB"}),
-        "guests.vm1.memory: a domain has its own; expected no memory, or a kernel or disk in place of domain",
+        "guests.vm1.memory: a domain has its own; expected no memory, or a kernel or disk instead of domain",
     ),
     (
         guests(vm1=ECU | DOMAIN, vm2=ECU | DOMAIN),
@@ -115,8 +115,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         guests(vm1={"host": "ecu"}) | {"links.0.ends": ["sensor.eth0", "ecu.inner"]},
-        "links[0].ends[1]: ecu.inner stands for the bridge of ecu's guests without an uplink; "
-        "expected another name, or an uplink for each of them",
+        "links[0].ends[1]: ecu.inner is the name of the bridge of ecu's guests without an uplink; expected another "
+        "name, or an uplink for each of them",
     ),
     (
         guests(vm1={"host": "ecu"}) | {"streams.in": STREAM},
@@ -136,11 +136,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         guests(vm1=ECU) | {"streams.in": STREAM | {"via": "ecu.eth0"}},
-        "streams.in.via: unknown way 'ecu.eth0'; expected sensor.eth0? (known: sensor.eth0)",
+        "streams.in.via: unknown path 'ecu.eth0'; expected sensor.eth0? (known: sensor.eth0)",
     ),
     (
         guests(vm1=ECU) | {"streams.out": STREAM | {"talker": "vm1", "listener": "sensor", "via": "vm1.eth1"}},
-        "streams.out.via: unknown way 'vm1.eth1'; expected vm1.eth0? (known: vm1.eth0)",
+        "streams.out.via: unknown path 'vm1.eth1'; expected vm1.eth0? (known: vm1.eth0)",
     ),
     (
         guests(vm1=ECU) | {"streams.in": STREAM | {"size": "1473B"}},
@@ -157,7 +157,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         guests(vm1=ECU | DOMAIN) | {"streams.in": STREAM, "streams.control.port": 5556},
-        "streams.control.port: port 5556 is the clock exchange's; expected another port",
+        "streams.control.port: port 5556 is used by the clock exchange; expected another port",
     ),
 ]  # fmt: skip
 
@@ -171,13 +171,13 @@ FORMS: list[tuple[str, object, str]] = [
     # a key of a guest, its value, what is said
     ("image", "Debian", "'Debian' is not a name of an image; expected at most 63 of a–z, 0–9 and -"),
     ("device", "3b:00.0", "'3b:00.0' is not a PCI address; expected one such as 0000:3b:00.0"),
-    ("kernel", "", "'' is no path; expected the path of a file"),
-    ("domain", "", "nothing between the quotes; expected text"),
-    ("bridge", "bridge", "'bridge' is not known here; expected user, tap, macvtap, xdp, ovs, ovs-afxdp or vfio"),
+    ("kernel", "", "'' is not a path; expected the path of a file"),
+    ("domain", "", "an empty text; expected text"),
+    ("bridge", "bridge", "'bridge' is not supported; expected user, tap, macvtap, xdp, ovs, ovs-afxdp or vfio"),
     ("uplink", "a/b", "the kernel refuses the interface name 'a/b'"),
     ("interface", "lo", "lo is every host's loopback"),
     ("memory", "127MiB", "127MiB is too small; expected 128MiB or more"),
-    ("memory", "256MB", "256MB is no whole number of MiB; expected such as 244MiB"),
+    ("memory", "256MB", "256MB is not a whole number of MiB; expected such as 244MiB"),
     ("memory", 256, "256 has no unit; expected a size"),
     ("vcpus", 0, "0 is too small; expected 1 or more"),
     ("queues", 17, "17 is too large; expected 16 or less"),
@@ -197,7 +197,7 @@ BRIDGES = "(known: user, tap, macvtap, xdp, ovs, ovs-afxdp, vfio)"
 )
 def test_of_a_misspelt_bridge_the_one_that_is_meant_is_told(said: Said, bridge: str, meant: str) -> None:
     (line,) = said(guests(vm1=ECU | {"bridge": bridge}))
-    assert line == f"guests.vm1.bridge: '{bridge}' is not known here; expected {meant}? {BRIDGES}"
+    assert line == f"guests.vm1.bridge: '{bridge}' is not supported; expected {meant}? {BRIDGES}"
 
 
 @pytest.mark.parametrize(("key", "value", "what"), FORMS, ids=[f"{key}-{value}" for key, value, _ in FORMS])
@@ -213,7 +213,7 @@ def test_a_value_of_the_wrong_form_is_told_with_the_right_one(said: Said, key: s
         ({"destination": "a b"}, "is not a destination"),
         ({"user": "a@b"}, "'a@b' is not a user; expected a name without white space and @"),
         ({"port": 65536}, "65536 is too large; expected 65535 or less"),
-        ({"config": ""}, "'' is no path"),
+        ({"config": ""}, "'' is not a path"),
     ],
     ids=str,
 )

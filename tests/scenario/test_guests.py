@@ -134,7 +134,7 @@ def test_bridges_of_guests_on_one_uplink_are_varied_together_by_their_mapping(wi
 def test_what_a_guests_matrix_cannot_have_is_told_in_the_line_of_its_value(said: Said) -> None:
     values = {"guests.vm1": {"host": "ecu"}, "matrix/guests.vm1.bridge": ["tap", "bridge", "macvtap"]}
     assert [line.split("; ")[0] for line in said(values)] == [
-        "matrix.guests.vm1.bridge[1]: in cell guests.vm1.bridge=bridge: guests.vm1.bridge: 'bridge' is not known here",
+        "matrix.guests.vm1.bridge[1]: in cell guests.vm1.bridge=bridge: guests.vm1.bridge: 'bridge' is not supported",
         "matrix.guests.vm1.bridge[2]: in cell guests.vm1.bridge=macvtap: guests.vm1.uplink: "
         "missing: bridge macvtap joins the guest to an interface of ecu",
     ]

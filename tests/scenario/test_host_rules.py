@@ -70,7 +70,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         APART | {"hosts.ecu.ssh": {"destination": "root@ecu", "user": "root"}},
-        "hosts.ecu.ssh.user: a user beside the one in destination; expected one of them",
+        "hosts.ecu.ssh.user: a user in addition to the one in destination; expected one of them",
     ),
     (
         {"hosts.sensor.kind": "ssh"},
@@ -98,7 +98,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         ONE_MACHINE | FRAMES | {"links.0.ends": ["sensor.p1", "ecu.p1"]},
-        "links[0].ends[1]: ecu.p1 is an end already, of links[0]; expected an interface of its own for each end",
+        "links[0].ends[1]: ecu.p1 is already an end of links[0]; expected an interface of its own for each end",
     ),
     (
         ONE_MACHINE | FRAMES | {"clock.sync": "exchange"},
@@ -107,7 +107,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         APART | {"streams.control.port": 5556},
-        "streams.control.port: port 5556 is the clock exchange's; expected another port",
+        "streams.control.port: port 5556 is used by the clock exchange; expected another port",
     ),
     (
         {"hosts.sensor": BOARD | {"nics": 1}, "hosts.ecu": BOARD},
@@ -143,39 +143,39 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"hosts.sensor": CARD, "hosts.ecu": CARD | {"time": "virtual"}},
-        "hosts.ecu.time: a board in virtual time has no company: sensor is not on ecu; "
-        "expected every other host of kind netns with on: ecu, or time: real",
+        "hosts.ecu.time: a board in virtual time excludes other machines: sensor is not on ecu; expected every other "
+        "host of kind netns with on: ecu, or time: real",
     ),
     (
         board(time="virtual") | {"hosts.gw": {"kind": "netns"}},
-        "hosts.board1.time: a board in virtual time has no company: gw is not on board1; "
-        "expected every other host of kind netns with on: board1, or time: real",
+        "hosts.board1.time: a board in virtual time excludes other machines: gw is not on board1; expected every other "
+        "host of kind netns with on: board1, or time: real",
     ),
     (
         board(time="virtual") | {"hosts.board2": BOARD, "hosts.here": {"kind": "local"}},
-        "hosts.board1.time: a board in virtual time has no company: board2, here are not on board1; "
-        "expected every other host of kind netns with on: board1, or time: real",
+        "hosts.board1.time: a board in virtual time excludes other machines: board2, here are not on board1; expected "
+        "every other host of kind netns with on: board1, or time: real",
     ),
     (
         ON_BOARD | {"hosts.gw": {"kind": "netns"}, "matrix/hosts.board1.time": ["real", "virtual"]},
-        "matrix.hosts.board1.time[1]: in cell hosts.board1.time=virtual: hosts.board1.time: "
-        "a board in virtual time has no company: gw is not on board1; "
-        "expected every other host of kind netns with on: board1, or time: real",
+        "matrix.hosts.board1.time[1]: in cell hosts.board1.time=virtual: hosts.board1.time: a board in virtual time "
+        "excludes other machines: gw is not on board1; expected every other host of kind netns with on: board1, or "
+        "time: real",
     ),
     (
         ON_BOARD | {"guests.vm1": VM | {"kernel": "/k", "ssh": {}}},
-        "guests.vm1.kernel: your own kernel can be used only on this machine, not on board1; "
-        "expected an image in its place, or a host of this machine",
+        "guests.vm1.kernel: your own kernel can be used only on this machine, not on board1; expected an image "
+        "instead, or a host of this machine",
     ),
     (
         ON_BOARD | {"guests.vm1": {"host": "board1", "disk": "a.img", "ssh": {}}},
-        "guests.vm1.disk: your own disk can be used only on this machine, not on board1; "
-        "expected an image in its place, or a host of this machine",
+        "guests.vm1.disk: your own disk can be used only on this machine, not on board1; expected an image instead, or "
+        "a host of this machine",
     ),
     (
         APART | {"guests.vm1": VM | {"domain": "vm", "ssh": {"destination": "vm"}}},
-        "guests.vm1.domain: your own domain can be used only on this machine, not on ecu; "
-        "expected an image in its place, or a host of this machine",
+        "guests.vm1.domain: your own domain can be used only on this machine, not on ecu; expected an image instead, "
+        "or a host of this machine",
     ),
     (
         APART | {"guests.vm1": VM | DEVICE, "guests.vm2": VM | DEVICE},
@@ -208,17 +208,16 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         cards(hosts__ecu__cards=["eth1", "eth0"]),
-        "hosts.ecu.cards[1]: eth0 of board1 is sensor's already; expected a card that nobody else has",
+        "hosts.ecu.cards[1]: eth0 of board1 is sensor's already; expected a card that is not in use",
     ),
     (
         cards(hosts__ecu__cards=[]) | {"links.0.ends": ["sensor.eth0", "ecu.eth0"]},
-        "links[0].ends: sensor.eth0 is a card, and what is at the other end would be made for the run; "
-        "expected interfaces that are there (cards) at both ends, or at none",
+        "links[0].ends: sensor.eth0 is a card, and the other end would be made for the run; expected existing "
+        "interfaces (cards) at both ends, or at neither",
     ),
     (
         cards() | {"hosts.board1.nics": 3, "links.1": {"ends": ["board1.eth0", "board1.eth2"]}},
-        "hosts.sensor.cards[0]: eth0 of board1 is an end of links[1] in board1; "
-        "expected a card that nobody else has",
+        "hosts.sensor.cards[0]: eth0 of board1 is an end of links[1] in board1; expected a card that is not in use",
     ),
     (
         {"hosts.sensor.cards": ["p1"]},
@@ -252,8 +251,8 @@ FORMS: list[tuple[dict[str, Any], str, str]] = [
     ({"kind": "board", "cpus": 0}, "cpus", "0 is too small; expected 1 or more"),
     ({"kind": "board", "cpus": 17}, "cpus", "17 is too large; expected 16 or less"),
     ({"kind": "board", "memory": "64MiB"}, "memory", "64MiB is too small; expected 128MiB or more"),
-    ({"kind": "board", "memory": "1GB"}, "memory", "1GB is no whole number of MiB"),
-    ({"kind": "board", "time": "fast"}, "time", "'fast' is not known here; expected real or virtual"),
+    ({"kind": "board", "memory": "1GB"}, "memory", "1GB is not a whole number of MiB"),
+    ({"kind": "board", "time": "fast"}, "time", "'fast' is not supported; expected real or virtual"),
     ({"kind": "board", "nics": 9}, "nics", "9 is too large; expected 8 or less"),
     ({"kind": "board", "append": 7}, "append", "7 is not text"),
     ({"kind": "board", "on": "sensor"}, "on", "unknown key 'on'"),

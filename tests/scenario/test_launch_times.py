@@ -47,4 +47,4 @@ def test_an_etf_that_skips_the_sockets_settings_still_wants_a_launch_time_and_is
     assert [one for one in said(with_, lenient) if "packets without a launch time are dropped" in one]
     assert said(with_, lenient | {C + "launch_time": {"deadline": True}}) == []
     described = scenario_schema()["$defs"]["Etf"]["properties"]["skip_sock_check"]["description"]
-    assert "a packet without any launch time is dropped all the same" in described
+    assert "a packet without a launch time is still dropped" in described

@@ -50,11 +50,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({L: {**CALLS, "workers": 33}}, "loads.l.workers: 33 is too large"),
     ({L: {**MEMORY, "size": "1023KiB"}}, "loads.l.size: "),
     ({L: {**MEMORY, "path": "/var/tmp"}}, "loads.l.path: memory writes no files; expected what: io, or no path"),
-    ({L: {**MEMORY, "what": "io", "path": "tmp"}}, "loads.l.path: 'tmp' is no absolute path"),
-    ({L: {**MEMORY, "what": "cpu", "size": "1MiB"}}, "loads.l.size: computing takes no memory"),
+    ({L: {**MEMORY, "what": "io", "path": "tmp"}}, "loads.l.path: 'tmp' is not an absolute path"),
+    ({L: {**MEMORY, "what": "cpu", "size": "1MiB"}}, "loads.l.size: what: cpu uses almost no memory"),
     (
         {**GUEST, L: {**MEMORY, "what": "io", "on": "vm1"}},
-        "loads.l.what: vm1 has its files in memory, and no disk; expected kind: flood from vm1",
+        "loads.l.what: vm1 has its files in memory, not on a disk; expected kind: flood from vm1",
     ),
     (
         {L: CALLS, "tuning.ecu.load": {"fifo": 5}},

@@ -69,7 +69,7 @@ def test_a_vlan_id_that_is_none_is_told_once_however_often_it_is_named(said: Sai
         "tuning/ecu/steering": {name: {"7": 0}},
         "clock.ptp": {"ports": {f"sensor.{name}": "slave"}, "observed": {"ecu.eth0": "/run/ptp4l"}},
     }
-    told = f"links[0].vlans.{vlan}: '{vlan}' is no VLAN id; expected 1 to 4094"
+    told = f"links[0].vlans.{vlan}: '{vlan}' is not a VLAN id; expected 1 to 4094"
     assert said({path: values[path] for path in ("loads", "links.0.vlans", "streams.control.via")}) == [told]
     assert said(values) == [told]
 

@@ -115,7 +115,7 @@ def override(set_: dict[str, Any] | None = None, **when: Any) -> dict[str, Any]:
         ([override({"seed": 1})], "overrides[0].set.seed: seed is the same in every cell; expected a path such as "),
         (
             [override({"loads": "none"})],
-            "overrides[0].set.loads: the matrix alone says which loads a cell has; expected a path into loads",
+            "overrides[0].set.loads: only the matrix says which loads a cell has; expected a path into loads",
         ),
         (
             [override({"links.0.mtu": 1500})],
@@ -132,7 +132,7 @@ def override(set_: dict[str, Any] | None = None, **when: Any) -> dict[str, Any]:
             "expected one of them",
         ),
         ([{"when": {"links.0.mtu": 9000}}], "overrides[0].set: missing; expected path in this file"),
-        ([{"when": {}, "set": BIG}], "overrides[0].when: there are too few; expected 1 or more"),
+        ([{"when": {}, "set": BIG}], "overrides[0].when: too few; expected 1 or more"),
         ([override() | {"unset": []}], "overrides[0].unset: unknown key 'unset'; expected "),
         ({"links.0.mtu": BIG}, "overrides: {'links.0.mtu': {'streams.control.size': '8kB'}} is not a list"),
     ],

@@ -86,11 +86,14 @@ P = "probes.rr"
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({P: PING | {"transport": "ethernet", "size": "1501B"}}, f"{P}.size: 1501B do not fit into a frame"),
     ({P: RATE | {"offset": "1ms"}}, f"{P}.offset: an offset of 1ms is a period or more; expected less than 1ms"),
-    ({P: PING | {"offset": "1ms"}}, f"{P}.offset: a closed loop has no period to be shifted within"),
+    ({P: PING | {"offset": "1ms"}}, f"{P}.offset: a closed loop has no period, so it has no offset"),
     ({P: PING | {"transport": "tcp", "vlan": 5}}, f"{P}.vlan: a TCP socket writes no VLAN tag"),
-    ({P: PING | {"pcp": 5}}, f"{P}.pcp: a pcp stands in a VLAN tag; expected a vlan beside it"),
+    ({P: PING | {"pcp": 5}}, f"{P}.pcp: a pcp is part of a VLAN tag; expected a vlan with it"),
     ({P: PING | {"transport": "ethernet", "port": 80}}, f"{P}.port: raw frames have no port"),
-    ({P: PING | {"transport": "tcp", "timestamps": "kernel"}}, f"{P}.timestamps: over TCP the kernel has none"),
+    (
+        {P: PING | {"transport": "tcp", "timestamps": "kernel"}},
+        f"{P}.timestamps: TCP messages have no kernel timestamps",
+    ),
     ({P: PING | {"timestamps": "nobody"}}, f"{P}.timestamps: "),
     ({P: PING | {"transport": "tcp", "ethertype": 0x88B6}}, f"{P}.ethertype: TCP has an EtherType of its own"),
     ({P: PING | {"size": "39B"}}, f"{P}.size: 39B is too small; expected 40B or more"),
@@ -98,10 +101,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({P: PING | {"to": "sensor"}}, f"{P}.to: sensor would send to itself; expected another host"),
     ({P: PING | {"to": "ecuu"}}, f"{P}.to: unknown host 'ecuu'; expected ecu?"),
     ({P: PING | {"from": "ecuu"}}, f"{P}.from: unknown host 'ecuu'; expected ecu?"),
-    ({P: PING | {"via": "sensor.eth9"}}, f"{P}.via: unknown way 'sensor.eth9'"),
+    ({P: PING | {"via": "sensor.eth9"}}, f"{P}.via: unknown path 'sensor.eth9'"),
     ({"links": [], P: NETPERF, "streams": None, "loads": None}, f"{P}: no link joins sensor and ecu"),
     ({P: PING | {"port": 5557}}, f"{P}.port: port 5557 of ecu is taken by control; expected another port"),
-    ({P: PING | {"port": 5556}, "clock.sync": "exchange"}, f"{P}.port: port 5556 is the clock exchange's"),
+    ({P: PING | {"port": 5556}, "clock.sync": "exchange"}, f"{P}.port: port 5556 is used by the clock exchange"),
     ({P: RATE | {"period": "999ns"}}, f"{P}.period: 999ns"),
     ({P: SOCKPERF | {"period": "3ms"}}, f"{P}.period: that is no whole number of messages a second"),
     (
@@ -130,11 +133,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({P: CYCLICTEST, "accept": {"rr.counts.above": 0}}, "accept.rr.counts.above: cyclictest counts no above"),
     (
         {P: CYCLICTEST, "accept": {"rr.dispatch.max": "1ms"}},
-        "accept.rr.dispatch.max: cyclictest tells no dispatch; expected one of wakeup",
+        "accept.rr.dispatch.max: cyclictest has no dispatch; expected one of wakeup",
     ),
     (
         {P: TIMER | {"trace": False}, "accept": {"rr.interrupt.max": "1ms"}},
-        "accept.rr.interrupt.max: without a trace a timer tells no interrupt; expected one of wakeup",
+        "accept.rr.interrupt.max: without a trace a timer has no interrupt; expected one of wakeup",
     ),
     ({P: RATE, "accept": {"rr.dispatch.max": "1ms"}}, "accept.rr.dispatch.max: rr sends packets: it is no timer"),
     ({"accept": {"control.dispatch.max": "1ms"}}, "accept.control.dispatch.max: control is a stream, not a timer"),
@@ -147,10 +150,13 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"probes.none": PING}, "probes.none: a probe cannot be named none"),
     (
         {P: RATE, "accept": {"rr.latency.max": "1ms"}},
-        "accept.rr.latency.max: rr is a probe: latency is of one of its ways",
+        "accept.rr.latency.max: rr is a probe: latency belongs to one of its directions",
     ),
-    ({P: RATE, "accept": {"rr.up.turn.max": "1ms"}}, "accept.rr.up.turn.max: turn is of the whole probe"),
-    ({P: NETPERF, "accept": {"rr.up.latency.max": "1ms"}}, "accept.rr.up.latency.max: netperf does not tell up from"),
+    ({P: RATE, "accept": {"rr.up.turn.max": "1ms"}}, "accept.rr.up.turn.max: turn belongs to the whole probe"),
+    (
+        {P: NETPERF, "accept": {"rr.up.latency.max": "1ms"}},
+        "accept.rr.up.latency.max: netperf does not separate up from",
+    ),
     (
         {"accept": {"control.up.latency.max": "1ms"}},
         "accept.control.up.latency.max: control is a stream: it has no leg",
@@ -160,7 +166,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({P: RATE, "accept": {"rr.round_trip.p99.99": "1ms"}}, "accept.rr.round_trip.p99.99: rr has 10000 packets"),
     (
         {P: PING, "tuning.sensor.listener.mode": "spin", "tuning.sensor.listener.cpus": [1]},
-        f"{P}: sensor would spin for answers at SCHED_FIFO 90 on every CPU",
+        f"{P}: sensor would poll for answers at SCHED_FIFO 90 on every CPU",
     ),
     (
         {
@@ -178,7 +184,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         f"{P}: priority 5 is traffic class 1 at ecu.eth0",
     ),
     ({"matrix": {"probes": ["x"]}, P: RATE}, "matrix.probes[0]: unknown probe 'x'; expected one of none, rr"),
-    ({"matrix": {"probes": [["none", "rr"]]}, P: RATE}, "matrix.probes[0]: ['none', 'rr'] is no combination of probes"),
+    (
+        {"matrix": {"probes": [["none", "rr"]]}, P: RATE},
+        "matrix.probes[0]: ['none', 'rr'] is not a combination of probes",
+    ),
     ({"matrix": {"probes": [3]}, P: RATE}, "matrix.probes[0]: 3 names no probe; expected a probe, a list of probes"),
     ({"matrix": {"probes.rr.sise": ["64B"]}, P: RATE}, "matrix.probes.rr.sise: unknown key 'sise' in probes.rr"),
 ]

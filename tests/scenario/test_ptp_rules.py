@@ -20,9 +20,9 @@ BEYOND = "clock.ptp.ports.sensor.eth0.5: sensor.eth0.5 is a VLAN interface, and 
 
 ONCE: list[tuple[str, dict[str, Any], str]] = [
     ("a role that is none", {P: {"ports": {"sensor.eth0": "mastr", "ecu.eth0": "slave"}}},
-     "clock.ptp.ports.sensor.eth0: 'mastr' is not known here; expected master? (known: master, slave)"),
+     "clock.ptp.ports.sensor.eth0: 'mastr' is not supported; expected master? (known: master, slave)"),
     ("no role", {P: {"ports": {"sensor.eth0": None, "ecu.eth0": "slave"}}},
-     "clock.ptp.ports.sensor.eth0: null is not known here; expected master or slave"),
+     "clock.ptp.ports.sensor.eth0: null is not supported; expected master or slave"),
     ("a host that is none", {P: {"ports": {"senso.eth0": "master", "ecu.eth0": "slave"}}},
      "clock.ptp.ports.senso.eth0: unknown host 'senso'; expected sensor? (known: sensor, ecu)"),
     ("an interface that is none", {P: {"ports": {"sensor.eth0": "master", "ecu.eth9": "slave"}}},
@@ -32,7 +32,7 @@ ONCE: list[tuple[str, dict[str, Any], str]] = [
     ("a host alone", {P: {"ports": {"sensor": "master"}}},
      "clock.ptp.ports.sensor: 'sensor' is not host.interface; expected a host and its interface, such as sensor.eth0"),
     ("a socket without a path", {P: {"ports": {"sensor.eth0": "master"}, "observed": {"ecu.eth0": ""}}},
-     "clock.ptp.observed.ecu.eth0: '' is no absolute path; expected the path of ptp4l's socket from / on, such as "
+     "clock.ptp.observed.ecu.eth0: '' is not an absolute path; expected the path of ptp4l's socket, such as "
      "/run/ptp4l"),
     ("a VLAN interface", {"links.0.vlans": {5: {}}, "streams.control.via": "sensor.eth0", "loads": None,
                           P: {"ports": {"sensor.eth0.5": "master", "ecu.eth0": "slave"}}},
@@ -94,7 +94,7 @@ def test_what_is_right_is_told_nothing(said: Said, values: dict[str, Any]) -> No
 def test_software_slaves_of_a_machine_between_two_turn_one_clock(said: Said) -> None:
     both = {"b2.eth0": "slave", "b2.eth1": "slave", "b3.eth0": "master"}
     assert said(CHAIN | {P: {"ports": both, "timestamps": "software"}}) == [
-        "clock.ptp.ports.b2.eth1: b2.eth0 turns the same machine's clock; expected one slave a machine, or "
+        "clock.ptp.ports.b2.eth1: b2.eth0 adjusts the same machine's clock; expected one slave a machine, or "
         "timestamps: hardware"
     ]
 

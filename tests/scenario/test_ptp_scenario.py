@@ -56,7 +56,7 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         "clock.ptp.observed.c.eth0: unknown host 'c'; expected one of sensor, ecu",
     ]),
     (cables("ssh", 2) | {P: {"ports": TWO_SLAVES, "timestamps": "software"}}, [
-        "clock.ptp.ports.board2.eth1: board2.eth0 turns the same machine's clock; expected one slave a machine, or "
+        "clock.ptp.ports.board2.eth1: board2.eth0 adjusts the same machine's clock; expected one slave a machine, or "
         "timestamps: hardware"
     ]),
     ({P: PTP | {"observed": {"ecu.eth0": "/run/ptp4l"}}}, [
@@ -64,18 +64,18 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         "observed"
     ]),
     ({P: {"observed": {"ecu.eth0": "run/ptp4l"}}}, [
-        "clock.ptp.observed.ecu.eth0: 'run/ptp4l' is no absolute path; expected the path of ptp4l's socket from / on, "
+        "clock.ptp.observed.ecu.eth0: 'run/ptp4l' is not an absolute path; expected the path of ptp4l's socket, "
         "such as /run/ptp4l"
     ]),
     ({P: {"ports": {"ecu.eth0": "mastr"}}}, [
-        "clock.ptp.ports.ecu.eth0: 'mastr' is not known here; expected master? (known: master, slave)"
+        "clock.ptp.ports.ecu.eth0: 'mastr' is not supported; expected master? (known: master, slave)"
     ]),
     ({P: {"observed": {"ecu.eth0": "/" + 107 * "a"}}}, [
         f"clock.ptp.observed.ecu.eth0: '/{55 * 'a'}... has 108 bytes; expected a socket's path of 107 or fewer"
     ]),
     ({P: PTP | {"timestamps": "hardware"}}, [
-        f"clock.ptp.ports.{end}: {end} is made for the run, and has no clock of its own; expected timestamps: "
-        "software, or a network card"
+        f"clock.ptp.ports.{end}: {end} is made for the run, and has no hardware clock; expected timestamps: software, "
+        "or a network card"
         for end in ROLES
     ]),
     ({P: {"ports": {"ecu.eth0": "slave"}}}, [
@@ -85,7 +85,7 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         "clock.ptp.ports: the ends of links[0] are master and master; expected a master and a slave"
     ]),
     ({P: PTP | {"profile": "automotiv"}}, [
-        "clock.ptp.profile: 'automotiv' is not known here; expected automotive? (known: automotive, gptp, default)"
+        "clock.ptp.profile: 'automotiv' is not supported; expected automotive? (known: automotive, gptp, default)"
     ]),
     ({P: PTP | {"wait": "10ms"}}, ["clock.ptp.wait: 10ms is too small; expected 1s or more"]),
     ({P: PTP | {"fifo": 0}}, ["clock.ptp.fifo: 0 is too small; expected 1 or more"]),

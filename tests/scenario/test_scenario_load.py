@@ -78,7 +78,7 @@ def test_an_unknown_key_suggests_the_closest_one(problems: Problems, base: str) 
 def test_a_key_that_is_there_twice_is_a_mistake_at_its_second_place(problems: Problems, base: str) -> None:
     (problem,) = problems(base + "duration: 11s\n")
     assert (problem.line, problem.path) == (13, "duration")
-    assert problem.what == "'duration' is there twice, first in line 12"
+    assert problem.what == "'duration' appears twice, first in line 12"
 
 
 def test_a_problem_of_a_list_is_at_its_item(problems: Problems, base: str) -> None:
@@ -89,14 +89,14 @@ def test_a_problem_of_a_list_is_at_its_item(problems: Problems, base: str) -> No
 @pytest.mark.parametrize(
     ("content", "line", "what"),
     [
-        (b"", 1, "there is nothing in the file"),
-        (b"# only a comment\n", 1, "there is nothing in the file"),
+        (b"", 1, "the file is empty"),
+        (b"# only a comment\n", 1, "the file is empty"),
         (b"- a\n- b\n", 1, "is not a mapping"),
         (b"name: x\nhosts: {", 2, "not YAML"),
         (b"name: x\n--- \nname: y\n", 2, "not YAML"),
         (b"name: x\ndescription: caf\xe9\n", 2, "byte 0xe9 is not UTF-8"),
         (b"name: x\ndescription: a\x07b\n", 2, "U+0007 is not allowed"),
-        (b"name: !!python/object/apply:os.getcwd []\n", 1, "has no meaning here"),
+        (b"name: !!python/object/apply:os.getcwd []\n", 1, "is not supported"),
         (b"a: &a [*a]\n", 1, "nested too deeply"),
         (b"[" * 5000, 1, "nested too deeply"),
         (b'name: "\\uD800"\n', 1, "is not Unicode text"),
@@ -104,7 +104,7 @@ def test_a_problem_of_a_list_is_at_its_item(problems: Problems, base: str) -> No
         (b"seed: " + b"9" * 5000, 1, "is too large"),
         (b"a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\n"
          b"c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\n"
-         b"e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n", 1, "unfolds to more than"),
+         b"e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n", 1, "expands to more than"),
         (b"#" * (2**20 + 1), 0, "larger than 1 MiB"),
     ],
 )  # fmt: skip

@@ -170,18 +170,18 @@ def test_a_long_label_still_makes_a_file_name(with_: With) -> None:
         ({"name": ["a"]}, "name", "is the same in every cell"),
         ({"clock.sync": []}, "clock.sync", "an empty list"),
         ({"clock.sync": "shared"}, "clock.sync", "'shared' is not a list"),
-        ({"links.0.mtu": [1500, 1500]}, "links.0.mtu", "1500 is there twice"),
+        ({"links.0.mtu": [1500, 1500]}, "links.0.mtu", "1500 appears twice"),
         ({"loads": ["none", "x"]}, "loads[1]", "unknown load 'x'; expected one of none, same, back"),
         ({"loads": [["same", "gone"]]}, "loads[0][1]", "unknown load 'gone'"),
-        ({"loads": [["same", "none"]]}, "loads[0]", "is no combination of loads"),
-        ({"loads": [[]]}, "loads[0]", "is no combination of loads"),
+        ({"loads": [["same", "none"]]}, "loads[0]", "is not a combination of loads"),
+        ({"loads": [[]]}, "loads[0]", "is not a combination of loads"),
         ({"loads": [None]}, "loads[0]", "null names no load"),
-        ({"loads": ["same", ["same"]]}, "loads[1]", "is there twice"),
-        ({"loads": [["same", "same"]]}, "loads[0]", "is there twice"),
+        ({"loads": ["same", ["same"]]}, "loads[1]", "appears twice"),
+        ({"loads": [["same", "same"]]}, "loads[0]", "appears twice"),
         (
             {"streams.control": [{}], "streams.control.size": ["64B"]},
             "streams.control.size",
-            "is a part of streams.control",
+            "is part of streams.control",
         ),
         (
             {"tuning.ecu.talker.fifo": list(range(1, 100)), "links.0.mtu": list(range(1000, 1200))},
@@ -211,7 +211,7 @@ def test_a_mistake_in_a_cell_is_told_with_the_path_that_it_has_without_the_matri
     (mtu,) = said({"matrix": {"links.0.mtu": [1500, 20]}})
     assert mtu == "matrix.links.0.mtu[1]: in cell links.0.mtu=20: links[0].mtu: 20 is too small; expected 68 or more"
     (vlan,) = said({"matrix": {"links.0.vlans": [{}, {"4095": {}}]}})
-    assert vlan.endswith(": links[0].vlans.4095: '4095' is no VLAN id; expected 1 to 4094")
+    assert vlan.endswith(": links[0].vlans.4095: '4095' is not a VLAN id; expected 1 to 4094")
 
 
 def test_a_combination_is_judged_as_a_whole(said: Said, with_: With) -> None:

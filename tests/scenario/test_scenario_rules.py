@@ -25,7 +25,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"links": {}}, "links", "{} is not a list"),
     ({"links.0.ends": ["sensor.eth0"]}, "links[0].ends", "a link has two ends, this one 1"),
     ({"links.0.ends": ["sensor.eth0", "ecu"]}, "links[0].ends[1]", "is not host.interface"),
-    ({"links.0.ends": ["sensor.eth0", "sensor.eth0"]}, "links[0].ends[1]", "is an end already"),
+    ({"links.0.ends": ["sensor.eth0", "sensor.eth0"]}, "links[0].ends[1]", "is already an end"),
     ({"links.0.ends": ["sensor.eth0", "gw.eth0"]}, "links[0].ends[1]", "unknown host 'gw'"),
     (
         {"links.0.ends": ["sensor.eth0", "ecu." + "x" * 16]},
@@ -41,13 +41,13 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     (
         {"links.1": {"ends": ["sensor.eth0", "ecu.eth1"]}},
         "links[1].ends[0]",
-        "sensor.eth0 is an end already, of links[0]",
+        "sensor.eth0 is already an end of links[0]",
     ),
     ({"links.0.queues": 17}, "links[0].queues", "17 is too large; expected 16 or less"),
     ({"links.0.mtu": 67}, "links[0].mtu", "67 is too small; expected 68 or more"),
-    ({"links.0.subnet": "10.0.0.0/31"}, "links[0].subnet", "/31 is no prefix a link can use"),
+    ({"links.0.subnet": "10.0.0.0/31"}, "links[0].subnet", "/31 is not a prefix for a link"),
     ({"links.0.subnet": "10.0.0.1/24"}, "links[0].subnet", "expected 10.0.0.0/24"),
-    ({"links.0.subnet": "127.0.0.0/8"}, "links[0].subnet", "cannot carry addresses"),
+    ({"links.0.subnet": "127.0.0.0/8"}, "links[0].subnet", "cannot have addresses"),
     ({"links.0.subnet": "fd00::/64"}, "links[0].subnet", "is not a network"),
     (
         {"links.1": SECOND_LINK | {"subnet": "10.78.0.0/16"}, C + "via": "sensor.eth0"},
@@ -59,7 +59,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({C + "listener": "sensor"}, "streams.control.listener", "would send to itself"),
     ({"links": []}, "streams.control", "expected a link such as {ends: [sensor.eth0, ecu.eth0]} in links"),
     ({"links.1": SECOND_LINK}, "streams.control", "expected via: sensor.eth0 or sensor.eth1"),
-    ({C + "via": "sensor.eth9"}, "streams.control.via", "unknown way 'sensor.eth9'"),
+    ({C + "via": "sensor.eth9"}, "streams.control.via", "unknown path 'sensor.eth9'"),
     ({C + "period": "999ns"}, "streams.control.period", "expected 1us or more"),
     ({C + "offset": "1ms"}, "streams.control.offset", "a period or more; expected less than 1ms"),
     ({C + "size": "39B"}, "streams.control.size", "expected 40B or more"),
@@ -68,10 +68,10 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({C + "size": "1501B", C + "transport": "ethernet"}, "streams.control.size", "expected 1500B or less"),
     ({C + "priority": 16}, "streams.control.priority", "expected 15 or less"),
     ({C + "priority": True}, "streams.control.priority", "true is not a whole number"),
-    ({C + "vlan": 4095}, "streams.control.vlan", "4095 is no VLAN id; expected 1 to 4094"),
-    ({C + "vlan": 0}, "streams.control.vlan", "0 is no VLAN id; expected 1 to 4094"),
+    ({C + "vlan": 4095}, "streams.control.vlan", "4095 is not a VLAN id; expected 1 to 4094"),
+    ({C + "vlan": 0}, "streams.control.vlan", "0 is not a VLAN id; expected 1 to 4094"),
     ({C + "vlan": 5, C + "transport": "udp"}, "streams.control.vlan", "expected transport: ethernet"),
-    ({C + "pcp": 5}, "streams.control.pcp", "expected a vlan beside it"),
+    ({C + "pcp": 5}, "streams.control.pcp", "expected a vlan with it"),
     ({C + "port": 80, C + "transport": "ethernet"}, "streams.control.port", "raw frames have no port"),
     ({C + "ethertype": 0x88B6}, "streams.control.ethertype", "expected transport: ethernet"),
     (
@@ -136,7 +136,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
         "without a time",
     ),
     ({"duration": None}, "duration", "missing; expected how long each cell sends"),
-    ({"warmup": "10s"}, "warmup", "nothing is left after a warm-up of 10s; expected less than duration, 10s"),
+    ({"warmup": "10s"}, "warmup", "no time is left after a warm-up of 10s; expected less than duration, 10s"),
     ({"repeat": 0}, "repeat", "expected 1 or more"),
     ({"repeat": 1001}, "repeat", "expected 1000 or less"),
     ({"seed": -1}, "seed", "expected 0 or more"),
@@ -147,7 +147,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
         "unknown metric 'latensy'; expected latency?",
     ),
     ({"accept/control.latency.p98": "1us"}, "accept.control.latency.p98", "unknown statistic 'p98'"),
-    ({"accept/control.latency": "1us"}, "accept.control.latency", "names no statistic"),
+    ({"accept/control.latency": "1us"}, "accept.control.latency", "does not name a statistic"),
     ({"accept/control.latency.max": 5}, "accept.control.latency.max", "5 has no unit"),
     ({"accept/control.counts.lost": "1us"}, "accept.control.counts.lost", "is not a number of packets"),
     ({"accept/control.counts.sent": 1}, "accept.control.counts.sent", "unknown count 'sent'"),
@@ -196,7 +196,7 @@ def test_ip_between_two_local_hosts_is_refused_because_it_never_reaches_the_cabl
 
 def test_two_local_hosts_cannot_share_an_interface(said: Said) -> None:
     found = said({"hosts.sensor.kind": "local", "hosts.ecu.kind": "local"})
-    assert any(line.startswith("links[0].ends[1]: ecu.eth0 is an end already") for line in found)
+    assert any(line.startswith("links[0].ends[1]: ecu.eth0 is already an end") for line in found)
 
 
 def test_a_broken_link_does_not_make_streams_look_unconnected(said: Said) -> None:

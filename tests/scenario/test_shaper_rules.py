@@ -81,10 +81,11 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         "shapers.sensor.eth0.gates[2].for: 479ns are too short for the smallest frame; expected 480ns or more"
     ]),
     ({S: CBS | {"idle_slope": "10Gbit/s", "speed": "10Gbit/s"}}, [
-        "shapers.sensor.eth0.idle_slope: 10Gbit/s are all that the port sends; expected less than 10Gbit/s"
+        "shapers.sensor.eth0.idle_slope: 10Gbit/s are the whole rate of the port; expected less than 10Gbit/s"
     ]),
     (FOUR | {S: MQPRIO | {"children": {"1": CBS}, "speed": "20Mbit/s"}}, [
-        "shapers.sensor.eth0.children.1.idle_slope: 20Mbit/s are all that the port sends; expected less than 20Mbit/s"
+        "shapers.sensor.eth0.children.1.idle_slope: 20Mbit/s are the whole rate of the port; expected less than "
+        "20Mbit/s"
     ]),
     (FOUR | {S: TAPRIO | {"txtime_delay": "1ms", "delta": "1us"}}, [
         "shapers.sensor.eth0.txtime_delay: mode software computes no launch times; expected mode: txtime-assist",
@@ -96,12 +97,12 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
     (FOUR | {S: ASSIST | {"children": {"1": ETF}}}, [f"shapers.sensor.eth0.children.1: {NEEDS_SKIP}"]),
     (FOUR | {S: ASSIST | {"children": {"0": CBS}}}, [f"shapers.sensor.eth0.children.0: {NEEDS_SKIP}"]),
     (FOUR | {S: ASSIST | {"txtime_delay": "200us"}}, [
-        "shapers.sensor.eth0.txtime_delay: 200us are gone before the etf, 200us ahead, has it; "
-        "expected more than its delta, 200us"
+        "shapers.sensor.eth0.txtime_delay: 200us pass before the etf, 200us ahead, has it; expected more than its "
+        "delta, 200us"
     ]),
     (FOUR | {S: ASSIST | {"txtime_delay": "0ns", "delta": "0ns"}}, [
-        "shapers.sensor.eth0.txtime_delay: 0ns are gone before the etf, 0ns ahead, has it; "
-        "expected more than its delta, 0ns"
+        "shapers.sensor.eth0.txtime_delay: 0ns pass before the etf, 0ns ahead, has it; expected more than its delta, "
+        "0ns"
     ]),
     (FOUR | {S: ASSIST | {"delta": "0ns"}}, [
         "shapers.sensor.eth0.delta: 0ns leave a packet no time to reach its etf; expected more than 0ns"
@@ -116,8 +117,8 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         f"streams.control: {NO_LAUNCH}; expected launch_time: true, or another priority",
     ]),
     (FOUR | {S: ASSIST | {"txtime_delay": "150us", "children": {"1": TAKES_ALL | {"delta": "100us"}}}}, [
-        "shapers.sensor.eth0.txtime_delay: 150us are gone before the etf, 200us ahead, has it; "
-        "expected more than its delta, 200us"
+        "shapers.sensor.eth0.txtime_delay: 150us pass before the etf, 200us ahead, has it; expected more than its "
+        "delta, 200us"
     ]),
     (FOUR | {S: TAPRIO | {"rest": 2}}, [
         "streams.control: priority 0 is traffic class 2 at sensor.eth0, whose gate never opens; "
@@ -133,28 +134,28 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         f"streams.control: {NO_LAUNCH}; expected launch_time: true, or another priority",
     ]),
     (ALONE | {S: ETF, "streams.control.launch_time": {"deadline": True}}, [
-        "streams.control.launch_time: the etf at sensor.eth0 has deadline: false, and drops what differs; "
+        "streams.control.launch_time: the etf at sensor.eth0 has deadline: false, and drops packets that differ; "
         "expected deadline: false"
     ]),
     (ALONE | {S: ETF | {"deadline": True}, "streams.control.launch_time": True}, [
-        "streams.control.launch_time: the etf at sensor.eth0 has deadline: true, and drops what differs; "
+        "streams.control.launch_time: the etf at sensor.eth0 has deadline: true, and drops packets that differ; "
         "expected deadline: true"
     ]),
     (ALONE | {S: ETF, "streams.control.launch_time": {"lead": "200us"}}, [
-        "streams.control.launch_time: a lead of 200us is over when the etf at sensor.eth0 wakes for the packet; "
+        "streams.control.launch_time: a lead of 200us is over before the etf at sensor.eth0 wakes for the packet; "
         "expected a lead of more than its delta, 200us"
     ]),
     (FOUR | {S: TAPRIO, "shapers/ecu.eth0": TAPRIO | {"gates": [{"open": [0, 1], "for": "100003us"}]}}, [
-        "shapers: cycles of 200us, 100003us begin together only each 20000600us; "
+        "shapers: cycles of 200us, 100003us begin together only every 20000600us; "
         "expected cycles whose least common multiple is 1s or less"
     ]),
     (FOUR | {S: TAPRIO | {"gates": [{"open": [0, 1], "for": "1000000001ns"}]}}, [
-        "shapers: cycles of 1000000001ns begin together only each 1000000001ns; "
+        "shapers: cycles of 1000000001ns begin together only every 1000000001ns; "
         "expected cycles whose least common multiple is 1s or less"
     ]),
     (HANDED_ON | {"shapers/board2.eth0": CBS}, [
-        "shapers.board2.eth0: VFIO hands board2.eth0 to vm1: of shapers only a tbf is set up in a guest; "
-        "expected kind: tbf, or another bridge"
+        "shapers.board2.eth0: VFIO passes board2.eth0 through to vm1: in a guest only a tbf can be set up; expected "
+        "kind: tbf, or another bridge"
     ]),
     # what is wrong in itself
     ({S: TBF | {"rate": "7kbit/s"}}, ["shapers.sensor.eth0.rate: 7kbit/s is too small; expected 8kbit/s or more"]),
@@ -169,10 +170,9 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         "shapers.sensor.eth0.children.first: 'first' is not a number; expected a whole number such as 0"
     ]),
     (FOUR | {S: TAPRIO | {"mode": "hardware"}}, [
-        "shapers.sensor.eth0.mode: 'hardware' is not known here; expected software, "
-        "txtime-assist or offload"
+        "shapers.sensor.eth0.mode: 'hardware' is not supported; expected software, txtime-assist or offload"
     ]),
-    (FOUR | {S: TAPRIO | {"gates": []}}, ["shapers.sensor.eth0.gates: there are too few; expected 1 or more"]),
+    (FOUR | {S: TAPRIO | {"gates": []}}, ["shapers.sensor.eth0.gates: too few; expected 1 or more"]),
     (FOUR | {S: TAPRIO | {"gates": [{"open": [1, 1], "for": "1us"}]}}, [
         "shapers.sensor.eth0.gates[0].open: a class twice in [1, 1]; expected each class once"
     ]),

@@ -136,14 +136,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         | {"hosts.switch": SWITCH | {"switch": ["p0", "p1", "p2"]}}
         | {"hosts.second": SWITCH | {"switch": ["p0", "p1", "p2", "p3"]}},
         "hosts.second.switch[3]: second.p0 and second.p3 are joined by links[0] and links[1] and links[4] already: "
-        "frames would circle for ever; expected one path between any two switches",
+        "frames would circulate forever; expected one path between any two switches",
     ),
     (
         SWITCHED
         | {"links": [*LINKS, {"ends": ["switch.p2", "switch.p3"]}]}
         | {"hosts.switch": SWITCH | {"switch": ["p0", "p1", "p2", "p3"]}},
-        "hosts.switch.switch[3]: switch.p2 and switch.p3 are joined by links[2] already: frames would circle for ever; "
-        "expected one path between any two switches",
+        "hosts.switch.switch[3]: switch.p2 and switch.p3 are joined by links[2] already: frames would circulate "
+        "forever; expected one path between any two switches",
     ),
     (
         SWITCHED | {"links": [LINKS[0], LINKS[1] | {"mtu": 9000}]},
@@ -156,8 +156,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         SWITCHED | {"links": [one | {"vlans": {"5": {}}} for one in LINKS], C + "via": "sensor.eth0", "loads": None},
-        "links[1].vlans.5: links[0], which a switch joins to it, has VLAN 5; "
-        "expected each VLAN at one of them: it is on both",
+        "links[1].vlans.5: links[0], which a switch joins to it, has VLAN 5; expected each VLAN at only one of the two",
     ),
     (
         CHAIN | {"links": [LINKS[0] | {"subnet": "10.9.0.0/30"}, *CHAIN["links"][1:]]},  # type: ignore[index]
@@ -165,8 +164,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         SWITCHED | {"shapers": {"switch.p1": TAPRIO}},
-        "shapers.switch.p1: switch.p1 is a port of switch's switch: what is forwarded there has no priority; "
-        "expected a shaper at the end where packets are sent",
+        "shapers.switch.p1: switch.p1 is a port of switch's switch: forwarded packets have no priority there; expected "
+        "a shaper at the end where packets are sent",
     ),
     (
         SWITCHED | {"clock": {"ptp": PTP | {"ports": {"sensor.eth0": "master", "switch.p0": "slave"}}}},
@@ -175,8 +174,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         SWITCHED | {"clock": {"ptp": PTP | {"profile": "automotive"}}},
-        "clock.ptp.profile: automotive measures the delay to the next port, and sensor.eth0 has a switch there that is "
-        "none; expected profile: default, whose packets a switch forwards",
+        "clock.ptp.profile: automotive measures the delay to the next port, and the switch at sensor.eth0 is not a PTP "
+        "port; expected profile: default, whose packets a switch forwards",
     ),
     (
         SWITCHED | {"clock": {"ptp": PTP | {"ports": {"ecu.eth0": "slave"}}}},

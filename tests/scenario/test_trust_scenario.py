@@ -10,9 +10,9 @@ from pydantic_core import PydanticCustomError
 from typer.testing import CliRunner
 
 from latlab.cli import app
-from latlab.model.rules import RULES
+from latlab.model.rules import FORMER, IDS, NAMES, RULES
 from latlab.scenario import Loaded, parse
-from latlab.scenario.trust import Trust
+from latlab.scenario.trust import SUSPECT_RULES, Trust
 from latlab.scenario.units import format_share, parse_share
 from latlab.testbed.preflight import warnings
 
@@ -80,6 +80,13 @@ def test_a_rule_by_its_name_is_the_one_with_the_id_and_one_warning_says_what_to_
     assert [line for line in printed if line.startswith("warning: ")] == [f"warning: {warning}"]
 
 
+@pytest.mark.parametrize("name", FORMER)
+def test_a_name_of_an_earlier_version_is_still_the_rules(with_: With, name: str) -> None:
+    if FORMER[name] in SUSPECT_RULES:
+        assert with_({"trust": {"off": {name: "why not"}}}).scenario.trust.off == {FORMER[name]: "why not"}
+    assert IDS[name] == FORMER[name] and name not in NAMES.values()
+
+
 def test_ids_bring_no_warning(with_: With) -> None:
     assert warnings(with_({"trust": {"off": {RULE: "bridges are compared"}}})) == []
 
@@ -111,9 +118,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"off": {"recordings are whole": "why"}},
         "trust.off.recordings are whole: 'recordings are whole' cannot be turned off; expected a rule that",
     ),
-    ({"off": {RULE: ""}}, f"trust.off.{RULE}: '' is no reason; expected why the rule does not count here"),
-    ({"off": {RULE: None}}, f"trust.off.{RULE}: null is no reason; expected why the rule does not count here"),
-    ({"off": {RULE: "a\nb"}}, f"trust.off.{RULE}: 'a\\nb' is no reason"),
+    ({"off": {RULE: ""}}, f"trust.off.{RULE}: '' is not a reason; expected why the rule does not count here"),
+    ({"off": {RULE: None}}, f"trust.off.{RULE}: null is not a reason; expected why the rule does not count here"),
+    ({"off": {RULE: "a\nb"}}, f"trust.off.{RULE}: 'a\\nb' is not a reason"),
     ({"off": {RULE: 201 * "a"}}, f"trust.off.{RULE}: a reason of 201 characters; expected 200 or fewer"),
     ({"off": [RULE]}, f"trust.off: ['{RULE}'] is not a mapping"),
 ]

@@ -125,12 +125,12 @@ def test_a_map_can_be_varied(with_: With) -> None:
 LONG = "sensor.enp0s31f6np0"
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"links.0.vlans": {"0": {}, "5": {}}}, "links[0].vlans.0: '0' is no VLAN id; expected 1 to 4094"),
-    ({"links.0.vlans": {"4095": {}, "5": {}}}, "links[0].vlans.4095: '4095' is no VLAN id; expected 1 to 4094"),
-    ({"links.0.vlans": {"4096": {}, "5": {}}}, "links[0].vlans.4096: '4096' is no VLAN id; expected 1 to 4094"),
-    ({"links.0.vlans": {"five": {}, "5": {}}}, "links[0].vlans.five: 'five' is no VLAN id; expected 1 to 4094"),
+    ({"links.0.vlans": {"0": {}, "5": {}}}, "links[0].vlans.0: '0' is not a VLAN id; expected 1 to 4094"),
+    ({"links.0.vlans": {"4095": {}, "5": {}}}, "links[0].vlans.4095: '4095' is not a VLAN id; expected 1 to 4094"),
+    ({"links.0.vlans": {"4096": {}, "5": {}}}, "links[0].vlans.4096: '4096' is not a VLAN id; expected 1 to 4094"),
+    ({"links.0.vlans": {"five": {}, "5": {}}}, "links[0].vlans.five: 'five' is not a VLAN id; expected 1 to 4094"),
     ({"links.0.vlans": [5]}, "links[0].vlans: [5] is not a mapping"),
-    ({"links.0.vlans": {str(n): {} for n in range(1, 18)}}, "links[0].vlans: there are too many; expected 16 or fewer"),
+    ({"links.0.vlans": {str(n): {} for n in range(1, 18)}}, "links[0].vlans: too many; expected 16 or fewer"),
     ({"links.0.vlans.5.egress": {"16": 1}}, "links[0].vlans.5.egress.16: '16' is too large; expected 15 or less"),
     ({"links.0.vlans.5.egress": {"7": 8}}, "links[0].vlans.5.egress.7: 8 is too large; expected 7 or less"),
     ({"links.0.vlans.5.ingress": {"8": 1}}, "links[0].vlans.5.ingress.8: '8' is too large; expected 7 or less"),
@@ -157,15 +157,15 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {C + "via": None},
         "streams.control: 2 links and VLANs join sensor and ecu; expected via: sensor.eth0 or sensor.eth0.5",
     ),
-    ({C + "via": "sensor.eth0.6"}, "streams.control.via: unknown way 'sensor.eth0.6'; expected sensor.eth0.5?"),
+    ({C + "via": "sensor.eth0.6"}, "streams.control.via: unknown path 'sensor.eth0.6'; expected sensor.eth0.5?"),
     (
         {C + "transport": "ethernet", C + "vlan": 6},
-        "streams.control.vlan: sensor.eth0.5 tags what leaves there: with a vlan of its own a frame would bear two "
-        "tags; expected no vlan and pcp but transport: ethernet, or via: sensor.eth0",
+        "streams.control.vlan: sensor.eth0.5 tags the packets that leave there: with a vlan of its own a frame would "
+        "have two tags; expected no vlan and pcp but transport: ethernet, or via: sensor.eth0",
     ),
     (
         {"shapers/sensor.eth0.5": TAPRIO},
-        "shapers.sensor.eth0.5: sensor.eth0.5 is a VLAN interface: its packets go through what shapes sensor.eth0; "
+        "shapers.sensor.eth0.5: sensor.eth0.5 is a VLAN interface: its packets pass the shaper of sensor.eth0; "
         "expected sensor.eth0",
     ),
     (
@@ -209,12 +209,12 @@ def test_what_does_not_fit_is_told_where_it_stands(said: Said, values: dict[str,
         ),
         (
             {"vm1": GUEST, "vm2": {"host": "ecu", "uplink": "eth0", "bridge": "ovs-afxdp"}},
-            "guests.vm2.bridge: ovs-afxdp leaves nothing to ecu.eth0.5: an AF_XDP socket has every frame that comes in "
-            "there, tagged ones too; expected another bridge, or a link without vlans",
+            "guests.vm2.bridge: ovs-afxdp takes all frames from ecu.eth0.5: an AF_XDP socket receives every frame "
+            "there, tagged ones, too; expected another bridge, or a link without vlans",
         ),
         (
             {"vm1": GUEST, "vm2": {"host": "ecu", "uplink": "eth0", "bridge": "vfio"}},
-            "guests.vm2.bridge: vfio leaves nothing to ecu.eth0.5: the card itself becomes the guest's",
+            "guests.vm2.bridge: vfio takes all frames from ecu.eth0.5: the card itself is passed to the guest",
         ),
         ({"vm1": GUEST | {"uplink": "eth0.6"}}, "guests.vm1.uplink: unknown end of a link 'eth0.6'; expected eth0.5?"),
     ],

@@ -57,21 +57,21 @@ WRONG: list[tuple[list[Any], str]] = [
     ([window("0s", "1s")], "windows[0].to: all of it is in the warm-up of 1s; expected more than 1s"),
     (
         [window("2s", "5s"), window("4s", "6s")],
-        "windows[1]: overlaps windows[0], 2s to 5s; expected windows that are apart, or of other streams",
+        "windows[1]: overlaps windows[0], 2s to 5s; expected windows that do not overlap, or of other streams",
     ),
     (
         [window("2000100us", "2000200us")],
-        "windows[0]: no packet of control is launched in it; expected a longer one: its period is 1ms",
+        "windows[0]: no packet of control is launched in it; expected a longer window: its period is 1ms",
     ),
     ([window(2, "5s")], "windows[0].from: 2 has no unit; expected a duration such as 1006us"),
     ([{"from": "2s", "to": "5s"}], "windows[0].why: missing; expected why this interval, in a sentence"),
-    ([window(why=" ")], "windows[0].why: ' ' is no reason; expected why this interval, in a sentence: the report"),
+    ([window(why=" ")], "windows[0].why: ' ' is not a reason; expected why this interval, in a sentence: the report"),
     ([window(why=201 * "a")], "windows[0].why: a reason of 201 characters; expected 200 or fewer"),
     ([window(streams=["gone"])], "windows[0].streams[0]: unknown stream 'gone'; expected"),
-    ([window(streams=[])], "windows[0].streams: an empty list; expected streams, or no such key"),
-    ([window(streams=["control", "control"])], "windows[0].streams: 'control' is there twice; expected each stream"),
+    ([window(streams=[])], "windows[0].streams: an empty list; expected streams, or leave the key out"),
+    ([window(streams=["control", "control"])], "windows[0].streams: 'control' appears twice; expected each stream"),
     ([window(til="5s")], "windows[0].til: unknown key 'til'; expected"),
-    ([window()] * 65, "windows: there are too many; expected 64 or fewer"),
+    ([window()] * 65, "windows: too many; expected 64 or fewer"),
 ]
 
 

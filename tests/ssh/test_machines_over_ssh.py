@@ -152,8 +152,8 @@ def test_a_killed_lab_leaves_nothing_running_and_clean_undoes_the_rest(bench: Be
 @pytest.mark.parametrize(
     ("spoilt", "says"),
     [
-        ("key", "put your public key into its authorized_keys"),
-        ("known_hosts", "put its host key into your known_hosts"),
+        ("key", "add your public key to its authorized_keys"),
+        ("known_hosts", "add its host key to your known_hosts"),
     ],
 )
 def test_a_machine_that_lets_nobody_in_is_one_clear_error(bench: Bench, spoilt: str, says: str) -> None:

@@ -94,7 +94,7 @@ def test_every_kind_is_read_with_what_it_needs_and_made(kind: str, tmp_path: Pat
 
 
 WRONG = [
-    ("packets: 5000000000\n", "4: packets: 'packets' is there twice"),
+    ("packets: 5000000000\n", "4: packets: 'packets' appears twice"),
     ("seedd: 1\n", "4: seedd: unknown key 'seedd'; expected seed? (known: seed, packets, period, "),
     ("warmup: -1\n", "4: warmup: -1 is not a whole number"),
     ("warmup: true\n", "4: warmup: true is not a whole number"),
@@ -103,7 +103,7 @@ WRONG = [
     ("drain: 2ms\n", "4: drain: 2000000 ns between packets every 1000000 ns"),
     (
         "noise: {shape: pink}\n",
-        "4: noise.shape: 'pink' is not known here; expected one of gaussian, lognormal, heavy, mod",
+        "4: noise.shape: 'pink' is not supported; expected one of gaussian, lognormal, heavy, mod",
     ),
     ("noise: wide\n", "4: noise: 'wide' is not a mapping"),
     ("noise: {sigma: much}\n", "4: noise.sigma: 'much' is not a number"),
@@ -137,7 +137,7 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line"), [("", "there is nothing in the file"), ("[1]", "[1] is no mapping"), ("a: [", "YAML")]
+    ("text", "line"), [("", "the file is empty"), ("[1]", "[1] is not a mapping"), ("a: [", "YAML")]
 )
 def test_a_file_that_is_no_mapping_is_told(text: str, line: str, tmp_path: Path) -> None:
     assert any(line in one for one in said(text, tmp_path))

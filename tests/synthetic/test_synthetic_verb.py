@@ -50,7 +50,7 @@ def test_it_says_what_it_made_and_what_to_do_with_it(latlab: Latlab, tmp_path: P
     assert out.splitlines() == [
         "Made, not measured: 4000 packets, 2 × stall",
         f"Run: {made}/{run.run}",
-        f"What is the matter with which packet: {made}/{run.run}/cells/all/r1/truth.json, truth.parquet",
+        f"The truth of each packet: {made}/{run.run}/cells/all/r1/truth.json, truth.parquet",
         f"What the analysis finds: latlab report {run.run} --runs {made}",
     ]
 
@@ -60,14 +60,14 @@ def test_its_report_is_of_a_run_that_is_never_trusted(latlab: Latlab, tmp_path: 
     assert latlab("synthetic", "try.yaml", "--output", runs)[0] == 0
     code, out, _ = latlab("report", "--picture", "none", "--runs", runs, "--full")
     assert code == 4
-    assert "it was made from a description: nobody measured it" in out and "untrusted · synthetic" in out
+    assert "it was generated from a description, not measured" in out and "untrusted · synthetic" in out
     (run,) = list_runs(tmp_path / "runs")
     assert run.verdict == "untrusted" and run.started is not None and run.started.startswith("20")
     result = RunFolder(run.path).result()
     assert (result["label"], result["scenario"]) == ("synthetic", "synthetic-try")
     assert result["cells"][0]["streams"]["control"]["anomalies"]["stall"]["episodes"] == 2
     page = (run.path / "report.html").read_text()
-    assert "Label: made from a description, not measured" in page
+    assert "Label: generated from a description, not measured" in page
 
 
 def test_with_json_it_prints_one_document(latlab: Latlab, tmp_path: Path) -> None:

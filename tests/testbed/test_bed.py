@@ -170,7 +170,7 @@ def test_a_link_of_two_namespaces_may_be_called_like_an_interface_of_the_machine
 def test_a_link_is_made_where_its_first_name_must_be_free(hosts: dict[str, str], there: str | None) -> None:
     """Linux 6.12 looks that name up where the command runs, wherever the interface is to be."""
     steps = testbed.test_bed_steps(scenario(hosts), Site("t1"))
-    (made,) = [step.do for step in steps if isinstance(step, Step) and step.title.startswith("lay the link")]
+    (made,) = [step.do for step in steps if isinstance(step, Step) and step.title.startswith("connect ")]
     ip, first = (("ip", "-n", namespace_name("t1", there)), "eth0") if there else (("ip",), "lat0")
     add = (*ip, "link", "add", "name", first)
     assert made[: len(add)] == add
@@ -187,7 +187,7 @@ def test_a_namespace_that_is_there_already_is_refused_and_kept() -> None:
         async with TestBed("t1", testbed.make_hosts(small, Site("t1"))) as bed:
             await bed.apply(testbed.test_bed_steps(small, Site("t1")))
 
-    with pytest.raises(LabError, match="there already"):
+    with pytest.raises(LabError, match="exists already"):
         asyncio.run(session())
     assert dump() == before
 

@@ -61,7 +61,7 @@ def test_cleaning_up_says_what_it_undid() -> None:
     assert lab_killed("after", 5)
     words = asyncio.run(clean_stale())
     assert words == [
-        f"run t1: {MACHINE}: lay the link sensor.eth0 to ecu.lat0",
+        f"run t1: {MACHINE}: connect sensor.eth0 and ecu.lat0",
         f"run t1: {MACHINE}: make sensor's namespace",
     ]
     assert asyncio.run(clean_stale()) == []
@@ -253,7 +253,7 @@ def test_a_damaged_journal_keeps_nothing_else_from_being_undone_and_is_named(lin
     assert left.pending() == []
     left.close()
     (said,) = asyncio.run(clean_stale(leave_unreached=True))
-    assert "undo by hand what these say, then delete the file" in said
+    assert "undo those of these lines by hand, then delete the file" in said
 
 
 def test_a_journal_that_cannot_be_opened_keeps_no_other_from_being_undone(journals: Path) -> None:

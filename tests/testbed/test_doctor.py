@@ -162,9 +162,9 @@ def test_images_of_guests_and_of_boards_are_told_apart() -> None:
 
 
 def test_a_kernel_that_makes_no_macvtap_has_no_such_bridge() -> None:
-    refused = Finding("bridges", "macvtap", None, "this kernel makes no macvtap", "`modprobe macvtap`")
+    refused = Finding("bridges", "macvtap", None, "this kernel has no macvtap", "`modprobe macvtap`")
     finding = of_machine(stand_in(say=QEMU.get), {"macvtap": refused})["bridge macvtap"]
-    assert (finding.ok, finding.found) == (None, "not available: this kernel makes no macvtap")
+    assert (finding.ok, finding.found) == (None, "not available: this kernel has no macvtap")
 
 
 def test_what_a_dead_run_left_is_named() -> None:

@@ -44,7 +44,7 @@ def titles(scenario: Scenario) -> list[str]:
 def test_the_first_of_a_kind_is_booted_and_kept() -> None:
     assert titles(with_guests(vm1={}, vm2={})) == [
         "boot vm1 for its snapshot",
-        "keep vm1 as it is now to start from, here and ever after",
+        "keep vm1 as it is now: this and later runs start from this snapshot",
         "start vm1",
         "start vm2",
     ]

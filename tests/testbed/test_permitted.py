@@ -45,7 +45,7 @@ GROUPS: dict[str, tuple[dict[str, str], str]] = {
 @pytest.mark.parametrize(("files", "remedy"), GROUPS.values(), ids=GROUPS)
 def test_where_no_thread_can_be_real_time_the_remedy_is_one_of_its_cgroup(files: dict[str, str], remedy: str) -> None:
     forbidden = no_real_time(stand_in(files, fifo=False))
-    assert forbidden and forbidden.what == "no thread can be SCHED_FIFO"
+    assert forbidden and forbidden.what == "SCHED_FIFO is refused"
     assert remedy in forbidden.remedy
     assert ("cpu.rt_runtime_us" in forbidden.remedy) == any("cpu.rt_runtime_us" in path for path in files)
     assert no_real_time(stand_in(files, fifo=True)) is None

@@ -123,7 +123,7 @@ def test_a_udp_port_that_is_in_use_here_is_named_with_what_needs_it(udp: set[tup
         clock={"sync": "exchange"},
     )
     assert [line.split(" is in use")[0] for line in lines] == [said][: len(said)]
-    assert all("stop what uses it" in line for line in lines)
+    assert all("stop the program that uses it" in line for line in lines)
 
 
 def test_a_namespace_has_all_its_ports_free() -> None:
@@ -281,5 +281,5 @@ def test_a_guests_image_cannot_be_a_boards(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(preflight_module, "is_current", lambda image: True)
     (problem,) = preflight_cells(load_scenario(board_file(tmp_path, "mine")), ABLE)
     assert isinstance(problem, UsageError)
-    assert "hosts.board1.image: the image mine is a guest's, and cannot be a board's" in str(problem)
+    assert "hosts.board1.image: the image mine is for guests, not for boards" in str(problem)
     assert "`latlab image build NAME --board`" in str(problem)

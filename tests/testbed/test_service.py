@@ -94,7 +94,7 @@ def test_a_machine_that_hangs_as_it_boots_for_its_snapshot_may_be_started_again(
 
     with pytest.raises(StartError, match=r"boot board1: `true` expected 'ready' within 0\.2 s") as found:
         asyncio.run(session(passing))
-    assert found.value.again == "starting again: boot board1 came to no end"
+    assert found.value.again == "starting again: boot board1 did not finish"
     with pytest.raises(LabError, match="boot board1") as other:
         asyncio.run(session(lasting))
     assert not isinstance(other.value, StartError)

@@ -89,13 +89,13 @@ def test_what_another_switch_joins_is_behind_the_port_to_it() -> None:
         links=[{"ends": pair.split()} for pair in pairs],
     )
     titles = [f"{step.host} {step.do[5]}: {step.title}" for step in steps_of(found) if "fdb" in step.do]
-    assert [title.removesuffix(" is, so that it is never forgotten") for title in titles] == [
-        "switch p0: tell the bridge where sensor.eth0",
-        "switch p1: tell the bridge where ecu.eth0",
-        "switch p1: tell the bridge where third.eth0",
-        "second p0: tell the bridge where sensor.eth0",
-        "second p1: tell the bridge where ecu.eth0",
-        "second p2: tell the bridge where third.eth0",
+    assert titles == [
+        "switch p0: add a static forwarding entry for sensor.eth0",
+        "switch p1: add a static forwarding entry for ecu.eth0",
+        "switch p1: add a static forwarding entry for third.eth0",
+        "second p0: add a static forwarding entry for sensor.eth0",
+        "second p1: add a static forwarding entry for ecu.eth0",
+        "second p2: add a static forwarding entry for third.eth0",
     ]
 
 
@@ -110,18 +110,18 @@ def test_each_port_must_forward_until_the_end() -> None:
 
 def test_the_hosts_beyond_know_each_other_and_the_ports_have_no_address() -> None:
     titles = [step.title for step in link_steps(switched(), site_of(switched()))]
-    assert [title for title in titles if title.startswith(("give", "tell"))] == [
+    assert [title for title in titles if title.startswith(("give", "add the neighbour"))] == [
         "give sensor.eth0 its address",
-        "tell sensor.eth0 the hardware address of ecu.eth0, so that no ARP gets between the packets",
+        "add the neighbour entry of ecu.eth0 on sensor.eth0, so that no ARP is sent between packets",
         "give ecu.eth0 its address",
-        "tell ecu.eth0 the hardware address of sensor.eth0, so that no ARP gets between the packets",
+        "add the neighbour entry of sensor.eth0 on ecu.eth0, so that no ARP is sent between packets",
     ]
 
 
 def test_cards_that_were_there_before_are_nobody_elses_ports_and_are_given_back() -> None:
     machines = switched("ssh")
     steps = steps_of(machines)
-    assert [step.title for step in steps[:2]] == [f"{port} is a port of no other bridge" for port in ("p0", "p1")]
+    assert [step.title for step in steps[:2]] == [f"{port} is not a port of another bridge" for port in ("p0", "p1")]
     given_back = [step.undo for step in steps if step.undo and "nomaster" in step.undo]
     assert given_back == [("ip", "link", "set", "dev", port, "nomaster") for port in ("p0", "p1")]
     titles = [step.title for step in link_steps(machines, site_of(machines))]

@@ -82,7 +82,7 @@ def test_an_interface_is_made_at_each_end_with_an_address_and_the_neighbours_of_
         f"{inside} link set dev eth0.5 up",
     ]
     titles = [step.title for step in steps_of(BOTH)]
-    assert "tell sensor.eth0.5 the hardware address of ecu.eth1.5, so that no ARP gets between the packets" in titles
+    assert "add the neighbour entry of ecu.eth1.5 on sensor.eth0.5, so that no ARP is sent between packets" in titles
     assert titles[-2:] == ["wait until sensor.eth0.5 is up", "wait until ecu.eth1.5 is up"]
 
 
@@ -122,7 +122,7 @@ def test_only_what_bears_the_runs_group_is_taken_away() -> None:
 def test_on_a_machine_that_others_use_the_name_must_be_free_and_ipv6_is_off() -> None:
     steps = steps_of({"sensor": "netns", "ecu": "local"})
     free, made, quiet = steps[1:4]
-    assert (free.title, free.do) == ("no interface of ecu is called eth1.5 yet", ())
+    assert (free.title, free.do) == ("ecu has no interface eth1.5 yet", ())
     assert free.present == ("test", "-e", "/sys/class/net/eth1.5")
     assert made.do[:7] == ("ip", "link", "add", "link", "eth1", "name", "eth1.5")
     assert "net.ipv6.conf.eth1/5.disable_ipv6=1" in quiet.do

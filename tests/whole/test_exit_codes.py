@@ -163,8 +163,8 @@ def test_a_scenario_s_mistakes_are_a_document_with_json(place: Place) -> None:
 
 
 USAGE: dict[str, tuple[tuple[str, ...], str]] = {
-    "a scenario that is not there": (("run", "nowhere.yaml"), "latlab: nowhere.yaml: there is no such file"),
-    "a run that is not there": (("report", "20260101-000000-no-such-run"), "not a run folder"),
+    "a scenario that does not exist": (("run", "nowhere.yaml"), "latlab: nowhere.yaml: there is no such file"),
+    "a run that does not exist": (("report", "20260101-000000-no-such-run"), "not a run folder"),
     "no runs yet": (("report",), "there are no runs yet"),
     "a metric that is none": (("report", "--metric", "foo"), "no metric 'foo' (one of wakeup, "),
 }

@@ -71,9 +71,9 @@ def test_ptp_is_locked_before_streams_start_and_is_recorded_and_shown(place: Pla
     folder = place.only_run()
     (cell,) = cells_of(folder).values()
     steps = {step["title"]: step for step in cell["steps"]}
-    assert steps["keep time at sensor.eth0, as master"]["actual"] == "MASTER"
-    assert steps["keep time at ecu.eth0, as slave"]["actual"] == "locked"
-    assert steps["ecu.eth0 is locked as streams are to begin"]["actual"] == "locked"
+    assert steps["run ptp4l at sensor.eth0, as master"]["actual"] == "MASTER"
+    assert steps["run ptp4l at ecu.eth0, as slave"]["actual"] == "locked"
+    assert steps["ecu.eth0 is locked before streams start"]["actual"] == "locked"
     ports = ptp_of(folder)
     master, slave = ports["sensor.eth0"], ports["ecu.eth0"]
     assert (list(master["states"]), master["unlocked"]) == (["MASTER"], [])
@@ -83,7 +83,7 @@ def test_ptp_is_locked_before_streams_start_and_is_recorded_and_shown(place: Pla
     # Both ends have one clock: by our own readings it is not off at all.
     assert (slave["checked"]["ours_p50_ns"], slave["checked"]["half_p50_ns"], slave["checked"]["apart"]) == (0, 0, 0)
     assert not {check for check, _ in reasons(folder) if "PTP" in check}
-    assert "PTP: what ptp4l said" in place.latlab("show", "ptp").out
+    assert "PTP: what ptp4l reported" in place.latlab("show", "ptp").out
     assert "ecu.eth0, slave, software timestamps" in (folder / "report.html").read_text()
 
 
@@ -116,7 +116,7 @@ def test_a_ptp4l_that_ends_midway_fails_its_cell_with_its_last_words(place: Plac
     assert place.trace() == before
     (cell,) = cells_of(place.only_run()).values()
     assert (cell["status"], cell["reason"]["where"]) == ("failed", "ecu")
-    assert cell["reason"]["what"].startswith("keep time at ecu.eth0, as slave: `ptp4l` was ended by signal 9")
+    assert cell["reason"]["what"].startswith("run ptp4l at ecu.eth0, as slave: `ptp4l` was ended by signal 9")
 
 
 def test_a_killed_lab_leaves_no_ptp4l(place: Place) -> None:

@@ -25,7 +25,7 @@ def test_each_section_is_printed_by_its_name(finished: FinishedRun, section: str
 
 
 def test_a_section_that_a_run_has_nothing_for_is_said_to_be_empty(finished: FinishedRun) -> None:
-    assert finished.place.latlab("show", "gates").out.strip() == "gates: this run has nothing of the kind"
+    assert finished.place.latlab("show", "gates").out.strip() == "gates: this run has no such section"
 
 
 def test_a_name_that_is_neither_a_run_nor_a_section_is_refused_with_the_sections(finished: FinishedRun) -> None:

@@ -22,7 +22,7 @@ def evaluate(
     """One entry a limit and cell: kept is `ok`, at the limit included.
 
     limits: {`stream.metric.statistic`: ns, `stream.counts.count`: packets}, statistics written as in a
-    scenario (`p99.9`) or as in a result (`p99_9`); in place of a stream stands a probe or one of its legs, `rr.up`.
+    scenario (`p99.9`) or as in a result (`p99_9`); instead of a stream stands a probe or one of its legs, `rr.up`.
     absent: {slug: the probes that a cell does not run}, of which it has no entry. `reason`
     is None, "over the limit", or "not measured" when the cell is not ok, has no such figure, or leaves open whether
     packets are above the limit: what was not measured was not accepted.

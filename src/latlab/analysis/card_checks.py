@@ -41,9 +41,7 @@ def nothing_moves_interrupts(evidence: Evidence) -> Iterator[Broken]:
         facts = evidence.facts_before.get(host, {})
         cards = [name for name, one in (fact(facts, "interfaces") or {}).items() if one.get("irqs")]
         if cards and fact(facts, "processes", "irqbalance"):
-            yield Broken(
-                f"{host} ({late.where})", f"the interrupts of {', '.join(cards)} left alone", "irqbalance runs"
-            )
+            yield Broken(f"{host} ({late.where})", f"the interrupts of {', '.join(cards)} not moved", "irqbalance runs")
 
 
 def interrupts_have_other_cpus(evidence: Evidence) -> Iterator[Broken]:
@@ -85,7 +83,7 @@ def links_do_not_rest(evidence: Evidence) -> Iterator[Broken]:
     """Measured interfaces whose link rests while nothing is sent (Energy-Efficient Ethernet, IEEE 802.3 clause 78)."""
     for host, name, before, _ in _interfaces(evidence) if speed_counts(evidence) else ():
         if fact(before, "energy_efficient_ethernet", "active"):
-            yield Broken(f"{host}.{name}", "Energy-Efficient Ethernet off", "in force: it wakes for each packet")
+            yield Broken(f"{host}.{name}", "Energy-Efficient Ethernet off", "in force: the link wakes for each packet")
 
 
 def cards_gave_every_timestamp(evidence: Evidence) -> Iterator[Broken]:
@@ -103,7 +101,7 @@ def links_stayed_up(evidence: Evidence) -> Iterator[Broken]:
         then, now = before.get("carrier_changes"), after.get("carrier_changes")
         if then is not None and now is not None and now != then:
             changes = f"it came or went {_times(now - then)}"
-            yield Broken(f"{host}.{name}", "a link from before the streams until after them", changes)
+            yield Broken(f"{host}.{name}", "a link that is up from before the streams until after them", changes)
 
 
 def _interfaces(evidence: Evidence) -> Iterator[tuple[str, str, Mapping[str, Any], Mapping[str, Any]]]:

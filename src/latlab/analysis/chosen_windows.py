@@ -1,6 +1,6 @@
 """Windows that somebody has named: what is in them, beside the whole run and the clean windows.
 
-They change no other figure: which stretches were looked at is said, by whom and why, and what was passed over there.
+They change no other figure: which intervals were looked at is said, by whom and why, and what was passed over there.
 """
 
 from __future__ import annotations

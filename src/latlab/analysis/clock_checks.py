@@ -15,16 +15,17 @@ from latlab.result.types import Metric
 _SLOW: Final = frozenset({"acpi_pm", "hpet", "jiffies", "pit", "refined-jiffies"})
 """Clock sources that are devices or ticks: a reading of one takes a microsecond or more, in a guest an exit each."""
 _OF_CARDS: Final = (
-    "timestamps in hardware are of the network cards' clocks, and how far these are from one another, or from the "
-    "system's, nothing here compares: let PTP keep them alike (clock: {ptp: …}), and read in its series how well it "
-    "did; latency_user is of the systems' clocks alone"
+    "hardware timestamps are by the network cards' clocks, and latlab does not compare these with each other or with "
+    "the system's: synchronise them by PTP (clock: {ptp: …}), whose series shows how well that works; latency_user is "
+    "by the systems' clocks alone"
 )
 _OF_A_GUEST: Final = (
-    "the agents that compare the guest's clock came too seldom to run: fewer streams and loads, or a CPU of their own; "
-    "or have it compared over the network: clock: {sync: exchange}"
+    "the agents that compare the guest's clock ran too seldom: use fewer streams and loads, or give them a CPU of "
+    "their own; or compare over the network: clock: {sync: exchange}"
 )
 _FOR_A_TIME: Final = (
-    "what compares the clocks was lost or delayed for a time: fewer loads on its link and on its agents' CPUs"
+    "the packets that compare the clocks were lost or delayed for a time: use fewer loads on their link and on the "
+    "agents' CPUs"
 )
 _MILLION: Final = 10**6
 

@@ -34,10 +34,10 @@ FEWEST: Final = 100
 
 FEWEST_FOR_STDDEV: Final = 1000
 
-TOO_FEW: Final = "too few values that do not depend on each other"
-TOO_SHORT: Final = "the run is too short to tell: values depend on each other over "
+TOO_FEW: Final = "too few independent values"
+TOO_SHORT: Final = "the run is too short: values depend on each other over "
 """What a reason begins with where the dependence has no end within the run."""
-HEAVY: Final = "the tail is too heavy: a few of the largest values decide it, and no interval holds"
+HEAVY: Final = "the tail is too heavy: a few of the largest values decide it, and no interval is valid"
 
 _TAIL: Final = 20
 _FAR_TAIL: Final = 100
@@ -374,9 +374,9 @@ def _supports(n: int, figures: Mapping[str, Mapping[str, Any]]) -> str:
             short.setdefault(figure["why"], []).append(name)
     worth = figures["mean"]["effective_n"]
     values = "1 value" if n == 1 else f"{n:,} values"
-    said = [values if worth is None else f"{values} are worth {worth:,} independent ones for the mean"]
+    said = [values if worth is None else f"for the mean {values} are as precise as {worth:,} independent ones"]
     said.append(f"intervals are given for {', '.join(given)}" if given else "no interval is given")
     if lacking:
-        said.append(f"values like these that it would take: {', '.join(lacking)}")
+        said.append(f"values needed: {', '.join(lacking)}")
     said += [f"{', '.join(names)}: {why}" for why, names in short.items()]
     return "; ".join(said) + "."

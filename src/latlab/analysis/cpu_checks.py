@@ -26,7 +26,7 @@ def realtime_was_not_throttled(evidence: Evidence) -> Iterator[Broken]:
         if after > before:
             yield Broken(host, "no RT throttling", "throttled during the cell")
         elif after and not unlimited:
-            yield Broken(host, "no RT throttling", "throttled since boot; the kernel does not say it again")
+            yield Broken(host, "no RT throttling", "throttled since boot; the kernel reports it only once")
     yield from _fair_servers(evidence)
 
 
@@ -75,7 +75,7 @@ def no_cpu_slept_deeply(evidence: Evidence) -> Iterator[Broken]:
                 deep.setdefault(said, []).append(cpu)
         for said, cpus in deep.items():
             expected = f"no state that takes over {duration(limit_ns)} to wake from"
-            yield Broken(host, expected, f"{listed(cpus)} slept in {said}")
+            yield Broken(host, expected, f"{listed(cpus)}: {said}")
 
 
 def halt_polling_is_off(evidence: Evidence) -> Iterator[Broken]:
@@ -157,7 +157,7 @@ def _fair_servers(evidence: Evidence) -> Iterator[Broken]:
                 server = fact(evidence.facts_before[host], "scheduler", "fair_servers", str(cpu)) or {}
                 if server.get("runtime_ns") and _had_no_rest(evidence, host, cpu):
                     kept = f"{duration(server['runtime_ns'])} of each {duration(server.get('period_ns') or 10**9)}"
-                    actual = f"{listed([cpu])} ({one.name}) had no rest, and {kept} are kept for ordinary threads"
+                    actual = f"{listed([cpu])} ({one.name}) was never idle; {kept} are reserved for ordinary threads"
                     yield Broken(f"{host} ({late.where})", "no RT throttling", actual)
 
 

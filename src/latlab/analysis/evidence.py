@@ -102,7 +102,7 @@ class Thresholds:
 
     clock_step_ns: two readings of REALTIME − MONOTONIC further apart than this, beyond what reading them takes, are a
     step: steering turns both alike.
-    clock_bound_share: of the median latency. missing_share: of the packets that ought to have a timestamp.
+    clock_bound_share: of the median latency. missing_share: of the packets that should have a timestamp.
     steal_share: of the time between the facts before and after. late_ns: above its stream's median latency; a packet
     that is later is late, and causes are looked for. idle_wakeup_ns: what a CPU may take to wake from an idle state.
     sibling_share: of the time, the other thread of a core being busy. coalescing_share: of the median latency.

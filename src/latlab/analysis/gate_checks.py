@@ -30,7 +30,7 @@ class Warned:
 
 
 Promises = dict[str, Promise]
-"""What each stream of the port is promised, by its name."""
+"""What each stream of the port is guaranteed, by its name."""
 
 
 def packets_fit_a_window(port: Port, promises: Promises) -> Iterator[Warned]:
@@ -53,7 +53,7 @@ def packets_fit_a_window(port: Port, promises: Promises) -> Iterator[Warned]:
         elif port.mode == "txtime-assist":
             what += "each packet is dropped"
         else:
-            what += "no packet leaves, and those behind them in the queue do not either"
+            what += "no packet leaves, and neither do those behind them in the queue"
         yield Warned(
             _stream(flow), what, f"an entry of {duration(one.guard_ns)} or more", "a longer entry, or a smaller packet"
         )
@@ -124,13 +124,13 @@ def windows_are_where_they_seem(port: Port, _: Promises) -> Iterator[Warned]:
             f"no NIC launches its packets: its etf sends each {duration(delta_ns)} before its launch time, so windows "
             f"appear {duration(delta_ns)} early, and packets leave while the schedule has other gates open",
             "offload: true in the etf beneath, on a NIC with launch time",
-            f"reckon with windows {duration(delta_ns)} early, or a smaller delta",
+            f"expect windows {duration(delta_ns)} early, or a smaller delta",
         )
     for traffic_class, queue in port.beneath.items():
         if queue.deadline:
             yield Warned(
                 f"class {traffic_class}",
-                "its etf takes launch times as deadlines and sends at once: its gate is not kept",
+                "its etf treats launch times as deadlines and sends at once: its gate is not observed",
                 "deadline: false",
                 "an etf without deadline",
             )
@@ -143,8 +143,8 @@ def launch_times_are_waited_for(port: Port, _: Promises) -> Iterator[Warned]:
             ahead_ns = -flow.handover.ready_ns
             yield Warned(
                 _stream(flow),
-                "no etf is beneath its queue: taprio checks its launch times, and sends its packets as soon as they "
-                f"are there and their gate is open, up to {duration(ahead_ns)} early",
+                "its queue has no etf: taprio checks its launch times, but sends its packets as soon as they arrive "
+                f"and their gate is open, up to {duration(ahead_ns)} early",
                 "an etf beneath its queue",
                 "children: {QUEUE: {kind: etf}}",
             )
@@ -159,7 +159,7 @@ def streams_of_a_class_keep_apart(port: Port, promises: Promises) -> Iterator[Wa
         else:
             yield Warned(
                 f"class {traffic_class}",
-                f"{len(flows)} streams share it: that many are not compared with each other",
+                f"{len(flows)} streams share it: so many are not compared with each other",
                 "departures apart from each other",
                 "fewer streams in a class",
             )
@@ -203,7 +203,8 @@ def classes_are_protected(port: Port, _: Promises) -> Iterator[Warned]:
         if port.schedule.is_always_open(traffic_class):
             yield Warned(
                 f"class {traffic_class}",
-                f"the gate of {_streams_of(port, traffic_class)} never closes: others' frames meet it at any time",
+                f"the gate of {_streams_of(port, traffic_class)} never closes: frames of other classes can delay it at "
+                "any time",
                 "entries in which no other class is open",
                 "a window for this class alone",
             )
@@ -216,8 +217,7 @@ def classes_are_protected(port: Port, _: Promises) -> Iterator[Warned]:
                 )  # fmt: skip
                 yield Warned(
                     f"class {traffic_class}",
-                    f"{load.title} {how}: nothing bounds what it adds to the wait of "
-                    f"{_streams_of(port, traffic_class)}",
+                    f"{load.title} {how}: it delays {_streams_of(port, traffic_class)} without a bound",
                     "a class of its own with a window of its own",
                     "another priority, or gates that are not open together",
                 )
@@ -267,7 +267,7 @@ def _classes(numbers: list[str]) -> str:
 
 def _waits(one: Promise) -> str:
     if one.worst_wait_ns is None or one.least_wait_ns is None:
-        return "for ever"
+        return "forever"
     least, worst = (duration(ns) if ns else "0" for ns in (one.least_wait_ns, one.worst_wait_ns))
     return worst if least == worst else f"{least} to {worst}"
 

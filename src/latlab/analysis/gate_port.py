@@ -1,4 +1,4 @@
-"""A port with a gate schedule: what leaves there, what it is promised, and what others there may add to that."""
+"""A port with a gate schedule: what leaves there, what it is guaranteed, and what others there may add to that."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Port:
         return tuple(sorted(gates | sent))
 
     def promises(self) -> tuple[Promise, ...]:
-        """What each of its streams is promised."""
+        """What each of its streams is guaranteed."""
         return tuple(promise(self.schedule, self.mode, self.speed_bps, flow) for flow in self.flows)
 
     def flow(self, name: str) -> Flow:
@@ -121,7 +121,7 @@ def _frames_ns(port: Port, flows: Sequence[Flow | GateLoad]) -> int:
 
 
 def nearest_departures_ns(port: Port, one: Flow, other: Flow) -> int | None:
-    """The least time between departures of two streams, each promised alone; None if either has none.
+    """The least time between departures of two streams, each guaranteed alone; None if either has none.
 
     Over all that comes about until both repeat; where that is too long to walk through, 0, which is the least there is.
     """

@@ -26,7 +26,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Window:
-    """A gate is open from start_ns, a phase, for length_ns; for ever where that is None.
+    """A gate is open from start_ns, a phase, for length_ns; forever where that is None.
 
     A window that goes on over the end of the cycle ends after it: end_ns is the cycle or more.
     """
@@ -219,7 +219,7 @@ def slots_late(
     windows = schedule.windows(traffic_class)
     if any(window.length_ns is None for window in windows):
         return np.zeros(launch.shape, dtype=np.int64)
-    # Windows that are too short for this packet are not its own; they are windows all the same.
+    # Windows that are too short for this packet are not its own; they are windows anyway.
     fitting = Openings.of(schedule.cycle_ns, windows, guard_ns)
     every = Openings.of(schedule.cycle_ns, windows, 0)
     opened = fitting.opens_ns(fitting.index(launch - schedule.shift_ns))

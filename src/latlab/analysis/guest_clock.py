@@ -2,7 +2,7 @@
 
 A guest's kernel records an event only while a vCPU runs its guest: between `kvm_entry` and `kvm_exit` of the VM host's
 trace (arch/x86/kvm). So every event of the guest bounds the offset of the two clocks, from both sides. Thousands of
-events leave a stretch of about the shortest time between an entry and an event of the guest.
+events leave an interval of about the shortest time between an entry and an event of the guest.
 
 Where to look is found by the interrupts: KVM enters a guest with each one that it injects, and the guest's handler
 begins a nearly constant time later. The offset that most pairs of an entry and a handler have is near the true one.
@@ -25,7 +25,7 @@ from latlab.analysis.interrupts import ENTRY, EXIT, INJECT, IRQ_ENTRY, TIMER_ENT
 _FEWEST: Final = 20
 """With fewer events of a guest nothing is concluded."""
 _HANDLERS: Final = 200
-"""So many handlers, one after the other, are held against every entry with an interrupt."""
+"""So many handlers, one after the other, are compared with every entry with an interrupt."""
 _PAIRS: Final = 8_000_000
 """No more pairs than that at once."""
 _REACH_NS: Final = 60_000_000_000
@@ -37,7 +37,7 @@ _ABOUT_NS: Final = 50_000
 _CANDIDATES: Final = 50
 """With more offsets of which each may be it nothing is concluded."""
 _PIECE_NS: Final = 500_000_000
-"""Where the clocks drift, each stretch of this length is bounded by itself."""
+"""Where the clocks drift, each interval of this length is bounded by itself."""
 _NONE: Final = (1, 0)
 """No offset at all."""
 
@@ -187,7 +187,7 @@ def _cut(one: _Vcpu, begin: int, end: int) -> _Vcpu:
 def _bounds(vcpus: Sequence[_Vcpu], about: int) -> tuple[int, int] | None:
     """(lower, upper): the offsets with which every event of the guest is where its vCPU ran; None: there are none.
 
-    Each event allows a stretch of offsets for each of its vCPU's turns near to it. Where as many stretches lie over
+    Each event allows an interval of offsets for each of its vCPU's turns near to it. Where as many intervals lie over
     each other as there are events, all of them allow it.
     """
     ends: list[Instants] = []
@@ -210,5 +210,5 @@ def _bounds(vcpus: Sequence[_Vcpu], about: int) -> tuple[int, int] | None:
     all_allow = np.flatnonzero(np.cumsum(step[order]) == n)
     if not len(all_allow):
         return None
-    # From the first such stretch to the last: the true one is in one of them.
+    # From the first such interval to the last: the true one is in one of them.
     return int(at[order[all_allow[0]]]), int(at[order[all_allow[-1] + 1]])

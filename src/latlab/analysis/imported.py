@@ -23,7 +23,7 @@ from latlab.recordings.cell import RecordedStream, ToolFigures, Totals
 
 BINS: Final = "bins and digits"
 DIGITS: Final = "digits"
-TOLD: Final = "told at the import"
+TOLD: Final = "stated at the import"
 
 _NOTHING: Final = pl.DataFrame(
     schema={
@@ -39,7 +39,7 @@ _NOTHING: Final = pl.DataFrame(
 def packet_figures(stream: RecordedStream, packets: pl.DataFrame, bound_ns: int | None) -> dict[str, Any]:
     """{"counts", "metrics"} of one stream, as in the result document, from the packet table.
 
-    stream: of cell.json; its `metrics` are computed and no others, and its `counts` stand in place of the rows'.
+    stream: of cell.json; its `metrics` are computed and no others, and its `counts` stand instead of the rows'.
     bound_ns: by how much clocks may differ, ±; None where nothing says it: values are shown then nevertheless, and
     their uncertainty is null.
     """
@@ -69,8 +69,8 @@ def packet_anomalies(stream: RecordedStream, packets: pl.DataFrame) -> dict[str,
     """{"anomalies", "late_limits", "windows"} of one stream, as in the result document; None each where no packet says
     when it was due.
 
-    Packets are held against their own launch times; how regular these are is `launch_gap_ns`. There are no clean
-    windows: an import's figures are held against what its program said of the whole.
+    Packets are compared with their own launch times; how regular these are is `launch_gap_ns`. There are no clean
+    windows: an import's figures are compared with what its program said of the whole.
     """
     rows = stream_rows(packets, stream.stream)
     period_ns = launch_gap_ns(rows)

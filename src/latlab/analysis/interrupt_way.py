@@ -39,25 +39,24 @@ GUEST_TIMER_WAY: Final = ("wake_due", *HOST_WAY, *ENTRY_WAY[1:], *TIMER_WAY[1:])
 """Where an instant passes that a guest waits for by its APIC's timer, which nobody asks for."""
 
 STOPS: Final = {
-    "host_irq": "on a guest's VM host: the handler began of the interrupt that brought the packet, or of its timer",
-    "host_softirq": "on the VM host: the softirq began in which the packet got to the guest's tap",
+    "host_irq": "on a guest's VM host: the handler of the interrupt that brought the packet, or of its timer, began",
+    "host_softirq": "on the VM host: the softirq that passed the packet to the guest's tap began",
     "host_waking": (
-        "the thread was woken that sends the guest's interrupt on: vhost's or QEMU's; for a timer the vCPU's own, "
-        "which had halted"
+        "the thread that forwards the guest's interrupt was woken: vhost's or QEMU's; for a timer the halted vCPU's own"
     ),
     "host_run": "that thread began to run",
     "asked": (
-        "into a guest: a thread of its VM host, such as vhost, asked for the interrupt (`kvm_msi_set_irq`, "
+        "into a guest: a thread of its VM host, such as vhost, requested the interrupt (`kvm_msi_set_irq`, "
         "`kvm_set_irq`)"
     ),
     "accepted": "the vCPU's APIC took it (`kvm_apic_accept_irq`)",
-    "injected": "KVM injected it, the guest being left (`kvm_inj_virq`)",
+    "injected": "KVM injected it while the guest was stopped (`kvm_inj_virq`)",
     "entered": "the guest was entered (`kvm_entry`)",
-    "irq": "the handler began of the interrupt that asked for the softirq",
-    "softirq": "the softirq began that polled the card",
+    "irq": "the handler of the interrupt that raised the softirq began",
+    "softirq": "the softirq that polled the card began",
     "rx_soft": "the kernel's timestamp",
     "backlog": (
-        "the softirq began that took the packet out of a CPU's backlog: between namespaces, on loopback, after receive "
+        "the softirq that took the packet out of a CPU's backlog began: between namespaces, on loopback, after receive "
         "packet steering. Its `softirq` and `irq` are then not known"
     ),
     "waking": "the thread was woken (`sched_waking`)",
@@ -98,22 +97,22 @@ INTERVALS: Final = {
 """What happens between two stops, in a word."""
 
 HAPPENS: Final = {
-    "VM host's handler": "the VM host's handler, until softirqs are served; of its timer: until KVM's is run",
+    "VM host's handler": "the VM host's handler, until softirqs run; of a timer: until KVM's timer function runs",
     "VM host's stack": "the VM host's network stack and bridge, up to the tap; other packets of the batch",
-    "VM host's scheduling": "the VM host: an idle CPU wakes, or another thread runs on",
+    "VM host's scheduling": "the VM host: an idle CPU wakes, or another thread keeps running",
     "carrying": "vhost, or QEMU, puts the packet into the guest's ring, others before it",
-    "KVM's timer": "the vCPU's thread takes what its timer has left for it",
-    "routing": "from the MSI or the line to the vCPU",
-    "pending": "the vCPU leaves its guest, or is woken and scheduled on the VM host; or it has interrupts disabled",
-    "entry": "the rest of KVM's way into the guest",
-    "guest's entry code": "the guest's own, until its handler begins; two clocks are subtracted here",
+    "KVM's timer": "the vCPU's thread picks up its expired timer",
+    "routing": "from the MSI or interrupt line to the vCPU",
+    "pending": "the vCPU exits its guest, or is woken and scheduled on the VM host; or it has interrupts disabled",
+    "entry": "the rest of KVM's guest entry",
+    "guest's entry code": "the guest's entry code, until its handler begins; this stage subtracts two clocks",
     "handler": (
-        "the driver's handler, on PREEMPT_RT until its thread has run it; other interrupts, until softirqs are served"
+        "the driver's handler, on PREEMPT_RT until its thread has run it; other interrupts, until softirqs run"
     ),
     "poll": "the driver takes packets off the ring, those before this one too",
     "backlog": "it waits for its softirq",
     "stack": "IP, UDP, the socket; other packets of the batch",
-    "scheduling": "an idle CPU wakes, or another thread runs on",
+    "scheduling": "an idle CPU wakes, or another thread keeps running",
     "return": "the thread leaves the kernel with the packet",
 }
 """{name of an interval: what happens in it}, as the same page has it."""

@@ -112,7 +112,7 @@ class _Trace:
         return lost
 
     def gaps(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(begins, ends): stretches of time of which events of a CPU were lost, by their beginnings; an end is the
+        """(begins, ends): intervals of time of which events of a CPU were lost, by their beginnings; an end is the
         latest of those so far.
         """
         lost = self.places(LOST)

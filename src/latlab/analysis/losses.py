@@ -1,4 +1,4 @@
-"""Which packets of a stream were lost, which of them without a word, and where those were dropped that kernels saw."""
+"""Which packets of a stream were lost, which of them silently, and where those were dropped that kernels saw."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Silent:
 
 
 def silent_drops(packets: pl.DataFrame) -> Silent | None:
-    """What was dropped without a word of a stream whose packets have launch times, warm-up included; None: nothing.
+    """What was dropped silently of a stream whose packets have launch times, warm-up included; None: nothing.
 
     Dropped without a word: taken by the kernel, and neither a timestamp of leaving, nor an error record, nor an
     arrival followed. ETF reports what it drops (SO_TXTIME, SOF_TXTIME_REPORT_ERRORS); fq beyond its horizon and taprio

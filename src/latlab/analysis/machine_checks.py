@@ -15,8 +15,8 @@ _SECOND_NS: Final = 1_000_000_000
 _GRAVE: Final = frozenset({"oops", "out_of_memory"})
 """What is no matter of speed: it counts in emulation, too."""
 _MOVED: Final = {
-    "compaction_stalls": "stalls while pages were moved together",
-    "huge_pages_collapsed": "huge pages made of small ones",
+    "compaction_stalls": "stalls of compaction",
+    "huge_pages_collapsed": "huge pages collapsed from small ones",
 }
 
 
@@ -47,7 +47,7 @@ def no_memory_was_moved(evidence: Evidence) -> Iterator[Broken]:
             if name == host
         }
         if said := counted(grown):
-            yield Broken(f"{host} ({late.where})", "pages left where they are", said)
+            yield Broken(f"{host} ({late.where})", "no pages moved", said)
 
 
 def guests_keep_their_memory(evidence: Evidence) -> Iterator[Broken]:

@@ -13,7 +13,7 @@ from latlab.analysis.counts import SENDING, STAMPS, unknown
 from latlab.analysis.unstamped import NOWHERE, RECEIVED, SENT, Reach, reach
 
 Population = Literal["handed over", "sent", "received", "waited for"]
-"""Which packets ought to have the metric's timestamps: those given to the kernel; those it took and whose
+"""Which packets should have the metric's timestamps: those given to the kernel; those it took and whose
 launch time it did not refuse; those that arrived. Of a timer's instants: those that a timer was set for."""
 
 

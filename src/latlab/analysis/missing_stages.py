@@ -1,4 +1,4 @@
-"""Why the breakdown of a packet or an instant is not whole: one reason for each, with a short id that stays."""
+"""Why the breakdown of a packet or an instant is incomplete: one reason for each, with a short id that stays."""
 
 from __future__ import annotations
 
@@ -28,19 +28,21 @@ REASONS: Final = {
     NO_WAKING: "the thread had gone to sleep, and the kernel did not report that it was woken",
     "no-switch": "the kernel did not report that the thread began to run",
     "by-thread": "another thread woke it, no interrupt and no softirq",
-    "softirq-by-thread": "a thread that is no interrupt's handler asked for the softirq that woke it",
-    "no-raise": "who asked for the softirq that woke it was not reported",
+    "softirq-by-thread": "a thread that is not an interrupt handler raised the softirq that woke it",
+    "no-raise": "what raised the softirq that woke it was not reported",
     "backlog": "the packet waited in a CPU's backlog, and which interrupt brought it is not known",
     "earlier-handler": "the handler that woke it had begun before, for another timer or packet",
-    EMULATED: "the guest is emulated: KVM has no part in it, and the stages begin at its own interrupt",
+    EMULATED: "the guest is emulated, without KVM, and the stages begin at its own interrupt",
     NOT_TRACED: "the guest's VM host was not traced: the stages begin at the guest's interrupt",
-    NO_CLOCK: "nothing bounds the guest's clock against its VM host's",
-    NO_VCPU: "no single thread of the VM host runs this vCPU: KVM does not, or two guests have one of its number",
-    NO_VECTOR: "KVM injected no vector before most of these handlers, as where the machine delivers it (AVIC, APICv)",
-    NO_INJECTION: "KVM injected no interrupt that is this handler's alone",
+    NO_CLOCK: "the offset of the guest's clock from its VM host's is not bounded",
+    NO_VCPU: (
+        "no single thread of the VM host runs this vCPU: KVM does not run it, or two guests have a vCPU of this number"
+    ),
+    NO_VECTOR: "KVM injected no vector before most of these handlers: the hardware may deliver it (AVIC, APICv)",
+    NO_INJECTION: "KVM injected no interrupt that belongs to this handler alone",
     ENTERED_LATER: "KVM entered the guest only after this handler had begun",
     NO_ACCEPTANCE: "the kernel did not report that the vCPU's APIC took the interrupt",
-    NO_REQUEST: "the kernel did not report who asked for the guest's interrupt",
+    NO_REQUEST: "the kernel did not report what raised the guest's interrupt",
     VM_HOST_EVENTS_LOST: "the VM host's kernel lost events of that time",
 }
 """{id: what it means}. A packet or an instant has the first that applies, from its thread back to its interrupt."""

@@ -100,7 +100,7 @@ def refitted(excess: Floats, draws: int, random: np.random.Generator, step: floa
     """The p-value of sorted excesses [n] being from a generalized Pareto distribution, by A² and a bootstrap.
 
     The tables of Choulakian & Stephens (Technometrics 43, 2001) are for fits by maximum likelihood; the distribution
-    of A² by L-moments is drawn instead: samples of the fitted distribution, each fitted anew (Stute, González Manteiga
+    of A² by L-moments is drawn instead: samples of the fitted distribution, each fitted again (Stute, González Manteiga
     & Presedo Quindimil, Metrika 40, 1993). step: of the lattice the excesses lie on; draws are put on the same. A draw
     that lies on a single point of it is what its own fit, that point, gives: its A² is the least there is.
     """
@@ -130,7 +130,7 @@ def level_interval(excess: Floats, expected: float, draws: int, random: np.rando
 
 
 def _drawn_levels(excess: Floats, expected: float, draws: int, random: np.random.Generator) -> tuple[float, float]:
-    """The middle 95 % of the levels of samples of the fitted distribution, each fitted anew."""
+    """The middle 95 % of the levels of samples of the fitted distribution, each fitted again."""
     n = len(excess)
     drawn = quantile(1 - random.random((draws, n)), *fitted(excess[None]))
     drawn.sort(axis=1)

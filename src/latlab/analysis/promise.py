@@ -1,4 +1,4 @@
-"""What a gate schedule promises a stream: when its packets depart, how long they wait, how many have no window.
+"""What a gate schedule guarantees a stream: when its packets depart, how long they wait, how many have no window.
 
 It holds for packets that are alone in their class's queue, on a port that is free, as the gates open to the
 nanosecond; `Interference` is what others may add, apart.
@@ -42,7 +42,7 @@ class Handover:
 
     ready_ns: from a packet's launch to when its gate begins to matter, below zero if before. early_ns: this much
     before the instant the schedule gives it, it leaves. gated: it waits for its gate. checked: a launch time outside
-    its windows has it dropped without a word.
+    its windows has it dropped silently.
     """
 
     ready_ns: int = 0
@@ -97,7 +97,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Promise:
-    """What the schedule promises a stream that is alone. All durations in ns.
+    """What the schedule guarantees a stream that is alone. All durations in ns.
 
     phases: how many different phases its launches have; step_ns: how far apart they are. dropped: how many of these
     phases no packet survives, launched outside its windows. earliest_ns, latest_ns: departure after launch, below

@@ -14,7 +14,7 @@ def queues_drain(evidence: Evidence) -> Iterator[Broken]:
     """Streams of which at least four packets in ten lay in a queue for more than a period, beyond what gates explain.
 
     Half of the packets left later after their launch than nine in ten of the talker's wake-ups, the longest wait that
-    the gate schedule promises, and a period together. Each packet then met the one before still waiting: a queue that
+    the gate schedule guarantees, and a period together. Each packet then met the one before still waiting: a queue that
     is left as fast as it is joined keeps its length.
     """
     streams = {stream.name: stream for stream in evidence.cell.streams if stream.timer is None}

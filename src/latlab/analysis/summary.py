@@ -257,7 +257,7 @@ def _happened(
     anomalies: Anomalies | None,
     chosen: Sequence[Chosen],
 ) -> dict[str, Any]:
-    """Anomalies, what they were held against, and the clean windows beside the whole run; none where nothing was
+    """Anomalies, what they were compared with, and the clean windows beside the whole run; none where nothing was
     looked for.
     """
     if anomalies is None:
@@ -283,7 +283,7 @@ def _metric(
     uncorrected_ns: int | None,
 ) -> dict[str, Any] | None:
     """One metric's entry; None if the stream has no such timestamps. Where none of the packets that were sent arrived,
-    its latencies are there all the same, of no packet: what was lost must not go with the figures.
+    its latencies are there anyway, of no packet: what was lost must not go with the figures.
     """
     values = metric_values(rows, metric, period_ns)
     if values is None and metric.name in EXPLAINED and shared["lost"] and not rows["arrival"].count():

@@ -262,11 +262,11 @@ def _level(fit: Fit, packets: int, n: int) -> dict[str, Any]:
     if packets > FARTHEST * n:
         return found | {"why": f"more than {FARTHEST} times the {n:,} packets there are"}
     if expected <= 2:
-        return found | {"why": "below the threshold: the percentiles tell"}
+        return found | {"why": "below the threshold: see the percentiles"}
     level = float(quantile(np.array(1 / expected), np.array(fit.pareto.shape), np.array(fit.pareto.scale)))
     low, high = level_interval(fit.excess, expected, DRAWS, np.random.default_rng(SEED))
     if high == inf:
-        return found | {"why": "nothing bounds its interval above"}
+        return found | {"why": "its interval has no upper end"}
     return found | {
         "value_ns": fit.start_ns + level,
         "low_ns": fit.start_ns + low,

@@ -16,7 +16,7 @@ def timer_kept_up(evidence: Evidence) -> Iterator[Broken]:
         if overdue := done.overdue:
             said = f"{overdue} of {plural(done.events, 'instant')} of {name}"
             if held_up_ns := done.held_up_ns:
-                said += f", which waited {duration(held_up_ns)} in all for room in the recording"
+                said += f", which waited {duration(held_up_ns)} in all for space in the recording"
             yield Broken(where, "no instant overdue", said)
 
 
@@ -26,11 +26,11 @@ def timer_interrupts_were_told(evidence: Evidence) -> Iterator[Broken]:
         problem = agent.said.trace_problem if agent.verb == "timer" else None
         if problem:
             said = f"of none: {problem.where}: {problem.what} ({problem.remedy})"
-            yield Broken(agent.name, "every interrupt of the timer told of", said)
+            yield Broken(agent.name, "every interrupt of the timer reported", said)
     for name, done, where in _timers(evidence):
         if lost := done.trace_lost:
             waited = done.events - done.overdue
-            yield Broken(where, "every interrupt of the timer told of", f"{lost} of {waited} of {name} not")
+            yield Broken(where, "every interrupt of the timer reported", f"{lost} of {waited} of {name} not")
 
 
 def trace_was_whole(evidence: Evidence) -> Iterator[Broken]:

@@ -114,7 +114,7 @@ def _lateness(rows: pl.DataFrame, first_ns: int, asked: TimerSettings) -> dict[s
 
 def _windows(place: Any, late_ns: Any, sequence: Any, asked: TimerSettings) -> list[dict[str, Any]] | None:
     """place: int64 [n], which window each instant is in, ascending."""
-    # As instants come in order, a window is a stretch of them.
+    # As instants come in order, a window is an interval of them.
     begins = np.flatnonzero(np.diff(place, prepend=-1))
     if len(begins) > WINDOWS_MOST:
         return None

@@ -1,4 +1,4 @@
-"""Whether a measurement can be trusted, and why not: every rule held against what was recorded."""
+"""Whether a measurement can be trusted, and why not: every rule compared with what was recorded."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Reason:
 
     @property
     def check(self) -> str:
-        """The rule's name: what ought to be so."""
+        """The rule's name: what should be so."""
         return NAMES[self.id]
 
     def as_dict(self) -> dict[str, str]:
@@ -68,7 +68,7 @@ NOTHING_MEASURED: Final = Reason(
     "",
     "at least one cell with packets",
     "none",
-    "see why each cell was not: its reason is beside it",
+    "see the reason of each cell",
 )
 """What is found not of one cell but of a whole run: a result without any figure shows nothing."""
 

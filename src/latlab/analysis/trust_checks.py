@@ -44,7 +44,7 @@ _XDP_COUNTS = re.compile(r"frames redirected (\d+), passed (\d+)")
 """What the ports of an XDP bridge counted until the cell's end, in the bridge's `detail` (docs/reference/agent.md)."""
 _BECAME = ("received", "lost", "unsent", "send_errors", "unknown")
 """What becomes of a packet: one of these."""
-_DAMAGED = "put a whole copy of the file back, and report the run again: look whether the disk or its cable fails"
+_DAMAGED = "restore a complete copy of the file, and report the run again: check whether the disk or its cable fails"
 _ONE_WAY = tuple(metric.name for metric in METRICS if metric.crosses_hosts)
 
 
@@ -114,7 +114,7 @@ def every_packet_is_accounted_for(evidence: Evidence) -> Iterator[Broken]:
         known = [gap.rows for gap in found.gaps]
         if found.stated is not None and found.stated < 0:
             actual = f"the totals leave {found.stated} for it: they contradict each other"
-            yield Broken(name, "rows that its agent's totals have room for", actual)
+            yield Broken(name, "as many rows as its agent's totals allow", actual)
         elif found.stated is not None and None not in known and found.rows + sum(filter(None, known)) != found.stated:
             apart = found.stated - found.rows
             how = f"{plural(apart, 'row')} missing" if apart > 0 else f"{plural(-apart, 'row')} too many"
@@ -144,7 +144,7 @@ def every_packet_is_accounted_for(evidence: Evidence) -> Iterator[Broken]:
         never = sum(counts[became] for became in _BECAME) - counts["scheduled"]
         if never > 0:
             actual = f"{plural(never, 'packet')} that the talker did not hand over arrived"
-            yield Broken(f"stream {stream.name}", "packets that arrive were sent", actual)
+            yield Broken(f"stream {stream.name}", "only packets that were sent", actual)
 
 
 def every_instant_is_possible(evidence: Evidence) -> Iterator[Broken]:
@@ -156,7 +156,11 @@ def every_instant_is_possible(evidence: Evidence) -> Iterator[Broken]:
             what = "instant" if stream and stream.timer else "packet"
             of = f"{plural(one.count, what)} of {stream.name if stream else one.stream}"
             first = f"sequence {one.first_sequence}" if one.count == 1 else f"from sequence {one.first_sequence} on"
-            which = "in no figure" if one.left_out else "most of the stream's, so the card's clock is not the system's"
+            which = (
+                "in no figure"
+                if one.left_out
+                else "most of the stream's, so the card's clock differs from the system's"
+            )
             yield Broken(name, f"no {one.stamp} {one.why}", f"{of}, {first}: {which}")
 
 
@@ -179,10 +183,10 @@ def launch_times_are_honoured(evidence: Evidence) -> Iterator[Broken]:
         clock = stream.launch_time.clock
         keeping = _KEEP_LAUNCH_TIMES.get(clock, frozenset())
         if not set(kinds) & keeping:
-            expected = " or ".join(sorted(keeping)) or f"another clock: no qdisc goes by {clock}"
+            expected = " or ".join(sorted(keeping)) or f"another clock: no qdisc uses {clock}"
             yield Broken(_launching(stream), expected, ", ".join(kinds) or "no qdisc")
         elif "fq" in keeping and stream.priority == _NOT_PACED:
-            yield Broken(_launching(stream), f"another priority than {_NOT_PACED}", "fq sends that one at once")
+            yield Broken(_launching(stream), f"another priority than {_NOT_PACED}", "fq sends that priority at once")
 
 
 def no_launch_was_dropped_silently(evidence: Evidence) -> Iterator[Broken]:
@@ -242,8 +246,8 @@ def _where_dropped(stream: RecordedStream) -> str:
     """Where to look for the packets of a stream, by its entry in cell.json, of which none arrived."""
     return (
         f"see whether a firewall on {stream.listener} lets {_port(stream)} in (`nft list ruleset`, `iptables -S`), "
-        "and compare what both ends' cards and qdiscs count (`ip -s link`, `tc -s qdisc show dev IF`); of a probe, "
-        "whether who answers runs"
+        "and compare the counters of both ends' cards and qdiscs (`ip -s link`, `tc -s qdisc show dev IF`); for "
+        "a probe check that the answerer runs"
     )
 
 
@@ -363,8 +367,8 @@ def tuning_is_in_force(evidence: Evidence) -> Iterator[Broken]:
 
 
 _UNSTAMPED_ARRIVALS: Final = (
-    "the listener's kernel, or its card, gave none: see whether that card stamps every packet (`ethtool -T IF`, "
-    "receive filter `all`), and lower the rate: a card keeps few at once"
+    "the listener's kernel, or its card, gave none: check whether that card stamps every packet (`ethtool -T IF`, "
+    "receive filter `all`), and lower the rate: a card stores few at once"
 )
 
 
@@ -412,7 +416,7 @@ def timestamps_match_their_packets(evidence: Evidence) -> Iterator[Broken]:
             yield Broken(name, "every row of one packet, once", plural(found.stray, "unmatched row"))
         if found.unconverted:
             unusable = plural(found.unconverted, "unusable timestamp")
-            yield Broken(name, "clocks recorded beside the timestamps", unusable)
+            yield Broken(name, "clocks recorded with the timestamps", unusable)
 
 
 def every_send_succeeded(evidence: Evidence) -> Iterator[Broken]:

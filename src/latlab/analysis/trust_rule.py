@@ -40,7 +40,7 @@ class Rule:
 
     @property
     def name(self) -> str:
-        """What ought to be so."""
+        """What should be so."""
         return _NAMED[self.id].name
 
     @property

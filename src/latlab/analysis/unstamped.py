@@ -28,7 +28,7 @@ _OUGHT: Final = {
     "rx_hard": RECEIVED,
     "rx_soft": RECEIVED,
 }
-"""Which packets ought to have each timestamp that a kernel or a card gives."""
+"""Which packets should have each timestamp that a kernel or a card gives."""
 
 _SHARES: Final = (0.1, 0.01, 0.001)
 _BY_CHANCE: Final = 0.001

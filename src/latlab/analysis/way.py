@@ -63,10 +63,10 @@ HAPPENS: Final = {
     "receiving NIC": "ring, interrupt (and its moderation), driver, up to the kernel's timestamp",
     "delivery": "IP, socket, the listener's thread wakes",
     "turn": "the answerer's program",
-    "answer: socket": "as of the question",
-    "answer: qdisc": "as of the question",
-    "answer: path": "the way back",
-    "answer: delivery": "as of the question",
+    "answer: socket": "as for the question",
+    "answer: qdisc": "as for the question",
+    "answer: path": "the path back",
+    "answer: delivery": "as for the question",
 }
 """{name of an interval: what happens in it}, as docs/explanation/where-the-time-went.md has it too."""
 

@@ -29,7 +29,7 @@ BY_HAND: Final = "user-defined"
 
 @dataclass(frozen=True)
 class Cut:
-    """A stretch of launch times, [from, to) in ns TAI, that no clean window has.
+    """An interval of launch times, [from, to) in ns TAI, that no clean window has.
 
     reason: the class of the episodes it was cut for, or BY_HAND; text: what they say. packets: how many that were
     judged (launched after the warm-up) are in it.
@@ -117,7 +117,7 @@ def launches_within(launch: NDArray[np.int64], begin: int, end: int) -> int:
 
 
 def _joined(episodes: Sequence[Episode], whole: Span) -> list[tuple[int, int, list[Episode]]]:
-    """The episodes' stretches within the whole, those that overlap or touch as one."""
+    """The episodes' intervals within the whole, those that overlap or touch as one."""
     found: list[tuple[int, int, list[Episode]]] = []
     for one in sorted(episodes, key=lambda episode: episode.from_tai_ns):
         begin, end = max(one.from_tai_ns, whole[0]), min(one.to_tai_ns, whole[1])

@@ -43,7 +43,7 @@ def image_build(
         typer.Option(
             "--board",
             rich_help_panel=CONTENT,
-            help="Build for an emulated board, which has a whole test bed in it, guests included.",
+            help="Build for an emulated board, which contains a whole test bed with its guests.",
         ),
     ] = False,
     arch: Annotated[

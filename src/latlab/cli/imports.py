@@ -70,7 +70,7 @@ def import_(
             "--clock-bound",
             metavar="DURATION",
             rich_help_panel=INPUT,
-            help="How far the clocks of the timestamps differ at most, such as 1us; 0 for one clock.",
+            help="The largest difference between the clocks of the timestamps, such as 1us; 0 for one clock.",
         ),
     ] = None,
     as_json: Json = False,

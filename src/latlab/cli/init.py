@@ -57,7 +57,7 @@ QUESTIONS: Final = (
     Question("--direction", "Direction of the streams: down (to the guest), up, or both", "down"),
     Question("--period", "Period", "1ms"),
     Question("--size", "Size of a packet's payload", "64B"),
-    Question("--load", "Loads beside them: flood iperf3 stress-ng busy, or none", "none"),
+    Question("--load", "Background loads: flood iperf3 stress-ng busy, or none", "none"),
     Question("--rate", "Rate of the loads", "100Mbit/s", _is_sent),
     Question("--duration", "How long each cell sends", "10s"),
     Question("--repeat", "How often each cell is measured", "3"),
@@ -164,7 +164,7 @@ def init(
             "--load",
             metavar="KIND",
             rich_help_panel=TRAFFIC,
-            help="Measure also beside this load (repeatable): flood, iperf3, stress-ng or busy.",
+            help="Measure also under this load (repeatable): flood, iperf3, stress-ng or busy.",
         ),
     ] = None,
     rate: Annotated[
@@ -189,7 +189,7 @@ def init(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", rich_help_panel=FILES, help="Overwrite FILE if it exists.")] = False,
-    ask: Annotated[bool, typer.Option("--ask", help="Ask for what no option says, also without a terminal.")] = False,
+    ask: Annotated[bool, typer.Option("--ask", help="Ask for what no option gives, also without a terminal.")] = False,
     as_json: Json = False,
 ) -> None:
     """Write a scenario of your own, with comments.
@@ -199,7 +199,7 @@ def init(
     Examples:
         # Answer questions, each with a default
         latlab init lab.yaml
-        # On this machine: a guest behind two bridges, idle and beside a load
+        # On this machine: a guest behind two bridges, idle and under load
         latlab init lab.yaml --bridge tap --bridge macvtap --load flood
         # Two machines with a cable between them
         latlab init lab.yaml --sensor board1:eth1 --ecu board2:eth0 --period 500us
@@ -333,7 +333,7 @@ def _draft(given: Given, file: Path) -> "Draft":
             _unknown("--load", one, LOADS)
     number = known["--guests"]
     if not number.isdecimal() or int(number) > GUESTS_MAX:
-        raise UsageError(f"{number!r} is no number of guests", where="--guests", remedy=f"0 to {GUESTS_MAX}")
+        raise UsageError(f"{number!r} is not a valid number of guests", where="--guests", remedy=f"0 to {GUESTS_MAX}")
     if number == "0" and (wanted := next((one for one in ("--bridge", "--image") if one in given), None)):
         raise UsageError("there is no guest", where=wanted, remedy="--guests 1")
     if "--subnet" in given and sensor is None:
@@ -367,7 +367,7 @@ def _place(text: str, option: str) -> "Place | None":
     destination, _, interface = text.rpartition(":")
     if not (destination and interface):
         remedy = "such as root@board1:eth1, or local:eth1 for this machine"
-        raise UsageError(f"{text!r} is no machine and interface", where=option, remedy=remedy)
+        raise UsageError(f"{text!r} is not a machine and interface", where=option, remedy=remedy)
     return Place("" if destination == THIS_MACHINE else destination, interface)
 
 

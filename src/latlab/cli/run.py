@@ -101,14 +101,14 @@ def report(
 ) -> None:
     """Analyse a run again, and report.
 
-    The figures come from the run's recordings; nothing is measured. The report is written anew.
+    The figures come from the run's recordings; nothing is measured. The report is written again.
 
     Examples:
         # The newest run
         latlab report
         # One metric, as Markdown for an issue
         latlab report 20261122-022817-demo-b141 --metric latency --format md
-        # The packets of an interval, beside the whole run
+        # The packets of an interval, and the whole run
         latlab report --window 10s..60s
         # For a CI job
         latlab report --junit latlab.xml --strict

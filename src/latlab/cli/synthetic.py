@@ -73,7 +73,7 @@ def _lines(described: Description, folder: RunFolder, root: Path) -> list[str]:
     return [
         f"Made, not measured: {described.packets} packets, {made}",
         f"Run: {folder.path}",
-        f"What is the matter with which packet: {folder.path}/cells/all/r1/truth.json, truth.parquet",
+        f"The truth of each packet: {folder.path}/cells/all/r1/truth.json, truth.parquet",
         f"What the analysis finds: latlab report {folder.id}{where}",
     ]
 

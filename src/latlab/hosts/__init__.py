@@ -50,6 +50,6 @@ def host_from(description: Mapping[str, object]) -> Host:
     except (AttributeError, TypeError, ValueError):
         pass
     raise LabError(
-        f"{dict(description)} is no host this version of latlab knows",
+        f"{dict(description)} is not a host that this version of latlab knows",
         remedy=f"known kinds: {', '.join(KINDS)}",
     )

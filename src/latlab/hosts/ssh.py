@@ -17,12 +17,12 @@ OPTIONS = ("BatchMode=yes", "ConnectTimeout=5", "ServerAliveInterval=5", "Server
 """Nothing is ever asked, and a machine that has gone silent is given up after 15 s."""
 
 FAULTS = (
-    ("Permission denied|Too many authentication failures", "put your public key into its authorized_keys"),
-    ("Host key verification failed|HOST IDENTIFICATION HAS CHANGED", "put its host key into your known_hosts"),
-    ("Could not resolve hostname", "correct the name, or put it into your ssh configuration"),
+    ("Permission denied|Too many authentication failures", "add your public key to its authorized_keys"),
+    ("Host key verification failed|HOST IDENTIFICATION HAS CHANGED", "add its host key to your known_hosts"),
+    ("Could not resolve hostname", "correct the name, or add it to your ssh configuration"),
     ("Bad owner or permissions|Bad configuration option|Can't open user config file", "correct the ssh configuration"),
-    ("Connection (refused|timed out)|No route to host|Network is unreachable", "see whether its sshd runs"),
-    ("Connection .*(closed|reset|lost|aborted)|Broken pipe|not responding|mux_client", "see whether it still runs"),
+    ("Connection (refused|timed out)|No route to host|Network is unreachable", "check that its sshd runs"),
+    ("Connection .*(closed|reset|lost|aborted)|Broken pipe|not responding|mux_client", "check that it still runs"),
 )
 """What ssh says when it fails itself, and what to do then."""
 
@@ -65,7 +65,7 @@ class SshHost(Host):
         self.scratch = scratch
         self.relay = relay
         self.outlives = outlives
-        self._machine = LocalHost(f"the way to {name}")
+        self._machine = LocalHost(f"the connection to {name}")
 
     def prefix(self) -> tuple[str, ...]:
         """`ssh -T -o BatchMode=yes … DESTINATION --`."""
@@ -102,7 +102,7 @@ class SshHost(Host):
                 lines = [line.strip() for line in completed.stderr.splitlines() if line.strip()]
                 by_hand = shlex.join((*self.prefix(), "true"))
                 what = f"ssh to {self.destination} failed: {'; '.join(lines[-STDERR_LINES:])}"
-                return UnreachedError(what, where=self.name, remedy=f"{remedy}; `{by_hand}` has to work")
+                return UnreachedError(what, where=self.name, remedy=f"{remedy}; `{by_hand}` must work")
         return None
 
     def describe(self) -> dict[str, object]:

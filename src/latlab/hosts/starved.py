@@ -59,5 +59,5 @@ def _remedy(board: str, thread: Mapping[str, Any]) -> str:
     more = f"another CPU (`cpus` of {board}) for it alone"
     if kind := _kind(thread):
         place = f"tuning: guests: {thread['machine']}: {kind[0]}"
-        return f"leave out `fifo` in {place}; or {more}, by `cpus` beside `fifo`"
+        return f"leave out `fifo` in {place}; or {more}, by `cpus` with `fifo`"
     return f"run {thread['name']} as an ordinary thread; or {more}"

@@ -288,7 +288,7 @@ class Turns:
                     async with asyncio.timeout(_LAST_CHANCE_S):
                         await self._halted.wait()
                 except TimeoutError:
-                    self.lost = Lost("its turn does not end: its kernel hangs, or a program that says nothing")
+                    self.lost = Lost("its turn does not end: its kernel or a silent program hangs")
         return self.lost
 
     async def _drive(self) -> None:
@@ -362,7 +362,7 @@ class Turns:
         turn = self._repeated.popleft()
         if self._batch() != turn.heard:
             self.differs = True
-            raise _LostError(Lost("what it is to hear is not what it has heard"))
+            raise _LostError(Lost("it received other bytes than were sent"))
         self._told(turn)
 
     async def _make_fine(self, client: QMPClient) -> None:

@@ -62,7 +62,7 @@ class PacketStream:
     stamps: {timestamp: Stamps [n]}, by the names of the packet table without `_tai_ns`. metrics: what may be computed
     of them. sent, arrived: bool [n]; arrival: int64 [arrived], the packets that arrived, in the order in which they
     did. two_clocks: the talker's and the listener's timestamps are of different clocks. counts: what the tool counted
-    itself, which stands in place of what the rows say; None is unknown. described: one line for people.
+    itself, which stands instead of what the rows say; None is unknown. described: one line for people.
     """
 
     name: str
@@ -82,7 +82,7 @@ class PacketStream:
 
 @dataclass(frozen=True)
 class Interval:
-    """What the tool said of one stretch of time by itself, ns; percentiles None where it said none."""
+    """What the tool said of one interval of time by itself, ns; percentiles None where it said none."""
 
     start_ns: int
     n: int
@@ -223,9 +223,9 @@ def restarts(numbers: Sequence[int]) -> list[int]:
 def unknown_version(path: Path, found: str, known: str) -> UsageError:
     """The error for a file of a version that its reader does not know."""
     return UsageError(
-        f"{found}: this reads {known}",
+        f"{found}: latlab reads {known}",
         where=str(path),
-        remedy="export it with a version of the tool that is read here, or as another format: latlab import --list",
+        remedy="export it with a supported version of the tool, or in another format: latlab import --list",
     )
 
 
@@ -236,7 +236,7 @@ def nothing_in(path: Path, what: str, remedy: str) -> UsageError:
 
 def not_what_it_says(path: Path, what: str) -> UsageError:
     """The error for a file that begins like the format and goes on as something else."""
-    return UsageError(what, where=str(path), remedy="name its format with --as; latlab import --list shows them")
+    return UsageError(what, where=str(path), remedy="give its format with --as; latlab import --list shows the formats")
 
 
 def cut_short(where: str, actual: str) -> Problem:
@@ -247,7 +247,7 @@ def cut_short(where: str, actual: str) -> Problem:
         "untrusted",
         "the whole file",
         actual,
-        "copy it again; what was in it until there is in the tables",
+        "copy it again; the tables have what comes before the cut",
         where,
     )
 
@@ -256,7 +256,7 @@ def not_its_total(where: str, what: str, printed: int, read: int) -> Problem:
     """What is said of rows that are not all that the program counted. what: of which of its figures they are."""
     return Problem(
         "rows-whole",
-        "rows are missing, or stand there twice",
+        "rows are missing, or appear twice",
         "untrusted",
         f"{printed} values, as the program counted them ({what})",
         f"{read} in the rows that were read",

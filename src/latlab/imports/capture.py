@@ -65,7 +65,7 @@ class Capture:
 
     data: the file. Of each packet: seen_ns; first, its first byte in the file; captured and wire, how many bytes of it
     there are and were, without a frame check sequence; link, its link type; interface, its place in `names`.
-    unstamped: packets without a timestamp. odd: packets of an unknown interface, or at a time that cannot be. unread:
+    unstamped: packets without a timestamp. odd: packets of an unknown interface, or at an impossible time. unread:
     {link type: packets} of those that are not read here. dropped: {(section, interface): packets} that the capture says
     it dropped. cut: what was left when the file ended or made no sense any more; empty if it did not.
     questioned: why its timestamps are doubtful; empty if they are not.
@@ -133,7 +133,7 @@ def is_capture(head: bytes) -> bool:
 def read_capture(path: Path) -> Capture:
     """The packets of the file. UsageError: another version, a link type that is not read, or an empty file."""
     if path.stat().st_size < 24:
-        raise nothing_in(path, "whole header", "capture again: tcpdump -w writes it when it begins")
+        raise nothing_in(path, "whole header", "capture again: tcpdump -w writes it at its start")
     with path.open("rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     head = data[:4]
@@ -144,24 +144,24 @@ def read_capture(path: Path) -> Capture:
     elif head in MODIFIED:
         raise unknown_version(path, "a modified pcap of an old kernel patch", "pcap 2.4 and pcapng 1")
     else:
-        raise not_what_it_says(path, "no capture: it begins neither like pcap nor like pcapng")
+        raise not_what_it_says(path, "not a capture: it begins neither like pcap nor like pcapng")
     if not len(capture) and capture.unread:
         raise _unread(path, capture.unread)
     if not len(capture) and capture.odd:
         raise UsageError(
-            f"all of its {capture.odd} packets are of an unknown interface, or at a time that cannot be",
+            f"all of its {capture.odd} packets are of an unknown interface, or at an impossible time",
             where=str(path),
-            remedy="find out who wrote how its timestamps count (if_tsresol): nanoseconds are 9, microseconds 6",
+            remedy="find out what wrote the unit of its timestamps (if_tsresol): nanoseconds are 9, microseconds 6",
         )
     if not len(capture):
-        raise nothing_in(path, "packet with a timestamp", "look whether the capture's filter lets packets through")
+        raise nothing_in(path, "packet with a timestamp", "check whether the capture's filter passes packets")
     return capture
 
 
 def _unread(path: Path, found: Iterable[int]) -> UsageError:
     known = ", ".join(f"{number} {name}" for number, name in LINKS.items())
     links = ", ".join(map(str, found))
-    return UsageError(f"packets of link type {links}", where=str(path), remedy=f"capture where it is one of {known}")
+    return UsageError(f"packets of link type {links}", where=str(path), remedy=f"capture on a link of type {known}")
 
 
 def _read_classic(path: Path, data: mmap.mmap, order: str, tick_ns: int) -> Capture:
@@ -181,7 +181,7 @@ def _read_classic(path: Path, data: mmap.mmap, order: str, tick_ns: int) -> Capt
             raise UsageError(
                 f"two captures in one file: another one begins at byte {place}",
                 where=str(path),
-                remedy="give each capture as a file of its own, or join those of one point with mergecap",
+                remedy="give each capture as its own file, or join those of one point with mergecap",
             )
         seconds, ticks, captured, wire = record.unpack_from(data, place)
         place += 16
@@ -202,7 +202,7 @@ def _read_classic(path: Path, data: mmap.mmap, order: str, tick_ns: int) -> Capt
             f"its first bytes say microseconds, and {beyond} of its {beyond + len(capture)} packets have more of them "
             "than a second has: they are nanoseconds",
             where=str(path),
-            remedy="find out who wrote its first bytes: those of nanoseconds are 4d 3c b2 a1 (or a1 b2 3c 4d)",
+            remedy="find out what wrote its first bytes: those of nanoseconds are 4d 3c b2 a1 (or a1 b2 3c 4d)",
         )
     capture.odd += beyond
     if tick_ns == 1 and len(at_s) > 1 and len(capture) >= _MANY and _HALF_OF_US < most < 10**6:

@@ -19,8 +19,8 @@ from latlab.imports.frames import ends_of, flow_text, is_group
 from latlab.imports.packets import clock_problems, in_order_of, shifted_ns, usual_gap_ns, went_back_ns
 
 LATENCY: Final = (
-    "one way, from the first capture point to the second: what lies before and behind the two is in no figure, and "
-    "nothing is known of when packets were meant to leave"
+    "one way, from the first capture point to the second: what lies before and after the two is in no figure, and the "
+    "schedule of the packets is not known"
 )
 MOST_FLOWS: Final = 16
 """The largest flows are streams of their own; more would fill a page."""
@@ -101,7 +101,7 @@ def _refuse_one_point(first: Point, second: Point) -> None:
         return
     what = "the same file twice" if same else "the same capture twice: the same packets at the same nanoseconds"
     raise UsageError(
-        f"{what}, so that every packet would have taken no time",
+        f"{what}, so every packet would have taken no time",
         where=str(first.path) if same else f"{first.path} and {second.path}",
         remedy="give the captures of two points: latlab import FIRST SECOND, in the order in which packets pass them",
     )
@@ -360,7 +360,7 @@ def _one_way_both(
         apart = (flow.median_ns + back) / 2
         yield Problem(
             "directions-opposite",
-            "both directions of a conversation seem to go the same way",
+            "both directions of a conversation seem to go in the same direction",
             "untrusted",
             f"packets of one direction at {pair.first.name} first, of the other at {pair.second.name}",
             f"{flow.text}: {duration(flow.median_ns)} later at {pair.second.name}, the other direction "
@@ -387,7 +387,7 @@ def stream_of(
     if turned:
         seen = seen[::-1]
     if large := _segments(talker, alone, listener, unseen):
-        why = f"{flow.text}: unmatched beside {large} that are larger than a frame: segmentation offload, not loss"
+        why = f"{flow.text}: unmatched, as are {large} larger than a frame: segmentation offload, not loss"
         left_out += [
             LeftOut(f"packets of {point.name}", len(places), why)
             for point, places in ((talker, alone), (listener, unseen))
@@ -395,7 +395,7 @@ def stream_of(
         problems.append(_offload_problem(name, flow, large, len(alone) + len(unseen)))
         lone_ns, counts = lone_ns[:0], {"lost": None}
     else:
-        why = f"{flow.text}: not seen by {talker.name}, from where they come"
+        why = f"{flow.text}: not seen by {talker.name}, where they come from"
         left_out.append(LeftOut(f"packets of {listener.name}", len(unseen), why))
     starts = np.concatenate([seen[0], lone_ns])
     ends = np.concatenate([seen[1], np.zeros(len(lone_ns), np.int64)])
@@ -475,12 +475,12 @@ def unmatched(pair: Matched, shown: tuple[set[int], set[int]]) -> Iterator[LeftO
             segments = _segments(point, here, other, there)
             why = f"segmentation offload: {_OFFLOAD_REMEDY}" if segments else _OTHER_SIDE
             yield LeftOut(
-                f"packets of {point.name}", int(sizes[at]), f"{flow_text(flow)}: {other.name} has not seen them: {why}"
+                f"packets of {point.name}", int(sizes[at]), f"{flow_text(flow)}: {other.name} did not see them: {why}"
             )
         more = int(sizes[largest[_NAMED_FLOWS:]].sum())
         if more:
             why = (
-                f"of {counted(len(largest) - _NAMED_FLOWS, 'flows')} more that {other.name} has not seen: {_OTHER_SIDE}"
+                f"of {counted(len(largest) - _NAMED_FLOWS, 'flows')} more that {other.name} did not see: {_OTHER_SIDE}"
             )
             yield LeftOut(f"packets of {point.name}", more, why)
 
@@ -496,10 +496,10 @@ def _problems(captures: Sequence[Capture], points: Sequence[Point], streams: Seq
                     "unit-possible",
                     "these nanoseconds may be microseconds",
                     "suspect",
-                    "packets at all times within a second",
+                    "packets spread over whole seconds",
                     capture.questioned,
-                    "find out who wrote its first bytes, which say nanoseconds; d4 c3 b2 a1 (or a1 b2 c3 d4) say "
-                    "microseconds",
+                    "find out which program wrote its first bytes, which say nanoseconds; d4 c3 b2 a1 (or a1 b2 c3 d4) "
+                    "say microseconds",
                     point.name,
                 )
             )
@@ -510,7 +510,7 @@ def _problems(captures: Sequence[Capture], points: Sequence[Point], streams: Seq
                     "a capture dropped packets",
                     "suspect",
                     "no packet dropped by the capture itself",
-                    f"{point.dropped}, as its interface statistics say: what it has not seen may not be lost",
+                    f"{point.dropped}, as its interface statistics say: packets that it did not see may not be lost",
                     "give the capture a larger buffer (-B), or a snap length (-s 96)",
                     point.name,
                 )

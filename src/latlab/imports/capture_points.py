@@ -59,10 +59,10 @@ class Point:
     def why_ambiguous(self) -> str:
         """Why several of its packets may have the same payload."""
         if self.interfaces is None:
-            return "the same payload several times, as of a capture on all interfaces: capture on one (-i NAME)"
+            return "the same payload several times, as in a capture on all interfaces: capture on one (-i NAME)"
         if self.interfaces > 1:
             return f"the same payload several times; {self.interfaces} interfaces are in the file: capture on one"
-        return "the same payload several times: they cannot be told apart"
+        return "the same payload several times: they cannot be distinguished"
 
 
 def points_of(
@@ -86,9 +86,9 @@ def points_of(
             LeftOut(f"packets of {name}", count, why)
             for count, why in (
                 (capture.unstamped, "without a timestamp (simple packet blocks)"),
-                (capture.odd, "of an unknown interface, or at a time that cannot be"),
-                (unread, f"of link type {', '.join(map(str, capture.unread))}, which is not read"),
-                (headless, "with headers that were not captured whole"),
+                (capture.odd, "of an unknown interface, or at an impossible time"),
+                (unread, f"of link type {', '.join(map(str, capture.unread))}, which is not supported"),
+                (headless, "with headers that were not captured completely"),
                 (short, f"of which less than {_LEAST_PAYLOAD} bytes of payload were captured"),
             )
             if count

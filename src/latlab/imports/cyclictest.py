@@ -39,7 +39,7 @@ from latlab.imports.base import (
 
 LATENCY: Final = (
     "no packets: wake-up latency of a thread, from the instant its timer was set for until it ran; a stall of several "
-    "periods counts once, as cyclictest skips the periods it missed"
+    "periods counts once, because cyclictest skips the missed periods"
 )
 FILE_VERSION: Final = 1
 _TEXT_VERSION: Final = "version not in the file"
@@ -178,7 +178,7 @@ def read_text(paths: Sequence[Path], given: Given) -> Imported:
         elif line.strip() and not line.startswith(("#", "policy:", "WARN")):
             odd += 1
     unit: Literal["ns", "us"] = given.unit or "us"
-    notes = () if given.unit else ("its text names no unit: taken to be microseconds, as without -N (else --unit ns)",)
+    notes = () if given.unit else ("its text has no unit: taken as microseconds, as without -N (else --unit ns)",)
     left_out = [LeftOut("lines", odd, "not cyclictest's")] if odd else []
     left_out += [LeftOut("lines", verbose, "single cycles, as -v prints them")] if verbose else []
     ran = [one for one in threads.values() if one.cycles > 0]
@@ -189,7 +189,7 @@ def read_text(paths: Sequence[Path], given: Given) -> Imported:
         figures, problems = [_of_line(thread, NS_OF[unit]) for thread in ran], []
         notes = (*notes, *_missed_periods(ran))
         idle = len(threads) - len(ran)
-        left_out += [LeftOut("threads", idle, "without any cycle yet")] if idle else []
+        left_out += [LeftOut("threads", idle, "without a cycle yet")] if idle else []
     elif verbose:
         raise nothing_in(path, "sum of what -v printed", "run cyclictest with -q instead of -v, and -h for percentiles")
     elif threads:
@@ -265,7 +265,7 @@ def _without_wrapped(path: Path, figures: Sequence[Figures]) -> tuple[list[Figur
                     "untrusted",
                     "wake-ups after the instant that the timer was set for",
                     f"{min(told)} ns" + (": the largest value and the mean are not known" if wrapped else ""),
-                    "find out what set the clock meanwhile; leave out --clock=1, the clock that can be set",
+                    "find out what set the clock meanwhile; leave out --clock=1, which is a clock that can be set",
                     f"{path.name}, {one.stream}",
                 )
             )
@@ -292,7 +292,7 @@ def _missed_periods(threads: Sequence[_Thread]) -> Iterator[str]:
             yield (
                 f"thread {thread.number} made {thread.cycles} of the {due} cycles of {thread.interval_us} µs that "
                 f"{took_s:.1f} s have: it missed {due - thread.cycles} periods "
-                f"({100 * (due - thread.cycles) / due:.1f} %), which count as none, unless it began so much later"
+                f"({100 * (due - thread.cycles) / due:.1f} %), which are not counted, unless it began that much later"
             )
 
 
@@ -317,7 +317,7 @@ def _unit_problems(
             )
         if unit == "ns" or told or one.min is None:
             continue
-        remedy = "import it with --unit ns if cyclictest had -N; with --unit us if it had not"
+        remedy = "import it with --unit ns if cyclictest ran with -N, with --unit us if not"
         if thread and thread.interval_us and one.min >= thread.interval_us * 1_000:
             yield Problem(
                 "unit-possible",
@@ -369,7 +369,7 @@ def _skipped(cycles: Sequence[int]) -> tuple[str, ...]:
     """Threads of one interval, as with a histogram, make as many cycles; one that made far fewer skipped periods."""
     if len(cycles) < 2 or min(cycles) >= (1 - _MISSED_SHARE) * max(cycles):
         return ()
-    return (f"a thread made {min(cycles)} cycles while another made {max(cycles)}: periods it missed count as none",)
+    return (f"a thread made {min(cycles)} cycles while another made {max(cycles)}: missed periods are not counted",)
 
 
 def read_json(paths: Sequence[Path], given: Given) -> Imported:
@@ -454,7 +454,7 @@ def _json(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise not_what_it_says(path, f"its JSON cannot be read: {str(error) or 'nested too deeply'}") from error
     if not isinstance(document, dict):
-        raise not_what_it_says(path, "its JSON is no object")
+        raise not_what_it_says(path, "its JSON is not an object")
     return document
 
 

@@ -28,17 +28,17 @@ from latlab.recordings.ddsperf import SAMPLES, Second, seconds
 
 LATENCY: Final = (
     "half a round trip, (answer − question) / 2 of one participant's clock, as ddsperf prints it: whether both "
-    "directions take as long is not known"
+    "directions take equally long is not known"
 )
 ROUND_TRIP: Final = (
     "round trip, from just before the write call until the answer is taken, by one clock: ddsperf prints half of it, "
     "which is doubled here"
 )
 EACH_SECOND: Final = (
-    "percentiles are those of each second by itself, the least and the greatest: those of all seconds cannot be had "
-    "from them"
+    "percentiles are of each second, shown as the least and the greatest: percentiles of all seconds cannot be "
+    "computed from them"
 )
-FIRST_SECOND: Final = "the first one of each peer, in which it is discovered"
+FIRST_SECOND: Final = "the first one of each peer, during discovery"
 _STAMPED: Final = re.compile(r"^\[(\d{1,10})\] (?:(\d{1,9}\.\d{3}) )?")
 _RECEIVED: Final = re.compile(r"^\[\d+\] \d+\.\d{3}  ?size \d+ total \d+ lost \d+ delta \d+ ")
 """A subscriber's rates, which are no latencies."""
@@ -188,9 +188,7 @@ def _doubled(one: Interval) -> Interval:
 def _notes(figures: Sequence[Figures]) -> tuple[str, ...]:
     notes = [EACH_SECOND]
     notes += _many(*figures)
-    notes.append(
-        "without a rate the next question waits for the answer: a stall takes questions away, it makes none late"
-    )
+    notes.append("without a rate the next question waits for the answer: a stall means fewer questions, not late ones")
     return tuple(notes)
 
 

@@ -126,9 +126,9 @@ def read_taprio(paths: Sequence[Path], given: Given) -> Imported:
         left_out += again
         problems += clock_problems(f"{path.name}, priority {priority}", 0, _shift(stream, "rx_hard"))
     left_out += (
-        [LeftOut("packets", full, "at least: the program's own queue was full, and it logged them not")] if full else []
+        [LeftOut("packets", full, "at least: the program's queue was full, and they were not logged")] if full else []
     )
-    left_out += [LeftOut("lines", odd, "not the program's, or cut")] if odd else []
+    left_out += [LeftOut("lines", odd, "not of the program, or cut")] if odd else []
     return Imported(
         "sample-app-taprio",
         "its log (program version 1.0; the file does not say)",
@@ -182,11 +182,11 @@ def read_txrx(paths: Sequence[Path], given: Given) -> Imported:
         left_out += again
         back = went_back_ns(table[:, 3])
         problems += clock_problems(f"{path.name}, queue {queue}", back, _shift(stream, "rx_user"))
-    left_out += [LeftOut("lines", odd, "not a packet's, or cut")] if odd else []
+    left_out += [LeftOut("lines", odd, "not of a packet, or cut")] if odd else []
     notes = [
-        "the card's timestamp (rx_hard) is in the packet table and in no figure: the file does not say its time scale"
+        "the card's timestamp (rx_hard) is in the packet table and in no figure: its time scale is not in the file"
     ]
-    notes += [f"in {apart} lines the first column is not what the timestamps say: these count"] if apart else []
+    notes += [f"in {apart} lines the first column differs from the timestamps, which are used"] if apart else []
     return Imported(
         "txrx-tsn",
         "version not in the file",
@@ -210,7 +210,7 @@ def _stream(
     again = len(sequence) - len(taken)
     left_out = []
     if again:
-        why = "with a sequence number that came before: copies"
+        why = "with a sequence number that appeared before: copies"
         left_out.append(LeftOut("packets", again, why))
     place, n = sequence[taken] - first, last - first + 1
     counts: dict[str, int | None] = {}

@@ -33,8 +33,8 @@ MAGIC: Final = b"ISOCHRON"
 VERSION: Final = 4
 KNOWN: Final = "log version 4 (isochron 0.6 to 0.9)"
 LATENCY: Final = (
-    "one way: from the scheduled time, at which the packet was meant to leave, to the receiver; path is isochron's "
-    "path delay, from one network card to the other"
+    "one way: from the scheduled time, at which the packet was to leave, to the receiver; path is isochron's path "
+    "delay, from one network card to the other"
 )
 METRICS: Final = ("latency", "latency_user", "wakeup", "lateness", "path", "delivery", "arrival_offset")
 
@@ -66,7 +66,7 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
         raise nothing_in(path, "whole header", "copy the file again: it ends in its first 96 bytes")
     magic, version, count, frame_size, flags, _, base, advance, shift, cycle, window, *rest = _HEADER.unpack(header)
     if magic != MAGIC:
-        raise not_what_it_says(path, "no isochron log: it does not begin with ISOCHRON")
+        raise not_what_it_says(path, "not an isochron log: it does not begin with ISOCHRON")
     if version != VERSION:
         raise unknown_version(path, f"isochron log version {version}", KNOWN)
     sent_start, received_start, sent_bytes, received_bytes, _ = rest
@@ -74,7 +74,7 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
     received, received_cut = _entries(path, size, received_start, received_bytes, _RECEIVED)
     _refuse_second(path, max(_HEADER.size, sent_start + sent_bytes, received_start + received_bytes))
     if not len(sent) or not (sent["seqid"] > 0).any():
-        raise nothing_in(path, "sent packet", "look whether isochron send ended with an error, or copy the file again")
+        raise nothing_in(path, "sent packet", "check whether isochron send ended with an error, or copy the file again")
     problems, left_out = [], []
     if sent_cut or received_cut:
         told = f"{len(sent)} of {sent_bytes // _SENT.itemsize} packets sent, "
@@ -118,7 +118,7 @@ def _refuse_second(path: Path, end: int) -> None:
             raise UsageError(
                 f"two logs in one file: another one begins at byte {end}",
                 where=str(path),
-                remedy=f"import each by itself: head -c {end} FILE > first.dat; tail -c +{end + 1} FILE > second.dat",
+                remedy=f"import each alone: head -c {end} FILE > first.dat; tail -c +{end + 1} FILE > second.dat",
             )
 
 
@@ -192,9 +192,9 @@ def numbered_from(first: int) -> str:
 
 def _notes(received: NDArray[np.void], count: int, n: int) -> tuple[str, ...]:
     notes = [numbered_from(1)]
-    notes += ["the sender's own -f sets no real-time priority, chrt -f does: the file does not tell"]
+    notes += ["the sender's own -f sets no real-time priority, chrt -f does: the file does not say whether it was used"]
     if not len(received):
-        notes.append("there is no receiver's log in the file: nothing is known of arrivals")
+        notes.append("there is no receiver's log in the file: arrivals are not known")
     if count > n:
         notes.append(f"{count} packets were asked for, {n} are in the log")
     return tuple(notes)

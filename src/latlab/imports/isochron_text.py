@@ -185,18 +185,18 @@ def read_csv(paths: Sequence[Path], given: Given) -> Imported:
     odd = len(lines) - bool(heading) - len(rows)
     if not rows and any(map(_SCIENTIFIC.search, lines)):
         raise UsageError(
-            "its timestamps are written like 1.7E+18: a spreadsheet cut off their last digits",
+            "its timestamps are written like 1.7E+18: a spreadsheet removed their last digits",
             where=str(path),
             remedy="import what isochron report printed, before a spreadsheet opened it",
         )
     if not rows:
-        raise nothing_in(path, f"row of {len(letters)} numbers", "look whether --columns has a letter for each of them")
+        raise nothing_in(path, f"row of {len(letters)} numbers", "check that --columns has a letter for each")
     table = np.array(rows, np.int64)
     column = {letter: np.ascontiguousarray(table[:, place]) for place, letter in enumerate(letters)}
     taken, place = _places(column, len(table))
     again = len(table) - len(taken)
     if not len(taken):
-        raise nothing_in(path, "row with a sequence number from 1 on", "look whether --columns has q in its place")
+        raise nothing_in(path, "row with a sequence number from 1 on", "check whether --columns has q in its place")
     stream = _stream({letter: _spread(values[taken], place) for letter, values in column.items()}, place)
     left_out = [LeftOut("lines", odd, f"not {len(letters)} whole numbers or times")] if odd else []
     left_out += [LeftOut("rows", again, "with a sequence number that came before, or 0")] if again else []
@@ -258,8 +258,8 @@ def _numbering(numbers: NDArray[np.int64], place: NDArray[np.int64]) -> tuple[st
     numbers_are = ("number", "is") if absent == 1 else ("numbers", "are")
     told = f"{absent} {numbers_are[0]} between the first and the last {numbers_are[1]} not in the file"
     if absent and place[-1] + 1 == len(place):
-        return (f"{told}, too many to leave room for: packets are counted from 0, whatever isochron's numbers are",)
-    return numbered_from(first), *([f"{told}: nothing is known of these packets"] if absent else [])
+        return (f"{told}, too many to keep gaps for: packets are counted from 0, not by isochron's numbers",)
+    return numbered_from(first), *([f"{told}: these packets are not known"] if absent else [])
 
 
 def _check_letters(path: Path, letters: str) -> None:
@@ -272,7 +272,7 @@ def _check_letters(path: Path, letters: str) -> None:
         )
     wrong = [letter for letter in letters if letter not in COLUMNS and letter not in _OTHERS]
     if wrong or len(set(letters)) < len(letters):
-        what = f"isochron has no variable {wrong[0]!r}" if wrong else "a column stands there twice"
+        what = f"isochron has no variable {wrong[0]!r}" if wrong else "a column appears twice"
         raise UsageError(what, where="--columns", remedy=known)
     if sum(letter in COLUMNS for letter in letters) < 2:
         raise UsageError(
@@ -352,7 +352,7 @@ def read_summary(paths: Sequence[Path], given: Given) -> Imported:
         else:
             others.append(match[1])
     if not figures:
-        raise nothing_in(path, "metric that is one of ours", "isochron report --summary; better: import isochron.dat")
+        raise nothing_in(path, "metric that latlab has, too", "isochron report --summary; better: import isochron.dat")
     return Imported(
         "isochron",
         "its summary, whose version is not in the file",
@@ -360,9 +360,9 @@ def read_summary(paths: Sequence[Path], given: Given) -> Imported:
         figures=tuple(figures),
         notes=(
             numbered_from(1),
-            "packets without all of their timestamps are in none of its figures; the file does not count them",
+            "packets with missing timestamps are in none of its figures; the file does not count them",
         ),
-        left_out=tuple(LeftOut("metrics", 1, f"isochron's {name!r}: none of ours is the same") for name in others),
+        left_out=tuple(LeftOut("metrics", 1, f"isochron's {name!r}: latlab has no such metric") for name in others),
     )
 
 

@@ -19,7 +19,7 @@ LATENCY: Final = (
 )
 COARSE: Final = (
     "percentiles are of netperf's histogram, whose bins are 1 µs wide below 10 µs, and above as wide as a tenth of the "
-    "decade they are in, between whose ends netperf draws a line"
+    "decade they are in, between whose ends netperf interpolates"
 )
 _CLOSED: Final = "a closed loop: a stall delays what follows, and counts once"
 _PACED: Final = "one transaction each period, counted from its send call: a stall counts once"
@@ -43,7 +43,7 @@ def read_round_trips(
         raise ValueError(f"no number for {', '.join(lacking)} in what it printed: {printed.strip()[-200:]!r}")
     n = round(float(said["ELAPSED_TIME"]) * float(said["TRANSACTION_RATE"]))
     if n < 1:
-        raise ValueError("it completed no transaction: is the server reached, on its data port, too?")
+        raise ValueError("it completed no transaction: check that it reaches the server, on its data port, too")
     figures = Figures(
         stream,
         "round_trip",

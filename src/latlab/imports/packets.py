@@ -126,8 +126,8 @@ def _drifts(delay: NDArray[np.int64]) -> bool:
 
 def clock_problems(where: str, back_ns: int, shift_ns: int) -> list[Problem]:
     """What is said of timestamps that go back, and of delays that shift; nothing where both are 0."""
-    expected = "timestamps of clocks that nobody sets"
-    remedy = "let ptp4l, phc2sys or chrony settle before the measurement, and forbid them to step during it"
+    expected = "timestamps of clocks that are not set"
+    remedy = "let ptp4l, phc2sys or chrony settle before the measurement, and configure them not to step during it"
     found = list[Problem]()
     if back_ns:
         actual = f"one {back_ns / 1e6:.3f} ms before the one before it"

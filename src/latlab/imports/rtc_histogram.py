@@ -85,7 +85,7 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
         one for place, name in enumerate(classes) if (one := _figures(name, table[:, [0, place + 1]], beyond, place))
     ]
     if not figures:
-        raise nothing_in(path, "round trip", "it is the reference that has them, with StatsHistogramEnabled: true")
+        raise nothing_in(path, "round trip", "the reference writes them, with StatsHistogramEnabled: true")
     whole = len(beyond.get("Underflow", ())) == len(classes)
     zeros = int(table[table[:, 0] == 0, 1:].sum()) if len(table) else 0
     return Imported(
@@ -94,7 +94,7 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
         LATENCY,
         figures=tuple(figures),
         notes=(f"{zeros} round trips of 0 µs are frames whose sending time was lost",) if zeros else (),
-        left_out=(LeftOut("lines", odd, "not a histogram's, or cut"),) if odd else (),
+        left_out=(LeftOut("lines", odd, "not of a histogram, or cut"),) if odd else (),
         problems=(*_whole(path, whole, len(table)), *_ordered(path, ordered)),
     )
 
@@ -110,7 +110,7 @@ def _ordered(path: Path, ordered: bool) -> list[Problem]:
     return [
         Problem(
             "rows-whole",
-            "rows are out of their order, or stand there twice",
+            "rows are out of order, or appear twice",
             "untrusted",
             "bins that ascend, each once",
             "bins that do not",

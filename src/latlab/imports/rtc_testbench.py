@@ -30,8 +30,8 @@ from latlab.imports.base import (
 from latlab.imports.packets import clock_problems, in_order_of, usual_gap_ns, went_back_ns
 
 LATENCY: Final = (
-    "round trip: from just after the reference's send call until it has the frame that the mirror sends back, in its "
-    "next cycle, so up to two cycles are in it; one way: from a timestamp taken before the send call to the other "
+    "round trip: from just after the reference's send call until it has the frame that the mirror returns in its next "
+    "cycle, so it includes up to two cycles; one way: from a timestamp taken before the send call to the other "
     "application, on two clocks"
 )
 _US: Final = 1_000
@@ -82,7 +82,7 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
     (path,) = paths
     classes, stamps, odd = _parse(lines_of(path))
     streams, left_out, figures = list[PacketStream](), list[LeftOut](), list[Figures]()
-    notes = ["its statistics count from the start of the run, or from the last SIGUSR1: the last line is what is shown"]
+    notes = ["its statistics count from the start of the run, or from the last SIGUSR1: the last line is used"]
     problems = clock_problems(path.name, went_back_ns(np.array(stamps, np.int64)), 0)
     for name, found in classes.items():
         figures += _figures(name, found.said)
@@ -96,7 +96,7 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
         left_out += lacking
     if not streams and not figures:
         raise nothing_in(path, "statistics", "let the testbench run for longer than its StatsCollectionIntervalNS")
-    left_out += [LeftOut("lines", odd, "not the testbench's, or cut")] if odd else []
+    left_out += [LeftOut("lines", odd, "not of the testbench, or cut")] if odd else []
     if streams:
         notes.append("frames are by the log's own stamps, taken where the testbench takes those of its statistics")
     return Imported(
@@ -196,7 +196,7 @@ def _unanswered(name: str, found: _Class) -> list[str]:
     if not most:
         return []
     lost = f"{least} to {most}" if least else f"at most {most}"
-    return [f"{name}: {counted(most, 'frame')} not back when the log ends, some of them under way: {lost} are lost"]
+    return [f"{name}: {counted(most, 'frame')} not back when the log ends, some of them in flight: {lost} are lost"]
 
 
 def _lost_problem(path: Path, name: str, found: _Class) -> list[Problem]:

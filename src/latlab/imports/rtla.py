@@ -190,8 +190,8 @@ def _of_histogram(path: Path, lines: list[str], tool: str, columns: list[tuple[s
 def _unit_problems(path: Path, lines: list[str], figures: Sequence[Figures], unit_ns: int) -> list[Problem]:
     """Figures that cannot be in the unit that the heading names.
 
-    Each cycle's latency lies within its period, or the period after it would be missed; and stretches of noise follow
-    each other: either way all together take no longer than rtla ran.
+    Each cycle's latency lies within its period, or the period after it would be missed; and intervals of noise follow
+    each other: in either direction all together take no longer than rtla ran.
     """
     took = next((match for line in lines if (match := _TOOK.match(line))), None)
     days, hours, minutes, seconds = map(int, took.groups()) if took else (0, 0, 0, 0)
@@ -209,7 +209,7 @@ def _unit_problems(path: Path, lines: list[str], figures: Sequence[Figures], uni
             actual = f"{one.n} times the {what} {one.metric} are {together_ns / 1e9:.0f} s"
         else:
             continue
-        remedy = "look for who changed the line `# Time unit is …`: rtla prints nanoseconds with -n, microseconds else"
+        remedy = "find out what changed the line `# Time unit is …`: rtla prints nanoseconds with -n, microseconds else"
         where = f"{path.name}, {one.stream}"
         problems.append(Problem("unit-possible", finding, "untrusted", expected, actual, remedy, where))
     return problems
@@ -246,7 +246,7 @@ def _missed(path: Path, lines: list[str]) -> list[Problem]:
 
 
 def _of_no_noise(path: Path, lines: list[str]) -> Imported:
-    """A run in which no stretch of noise was above the threshold: it has no CPU's column (osnoise_print_stats)."""
+    """A run in which no interval of noise was above the threshold: it has no CPU's column (osnoise_print_stats)."""
     figures = Figures(
         stream=_ALL_CPUS,
         metric="noise",
@@ -270,10 +270,10 @@ def _of_no_noise(path: Path, lines: list[str]) -> Imported:
 
 
 def _of_top(path: Path, lines: list[str]) -> Imported:
-    """The last table that `osnoise top` or `hwnoise` printed: of each CPU the longest noise at a stretch."""
+    """The last table that `osnoise top` or `hwnoise` printed: of each CPU the longest noise at an interval."""
     if any(_TIMERLAT_TOP in line for line in lines):
         raise UsageError(
-            "the table of rtla timerlat top, which is not read",
+            "the table of rtla timerlat top, which is not supported",
             where=str(path),
             remedy="measure with rtla timerlat hist, whose histogram has percentiles as well",
         )

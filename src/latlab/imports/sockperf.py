@@ -104,7 +104,7 @@ def read(paths: Sequence[Path], given: Given) -> Imported:
             raise UsageError(
                 f"its columns are separated by {separator!r}: expected {_SEPARATOR!r}, as sockperf writes them",
                 where=str(path),
-                remedy="give the log as sockperf wrote it; a spreadsheet writes a file of its own",
+                remedy="give the log as sockperf wrote it; a spreadsheet writes another format",
             )
         raise nothing_in(path, "observation", "run sockperf for longer than its warm-up, with --full-log FILE")
     left_out = [LeftOut("rows", odd, "not a row of a log, or cut")] if odd else []
@@ -235,7 +235,7 @@ def _apart(servers: Sequence[_Server]) -> list[str]:
     if not apart:
         return []
     rows = counted(apart, "row")
-    return [f"in {rows} the last column is not what their two timestamps say: the timestamps count"]
+    return [f"in {rows} the last column differs from the two timestamps, which are used"]
 
 
 FORMAT: Final = Format(

@@ -74,7 +74,7 @@ def recognised(sources: Sequence[Source], folder: Path, name: str | None = None)
         raise UsageError(
             f"files of several formats: {', '.join(found)}",
             where=", ".join(str(source.given) for source in sources),
-            remedy="import those of each format by themselves",
+            remedy="import the files of each format separately",
         )
     return next(iter(found.values())), plain
 
@@ -111,11 +111,11 @@ def _unknown(path: Path, head: bytes) -> UsageError:
             return UsageError(
                 f"its lines are {one.name}'s with other text around them, as in {line.strip()[:80]!r}",
                 where=str(path),
-                remedy=f"leave only what {one.name} printed, each line from its beginning, and import it again",
+                remedy=f"keep only the output of {one.name}, each line from its beginning, and import it again",
             )
     known = ", ".join(one.name for one in FORMATS)
     return UsageError(
-        "of no format that is recognised",
+        "of no recognised format",
         where=str(path),
-        remedy=f"name its format with --as, if it is one of {known}; latlab import --list says what each is",
+        remedy=f"give its format with --as, if it is one of {known}; latlab import --list describes them",
     )

@@ -29,8 +29,8 @@ from latlab.recordings.arrow import read_recording
 
 TOOL: Final = "latlab watch"
 LATENCY: Final = (
-    "one way, from the first point to the second, as the kernel saw the packet at each: what lies before and behind "
-    "the two is in no figure, and nothing is known of when packets were meant to leave"
+    "one way, from the first point to the second, as the kernel saw the packet at each: what lies before and after the "
+    "two is in no figure, and the schedule of the packets is not known"
 )
 GRACE_NS: Final = 500_000_000
 """A packet that one point saw has so long to come to another one before it counts as lost."""

@@ -190,14 +190,14 @@ def _head(path: Path, given: Path | None = None) -> bytes:
             raise UsageError(
                 "cannot be read: it is a folder, a pipe or a device",
                 where=where,
-                remedy="name a file to import: what comes through a pipe has to be written to one",
+                remedy="name a file to import: write the output of a pipe to a file first",
             )
         with path.open("rb") as file:
             head = file.read(HEAD)
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", where=where, remedy="name a file to import") from error
     if not head:
-        raise UsageError("empty: it has no byte", where=where, remedy="look whether the program ended with an error")
+        raise UsageError("empty", where=where, remedy="check whether the program ended with an error")
     return head
 
 
@@ -305,7 +305,7 @@ def without(source: Source, wrappings: Sequence[Wrapping], folder: Path) -> Sour
     copy = _made(folder) / source.path.name
     copy.write_text("\n".join(lines) + "\n", encoding="utf-8")
     what = " and ".join(one.what for one in wrappings)
-    note = f"taken off its lines: {what}, as of {example[:80]!r}"
+    note = f"removed from its lines: {what}, for example {example[:80]!r}"
     return replace(source, path=copy, notes=(*source.notes, note))
 
 

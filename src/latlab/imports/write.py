@@ -22,7 +22,7 @@ from latlab.imports.wrapping import Source, parts, plain_copy
 from latlab.recordings.run_folder import CELL_FORMAT, CellFolder, RunFolder, publishing
 
 LABEL: Final = "imported"
-_TOLD: Final = "told at the import"
+_TOLD: Final = "stated at the import"
 _PLAIN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -60,7 +60,7 @@ def import_files(
     LatlabError: what is wrong with the files, and what to do.
     """
     if not paths:
-        raise UsageError("no file is named", where="latlab import", remedy="latlab import FILE…; --list shows formats")
+        raise UsageError("no file is given", where="latlab import", remedy="latlab import FILE…; --list shows formats")
     with TemporaryDirectory(prefix="latlab-import-") as scratch:
         kind, read = _read(paths, Path(scratch), as_format or (CSV.name if given.columns else None), given)
     cells = _named(read)
@@ -209,7 +209,7 @@ def _write_run(folder: RunFolder, name: str, kind: Format, cells: Sequence[Cell]
         folder.run()
         | {
             "name": name,
-            "description": f"Imported: what {first.tool} measured ({kind.what}). Its latency: {first.latency}.",
+            "description": f"Imported: figures of {first.tool} ({kind.what}). Its latency: {first.latency}.",
             "order": [{"slug": cell.slug, "repeat": 1} for cell in cells],
             "imported": {
                 "format": kind.name,
@@ -327,6 +327,6 @@ def _histogram(figures: Sequence[Figures]) -> pl.DataFrame:
 
 
 def _intervals(figures: Sequence[Figures]) -> pl.DataFrame:
-    """A row a stretch of time: `figure`, `start_ns`, `n`, `min`, `mean`, `max`, `p50`, `p90`, `p99`."""
+    """A row an interval of time: `figure`, `start_ns`, `n`, `min`, `mean`, `max`, `p50`, `p90`, `p99`."""
     rows = [{"figure": place, **vars(one)} for place, all_of in enumerate(figures) for one in all_of.intervals]
     return pl.DataFrame(rows, schema_overrides={"figure": pl.UInt32, "mean": pl.Float64})

@@ -87,17 +87,17 @@ OVS_AFXDP: Final = BridgeKind(
     "Open vSwitch + AF_XDP",
     carried_by="Open vSwitch in user space, AF_XDP on the uplink",
     between_guest_and_host="vhost-user; taps without DPDK",
-    leaves_nothing="an AF_XDP socket has every frame that comes in there, tagged ones too",
+    leaves_nothing="an AF_XDP socket receives every frame there, tagged ones, too",
 )
 VFIO: Final = BridgeKind(
     "vfio",
     "VFIO",
-    carried_by="nothing: the card is the guest's",
+    carried_by="nothing: the card belongs to the guest",
     between_guest_and_host="the card",
     takes_uplink=False,
     hands_over_card=True,
     many_guests=False,
-    leaves_nothing="the card itself becomes the guest's",
+    leaves_nothing="the card itself is passed to the guest",
     has_vhost=False,
     reaches_host=False,
 )

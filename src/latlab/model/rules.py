@@ -1,4 +1,4 @@
-"""What a verdict is made of, by name: each rule's id, what ought to be so, and how grave it is where it is not.
+"""What a verdict is made of, by name: each rule's id, what should be so, and how grave it is where it is not.
 
 An id stays: results, JUnit XML, scenarios and `latlab explain` go by it. What a rule is called may change.
 """
@@ -13,7 +13,7 @@ Severity = Literal["suspect", "untrusted"]
 
 @dataclass(frozen=True)
 class RuleName:
-    """One rule. name: what ought to be so. severity: of what is measured where it is not."""
+    """One rule. name: what should be so. severity: of what is measured where it is not."""
 
     id: str
     name: str
@@ -27,7 +27,7 @@ RULES: Final[tuple[RuleName, ...]] = (
     RuleName("recordings-whole", "recordings are whole", "untrusted"),
     RuleName("ring-full", "no record was dropped", "untrusted"),
     RuleName("counts-agree", "every packet is accounted for", "untrusted"),
-    RuleName("timestamps-possible", "every instant is possible", "untrusted"),
+    RuleName("timestamps-possible", "timestamps are possible", "untrusted"),
     RuleName("launches-scheduled", "launch times are the schedule's", "untrusted"),
     RuleName("launches-honoured", "launch times are honoured", "untrusted"),
     RuleName("xdp-carried", "the XDP bridge carried the streams", "untrusted"),
@@ -36,9 +36,9 @@ RULES: Final[tuple[RuleName, ...]] = (
     RuleName("vlan-tags-kept", "frames kept their VLAN tags", "untrusted"),
     RuleName("arrived-early", "no packet arrived before it left", "untrusted"),
     RuleName("clock-bound", "the clocks' offset is bounded", "untrusted"),
-    RuleName("clock-bound-large", "the clock bound is small beside the latency", "suspect"),
+    RuleName("clock-bound-large", "the clock bound is small compared with the latency", "suspect"),
     RuleName("ptp-locked", "PTP was locked", "suspect"),
-    RuleName("ptp-offset", "PTP's offset is what our own readings say", "suspect"),
+    RuleName("ptp-offset", "PTP's offset agrees with latlab's readings", "suspect"),
     RuleName("ptp-clocks-read", "PTP's clocks were read", "suspect"),
     RuleName("ptp-grandmaster", "PTP kept its grandmaster", "suspect"),
     RuleName("talker-punctual", "the talker is punctual", "suspect"),
@@ -46,7 +46,7 @@ RULES: Final[tuple[RuleName, ...]] = (
     RuleName("rt-settings", "realtime settings are in force", "suspect"),
     RuleName("tuning-in-force", "the tuning is in force", "suspect"),
     RuleName("xdp-carried-all", "the XDP bridge carried every packet", "suspect"),
-    RuleName("timestamps-there", "timestamps are there", "suspect"),
+    RuleName("timestamps-there", "timestamps are complete", "suspect"),
     RuleName("unstamped-alike", "packets without timestamps are like the others", "suspect"),
     RuleName("timestamps-matched", "timestamps match their packets", "suspect"),
     RuleName("launch-dropped", "no packet with a launch time vanished", "suspect"),
@@ -61,7 +61,7 @@ RULES: Final[tuple[RuleName, ...]] = (
     RuleName("cpu-stolen", "no CPU time was stolen", "suspect"),
     RuleName("preempt-rt", "the kernel is PREEMPT_RT", "suspect"),
     RuleName("cpus-isolated", "the agents' CPUs are isolated", "suspect"),
-    RuleName("deep-idle", "no CPU slept deeply", "suspect"),
+    RuleName("deep-idle", "no CPU was in a deep idle state", "suspect"),
     RuleName("cpu-frequency", "the CPUs' frequencies are fixed", "suspect"),
     RuleName("siblings-quiet", "sibling threads are quiet", "suspect"),
     RuleName("halt-polling", "halt polling is off", "suspect"),
@@ -70,8 +70,8 @@ RULES: Final[tuple[RuleName, ...]] = (
     RuleName("irq-cpus", "interrupts have CPUs of their own", "suspect"),
     RuleName("irq-moved", "interrupts stayed on their CPUs", "suspect"),
     RuleName("irqbalance", "nothing moves interrupts", "suspect"),
-    RuleName("irq-coalescing", "coalescing is small beside the latency", "suspect"),
-    RuleName("eee-off", "links do not rest", "suspect"),
+    RuleName("irq-coalescing", "coalescing is small compared with the latency", "suspect"),
+    RuleName("eee-off", "links do not sleep", "suspect"),
     RuleName("link-up", "links stayed up", "suspect"),
     RuleName("card-timestamps", "network cards gave every timestamp", "suspect"),
     RuleName("timer-tick", "the streams are out of step with the timer tick", "suspect"),
@@ -102,10 +102,21 @@ OTHERS: Final[tuple[RuleName, ...]] = (
     RuleName("frames-returned", "all frames came back", "suspect"),
     RuleName("events-seen", "every event was seen", "suspect"),
 )
-"""What a run as a whole, or another program's files, are held against where they are read. severity: the usual one."""
+"""What a run as a whole, or another program's files, are compared with where they are read. severity: the usual one."""
 
 NAMES: Final[dict[str, str]] = {one.id: one.name for one in (*RULES, *OTHERS)}
 """{id: name}."""
 
-IDS: Final[dict[str, str]] = {name: id_ for id_, name in NAMES.items()}
+FORMER: Final[dict[str, str]] = {
+    "every instant is possible": "timestamps-possible",
+    "PTP's offset is what our own readings say": "ptp-offset",
+    "the clock bound is small beside the latency": "clock-bound-large",
+    "coalescing is small beside the latency": "irq-coalescing",
+    "no CPU slept deeply": "deep-idle",
+    "links do not rest": "eee-off",
+    "timestamps are there": "timestamps-there",
+}
+"""{name in earlier versions: id}."""
+
+IDS: Final[dict[str, str]] = {name: id_ for id_, name in NAMES.items()} | FORMER
 """{name: id}: scenarios and run folders of earlier versions have names."""

@@ -24,7 +24,7 @@ FORMAT: Final = "1"
 """Recordings whose batches have no checksums: those of earlier agents."""
 CHECKED_FORMAT: Final = "2"
 """Recordings whose batches have."""
-DAMAGED: Final = "put a whole copy back, or take its cell out of the run: its other cells can be reported then"
+DAMAGED: Final = "restore a complete copy, or remove its cell from the run: then the other cells can be reported"
 
 SCHEMAS: Final[dict[str, pa.Schema]] = {
     table: pa.schema(list(columns.items()))
@@ -338,7 +338,7 @@ def _columns(schema: pa.Schema) -> str:
 
 def _wrong(path: Path, expected: str, actual: str) -> LabError:
     return LabError(
-        f"not the recording that was looked for: expected {expected}, found {actual}",
+        f"not the expected recording: expected {expected}, found {actual}",
         where=str(path),
         remedy="use the latlab-agent of this latlab, and leave the files of a run in their own folder",
     )

@@ -1,7 +1,7 @@
 """The two legs of a probe in the packet table: how many rows they have, and on which clock.
 
 Question n and its answer are row n of the legs `up` and `down`. A question that was never received leaves a row of its
-answer all the same, without a launch time: it was never to be sent. All instants of both legs are on the clock of who
+answer anyway, without a launch time: it was never to be sent. All instants of both legs are on the clock of who
 asks, so that a row of `up` and one of `down` make one way, which adds up to the round trip exactly.
 """
 

@@ -41,7 +41,7 @@ ROW_GROUP: Final = 1 << 20
 _FINDINGS_KEY: Final = "latlab.findings"
 _JOIN_KEY: Final = "latlab.join"
 _JOIN: Final = "2"
-"""How the recordings were joined: a table that an earlier latlab joined otherwise is joined anew."""
+"""How the recordings were joined: a table that an earlier latlab joined otherwise is joined again."""
 _SOURCES: Final = (".sent.arrow", ".received.arrow", ".timer.arrow", ".packets.parquet")
 """How the files end that a packet table is made of."""
 
@@ -146,7 +146,7 @@ def is_joined(folder: CellFolder) -> bool:
 
 
 def whole_packets(folder: CellFolder) -> pl.DataFrame:
-    """The packet table: the file's, or built anew where that is not there, not all there is, or damaged.
+    """The packet table: the file's, or built again where that is not there, not all there is, or damaged.
 
     LabError: the file is damaged and there is nothing to build it from; or as build_packets.
     """
@@ -231,7 +231,7 @@ def _tool_tables(folder: CellFolder, cell: RecordedCell) -> list[pl.DataFrame]:
 
 
 def _tool_table(path: Path) -> pl.DataFrame:
-    with reading_table(path, "put a whole copy back: what the tool wrote is read once, when its cell is measured"):
+    with reading_table(path, "restore a complete copy: the tool's output is read only once, when its cell is measured"):
         return pl.read_parquet(path)
 
 
@@ -549,7 +549,7 @@ def _numbers(piece: pl.DataFrame, name: str) -> NDArray[Any]:
         raise LabError(
             f"a recording has rows without {name}, which every row has",
             where=name,
-            remedy="the file is damaged, or another program's: put a whole copy back",
+            remedy="the file is damaged, or not latlab's: restore a complete copy",
         )
     return piece[name].to_numpy()
 

@@ -31,7 +31,7 @@ DEFAULT_ROOT: Final = Path("runs")
 RUN_FORMAT: Final = "latlab.run/1"
 CELL_FORMAT: Final = "latlab.cell/1"
 RESULT_FORMAT: Final = "latlab.result/1"
-_KEPT_ONCE: Final = "put a whole copy back, or make the run again: no recordings are there to build it from"
+_KEPT_ONCE: Final = "restore a complete copy, or repeat the run: there are no recordings to build it from"
 
 KILLED: Final = Failure(what="the lab was killed while it measured", where="", remedy="run it again")
 """The reason of a cell that cell.json calls `running` though its lab is gone."""
@@ -113,12 +113,12 @@ def read_document(path: Path, needs: Sequence[str], *, format_: str, remedy: str
     found = document.get("format", format_)
     if found != format_:
         raise LabError(
-            f"is of another format: expected {format_}, found {found}",
+            f"has another format: expected {format_}, found {found}",
             where=str(path),
             remedy="read it with the latlab that wrote it: run.json names its version",
         )
     if lacking := [name for name in needs if name not in document]:
-        raise LabError(f"is not whole: it has no {', '.join(map(repr, lacking))}", where=str(path), remedy=remedy)
+        raise LabError(f"is incomplete: it has no {', '.join(map(repr, lacking))}", where=str(path), remedy=remedy)
     return document
 
 
@@ -153,13 +153,13 @@ class CellFolder:
     def cell(self) -> RecordedCell:
         """cell.json; `running` becomes `interrupted` once its lab is gone. LabError: it is not there or broken."""
         path = self.path / "cell.json"
-        remedy = f"put a whole copy back, or take {self.path} out of the run: its other cells can be reported then"
+        remedy = f"restore a complete copy, or remove {self.path} from the run: then the other cells can be reported"
         document = read_document(path, ("slug", "repeat", "status", "streams"), format_=CELL_FORMAT, remedy=remedy)
         try:
             cell = RecordedCell.model_validate(document)
         except ValidationError as error:
             first = error.errors()[0]
-            what = f"is not whole: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+            what = f"is incomplete: {'.'.join(map(str, first['loc']))}: {first['msg']}"
             raise LabError(what, where=str(path), remedy=remedy) from error
         if cell.status == "running" and not RunFolder(self.path.parents[2]).is_live():
             return cell.model_copy(update={"status": "interrupted", "reason": KILLED})
@@ -172,7 +172,7 @@ class CellFolder:
     def facts(self, when: str) -> dict[str, Any]:
         """{host: facts} of facts-`when`.json, when = `before` or `after`; empty if they were never taken."""
         path = self._facts_path(when)
-        remedy = "put a whole copy back, or remove it: the rules that rest on it are not judged then"
+        remedy = "restore a complete copy, or remove it: the rules that rest on it are not judged then"
         return read_json(path, remedy) if path.exists() else {}
 
     def write_facts(self, when: str, facts: Mapping[str, Any]) -> None:
@@ -198,7 +198,7 @@ class CellFolder:
     def begin_logs_anew(self, *, keep: bool) -> None:
         """Nothing; what is started next finds no lines of what went before in its log: some are read, too.
 
-        keep: they are in `logs/earlier` from now on, in place of those there.
+        keep: they are in `logs/earlier` from now on, instead of those there.
         """
         earlier = self.logs_path / "earlier"
         shutil.rmtree(earlier, ignore_errors=True)
@@ -248,7 +248,7 @@ class CellFolder:
 
     @property
     def intervals_path(self) -> Path:
-        """Where an imported cell's figures of single stretches of time are."""
+        """Where an imported cell's figures of single intervals of time are."""
         return self.path / "intervals.parquet"
 
     def histogram(self) -> pl.DataFrame | None:
@@ -256,7 +256,7 @@ class CellFolder:
         return self._kept(self.histogram_path)
 
     def intervals(self) -> pl.DataFrame | None:
-        """An imported cell's figures of single stretches of time; None: it has none. LabError: they cannot be read."""
+        """An imported cell's figures of single intervals of time; None: it has none. LabError: they cannot be read."""
         return self._kept(self.intervals_path)
 
     def _kept(self, path: Path) -> pl.DataFrame | None:
@@ -366,7 +366,7 @@ class RunFolder:
     def run(self) -> dict[str, Any]:
         """run.json. LabError: it is broken."""
         return read_document(
-            self.path / "run.json", ("run", "name"), format_=RUN_FORMAT, remedy="put a whole copy of it back"
+            self.path / "run.json", ("run", "name"), format_=RUN_FORMAT, remedy="restore a complete copy of it"
         )
 
     def write_run(self, document: Mapping[str, Any]) -> None:
@@ -440,7 +440,7 @@ class RunFolder:
 
     def result(self) -> dict[str, Any]:
         """The result document. LabError: the run has none, or it is broken."""
-        remedy = f"make it anew: latlab report {self.path}"
+        remedy = f"write it again: latlab report {self.path}"
         return read_document(self.result_path, ("run", "cells", "verdict"), format_=RESULT_FORMAT, remedy=remedy)
 
     def write_result(self, document: Mapping[str, Any]) -> None:

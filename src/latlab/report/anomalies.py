@@ -16,32 +16,32 @@ from latlab.report.text import microseconds, whole
 from latlab.result.types import Chosen, Confidence, Result, Statistics, Stream, Windows
 from latlab.scenario import format_duration
 
-TITLE: Final = "Anomalies: what happened to packets beside noise"
+TITLE: Final = "Anomalies: events that noise does not explain"
 HEADINGS: Final = ("cell", "repeat", "stream", "class", "packets", "episodes", "the worst")
 WINDOW_TITLE: Final = (
-    "Whole run and clean windows side by side: latency, µs, in brackets 95 % intervals; what was cut, and why"
+    "Whole run and clean windows side by side: latency, µs, in brackets 95 % intervals; cuts and their reasons"
 )
 _FIGURES: Final = (
     *(("min", "min"), ("mean", "avg"), ("p50", "p50"), ("p99", "p99"), ("p99_9", "p99.9"), ("max", "max")),
     ("stddev", "stddev"),
 )
-WINDOW_HEADINGS: Final = ("cell", "repeat", "stream", "of", "n", *(heading for _, heading in _FIGURES), "cut for")
+WINDOW_HEADINGS: Final = ("cell", "repeat", "stream", "of", "n", *(heading for _, heading in _FIGURES), "cut because")
 WINDOW_NOTE: Final = (
-    "Figures elsewhere are of the whole run after its warm-up. Clean windows leave out what is not the path's doing; "
-    "every cut is listed."
+    "All other figures are of the whole run after its warm-up. Clean windows leave out what the path did not cause; "
+    "each cut is listed."
 )
 CHOSEN_NOTE: Final = "These windows are user-defined. They change no other figure."
-CHOSEN_TITLE: Final = "User-defined windows, beside the whole run and the clean windows: latency, µs"
+CHOSEN_TITLE: Final = "User-defined windows, with the whole run and the clean windows: latency, µs"
 CHOSEN_HEADINGS: Final = (*WINDOW_HEADINGS[:-1], "why")
 WINDOW_NUMBERS: Final = range(4, 5 + len(_FIGURES))
 """The columns of figures, of these two tables."""
 NONE_FOUND: Final = "none found"
-NOT_LOOKED_FOR: Final = "not looked for"
+NOT_LOOKED_FOR: Final = "not evaluated"
 NOT_TOLD: Final = "Tail too heavy"
-_NO_SCHEDULE: Final = "nothing says when its packets were due"
-_CLOSED_LOOP: Final = "a closed loop: each answer starts the next question, and what delays one delays all that follow"
-_TIMER: Final = "instants of a timer are no packets: their lateness stands in the tables of timers"
-_NOT_KEPT: Final = "the single values were not kept"
+_NO_SCHEDULE: Final = "the schedule of its packets is not known"
+_CLOSED_LOOP: Final = "a closed loop: each answer starts the next question, so a delay of one delays all that follow"
+_TIMER: Final = "expiries of a timer are not packets: the tables of timers have their lateness"
+_NOT_KEPT: Final = "the individual values were not kept"
 _NOT_JUDGED: Final = "no packet after the warm-up has the timestamps that are compared with the schedule"
 _CUTS_TOLD: Final = 4
 _METRICS: Final = ("latency", "latency_user")
@@ -124,7 +124,7 @@ def window_rows(result: Result) -> Iterator[WindowRow]:
             f"{_cuts_told(found, start_ns)}"
         )
         if not sides or not (sides.whole.n or sides.clean.n):
-            # What was cut is told all the same, once.
+            # What was cut is told anyway, once.
             told = "; ".join(filter(None, (_no_figures(block), told)))
             yield WindowRow((*whose, "clean windows", *_figures(None), told), tuple(_cuts(found, start_ns)))
             continue

@@ -139,7 +139,7 @@ class CellBars:
 
 @dataclass(frozen=True)
 class Scale:
-    """A stretch of ns after the start that is drawn; bars go beyond it where not `whole`."""
+    """An interval of ns after the start that is drawn; bars go beyond it where not `whole`."""
 
     low_ns: float
     high_ns: float
@@ -271,14 +271,15 @@ def _remarks(document: Chain) -> tuple[str, ...]:
     lines = []
     if left_out := document.left_out:
         whole = document.packets + left_out
-        lines.append(f"{left_out} of {whole} {thing(document)}s are not drawn: what is known of them begins elsewhere")
+        lines.append(f"{left_out} of {whole} {thing(document)}s are not drawn: they begin at another timestamp")
     if document.split < document.packets:
         lacking = document.packets - document.split
-        lines.append(f"{lacking} of {document.packets} {thing(document)}s have other timestamps and are in no mean")
+        things = f"{document.packets} {thing(document)}s"
+        lines.append(f"{lacking} of {things} have other timestamps and are left out of the means")
     for ends, clocks, count in zip(pairwise(document.stops), document.clocks, document.below_zero, strict=True):
         if count:
             why = (
-                ": woken ahead of the launch"
+                ": woken before the launch"
                 if ends == ("launch", "wake")
                 else ": a NIC's clock"
                 if clocks == NIC

@@ -92,8 +92,8 @@ def _ptp(series: PtpSeries) -> _Series:
     beside = ""
     if _OURS[0] in found.columns:
         ours, half = (found[column].cast(float).to_numpy() for column in _OURS)
-        beside = "; band: by our own readings"
-    title = f"{name} ({role}): offset from its master as ptp4l says{beside}"
+        beside = "; band: as latlab measures it"
+    title = f"{name} ({role}): offset from its master as ptp4l reports it{beside}"
     return _Series(title, found["tai_ns"].to_numpy(), value, ours - half, ours + half)
 
 
@@ -113,7 +113,7 @@ def _bounds(clock: ClockEdge) -> _Series:
     line, rate = _straight(at, (low + high) / 2)
     if abs(float(line[-1] - line[0])) > float(np.median(high - low)):
         start = duration(first_ns + float(line[0]))
-        title += f", less a straight line: {start} at the start, {_ppm(rate)}"
+        title += f", after subtracting a straight line: {start} at the start, {_ppm(rate)}"
         low, high = low - line, high - line
     else:
         low, high = low + first_ns, high + first_ns

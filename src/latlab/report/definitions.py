@@ -9,7 +9,7 @@ from latlab.analysis.interrupt_way import STOPS
 TRACED: Final = ("irq", "softirq", "backlog", "waking", "run")
 
 TIMESTAMPS: tuple[tuple[str, str], ...] = (
-    ("launch", "when the packet was meant to leave: the schedule, start + offset + sequence × period"),
+    ("launch", "when the packet is to leave, by the schedule: start + offset + sequence × period"),
     ("wake", "the talker's thread woke for it"),
     ("submit", "just before the send call"),
     ("tx_sched", "the kernel: it entered the qdisc layer"),
@@ -32,24 +32,24 @@ STATISTICS: tuple[tuple[str, str], ...] = (
     ("lost", "packets handed to the kernel that never arrived (RFC 7680)"),
     (
         "unknown",
-        "packets of which nothing says what became of them: a recording was cut before they came, is absent, or has "
-        "fewer rows than its agent counted; they are neither lost nor unsent",
+        "packets whose fate is not known: a recording was cut short before them, is absent, or has fewer rows than its "
+        "agent counted; they count neither as lost nor as unsent",
     ),
     (
         "launch silent",
-        "of the lost, those with a launch time that the kernel took and then dropped silently: no timestamp of "
-        "leaving, no error record, no arrival. Usual reasons: beyond the 10 s horizon of an fq qdisc, which counts "
+        "lost packets with a launch time that the kernel accepted and then dropped silently: no timestamp of leaving, "
+        "no error record, no arrival. Usual reasons: beyond the 10 s horizon of an fq qdisc, which counts "
         "CLOCK_MONOTONIC; beyond the network card's; outside every open gate of taprio; above an etf qdisc, a socket "
         "without SO_TXTIME",
     ),
     (
         "launch late, moved; unsent late",
-        "handed over after their launch time with it, or with a later one; not handed over, being too late",
+        "handed over after their launch time, with it or with a later one; not handed over because too late",
     ),
     (
         "min, avg, max",
-        "smallest value, arithmetic mean, largest value; with ≥ where packets without a timestamp may be above it: "
-        "the timestamps that they have say how far at least",
+        "smallest value, arithmetic mean, largest value; with ≥ if packets without a timestamp may be above it: their "
+        "other timestamps give a lower bound",
     ),
     ("stddev", "standard deviation of the population"),
     (
@@ -58,32 +58,33 @@ STATISTICS: tuple[tuple[str, str], ...] = (
     ),
     (
         "±",
-        "how far a figure may be off because two hosts' clocks are not one clock; in brackets what compares them. Of "
-        "imported figures also: because only bins are left of the values, or few digits",
+        "the largest error that the offset of two hosts' clocks adds to a figure; in brackets how the clocks are "
+        "compared. Of imported figures also the error of bins or of few digits",
     ),
     (
         "unbounded",
-        "packets at which nothing relates the two hosts' clocks: they are in no figure, and the cell is untrusted",
+        "packets at which the offset of the two hosts' clocks is not bounded: they are in no figure, and the cell is "
+        "untrusted",
     ),
     (
         "of each",
-        "of every repetition by itself the figure, of these the least, the middle and the greatest; never pooled",
+        "the least, the middle and the greatest figure of the repetitions, which are not pooled",
     ),
     (
-        "stddev in one, between",
-        "the middle one of the repetitions' standard deviations, beside the standard deviation of their means",
+        "stddev within, between",
+        "the middle one of the repetitions' standard deviations, and the standard deviation of their means",
     ),
 )
 
 LABELS: tuple[tuple[str, str], ...] = (
     ("measured", "on real hardware or KVM"),
-    ("functional only", "on plain emulation: shows that it works, never how fast"),
+    ("functional only", "in software emulation: shows that it works, not how fast"),
     (
         "imported",
-        "measured by another program: its own definition of what it measured stands beside it, and it is compared with "
-        "nothing that latlab measured",
+        "measured by another program, by that program's own definition, which is shown with it; never compared with "
+        "figures that latlab measured",
     ),
-    ("synthetic", "made from a description, not measured: to try the analysis on; says nothing about any machine"),
+    ("synthetic", "generated from a description, not measured: to try the analysis; says nothing about a machine"),
     (
         "virtual time",
         "the clock counts instructions: reproducible, compares configurations, says nothing about this machine's speed",
@@ -91,7 +92,7 @@ LABELS: tuple[tuple[str, str], ...] = (
 )
 
 VERDICTS: tuple[tuple[str, str], ...] = (
-    ("trusted", "every check of the measurement itself was passed"),
-    ("suspect", "a check found something that may have bent the figures; the reasons say what"),
-    ("untrusted", "a check found something that makes the figures meaningless; the reasons say what"),
+    ("trusted", "every check of the measurement passed"),
+    ("suspect", "a check found something that may have distorted the figures; the reasons name it"),
+    ("untrusted", "a check found something that makes the figures meaningless; the reasons name it"),
 )

@@ -39,7 +39,7 @@ _TEXT_PT = 8.5
 _TITLE_PT = 10.0
 _TICK_PT = 7.5
 _LAUNCHES_MAX = 16
-"""More phases than these are no arrows any more: their departures fill stretches."""
+"""More phases than these are no arrows any more: their departures fill intervals."""
 _TICKS_MAX = 400
 _WINDOW_ALPHA = 0.30
 _MANY_ALPHA = 0.45
@@ -344,7 +344,7 @@ def _load(axes: Axes, port: Port, load: GateLoad, middle: float) -> None:
 
 
 def _wrapped(start_ns: int, length_ns: int, cycle_ns: int) -> Iterator[tuple[int, int]]:
-    """The parts of a stretch of time in the cycle: one, or two where it goes on over the cycle's end."""
+    """The parts of an interval of time in the cycle: one, or two where it goes on over the cycle's end."""
     start = start_ns % cycle_ns
     length = min(length_ns, cycle_ns)
     yield start, min(start + length, cycle_ns)

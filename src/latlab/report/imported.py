@@ -153,7 +153,7 @@ def _contradicted(folder: CellFolder, cell: RecordedCell) -> Iterator[Reason]:
                 where,
                 f"{duration(-bound)} or more, by --clock-bound",
                 duration(least) + (f": {scales}" if scales else ""),
-                "set the network card's clock by phc2sys, and state by how much clocks differ, or leave out "
+                "set the network card's clock by phc2sys and state the difference of the clocks, or leave out "
                 "--clock-bound",
             )
 
@@ -165,12 +165,12 @@ def _reasons(imported: ImportedFound, streams: Mapping[str, Any]) -> Iterator[Re
     if unknown := unbounded(streams):
         yield Reason(
             _BOUNDED,
-            "nothing bounds the offset between the two clocks",
+            "the offset between the two clocks is not bounded",
             "untrusted",
             ", ".join(unknown),
             "a bound of the offset between the two clocks",
             "the files have none",
-            "if you know by how much they differ at most, as from ptp4l's log: --clock-bound 1us; else compare "
+            "if you know how much they differ at most, for example from ptp4l's log: --clock-bound 1us; else compare "
             "differences only",
         )
     for where, least, bound in before_they_left(streams):
@@ -181,8 +181,8 @@ def _reasons(imported: ImportedFound, streams: Mapping[str, Any]) -> Iterator[Re
             where,
             f"{duration(-bound)} or more",
             duration(least),
-            "the clocks differ by more than was stated: find out by how much, or compare differences only; of two "
-            "captures see whether they are named in the order in which packets pass them",
+            "the clocks differ by more than was stated: find out by how much, or compare differences only; name two "
+            "captures in the order in which packets pass them",
         )
     for scales, found in on_two_scales(streams).items():
         yield Reason(
@@ -192,7 +192,7 @@ def _reasons(imported: ImportedFound, streams: Mapping[str, Any]) -> Iterator[Re
             ", ".join(found),
             "timestamps of one scale, TAI or UTC",
             duration(next(iter(found.values()))),
-            "bring both clocks to one scale (phc2sys -O, or subtract the seconds from the timestamps) and import again",
+            "set both clocks to one scale (phc2sys -O, or subtract the seconds from the timestamps) and import again",
         )
     if imported.by_latlab:
         return
@@ -203,5 +203,5 @@ def _reasons(imported: ImportedFound, streams: Mapping[str, Any]) -> Iterator[Re
         "",
         "clocks, priorities, CPUs and interrupts looked at before, during and after",
         "the files have no record of them",
-        "compare it with what the same program measured; what matters measure with latlab",
+        "compare it only with results of the same program; where more is needed, measure with latlab",
     )

@@ -1,4 +1,4 @@
-"""What chance leaves open in the figures: their 95 % intervals, what effective n, and the tail beyond the sample."""
+"""The uncertainty of figures: their 95 % intervals, effective n, and the tail beyond the sample."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _SINGLY: Final = 3
 NAMES: Final = 3
 """The leading columns, which say whose figures they are."""
 TITLE: Final = (
-    "95 % intervals, µs, for values that depend on each other; in brackets how many values like these it would take "
-    "where n does not support one"
+    "95 % intervals, µs, for dependent values; in brackets the number of values needed where n does not support an "
+    "interval"
 )
 
 
@@ -30,12 +30,12 @@ SHORT: Final = "run too short"
 LARGE: Final = "tail too heavy"
 UNBOUNDED: Final = "no clocks"
 LOST: Final = "lost"
-NO_CLOCKS: Final = "no packet is in the figures: nothing bounds the clocks"
+NO_CLOCKS: Final = "no packet is in the figures: the clocks are not bounded"
 NONE_LEFT: Final = "no packet is in the figures: nothing arrived"
 MEANINGS: Final[Mapping[str, str]] = {
-    "": "too few values that do not depend on each other",
-    SHORT: "values depend on each other over so much of the run that it is too short to tell, and how long it would "
-    "have to be, too",
+    "": "too few independent values",
+    SHORT: "values depend on each other over so much of the run that neither an interval nor the length "
+    "needed can be given",
     LARGE: HEAVY,
     UNBOUNDED: NO_CLOCKS,
     LOST: NONE_LEFT,

@@ -18,13 +18,12 @@ HEADINGS: Final = (
 )
 NUMBERS: Final = range(5, 11)
 """The columns of figures."""
-UNKNOWN: Final = "what is usual is not known: nothing bounds the clocks"
+UNKNOWN: Final = "the usual latency is not known: the clocks are not bounded"
 NOTE: Final = (
-    "Usual is the median of the packets around; what is beyond it by more than noise makes it is late, and only then "
-    "looked into. Where packets differ little from the next ones, one that is that much later than those before and "
-    "after it is late, too. A late packet is a late sender where {share} of its lateness, and more than the limit "
-    "here, came about before it was submitted. The last column is a rule of the verdict's: no wake-up later than a "
-    "period."
+    "The usual latency is the median of the packets around. A packet is late if it exceeds that by more than noise "
+    "does; only late packets are examined. Where consecutive packets differ little, a packet that is much later than "
+    "those before and after it is late, too. Its class is late sender if {share} of its lateness, and more than the "
+    "limit here, arose before it was submitted. The last column is a trust rule: no wake-up later than a period."
 )
 
 
@@ -65,10 +64,10 @@ def reach_text(block: Stream) -> str:
     least = f"{duration(limits.from_ns.middle - usual_ns)}{' beyond usual' if usual_ns else ''}"
     beside = limits.beside_ns
     unless = f", unless {duration(beside.middle)} later than their neighbours" if beside else ""
-    why = "the tail is heavy up to there" if limits.heavy else "noise may go that far"
+    why = "the tail is heavy up to there" if limits.heavy else "noise may reach that far"
     return (
-        f"single late packets cannot be told here below {least} from launch to {limits.until}{unless}: {why}, and "
-        f"the latest packet took {more}"
+        f"single late packets cannot be told from the tail below {least} from launch to {limits.until}{unless}: {why}, "
+        f"and the latest packet took {more}"
     )
 
 
@@ -79,8 +78,8 @@ def parted_text(limits: LateLimits) -> str:
         return ""
     share = percent(found.packets / found.of)
     return (
-        f"{found.packets} of {found.of} packets ({share}) are another group, {duration(found.begins_ns)} and "
-        f"more later than usual, with a gap from {duration(found.ends_ns)} on"
+        f"{found.packets} of {found.of} packets ({share}) form a separate group, {duration(found.begins_ns)} and more "
+        f"later than usual, with a gap from {duration(found.ends_ns)} on"
     )
 
 
@@ -91,7 +90,7 @@ def bursts_text(limits: LateLimits) -> str:
         return ""
     interval = duration(found.every_ns)
     every = f"every {interval}" if found.regular else f"at irregular intervals, {interval} in the median"
-    usual = ", which is how they always come: none of that is called a stall" if found.usual else ""
+    usual = ", as throughout the run: these are not reported as stalls" if found.usual else ""
     return (
         f"{found.packets} of {found.of} packets ({percent(found.share)}) came in {found.times} bursts, "
         f"of {found.size} in the median, {every}{usual}"

@@ -43,6 +43,6 @@ def early_notes(blocks: Sequence[tuple[str, Stream]], metric: str) -> Iterator[s
     for name, deltas in found.items():
         early = " or ".join(map(duration, deltas))
         yield (
-            f"{name}: below zero because etf sends each packet {early} (its delta) before the launch time, "
-            f"and no network card holds it until then; arrival_offset is free of that"
+            f"{name}: below zero because etf sends each packet {early} (its delta) before the launch time, and no "
+            "network card holds it until then; arrival_offset does not include that"
         )

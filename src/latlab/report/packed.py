@@ -28,7 +28,7 @@ class PackedParts:
         self._parts: list[str] = []
 
     def keep(self, part: Markup) -> Markup:
-        """What stands on the page in place of this part: its number, and the fallback."""
+        """What stands on the page instead of this part: its number, and the fallback."""
         self._parts.append(str(part))
         return Markup('<div data-part="{}">{}</div>').format(len(self._parts) - 1, FALLBACK)
 

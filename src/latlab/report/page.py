@@ -116,7 +116,7 @@ def _summary(shown: Shown) -> Iterator[Part]:
             [
                 *figures_of(shown, metric),
                 Fold(
-                    "What chance leaves open: 95 % intervals, and the tail beyond the sample",
+                    "Uncertainty: 95 % intervals, and the tail beyond the sample",
                     filled(intervals_of(shown, metric)),
                     open=True,
                 ),
@@ -137,7 +137,7 @@ def _comparison(shown: Shown) -> Iterator[Part]:
     for metric in shown.present:
         if metric not in compared:
             asked = f"latlab compare RUN --by KEY --metric {metric}"
-            yield OfMetric(metric, [Lines([f"{metric} is a part of the way: {asked} compares it."])])
+            yield OfMetric(metric, [Lines([f"{metric} is a part of the path: {asked} compares it."])])
     yield Lines([comparison.FAMILY])
 
 
@@ -168,11 +168,11 @@ def _streams(shown: Shown, sweeps: Sequence[Sweep]) -> Iterator[Section]:
 
 def _anomalies(shown: Shown) -> Iterator[Part]:
     found = parts_of("anomalies", shown)
-    yield from found or [Lines(["Nothing was looked at: no cell of this run has packets."])]
+    yield from found or [Lines(["Not evaluated: no cell of this run has packets."])]
 
 
 def _imported(result: Result) -> Iterator[Part]:
-    """What was read, and what it measured by its own definition."""
+    """Files that were read, and what they measure by the program's own definition."""
     cells = [(cell, cell.imported) for cell in result.cells if cell.imported]
     if not cells:
         return
@@ -181,8 +181,8 @@ def _imported(result: Result) -> Iterator[Part]:
         left_out = "; ".join(left_out_text(one.count, one.what, one.why) for one in found.left_out)
         told = (found.tool, found.version, found.latency, "; ".join(found.notes), left_out)
         read.append((cell.cell.get("file", "all"), "; ".join(found.files), *told))
-    headings = ("cell", "files", "program", "version", "its latency", "to know", "left out")
-    yield Table(headings, read, title="What was read, and what it measured by its own definition")
+    headings = ("cell", "files", "program", "version", "its latency", "note", "left out")
+    yield Table(headings, read, title="Files that were read, and what they measure by the program's own definition")
     names = page_metrics(result)
     yield Table(_METRICS, [_metric_row(METRICS_BY_NAME[name]) for name in names], title="Its metrics")
     for cell, _ in cells:
@@ -209,7 +209,7 @@ def _kept(whose: str, figures: Metric) -> Iterator[Part]:
     if series := figures.intervals:
         ends = {name: getattr(series, name) for name in ("min", "mean", "p50", "p90", "p99", "max")}
         found = [(name, *map(microseconds, each)) for name, each in ends.items() if each]
-        title = f"{whose}: the least and the greatest figure of its {series.count} intervals, each by itself, µs"
+        title = f"{whose}: the least and the greatest figure of its {series.count} intervals, each alone, µs"
         yield Table(("figure", "least", "greatest"), found, (1, 2), title)
 
 
@@ -222,7 +222,7 @@ def _testbed(shown: Shown) -> Iterator[Part]:
     titles = {one.title for one in found if isinstance(one, Table)}
     without = "" if titles else "Without guests. "
     if titles <= {"Bridges", "Guests"}:
-        yield Lines([f"{without}Every setting was made, and none had changed at the end."])
+        yield Lines([f"{without}Every setting was applied, and none had changed at the end."])
 
 
 def _schedules(shown: Shown, scheduled: Scheduled) -> Iterator[Part]:
@@ -253,7 +253,7 @@ def _counts(shown: Shown) -> Iterator[Part]:
         if any(found.values())
     ]
     yield _counted(
-        "Packets that listeners refused or that woke them for nothing: in no figure above", "listener", refused, ()
+        "Packets that listeners refused, and wake-ups without a packet: in no figure above", "listener", refused, ()
     )
     if not any(cell.loads for cell in cells):
         yield Lines(["No load ran."])
@@ -292,7 +292,7 @@ def _environment(shown: Shown, folder: RunFolder) -> Iterator[Part]:
     for host in facts:
         yield from _facts(host)
     if not facts:
-        yield Lines(["No facts were taken."])
+        yield Lines(["No facts were recorded."])
 
 
 def _facts(host: HostFacts) -> Iterator[Part]:
@@ -363,7 +363,7 @@ def _run(folder: RunFolder, result: Result) -> Iterator[Part]:
     facts = flatten(folder.run())
     yield Fold(f"{len(facts)} facts of the run: versions, order of the cells", [_pairs(facts.items())], reference=True)
     there = [(Linked(one.text, one.address), one.what) for one in files.links(folder, result)]
-    yield Table(("file", "what it is"), there, title="Files beside this page: keep the folder together")
+    yield Table(("file", "what it is"), there, title="Files next to this page: keep the folder together")
     for path, summary in (
         (folder.scenario_path, "scenario.yaml"),
         (folder.plan_path, "The plan: every command, host by host"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#1A1A1A", "#882255")
 LOST_COLOUR = "#D55E00"
 WAY_COLOURS = (*(COLOURS[one] for one in (1, 4, 2, 3, 5, 0, 6)), LOST_COLOUR, "#767676")
-"""Of the intervals of a packet's way, in its order: wake-up, prepare, socket, qdisc, sending NIC, path, receiving NIC,
+"""Of the intervals of a packet's path, in its order: wake-up, prepare, socket, qdisc, sending NIC, path, receiving NIC,
 delivery; and of a guest's way to its interrupt's handler. Neighbours stay apart for the colour-blind, and a line of
 paper is between them.
 """
@@ -20,7 +20,7 @@ MARKERS = ("", "o", "s", "^", "D", "v")
 
 
 ANY_COLOUR = -1
-"""In place of an index into COLOURS, grey: no bridge's where bridges have colours, or lines of any colour."""
+"""Instead of an index into COLOURS, grey: no bridge's where bridges have colours, or lines of any colour."""
 
 
 @dataclass(frozen=True)

@@ -267,7 +267,7 @@ def _accuracy(shown: View) -> str:
     many = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1]))) if counts else "no"
     clocks = f", ± {shown.uncertainty}" if shown.uncertainty else ""
     most = max((trace.statistics.unbounded for trace in shown.traces), default=0)
-    lacking = f", up to {most} more whose clocks nothing bounds" if most else ""
+    lacking = f", up to {most} more whose clocks are not bounded" if most else ""
     axis = f" · axis {told}" if (told := shown.axis.told()) else ""
     return f"figures in µs{clocks} · {many} {shown.thing}s in each cell{lacking}{axis}"
 

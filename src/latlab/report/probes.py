@@ -16,7 +16,7 @@ TRANSPORTS: Final = {"udp": "UDP", "tcp": "TCP", "ethernet": "raw frames"}
 _TAKEN_BY: Final = {
     "listener": "Cyclone's receiving thread",
     "waitset": "a thread that sleeps in a waitset",
-    "spin": "a thread that asks again and again",
+    "spin": "a thread that polls",
 }
 _WAITS: Final = {"nanosleep": "clock_nanosleep", "timerfd": "a timerfd"}
 _CLOSED: Final = "closed loop: each answer starts the next question, so a stall counts once"
@@ -106,14 +106,14 @@ def _timer_told(cell: RecordedCell, probe: RecordedProbe) -> str:
     ready = next((agent.said for agent in cell.agents if agent.probe == probe.name), Ready())
     timer, asked = ready.timer or TimerReady(), probe.asked
     by = _WAITS.get(asked.how, asked.how) + (f" on {timer.clock}" if timer.clock else "")
-    told = [f"an instant each {duration(probe.period_ns or 0)}, by {by}"]
+    told = [f"an expiry every {duration(probe.period_ns or 0)}, by {by}"]
     if timer.event_device:
         tick = f", counted in ticks of {timer.tick_ns:.4g} ns" if timer.tick_ns else ""
-        told.append(f"its interrupt is made by {timer.event_device}{tick}")
+        told.append(f"its interrupt comes from {timer.event_device}{tick}")
     if problem := ready.trace_problem:
-        told.append(f"when that ran is not known: {problem.what}")
+        told.append(f"the time of that interrupt is not known: {problem.what}")
     elif ready.timer and not timer.traced:
-        told.append("when that ran was not asked for")
+        told.append("the time of that interrupt was not requested")
     return "; ".join(told)
 
 
@@ -126,12 +126,14 @@ def _told(probe: RecordedProbe, frames: int) -> str:
     period_ns = probe.period_ns
     tool = probe.tool
     if tool is None:
-        rate = "a question each {}, whatever answers do: a round trip counts from when its question was due"
+        rate = (
+            "a question every {}, independent of the answers: a round trip counts from the instant its question was due"
+        )
         loop = rate.format(duration(period_ns)) if period_ns else _CLOSED
         many = f"; each packet goes in {frames} frames" if frames > 1 else ""
         is_bare = asked.timestamps == "user" and asked.transport != "tcp"
         return f"{by}; {loop}{many}" + ("; without the kernel's timestamps" if is_bare else "")
-    loop = f"a message each {duration(period_ns)}" if period_ns else _CLOSED
+    loop = f"a message every {duration(period_ns)}" if period_ns else _CLOSED
     if probe.from_ == probe.to:
-        loop = f"an expiry each {duration(period_ns or 0)}"
+        loop = f"an expiry every {duration(period_ns or 0)}"
     return "; ".join((by, loop, f"its latency: {tool.latency}", *tool.notes))

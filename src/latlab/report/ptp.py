@@ -11,7 +11,7 @@ from latlab.report.document import bad_if
 from latlab.report.places import cell_title
 from latlab.result.types import Cell, PtpCheck, PtpPort, Result, Spread, Unlocked
 
-TITLE = "PTP: what ptp4l said while streams ran, and what our own readings of the clocks say of it"
+TITLE = "PTP: what ptp4l reported while streams ran, and independent readings of the clocks"
 HEADINGS = (
     "cell",
     "repeat",
@@ -22,7 +22,7 @@ HEADINGS = (
     "path delay",
     "frequency",
     "not locked",
-    "by our readings",
+    "by latlab's readings",
 )
 
 
@@ -72,7 +72,7 @@ def _row(cell: Cell, port: PtpPort) -> PtpRow:
         grandmaster=", ".join(port.grandmasters) or "not announced",
         offset=_spread(port.offset_ns),
         path_delay=duration(port.path_delay_ns.p50) if port.path_delay_ns else "",
-        frequency=_frequency(port.frequency_ppb) if turned else "not turned",
+        frequency=_frequency(port.frequency_ppb) if turned else "not adjusted",
         unlocked="; ".join(map(_spell, port.unlocked)) or "never",
         checked=_checked(port.checked),
         locked=not port.unlocked,
@@ -104,7 +104,7 @@ def _checked(checked: PtpCheck | None) -> str:
     if not checked.half_p50_ns:
         text = f"{duration(checked.ours_p50_ns)}: one clock"
     if checked.coarse:
-        text += ", too coarse to tell"
+        text += ", too coarse to compare"
     if checked.apart:
         text += f"; {checked.apart} of {checked.n} apart, up to {duration(checked.outside_max_ns)}"
     return text

@@ -26,7 +26,7 @@ _AXIS_IN: Final = 0.55
 _REPEAT_IN: Final = 0.7
 _SMALL_PT: Final = 7.6
 _KEY: Final = (
-    "Each repetition builds the test bed anew. Bar: the middle 90 % of its packets, with the median; tick: its maximum."
+    "Each repetition builds a new test bed. Bar: the middle 90 % of its packets, with the median; tick: its maximum."
 )
 
 
@@ -94,7 +94,7 @@ def spread_name(labels: Sequence[str]) -> str:
 
 def _told(one: Spread) -> str:
     """Figures of all repetitions, of the same separator as the page's: there is none to see in a space."""
-    return f"p50 {one.text('p50')} · max {one.text('max')} · stddev in one {one.within}, between {one.between} · µs"
+    return f"p50 {one.text('p50')} · max {one.text('max')} · stddev within {one.within}, between {one.between} · µs"
 
 
 def _strip(sheet: Sheet, strip: Strip, y: float, across: tuple[float, float]) -> None:

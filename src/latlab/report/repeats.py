@@ -21,7 +21,7 @@ from latlab.report.view import Trace, View
 FIGURES: Final = ("mean", "p50", "p90", "p99", "max")
 """Of which the mean of the repetitions is shown, with its 95 % interval."""
 NOTE: Final = (
-    "Each repetition builds the test bed anew. A bar spans the middle 90 % of its packets, with the median in it; the "
+    "Each repetition builds a new test bed. A bar spans the middle 90 % of its packets, with the median in it; the "
     "tick beyond is its maximum."
 )
 LOW, HIGH = 0.05, 0.95

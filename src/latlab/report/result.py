@@ -62,7 +62,7 @@ def make_result(folder: RunFolder, later: Sequence[Chosen] = ()) -> dict[str, An
         raise UsageError(
             "the run is still being measured",
             where=folder.id,
-            remedy="wait for its end, or end it: it reports what it has measured",
+            remedy="wait for its end, or stop it: it reports what it has measured",
         )
     folder.check_writable()
     refuse_wrong(later, [cell.cell() for cell in folder.cells()])
@@ -104,7 +104,7 @@ def _refuse_anothers(folder: RunFolder, labels: Mapping[str, Any]) -> None:
         raise LabError(
             f"the scenario is another run's: it has {', '.join(list(labels)[:3])}, and not {measured[0]}",
             where=str(folder.scenario_path),
-            remedy="put the run's own scenario back; or remove the file: no limit is evaluated then",
+            remedy="restore the run's own scenario; or remove the file: then no limit is evaluated",
         )
 
 
@@ -269,7 +269,7 @@ def read_scenario(path: Path) -> Loaded | None:
             raise LabError(
                 f"the run's scenario is damaged, and with it the limits that were set: {_first_line(error)}",
                 where=str(path),
-                remedy="put a whole copy of it back; or remove it, and no limit is evaluated",
+                remedy="restore a complete copy of it; or remove it: then no limit is evaluated",
             ) from error
         return None
 

@@ -29,7 +29,7 @@ class Column:
         """The value as written in a table: µs with one decimal, or digits; blank where it is null.
 
         A maximum has a ≥ where packets without one of its timestamps may be above it.
-        What is known only of each stretch of time by itself is the least and the greatest of these, as "98.6…100.8".
+        What is known only of each interval of time by itself is the least and the greatest of these, as "98.6…100.8".
         """
         value = getattr(statistics, self.key)
         if value is None and (each := getattr(statistics.intervals, self.key, None)):
@@ -167,7 +167,7 @@ class Summary:
         which = "all that was imported" if labels == {IMPORTED} else "after warm-up"
         if IMPORTED in labels and len(labels) > 1:
             which += "; of what was imported all"
-        return which + (" · each repetition by itself" if self.shows_repeat else "")
+        return which + (" · each repetition separately" if self.shows_repeat else "")
 
     @property
     def uncertainty(self) -> str:

@@ -69,7 +69,7 @@ WORST_LINES: Final = 8
 """How many lines about slowest packets one metric may have: with more, each stream has one."""
 CLOCKS: Final = ("cell", "repeat", "from", "to", "known from", "lower", "upper")
 BRIDGES: Final = ("cells", "bridge", "host", "uplink", "guests", "how it is made")
-STAMPS: Final = ("cells", "agent", "by eBPF", "by the socket", "to know")
+STAMPS: Final = ("cells", "agent", "by eBPF", "by the socket", "note")
 STAMPS_COMPARED: Final = ("cells", "agent", "timestamp", "packets", "least ns", "median ns", "largest ns")
 GUESTS: Final = ("cells", "guest", "host", "image", "kernel", "runs by", "vCPUs", "memory", "started from")
 NOT_DONE: Final = ("cells", "host", "what", "command", "what came back")
@@ -208,7 +208,7 @@ def _repetitions(shown: Shown, summary: Summary) -> Iterator[Part]:
 
     def shape(figures: Sequence[str]) -> Table:
         drawn = [Pictured("spread", "scale", (strips.low, strips.unit, strips.high))] if strips else []
-        headings = ("repeats", *drawn, *(_HEADINGS.get(name, name) for name in figures), "stddev in one", "between")
+        headings = ("repeats", *drawn, *(_HEADINGS.get(name, name) for name in figures), "stddev within", "between")
         texts = [
             (
                 *(*one.labels, str(one.repeats)),
@@ -358,7 +358,7 @@ def _loads(shown: Shown) -> Iterator[Part]:
             *(cell_title(cell), str(cell.repeat)),
             f"{load.name} ({load.kind}{f' {load.version}' if load.version else ''})",
             *loads.ends(load),
-            text.rate(load.asked_bps, "bit/s") or "all it can",
+            text.rate(load.asked_bps, "bit/s") or "as fast as possible",
             *(text.rate(one, "bit/s") for one in (load.sent_bps, load.received_bps)),
             text.rate(load.sent_pps, "/s"),
             loads.work(load),
@@ -366,7 +366,7 @@ def _loads(shown: Shown) -> Iterator[Part]:
         for cell in rows.ordered_cells(shown.result)
         for load in cell.loads
     ]
-    yield Table(LOADS, found, (5, 6, 7, 8), f"Loads: what ran and what it achieved · {shown.label}")
+    yield Table(LOADS, found, (5, 6, 7, 8), f"Loads and what they achieved · {shown.label}")
     talkers_found = list(talkers.talker_rows(shown.result))
     yield Table(talkers.HEADINGS, talkers_found, talkers.FIGURES, f"{talkers.TITLE} · {shown.label}")
 
@@ -390,8 +390,8 @@ def _testbed(shown: Shown) -> Iterator[Part]:
     for title, headings, found in (
         ("Bridges", BRIDGES, testbed.bridges(shown.result)),
         ("Guests", GUESTS, testbed.guests(shown.result)),
-        ("What could not be done on this machine: cells ran without it", NOT_DONE, not_done),
-        ("What was another at a cell's end than it was set to", NOT_KEPT, testbed.not_kept(shown.result, by_key)),
+        ("Optional steps that failed: cells ran without them", NOT_DONE, not_done),
+        ("Settings that had changed at the end of a cell", NOT_KEPT, testbed.not_kept(shown.result, by_key)),
     ):
         yield Table(headings, found, (), title)
     yield Table(STAMPS, testbed.stamps_taken(shown.result), (), "Kernel timestamps: who took them")

@@ -52,7 +52,7 @@ class Reach:
     """One statistic at one value of the key, ns: of its repetitions the least and the greatest, and where its line goes
     through: of `min` the least, of `max` the greatest, of others the middle one, as `repeats` has it.
 
-    line_ns is None of what is known of each stretch of time only: then these are of all of them.
+    line_ns is None of what is known of each interval of time only: then these are of all of them.
     """
 
     low_ns: int

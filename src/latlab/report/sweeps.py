@@ -297,13 +297,13 @@ def _notes(panels: Sequence[Panel], left_out: int, drawn: Sequence[str]) -> Iter
         others = " and ".join(name for name in FIGURES if name not in drawn)
         yield f"the lines are {' and '.join(drawn)}; the table has {others}, too"
     if any(name not in point.reaches for point in points for name in drawn):
-        yield "what n does not support in every repetition, or a tool does not tell, is not drawn"
+        yield "figures that n does not support in every repetition, or that a tool does not report, are not drawn"
     if any(reach.line_ns is None for point in points for reach in point.reaches.values()):
         yield "a bar without a line is of figures of each interval of time, from the least to the greatest"
     if rooms := tuple(dict.fromkeys(room for panel in panels for room in panel.rooms)):
         yield _of_rooms(rooms)
     if len({point.label for point in points}) > 1:
-        yield "points of different labels, which the table names, do not compare"
+        yield "points of different labels cannot be compared; the table names the labels"
     if left_out:
         yield f"{left_out} that did not run to their end are left out"
     untrusted = sum(point.verdict == "untrusted" for point in points)
@@ -313,7 +313,7 @@ def _notes(panels: Sequence[Panel], left_out: int, drawn: Sequence[str]) -> Iter
 
 def _of_rooms(rooms: Sequence[Room]) -> str:
     sizes = ", ".join(f"{room.largest} B at MTU {room.mtu}" for room in rooms)
-    line = f"what is larger than {sizes} goes in several frames"
+    line = f"packets larger than {sizes} are sent in several frames"
     if all(room.is_exact for room in rooms):
         return line
-    return f"{line}; over DDS somewhat smaller sizes may, by what is sent with them"
+    return f"{line}; over DDS somewhat smaller sizes may, too, because of its headers"

@@ -17,10 +17,10 @@ def made_not_measured(cell: RecordedCell) -> Iterator[Reason]:
     if cell.label == SYNTHETIC:
         yield Reason(
             "measured-by-latlab",
-            "it was made from a description: nobody measured it",
+            "it was generated from a description, not measured",
             "untrusted",
             "",
             "packets that were sent and received",
-            "packets that a program has made up",
-            "hold what was found against truth.json beside its packets; of machines it says nothing",
+            "packets that a program generated",
+            "compare the findings with truth.json, which is with its packets; they say nothing about machines",
         )

@@ -30,7 +30,7 @@ FITS: Final = "fits"
 UNFIT: Final = "unfit"
 """A threshold: the one that the tail is told by, one above it, one that the goodness of fit refuses."""
 
-WARNING: Final = "Extrapolated by a model from what one run showed: never a bound."
+WARNING: Final = "Extrapolated by a model from one run: not a bound."
 """Stands with every drawing."""
 
 SHAPES: Final = (-1.0, LEAST_SHAPE, 0.0, LARGEST_SHAPE, 1.0)

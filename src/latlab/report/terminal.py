@@ -41,7 +41,7 @@ def print_result(result: Result, console: Console, metrics: Sequence[str] = DEFA
 def print_section(name: str, shown: Shown, console: Console) -> None:
     """Print the section of that name, one of SECTIONS; a sentence where the run has nothing of the kind."""
     parts = parts_of(name, shown)
-    print_parts(parts or [Lines([f"{name}: this run has nothing of the kind"])], console)
+    print_parts(parts or [Lines([f"{name}: this run has no such section"])], console)
 
 
 def print_parts(parts: Iterable[Part], console: Console) -> None:

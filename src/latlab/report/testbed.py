@@ -163,8 +163,8 @@ def _one_course(result: Result) -> list[str]:
     if not virtual or max(cell.repeat for cell in virtual) > 1:
         return []
     return [
-        "one repetition is one course of stream, load and timer ticks against each other, and says nothing about "
-        "another: compare cells over several (repeat: 4)"
+        "one repetition has one set of phases of streams, load and timer ticks, and says nothing about others: compare "
+        "cells over several repetitions (repeat: 4)"
     ]
 
 
@@ -188,7 +188,7 @@ def _functional(result: Result) -> list[str]:
         who += "their" if len(emulated) > 1 else "its"
     some = len(cells) < sum(bool(cell.streams) for cell in result.cells)
     where = f"; in {', '.join(Places(result).told(cells))}" if some else ""
-    return [f"{who} figures show that packets pass, never how fast a machine is{where}"]
+    return [f"{who} figures show that packets pass, not how fast a machine is{where}"]
 
 
 def bridges(result: Result) -> list[tuple[str, ...]]:
@@ -304,8 +304,8 @@ def _imported(result: Result) -> Iterator[str]:
             by = "" if found.by_latlab else "imported: measured by "
             said[f"{by}{found.tool}, {found.version}; its latency: {found.latency}"] = None
             if found.clock_bound_ns is not None:
-                said[f"told at the import: its clocks differ by {found.clock_bound_ns} ns at most"] = None
-            said |= dict.fromkeys(f"to know: {note}" for note in found.notes)
+                said[f"stated at the import: its clocks differ by {found.clock_bound_ns} ns at most"] = None
+            said |= dict.fromkeys(f"note: {note}" for note in found.notes)
             said |= dict.fromkeys(f"left out: {left_out_text(one.count, one.what, one.why)}" for one in found.left_out)
     yield from said
 

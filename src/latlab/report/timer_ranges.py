@@ -14,7 +14,7 @@ from latlab.report.text import microseconds
 from latlab.report.timers import METRICS, where
 from latlab.result.types import Metric, Result
 
-TITLE: Final = "Timers on one axis: natively, on a host beside guests, in guests"
+TITLE: Final = "Timers on one axis: natively, on a host with guests, in guests"
 KEY: Final = "Thin: minimum to maximum. Thick: median to p99, or to the maximum where n supports no p99. Point: mean."
 
 

@@ -16,7 +16,7 @@ WINDOWS_TITLE = "Each window of each timer, µs, warm-up left out"
 WINDOW_HEADINGS = ("cell", "repeat", "timer", "of", "from", "n", "mean", "stddev", "min", "max", "later", "share")
 WINDOW_FIGURES = range(5, len(WINDOW_HEADINGS))
 """Which of them are numbers."""
-NOT_ASKED = "not asked for"
+NOT_ASKED = "not requested"
 HEADINGS = (
     *("cell", "repeat", "timer", "where", "of", "min", "mean", "stddev", "max", "later than the threshold"),
     *("windows", "their means", "most later in one", "overdue", "interrupts"),
@@ -24,7 +24,7 @@ HEADINGS = (
 HANDLER, THREAD = "handler", "thread"
 """What begins late: the interrupt's handler (`interrupt`), and the thread (`wakeup`)."""
 METRICS = {HANDLER: "interrupt", THREAD: "wakeup"}
-NATIVE, BESIDE, GUEST = "native", "host beside guests", "guest"
+NATIVE, BESIDE, GUEST = "native", "host with guests", "guest"
 """Where a timer runs: on a host without guests, on one whose guests run too, in a guest."""
 
 

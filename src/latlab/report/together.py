@@ -19,9 +19,9 @@ from latlab.report.text import microseconds, whole
 HEADINGS: Final = ("n", "min", *(name.replace("_", ".") for name in PERCENTILES), "max")
 
 NOTE: Final = (
-    "What all their packets show as one sample: their buckets merged, which is exact to 0.8 % for percentiles, and to "
-    "the nanosecond for the smallest and the largest. It describes these packets; only single repetitions show how far "
-    "the next deployment may lie from them."
+    "All packets as one sample: the merged buckets are exact to 0.8 % for percentiles, and to the nanosecond for the "
+    "smallest and the largest. This describes these packets; only the single repetitions show how much deployments "
+    "differ."
 )
 BINS: Final = 40
 HEIGHT: Final = 16

@@ -25,8 +25,8 @@ _GAP_IN: Final = 0.16
 _AXIS_IN: Final = 0.55
 _SMALL_PT: Final = 7.6
 _KEY: Final = (
-    "All repetitions as one sample, counts on a log scale; percentiles exact to 0.8 %. "
-    "It does not say how far off the next deployment is."
+    "All repetitions as one sample, counts on a log scale; percentiles exact to 0.8 %. It does not show how much "
+    "deployments differ."
 )
 
 

@@ -24,9 +24,9 @@ from latlab.result.types import CameTo, Cell, Result, Trace
 TITLE: Final = "How packets and timers woke their thread, warm-up left out"
 HEADINGS: Final = (
     *("cell", "repeat", "stream", "n", "woke it", "it was awake", "unknown", "the interrupts came to"),
-    *("softirq asked for by", "path into the guest", "the VM host's came to", "whole", "events", "lost"),
+    *("softirq raised by", "path into the guest", "the VM host's came to", "whole", "events", "lost"),
 )
-MISSING_TITLE: Final = "Breakdowns that are not whole: the first stage that is not known, and why, warm-up left out"
+MISSING_TITLE: Final = "Incomplete breakdowns: the first stage that is not known, and why, warm-up left out"
 MISSING_HEADINGS: Final = ("cell", "repeat", "stream", "n", "of", "reason", "what it means")
 INTERVAL_TITLE: Final = "From the interrupt to the thread, µs, warm-up left out"
 INTERVAL_HEADINGS: Final = (
@@ -129,7 +129,7 @@ def _entry(cell: Cell, trace: Trace) -> str:
     guest = next((one for one in cell.guests if one.name == trace.host), None)
     if guest is None:
         return ""
-    return "emulated: KVM has no part in it" if guest.acceleration == "tcg" else "not asked for"
+    return "emulated, without KVM" if guest.acceleration == "tcg" else "not requested"
 
 
 def _row(place: tuple[str, str, str], trace: Trace, entry: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Where the time went, as tables: each interval of a packet's way, typical against worst, and what made packets
+"""Where the time went, as tables: each interval of a packet's path, typical against worst, and what made packets
 late.
 """
 

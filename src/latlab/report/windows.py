@@ -30,7 +30,7 @@ def chosen_later(texts: Sequence[str]) -> tuple[Chosen, ...]:
         for other in found[:place]:
             if one.from_ns < other.to_ns and other.from_ns < one.to_ns:
                 raise UsageError(
-                    f"{told(one)} overlaps {told(other)}", where=OPTION, remedy="name windows that are apart"
+                    f"{told(one)} overlaps {told(other)}", where=OPTION, remedy="give windows that do not overlap"
                 )
     return tuple(found)
 
@@ -42,7 +42,9 @@ def refuse_wrong(later: Sequence[Chosen], cells: Sequence[RecordedCell]) -> None
     measured = [cell for cell in cells if cell.start_tai_ns and cell.imported is None]
     if not measured:
         raise UsageError(
-            "no cell has packets with launch times", where=OPTION, remedy="windows are of what latlab measured itself"
+            "no cell has packets with launch times",
+            where=OPTION,
+            remedy="windows need packets that latlab measured itself",
         )
     for cell in measured:
         for one in later:
@@ -88,5 +90,5 @@ def _refuse(one: Chosen, cell: RecordedCell) -> None:
             raise UsageError(
                 f"no packet of {stream.name} is launched in {told(one)}",
                 where=where,
-                remedy=f"give a longer one: its period is {format_duration(period)}",
+                remedy=f"give a longer window: its period is {format_duration(period)}",
             )

@@ -133,7 +133,7 @@ class Agent:
         try:
             with bed.awaited(f"{self.title} on {self.host.name} stops"):
                 done = await self._within(self.done, STOP_S, "did not stop")
-                await self._within(asyncio.ensure_future(self._process.wait()), STOP_S, "was done and did not end")
+                await self._within(asyncio.ensure_future(self._process.wait()), STOP_S, "had finished and did not exit")
         finally:
             await self.kill(bed)
         return done

@@ -19,7 +19,7 @@ from latlab.testbed.tuning.threads import guest_threads_command, pid_file
 class Agents:
     """Each is ready once the method that starts it has returned, and known to the cell's outcome. LabError: it is not.
 
-    talking: those that send, or wait for instants, and come to their end by themselves. listening: those that go on
+    talking: those that send, or wait for instants, and finish by themselves. listening: those that go on
     until they are stopped.
     """
 

@@ -4,7 +4,7 @@ A machine in virtual time does the same whenever it hears the same (latlab.hosts
 by the same steps, after the same time, differ in nothing before their agents start: loads, probes, the time to measure.
 The first of them keeps the machine as it then is, and what was said in each of its turns. The others start from there:
 the lab takes the same steps, and hears what the first one heard. Should it say anything else in a turn, the cell is
-begun anew, without what was kept.
+begun again, without what was kept.
 """
 
 from __future__ import annotations

@@ -228,9 +228,7 @@ async def _on_a_test_bed(
             await _Cell(outcome, bed, site, folder, listener).measure()
         except LabError as error:
             if turns and turns.differs:
-                raise StartError(
-                    error, which="kept", again="setting up anew: the test bed that was kept differs"
-                ) from None
+                raise StartError(error, which="kept", again="setting up again: the kept test bed differs") from None
             raise
         finally:
             outcome.steps = [asdict(result) for result in bed.results]
@@ -286,7 +284,7 @@ class _Cell:
         try:
             with self._bed.awaited("agents, clocks and loads start"):
                 await self._start()
-            with self._bed.awaited("talkers and tools come to their end"):
+            with self._bed.awaited("talkers and tools finish"):
                 await self._watch()
             with self._bed.awaited("packets in flight arrive"):
                 await self._settle()
@@ -425,7 +423,7 @@ class _Cell:
 
     async def _check_again(self) -> None:
         """Nothing; what was set and must last has been read again."""
-        with self._bed.awaited("what was set is read again"):
+        with self._bed.awaited("settings are read again"):
             again = await self._bed.check_again()
         keys = ("host", "title", "command", "expected", "actual", "ok", "why")
         self._outcome.bridges = described_bridges(self._scenario, self._site)
@@ -452,7 +450,7 @@ class _Cell:
             if self._bed.is_gone(name) or name in self._recordings.silent:
                 continue
             options = [option for device in self._devices(name) for option in ("--interface", device)]
-            with self._bed.awaited(f"{name} says its facts"):
+            with self._bed.awaited(f"{name} records its facts"):
                 facts[name] = json.loads((await host.run((self._places.agent(name), "facts", *options))).stdout)
         if any(is_emulated(found) for found in facts.values()):
             self._outcome.is_emulated()

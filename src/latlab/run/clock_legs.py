@@ -135,9 +135,10 @@ def _nothing_shared(talker: str, listener: str, domains: Sequence[str]) -> LabEr
     alone = [name for name in (talker, listener) if name in domains]
     load = f", or `modprobe ptp_kvm` in {' and '.join(alone)}: a guest of KVM has the clock then" if alone else ""
     return LabError(
-        f"{talker} and {listener} run different kernels, and neither a page nor KVM's PTP clock joins them",
+        f"{talker} and {listener} run different kernels, with neither a shared clock page nor KVM's PTP clock between "
+        "them",
         where="clock.sync",
-        remedy=f"say `clock: {{sync: auto}}`{load}",
+        remedy=f"set `clock: {{sync: auto}}`{load}",
     )
 
 

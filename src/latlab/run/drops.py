@@ -18,7 +18,7 @@ from latlab.scenario import Scenario
 from latlab.testbed.apply import TestBed
 from latlab.testbed.places import Places
 
-EMULATED = "it runs in emulation, where another program costs much: `watch_drops: always` watches it all the same"
+EMULATED = "it is emulated, where the BPF program costs much: `watch_drops: always` watches it, too"
 
 
 def drops_spec(run_id: str, recording: Path | str) -> Spec:

@@ -133,7 +133,7 @@ class ClockBound:
 
 @dataclass(frozen=True)
 class Window:
-    """What a timer's agent said of one stretch of time: of the n instants due in [from_tai_ns, to_tai_ns).
+    """What a timer's agent said of one interval of time: of the n instants due in [from_tai_ns, to_tai_ns).
 
     Lateness in ns: mean and population standard deviation, least, largest, and how many were above threshold_ns.
     overdue: such among them that had passed when their turn came.

@@ -122,7 +122,7 @@ class Recordings:
                 raise LabError(
                     f"the recording {one.there} cannot be fetched: {said.decode(errors='replace').strip()}",
                     where=one.host.name,
-                    remedy="what was copied while it was recorded is kept",
+                    remedy="what was copied during the recording is kept",
                 )
             if whole.stat().st_size >= one.here.stat().st_size:
                 whole.replace(one.here)

@@ -40,8 +40,8 @@ def tai_offset_s(facts: Facts, host: str) -> int:
     offset = facts[host]["clock"]["tai_offset_s"]
     if offset is None:
         raise LabError(
-            "adjtimex does not tell the TAI offset, which KVM's clock in a guest needs",
+            "adjtimex does not give the TAI offset, which KVM's clock in a guest needs",
             where=host,
-            remedy="say `clock: {sync: exchange}`",
+            remedy="set `clock: {sync: exchange}`",
         )
     return int(offset)

@@ -35,7 +35,7 @@ class PtpWatch:
     """The ports of PTP's, each watched by an agent on its host: two where its card has a clock.
 
     One asks its ptp4l, and records what that says (`latlab-agent ptp`); the other reads the card's clock beside the
-    system's (`latlab-agent clock`), so that what ptp4l claims can be held against readings it has no part in.
+    system's (`latlab-agent clock`), so that what ptp4l claims can be compared with readings it has no part in.
     """
 
     def __init__(

@@ -117,7 +117,7 @@ def clock_specs(route: Route, run_id: str, recording: Path | str, count: int) ->
 def page_specs(page: str, address: str, run_id: str, recording: Path | str, count: int) -> tuple[Spec, Spec]:
     """The specs of `latlab-agent clock` over a shared page: the writer's on the VM host, the reader's in the guest.
 
-    address: where on the VM host's loopback the guest's knocks come to.
+    address: where on the VM host's loopback the guest's doorbell timestamps come to.
     """
     realtime = {"lock_memory": False}
     to, source = KNOCK_PORTS

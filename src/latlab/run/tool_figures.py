@@ -46,7 +46,7 @@ def tool_figures(ran: ToolRan, number: int, log: Path, folder: CellFolder) -> To
         raise LabError(
             f"what {plan.kind} {ran.version} measured cannot be read: {what}",
             where=f"probes.{plan.name}",
-            remedy=f"see {log.name} in the cell's folder; another version of {plan.kind} may print otherwise",
+            remedy=f"see {log.name} in the cell's folder; another version of {plan.kind} may print something else",
         ) from None
     kept = {
         "version": ran.version,
@@ -89,7 +89,7 @@ def _read(ran: ToolRan, log: Path) -> Imported:
             f"it measured {len(of_threads)} threads ({', '.join(sorted(of_threads))}), and was to measure one"
         )
     if plan.kind == "cyclictest" and any(one.tally is None for one in found.figures):
-        raise ValueError("it printed no histogram that is known here, and was to make one")
+        raise ValueError("it printed no histogram in a known format, and was to print one")
     return found
 
 

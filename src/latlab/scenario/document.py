@@ -97,9 +97,9 @@ class _Reader:
                 (_mark(node.start_mark), Finding((), "nested too deeply", f"at most {DEPTH_MAX} levels"))
             )
         if self.count > VALUES_MAX:
-            raise _UnboundedError((_mark(node.start_mark), Finding((), f"unfolds to more than {VALUES_MAX} values")))
+            raise _UnboundedError((_mark(node.start_mark), Finding((), f"expands to more than {VALUES_MAX} values")))
         if not isinstance(node, yaml.ScalarNode) and node.tag not in _COLLECTION_TAGS:
-            self._wrong(_mark(node.start_mark), path, f"the tag {shown(node.tag)} has no meaning here", "none")
+            self._wrong(_mark(node.start_mark), path, f"the tag {shown(node.tag)} is not supported", "none")
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
@@ -124,7 +124,7 @@ class _Reader:
                 self._wrong(
                     where,
                     (*path, key),
-                    f"{shown(key)} is there twice, first in line {first}",
+                    f"{shown(key)} appears twice, first in line {first}",
                     "each key once",
                 )
             else:

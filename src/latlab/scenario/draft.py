@@ -94,7 +94,7 @@ def _links(draft: Draft) -> Iterator[str]:
         yield "links:"
         yield "  - ends: [sensor.eth0, ecu.eth0]"
         return
-    yield "# The cable between them. It is there already, and both interfaces are up. The sensor's has the first"
+    yield "# The cable between them. It exists already, and both interfaces are up. The sensor's has the first"
     yield "# address of the subnet, the ECU's the second; guests get the eleventh and those after it."
     yield "links:"
     ends = f"sensor.{draft.sensor.interface}", f"ecu.{draft.ecu.interface}"
@@ -151,7 +151,7 @@ def _load_names(draft: Draft) -> list[str]:
 def _loads(draft: Draft) -> Iterator[str]:
     if not draft.loads:
         return
-    yield "# What happens beside the streams. `matrix` says in which cells."
+    yield "# Background load. `matrix` says in which cells it runs."
     yield "loads:"
     for kind in dict.fromkeys(draft.loads):
         if kind == "stress-ng":
@@ -196,7 +196,7 @@ def _matrix(draft: Draft) -> Iterator[str]:
         yield f"  guests.vm1.bridge: [{', '.join(map(_scalar, draft.bridges))}]"
     elif several:
         uplink = draft.ecu.interface if draft.ecu else "eth0"
-        yield "  guests:                  # all change their bridge together, as they share an uplink"
+        yield "  guests:                  # all change their bridge together, because they share an uplink"
         for bridge in draft.bridges:
             for number, name in enumerate(draft.names):
                 yield f"    {' ' if number else '-'} {name}: {_guest(draft, uplink, bridge)}"

@@ -88,7 +88,7 @@ class _Reader:
             elif word in ETHER_TYPES:
                 self._set("ether_type", ETHER_TYPES[word])
             else:
-                raise _wrong(self._text, f"{word!r} is not known here")
+                raise _wrong(self._text, f"{word!r} is not supported")
         return self._rule
 
     def side(self, side: str) -> None:

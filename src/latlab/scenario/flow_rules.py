@@ -97,7 +97,7 @@ def load_leaves_the_host(sketch: Sketch, path: Path, load: LoadBetween) -> Itera
 def tag_goes_with_a_vlan(_: Sketch, path: Path, stream: Stream | PingProbe) -> Iterator[Finding]:
     """A priority in a tag needs the tag."""
     if stream.vlan is None and stream.pcp is not None:
-        yield Finding((*path, "pcp"), "a pcp stands in a VLAN tag", "a vlan beside it")
+        yield Finding((*path, "pcp"), "a pcp is part of a VLAN tag", "a vlan with it")
 
 
 def vlan_goes_with_frames(_: Sketch, path: Path, stream: Stream | PingProbe) -> Iterator[Finding]:
@@ -123,7 +123,7 @@ def ethertype_goes_with_frames(_: Sketch, path: Path, stream: Stream | PingProbe
 def timestamps_are_of_packets(_: Sketch, path: Path, probe: PingProbe) -> Iterator[Finding]:
     """The kernel stamps the bytes of a stream, not the messages in it."""
     if probe.transport == "tcp" and probe.timestamps == "kernel":
-        yield Finding((*path, "timestamps"), "over TCP the kernel has none of a message", "timestamps: user, or no TCP")
+        yield Finding((*path, "timestamps"), "TCP messages have no kernel timestamps", "timestamps: user, or no TCP")
 
 
 def stream_fits_the_mtu(sketch: Sketch, path: Path, stream: Stream) -> Iterator[Finding]:
@@ -151,7 +151,7 @@ def offset_has_a_period(_: Sketch, path: Path, probe: PingProbe | DdsProbe) -> I
     if probe.period is None:
         if probe.offset:
             yield Finding(
-                (*path, "offset"), "a closed loop has no period to be shifted within", "a period, or no offset"
+                (*path, "offset"), "a closed loop has no period, so it has no offset", "a period, or no offset"
             )
     elif probe.offset >= probe.period:
         what = f"an offset of {format_duration(probe.offset)} is a period or more"
@@ -210,7 +210,7 @@ def spinning_ping_is_confined(sketch: Sketch, path: Path, probe: PingProbe) -> I
     """Who asks waits for answers as its host's listener does, at its talker's priority."""
     tuning = sketch.tuning.get(probe.from_)
     if tuning and tuning.listener.mode == "spin" and tuning.talker.fifo is not None and tuning.talker.cpus is None:
-        what = f"{probe.from_} would spin for answers at SCHED_FIFO {tuning.talker.fifo} on every CPU"
+        what = f"{probe.from_} would poll for answers at SCHED_FIFO {tuning.talker.fifo} on every CPU"
         yield Finding(path, what, f"tuning.{probe.from_}.talker.cpus: [n], or its fifo: null")
 
 
@@ -221,7 +221,7 @@ def spinning_dds_is_confined(sketch: Sketch, path: Path, probe: DdsProbe) -> Ite
     asks, answers = (sketch.tuning.get(host, Tuning()) for host in (probe.from_, probe.to))
     for host, role, runs in ((probe.from_, "talker", asks.talker), (probe.to, "listener", answers.listener)):
         if runs.fifo is not None and runs.cpus is None:
-            what = f"{host} would spin for samples at SCHED_FIFO {runs.fifo} on every CPU"
+            what = f"{host} would poll for samples at SCHED_FIFO {runs.fifo} on every CPU"
             yield Finding((*path, "take"), what, f"tuning.{host}.{role}.cpus: [n], or its fifo: null")
 
 
@@ -243,9 +243,9 @@ def lateness_has_its_settings(_: Sketch, path: Path, stream: Stream) -> Iterator
                 yield Finding((*where, key), f"late: {launch.late} sends no packet later than asked", "late: send")
         return
     if launch.allowed_lateness == 0:
-        yield Finding((*where, "late"), "how late a packet may be sent is not said", "an allowed_lateness beside it")
+        yield Finding((*where, "late"), "it needs a limit for late packets", "an allowed_lateness with it")
     if launch.margin >= launch.lead:
-        what = f"with a margin of {format_duration(launch.margin)} no packet would keep its launch time"
+        what = f"with a margin of {format_duration(launch.margin)} no packet would have its launch time kept"
         yield Finding((*where, "margin"), what, f"less than the lead, {format_duration(launch.lead)}")
 
 
@@ -289,7 +289,7 @@ def _route(
             yield Finding(path, f"no link joins {sender} and {receiver}", _to_join_them(sketch, sender, receiver))
     elif not ways:
         if not _may_join(sketch, {sender, receiver}):
-            yield Finding((*path, "via"), *unknown("way", str(flow.via), starts))
+            yield Finding((*path, "via"), *unknown("path", str(flow.via), starts))
     elif flow.via is None and len(starts) > 1:
         what = "links and VLANs" if any(route.segment.vlan for route in joining) else "links"
         expected = f"via: {' or '.join(starts)}"

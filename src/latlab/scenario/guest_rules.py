@@ -42,22 +42,20 @@ def guest_has_one_origin(_: Sketch, path: Path, guest: Guest) -> Iterator[Findin
     """A guest is made from one thing."""
     given = [key for key in ("image", "kernel", "disk", "domain") if getattr(guest, key) is not None]
     for key in given[1:]:
-        yield Finding((*path, key), f"{key} beside {given[0]}", "one of image, kernel, disk and domain")
+        yield Finding((*path, key), f"{key} together with {given[0]}", "one of image, kernel, disk and domain")
     if guest.initrd is not None and guest.kernel is None:
-        yield Finding((*path, "initrd"), "an initrd goes with a kernel", "a kernel beside it")
+        yield Finding((*path, "initrd"), "an initrd goes with a kernel", "a kernel with it")
     if guest.append is not None and (guest.disk or guest.domain):
-        yield Finding((*path, "append"), "a command line goes with a kernel", "a kernel or an image beside it")
+        yield Finding((*path, "append"), "a command line goes with a kernel", "a kernel or an image with it")
 
 
 def guest_is_reached(_: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
     """Our own images answer by themselves; any other guest is asked over ssh."""
     if guest.is_ours and guest.ssh is not None:
-        yield Finding(
-            (*path, "ssh"), "a guest of latlab's own image needs no ssh", "no ssh, or a kernel, disk or domain"
-        )
+        yield Finding((*path, "ssh"), "a guest of a latlab image needs no ssh", "no ssh, or a kernel, disk or domain")
     if not guest.is_ours and guest.ssh is None:
         wanted = "{destination: HOST}" if guest.domain else "{user: root}"
-        yield Finding((*path, "ssh"), "missing", f"how the guest is reached: ssh: {wanted}")
+        yield Finding((*path, "ssh"), "missing", f"how to reach the guest: ssh: {wanted}")
 
 
 def ssh_leads_there(_: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
@@ -78,7 +76,7 @@ def domain_has_its_own(_: Sketch, path: Path, guest: Guest) -> Iterator[Finding]
     if guest.domain is not None:
         for key in _OF_A_DOMAIN:
             if key in guest.model_fields_set:
-                yield Finding((*path, key), "a domain has its own", f"no {key}, or a kernel or disk in place of domain")
+                yield Finding((*path, key), "a domain has its own", f"no {key}, or a kernel or disk instead of domain")
 
 
 def own_guest_is_here(sketch: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
@@ -87,7 +85,7 @@ def own_guest_is_here(sketch: Sketch, path: Path, guest: Guest) -> Iterator[Find
     for key in ("kernel", "disk", "domain"):
         if machine is not None and getattr(guest, key) is not None:
             what = f"your own {key} can be used only on this machine, not on {machine}"
-            yield Finding((*path, key), what, "an image in its place, or a host of this machine")
+            yield Finding((*path, key), what, "an image instead, or a host of this machine")
 
 
 def guest_has_its_uplink(sketch: Sketch, path: Path, guest: Guest) -> Iterator[Finding]:
@@ -159,7 +157,7 @@ def bridges_have_their_name(sketch: Sketch) -> Iterator[Finding]:
     hosts = {host for _, (host, uplink) in where_known(sketch.guests, lambda _, g: (g.host, g.uplink)) if not uplink}
     for (index, side), end in sketch.ends.items():
         if end.interface == INNER and end.host in hosts:
-            what = f"{end} stands for the bridge of {end.host}'s guests without an uplink"
+            what = f"{end} is the name of the bridge of {end.host}'s guests without an uplink"
             yield Finding(("links", index, "ends", side), what, "another name, or an uplink for each of them")
 
 

@@ -33,13 +33,13 @@ IN_WORDS = {
 
 def _one_path(text: str) -> str:
     if not text or "\0" in text:
-        raise wrong(f"{shown(text)} is no path", "the path of a file")
+        raise wrong(f"{shown(text)} is not a path", "the path of a file")
     return text
 
 
 def _whole_mib(size: int) -> int:
     if size % _MIB:
-        raise wrong(f"{format_size(size)} is no whole number of MiB", f"such as {format_size(size // _MIB * _MIB)}")
+        raise wrong(f"{format_size(size)} is not a whole number of MiB", f"such as {format_size(size // _MIB * _MIB)}")
     return size
 
 
@@ -64,7 +64,7 @@ class Ssh(Part):
     )
     user: str | None = Field(default=None, pattern=_USER, description="the user there; root if not given")
     port: int = Field(default=22, ge=1, le=65535, description="the port its sshd listens on")
-    config: FilePath | None = Field(default=None, description="an ssh configuration file in place of the user's")
+    config: FilePath | None = Field(default=None, description="an ssh configuration file instead of the user's")
 
 
 class Guest(Part):
@@ -76,7 +76,7 @@ class Guest(Part):
         description=f"an image of `latlab image build`; {DEFAULT_IMAGE} if no kernel, disk or domain is given",
     )
     kernel: FilePath | None = Field(default=None, description="your own kernel, with initrd and append")
-    initrd: FilePath | None = Field(default=None, description="the initial file system beside your own kernel")
+    initrd: FilePath | None = Field(default=None, description="the initial file system of your own kernel")
     append: str | None = Field(default=None, description="command line of the kernel; of an image: what to add to it")
     disk: FilePath | None = Field(default=None, description="your own disk image; it is not written to")
     domain: str | None = Field(default=None, min_length=1, description="a libvirt domain, by name")

@@ -38,7 +38,7 @@ def host_is_reached(_: Sketch, path: Path, host: Host) -> Iterator[Finding]:
 def one_user(path: Path, ssh: Ssh) -> Iterator[Finding]:
     """The user stands in the destination or beside it. path: of the ssh."""
     if ssh.destination is not None and "@" in ssh.destination and ssh.user is not None:
-        yield Finding((*path, "user"), "a user beside the one in destination", "one of them")
+        yield Finding((*path, "user"), "a user in addition to the one in destination", "one of them")
 
 
 def virtual_time_has_no_company(sketch: Sketch, path: Path, host: Host) -> Iterator[Finding]:
@@ -49,7 +49,7 @@ def virtual_time_has_no_company(sketch: Sketch, path: Path, host: Host) -> Itera
         if others:
             elsewhere = f"{', '.join(others)} {'is' if len(others) == 1 else 'are'} not on {path[1]}"
             expected = f"every other host of kind netns with on: {path[1]}, or time: real"
-            yield Finding((*path, "time"), f"a board in virtual time has no company: {elsewhere}", expected)
+            yield Finding((*path, "time"), f"a board in virtual time excludes other machines: {elsewhere}", expected)
 
 
 def board_has_the_cards(sketch: Sketch, path: Path, host: Host) -> Iterator[Finding]:
@@ -92,7 +92,7 @@ def cards_are_apart(sketch: Sketch) -> Iterator[Finding]:
     }
     for board, card, where in _moved(sketch):
         if (board, card) in taken:
-            yield Finding(where, f"{card} of {board} is {taken[board, card]}", "a card that nobody else has")
+            yield Finding(where, f"{card} of {board} is {taken[board, card]}", "a card that is not in use")
         taken.setdefault((board, card), f"{where[1]}'s already")
 
 
@@ -119,8 +119,8 @@ def link_can_be_made(sketch: Sketch, path: Path, link: Link) -> Iterator[Finding
         return
     for end in link.ends:
         if not sketch.is_existing(end.host) and has_interface(sketch.hosts[end.host], end.interface):
-            what = f"{end} is a card, and what is at the other end would be made for the run"
-            yield Finding((*path, "ends"), what, "interfaces that are there (cards) at both ends, or at none")
+            what = f"{end} is a card, and the other end would be made for the run"
+            yield Finding((*path, "ends"), what, "existing interfaces (cards) at both ends, or at neither")
 
 
 def switch_joins_links(sketch: Sketch, path: Path, host: Host) -> Iterator[Finding]:
@@ -142,7 +142,7 @@ def switches_make_no_loop(sketch: Sketch) -> Iterator[Finding]:
             other = first.setdefault(links.get(port, ()), port)
             if port in links and other != port:
                 by = " and ".join(f"links[{index}]" for index in links[port])
-                what = f"{other} and {port} are joined by {by} already: frames would circle for ever"
+                what = f"{other} and {port} are joined by {by} already: frames would circulate forever"
                 yield Finding(("hosts", name, "switch", number), what, "one path between any two switches")
                 return
         before.append(ports)
@@ -165,7 +165,7 @@ def joined_link_is_as_the_first(sketch: Sketch, path: Path, link: Link) -> Itera
         for vlan in vlans_of(link):
             if vlan in vlans_of(sketch.links[index]):
                 what = f"links[{index}], which a switch joins to it, has VLAN {vlan}"
-                yield Finding((*path, "vlans", str(vlan)), what, "each VLAN at one of them: it is on both")
+                yield Finding((*path, "vlans", str(vlan)), what, "each VLAN at only one of the two")
 
 
 def _moved(sketch: Sketch) -> Iterator[tuple[str, str, Path]]:

@@ -76,10 +76,10 @@ class BoardHost(Part):
     memory: Memory = Field(default=2**30, description="whole MiB, such as 2GiB")
     time: Literal["real", "virtual"] = Field(
         default="real",
-        description="real; virtual: its clock counts the instructions that its CPUs execute, which take turns",
+        description="real; virtual: its clock counts the instructions that its CPUs execute alternately",
     )
     nics: int = Field(
-        default=0, ge=0, le=8, description="emulated network cards, which links name as interfaces that are there"
+        default=0, ge=0, le=8, description="emulated network cards, which links use as existing interfaces"
     )
     append: str | None = Field(default=None, description="what to add to the kernel's command line")
     switch: Switch = ()

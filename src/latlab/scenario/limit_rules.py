@@ -58,13 +58,13 @@ def _limit_fits(sketch: Sketch, limit: Limit) -> Iterator[Finding]:
         yield Finding(where, f"{name} sends packets: it is no timer", f"{name}.round_trip")
         return
     if leg and not probe.is_recorded:
-        yield Finding(where, f"{probe.kind} does not tell {leg} from the other way", f"{name}.round_trip")
+        yield Finding(where, f"{probe.kind} does not separate {leg} from the other direction", f"{name}.round_trip")
     elif not leg and limit.group in METRICS:
         legs = f"{name}.up.{limit.group} or {name}.down.{limit.group}"
-        what = f"{name} is a probe: {limit.group} is of one of its ways"
+        what = f"{name} is a probe: {limit.group} belongs to one of its directions"
         yield Finding(where, what, legs if probe.is_recorded else f"{name}.round_trip")
     elif leg and of_probes:
-        yield Finding(where, f"{limit.group} is of the whole probe", limit.path.replace(f".{leg}.", ".", 1))
+        yield Finding(where, f"{limit.group} belongs to the whole probe", limit.path.replace(f".{leg}.", ".", 1))
 
 
 def _timer_has(probe: ProbeBase, name: str, leg: str, limit: Limit) -> Iterator[Finding]:
@@ -79,7 +79,7 @@ def _timer_has(probe: ProbeBase, name: str, leg: str, limit: Limit) -> Iterator[
         yield Finding(where, f"{name} is a timer: it sends nothing", f"one of {', '.join(_told(probe))}")
     elif limit.group != COUNTS and limit.group not in _told(probe):
         why = "without a trace a timer" if is_own else probe.kind
-        yield Finding(where, f"{why} tells no {limit.group}", f"one of {', '.join(_told(probe))}")
+        yield Finding(where, f"{why} has no {limit.group}", f"one of {', '.join(_told(probe))}")
 
 
 def _told(probe: ProbeBase) -> tuple[str, ...]:

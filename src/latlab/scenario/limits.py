@@ -100,7 +100,7 @@ def parse_limit(path: str, value: object) -> Limit | Finding:
     parts = (name, *rest.split(".", 1))
     if len(parts) != 3:
         return Finding(
-            where, f"{shown(path)} names no statistic", "stream.metric.statistic, such as control.latency.max"
+            where, f"{shown(path)} does not name a statistic", "stream.metric.statistic, such as control.latency.max"
         )
     stream, group, statistic = parts
     if group not in GROUPS:

@@ -40,7 +40,7 @@ class Link(Part):
     )
     subnet: Subnet | None = Field(
         default=None,
-        description="its network; ends get .1 and .2, guests .11 and on; 10.78.<index of the link>.0/24 if not given",
+        description="its network; ends get .1 and .2, guests .11 and up; 10.78.<index of the link>.0/24 if not given",
     )
     vlans: Annotated[dict[VlanIdKey, Vlan], Field(max_length=VLANS_MAX)] = Field(
         default_factory=dict,

@@ -56,7 +56,7 @@ def load_text(text: str, path: Path) -> Loaded:
     findings = list(document.findings)
     raw = document.data
     if raw is None and not findings:
-        raise scenario_errors(path, [((1, 1), Finding((), "there is nothing in the file", "a scenario"))])
+        raise scenario_errors(path, [((1, 1), Finding((), "the file is empty", "a scenario"))])
     if raw is not None and not isinstance(raw, dict):
         findings.append(
             ((1, 1), Finding((), f"{shown(raw)} is not a mapping", "a scenario: name, hosts, streams, ..."))

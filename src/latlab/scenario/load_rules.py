@@ -15,7 +15,7 @@ def work_has_its_size(_: Sketch, path: Path, load: Load) -> Iterator[Finding]:
     if not isinstance(load, StressNg):
         return
     if load.what == "cpu" and load.size is not None:
-        yield Finding((*path, "size"), "computing takes no memory to speak of", "what: memory or io, or no size")
+        yield Finding((*path, "size"), "what: cpu uses almost no memory", "what: memory or io, or no size")
     if load.what != "io" and load.path is not None:
         yield Finding((*path, "path"), f"{load.what} writes no files", "what: io, or no path")
 
@@ -25,7 +25,7 @@ def files_are_on_a_disk(sketch: Sketch, path: Path, load: Load) -> Iterator[Find
     if isinstance(load, StressNg) and load.what == "io" and load.on in sketch.guests:
         guest = sketch.guests[load.on]
         if guest.is_ours:
-            what = f"{load.on} has its files in memory, and no disk"
+            what = f"{load.on} has its files in memory, not on a disk"
             expected = f"kind: flood from {load.on}, whose packets its hypervisor carries; or io on its host"
             yield Finding((*path, "what"), what, expected)
 

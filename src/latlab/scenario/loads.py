@@ -23,7 +23,7 @@ def _not_reserved(name: str) -> str:
 
 def _absolute(path: str) -> str:
     if not path.startswith("/") or not path.isprintable():
-        raise wrong(f"{shown(path)} is no absolute path", "a folder such as /var/tmp")
+        raise wrong(f"{shown(path)} is not an absolute path", "a folder such as /var/tmp")
     return path
 
 
@@ -44,9 +44,7 @@ class LoadBetween(Part):
 
     from_: Reference = Field(alias="from", description="the host or guest that sends the load")
     to: Reference = Field(description="the host or guest that receives the load")
-    via: EndText | None = Field(
-        default=None, description="the sender's host.interface, where several links join the two"
-    )
+    via: EndText | None = Field(default=None, description="the sender's host.interface, if several links join the two")
 
 
 class Flood(LoadBetween):
@@ -54,8 +52,8 @@ class Flood(LoadBetween):
 
     kind: Literal["flood"]
     size: Payload = Field(default=1400, description="bytes of UDP payload in a packet")
-    rate: RateOrMax = Field(default=None, description="UDP payload of all flows together; max: as fast as it goes")
-    flows: int = Field(default=1, ge=1, le=64, description="UDP flows, each to a port of its own")
+    rate: RateOrMax = Field(default=None, description="UDP payload of all flows together; max: as fast as possible")
+    flows: int = Field(default=1, ge=1, le=64, description="UDP flows, each to its own port")
     priority: Priority = Field(default=0, description="socket priority (SO_PRIORITY), 0 to 15")
 
 
@@ -65,7 +63,7 @@ class Iperf3(LoadBetween):
     kind: Literal["iperf3"]
     instances: Instances = Field(default=1, description="clients that run at the same time")
     protocol: Literal["udp", "tcp"] = Field(default="udp", description="udp or tcp")
-    rate: RateOrMax = Field(default=None, description="of all instances together; max: as fast as it goes")
+    rate: RateOrMax = Field(default=None, description="of all instances together; max: as fast as possible")
     size: Payload | None = Field(default=None, description="bytes written at once; iperf3's own choice if not given")
 
 

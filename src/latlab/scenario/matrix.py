@@ -268,7 +268,7 @@ def _judge(
         where = paths[key]
         for other in matrix:
             if other != key and key not in CHOSEN and paths[other][: len(where)] == where:
-                what = f"{other} is a part of {key}, which the matrix sets too"
+                what = f"{other} is part of {key}, which the matrix sets, too"
                 findings.append(Finding(("matrix", other), what, "one of them"))
         if key in CHOSEN:
             wrong = list(_chosen_findings(key, values))
@@ -336,7 +336,7 @@ def _not_in_matrix(where: Path, key: str, value: object, matrix: dict[str, list[
 def _set_findings(sketch: Sketch, one: _Setting, before: Sequence[_Setting]) -> Iterator[Finding]:
     """What is wrong with a path that an override sets. before: what the matrix and overrides before it set there."""
     if one.path[0] in CHOSEN and len(one.path) == 1:
-        yield Finding(one.source, f"the matrix alone says which {one.path[0]} a cell has", f"a path into {one.path[0]}")
+        yield Finding(one.source, f"only the matrix says which {one.path[0]} a cell has", f"a path into {one.path[0]}")
         return
     yield from _path_findings(sketch, one.source, one.path)
     for other in before:
@@ -430,9 +430,9 @@ def _chosen_findings(key: str, values: Sequence[object]) -> Iterator[Finding]:
             continue
         names = _names(value)
         if not names or (nothing in names and len(names) > 1):
-            yield Finding(where, f"{shown(value)} is no combination of {key}", f"{nothing} alone, or names of {key}")
+            yield Finding(where, f"{shown(value)} is not a combination of {key}", f"{nothing} alone, or names of {key}")
         elif len(set(names)) != len(names) or frozenset(names) in seen:
-            yield Finding(where, f"{shown(value)} is there twice", f"each {one}, and each combination, once")
+            yield Finding(where, f"{shown(value)} appears twice", f"each {one}, and each combination, once")
         seen.append(frozenset(names))
 
 

@@ -41,7 +41,7 @@ class Clock(Part):
         description="auto: one kernel, a page of memory shared with a guest, else exchanges; shared: never exchanges; "
         "exchange: always exchanges of timestamps over the network",
     )
-    ptp: Ptp | None = Field(default=None, description="PTP, which keeps clocks alike: started, or observed")
+    ptp: Ptp | None = Field(default=None, description="PTP, which synchronises clocks: started, or observed")
 
 
 WatchDrops = Literal["auto", "always", "never"]
@@ -66,7 +66,7 @@ def _distinct(values: tuple[object, ...]) -> tuple[object, ...]:
     for value in values:
         text = json.dumps(value, sort_keys=True)
         if text in seen:
-            raise wrong(f"{shown(value)} is there twice", "each value once")
+            raise wrong(f"{shown(value)} appears twice", "each value once")
         seen.add(text)
     return values
 
@@ -106,14 +106,14 @@ class Scenario(Part):
     )
     watch_drops: WatchDrops = Field(
         default="auto",
-        description="whether it is recorded where kernels drop packets of ours, and why; auto: on all that can do it "
-        "but those in emulation; always: on those, too",
+        description="whether to record where and why kernels drop packets of streams and probes; auto: on all kernels "
+        "that support it, without emulated ones; always: on those, too",
     )
     streams: dict[ItemName, Stream] = Field(
         default_factory=dict, max_length=1024, description="one-way, periodic packets that are measured, by name"
     )
     probes: dict[ProbeName, Probe] = Field(
-        default_factory=dict, max_length=256, description="what is measured in other ways than by streams, by name"
+        default_factory=dict, max_length=256, description="measurements other than streams, by name"
     )
     loads: dict[LoadName, Load] = Field(default_factory=dict, description="background load, by name")
     shapers: dict[ShapedInterface, Shaper] = Field(
@@ -121,7 +121,7 @@ class Scenario(Part):
     )
     tuning: dict[Reference, Tuning] = Field(
         default_factory=dict,
-        description="how things run, by host or guest; those not named get the defaults",
+        description="how threads run, by host or guest; those not named get the defaults",
     )
     duration: Length = Field(description="how long each cell sends, warm-up included, such as 900s")
     warmup: Pause = Field(default=0, description="packets launched in this first time are recorded but in no statistic")
@@ -129,8 +129,8 @@ class Scenario(Part):
     repeat: int = Field(default=1, ge=1, le=1000, description="how often each cell is run")
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = Field(
         default=None,
-        description="of the order in which cells run, drawn anew for each run if not given; in virtual time of the "
-        "first repetition, too, 1 if not given, and one more for each that follows",
+        description="seed of the order in which cells run; random if not given. In virtual time also the seed "
+        "of the first repetition: 1 if not given, and one more for each following one",
     )
     matrix: dict[str, Values] = Field(
         default_factory=dict,
@@ -139,7 +139,7 @@ class Scenario(Part):
     overrides: Listed[Override] = Field(
         default=(),
         max_length=256,
-        description="what else is set in cells that have certain values of the matrix; their names do not say it",
+        description="what else is set in cells that have certain values of the matrix; it is not part of their names",
     )
     exclude: Listed[Excluded] = Field(
         default=(),
@@ -151,20 +151,18 @@ class Scenario(Part):
         description="stream.metric.statistic, or of a probe → largest accepted value; above it `latlab run` exits "
         "with 1",
     )
-    trust: Trust = Field(
-        default=Trust(), description="where trust in a measurement ends: thresholds, and rules that are turned off"
-    )
+    trust: Trust = Field(default=Trust(), description="thresholds of the trust rules, and rules that are turned off")
     windows: Listed[Window] = Field(
         default=(),
         max_length=WINDOWS_MAX,
-        description="intervals of each cell whose figures stand beside those of the whole run",
+        description="intervals of each cell whose figures are shown with those of the whole run",
     )
     headline: Annotated[str, AfterValidator(known_metric)] | None = Field(
         default=None,
-        description="the metric that this is about: its table stands first, with the published figures in it",
+        description="the main metric: its table is the first, and has the published figures",
     )
     published: Listed[Published] = Field(
-        default=(), max_length=256, description="figures that others have published, shown beside the measured ones"
+        default=(), max_length=256, description="published figures, shown with the measured ones"
     )
 
     @cached_property

@@ -95,7 +95,7 @@ def checked_interface(name: str) -> str:
     if name in (".", "..", "all", "default"):
         raise wrong(f"the kernel refuses the interface name {shown(name)}", "another name")
     if name == "lo":
-        raise wrong("lo is every host's loopback", "an interface that a cable can be plugged into")
+        raise wrong("lo is every host's loopback", "an interface with a cable")
     return name
 
 
@@ -126,7 +126,7 @@ EndText = Annotated[
 
 def _distinct(values: tuple[int, ...]) -> tuple[int, ...]:
     if not values:
-        raise wrong("an empty list of CPUs", "CPU numbers such as [2, 3], or null to leave it as it is")
+        raise wrong("an empty list of CPUs", "CPU numbers such as [2, 3], or null to leave it unchanged")
     if len(set(values)) != len(values):
         raise wrong(f"a CPU twice in {shown(list(values))}", "each CPU once")
     return values

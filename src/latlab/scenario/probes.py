@@ -51,7 +51,7 @@ def _whole_us(period: int) -> int:
 
 def _traced(value: object) -> object:
     if not isinstance(value, bool) and value not in ("auto", "threads"):
-        raise wrong(f"{shown(value)} is not known here", "true, false, auto or threads")
+        raise wrong(f"{shown(value)} is not supported", "true, false, auto or threads")
     return value
 
 
@@ -82,9 +82,7 @@ class Between(ProbeBase):
 
     from_: Reference = Field(alias="from", description="the host or guest that asks")
     to: Reference = Field(description="the host or guest that answers")
-    via: EndText | None = Field(
-        default=None, description="the asker's host.interface, where several links join the two"
-    )
+    via: EndText | None = Field(default=None, description="the asker's host.interface, if several links join the two")
 
     @property
     def talker(self) -> str:
@@ -113,14 +111,14 @@ class Asked(Between):
 
     period: Period | None = Field(
         default=None,
-        description="time between questions, whatever the answers do; not given: a closed loop, in which an answer "
-        "starts the next question",
+        description="time between questions, independent of answers; not given: a closed loop, in which an "
+        "answer starts the next question",
     )
     offset: Duration = Field(
         default=0, description="of the first question after the common start; less than the period, and with one only"
     )
     timeout: Patience = Field(
-        default=SECOND_NS, description="how long an answer is waited for; in a closed loop the next question goes then"
+        default=SECOND_NS, description="how long to wait for an answer; in a closed loop the next question is sent then"
     )
 
 
@@ -151,8 +149,8 @@ class PingProbe(Asked):
     )
     timestamps: Literal["kernel", "user"] = Field(
         default_factory=_timestamps,
-        description="who stamps packets: kernel, and NICs that can, beside latlab itself; user: latlab alone, which is "
-        "quicker, and does not tell the stages of a leg; user over tcp",
+        description="what stamps packets: kernel: the kernel and capable NICs, too; user: latlab alone, which "
+        "is faster, but does not give the stages of a leg; user over tcp",
     )
 
 
@@ -160,7 +158,7 @@ class OverDds(Between):
     """A probe over Cyclone DDS."""
 
     domain: Annotated[int, Field(ge=0, le=DDS_DOMAIN_MAX)] | None = Field(
-        default=None, description="DDS domain, which no other probe has; one from 40 on if not given"
+        default=None, description="DDS domain, not shared with another probe; one from 40 on if not given"
     )
     reliable: bool = Field(default=True, description="samples that are lost are sent again; false: best effort")
 
@@ -174,8 +172,8 @@ class DdsProbe(Asked, OverDds):
     )
     take: Literal["listener", "waitset", "spin"] = Field(
         default="listener",
-        description="who takes samples, on both sides: Cyclone's receiving thread, a thread that sleeps in a waitset, "
-        "or one that asks again and again",
+        description="what takes samples, on both sides: Cyclone's receiving thread, a thread that "
+        "sleeps in a waitset, or one that polls",
     )
     threads: dict[CycloneThread, Annotated[int, Field(ge=1, le=99)]] = Field(
         default_factory=dict,
@@ -195,7 +193,7 @@ class DdsperfProbe(OverDds):
     )
     take: Literal["listener", "waitset"] = Field(
         default="listener",
-        description="who takes samples, on both sides: Cyclone's receiving thread, or one of ddsperf's",
+        description="what takes samples, on both sides: Cyclone's receiving thread, or one of ddsperf's",
     )
 
 
@@ -248,7 +246,7 @@ class TimerProbe(OnOne):
     )
     offset: Duration = Field(default=0, description="of the first expiry after the common start; less than the period")
     threshold: Annotated[Duration, within(DURATION, 1)] = Field(
-        default=30_000, description="expiries that are later are counted"
+        default=30_000, description="later expiries are counted"
     )
     window: Annotated[Duration, within(DURATION, 1_000_000)] = Field(
         default=10 * SECOND_NS, description="figures are printed live for each interval of this length"
@@ -258,8 +256,8 @@ class TimerProbe(OnOne):
         BeforeValidator(_traced, json_schema_input_type=bool | Literal["auto", "threads"]),
     ] = Field(
         default="auto",
-        description="the instant of the timer's interrupt is taken too; auto: where the kernel tells it; threads: and "
-        "how its thread is woken and comes to run, and what was interrupted",
+        description="record the instant of the timer's interrupt, too; auto: if the kernel reports it; threads: "
+        "also how its thread is woken and starts to run, and what was interrupted",
     )
 
 

@@ -26,7 +26,7 @@ SOCKET_PATH_MAX = 107
 def _socket(text: str) -> str:
     """The path, if it is one that is the same for every program there, whatever folder it was started in."""
     if not text.startswith("/") or "\0" in text:
-        raise wrong(f"{shown(text)} is no absolute path", "the path of ptp4l's socket from / on, such as /run/ptp4l")
+        raise wrong(f"{shown(text)} is not an absolute path", "the path of ptp4l's socket, such as /run/ptp4l")
     if (length := len(text.encode(errors="surrogatepass"))) > SOCKET_PATH_MAX:
         raise wrong(f"{shown(text)} has {length} bytes", f"a socket's path of {SOCKET_PATH_MAX} or fewer")
     return text
@@ -43,18 +43,18 @@ class Ptp(Part):
     )
     observed: dict[ShapedInterface, SocketPath] = Field(
         default_factory=dict,
-        description="host.interface → the Unix socket of a ptp4l that runs there already, such as /run/ptp4l; it is "
-        "asked, and left alone",
+        description="host.interface → the Unix socket of a ptp4l that runs there already, such as /run/ptp4l; it "
+        "is queried, and not changed",
     )
     profile: Literal["automotive", "gptp", "default"] = Field(
         default="automotive",
-        description="automotive: roles fixed, no announcements, peer delay; gptp: IEEE 802.1AS; default: IEEE 1588's "
-        "own, end-to-end delay",
+        description="automotive: fixed roles, no Announce messages, peer delay; gptp: IEEE 802.1AS; "
+        "default: IEEE 1588's own, end-to-end delay",
     )
     timestamps: Timestamps | None = Field(
         default=None,
-        description="who stamps its packets; hardware on network cards, software on links that are made for the run if "
-        "not given",
+        description="what stamps its packets; if not given, hardware on network cards and software on links that "
+        "are made for the run",
     )
     domain: Annotated[int, Field(ge=0, le=127)] = Field(default=0, description="its domainNumber")
     priority: Priority = Field(default=0, description="socket priority of its packets")
@@ -68,7 +68,7 @@ class Ptp(Part):
         "not given",
     )
     wait: Annotated[Duration, within(DURATION, 10**9, 3600 * 10**9)] = Field(
-        default=60 * 10**9, description="how long the lock is waited for before anything is measured"
+        default=60 * 10**9, description="how long to wait for the lock before measuring"
     )
 
     @model_validator(mode="before")

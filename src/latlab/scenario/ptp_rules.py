@@ -45,7 +45,7 @@ def ptp_ports_stamp(sketch: Sketch) -> Iterator[Finding]:
         return
     for path, end in _ports(sketch):
         if end.host in sketch.hosts and not has_interface(sketch.hosts[end.host], end.interface):
-            what = f"{end} is made for the run, and has no clock of its own"
+            what = f"{end} is made for the run, and has no hardware clock"
             yield Finding(path, what, "timestamps: software, or a network card")
 
 
@@ -68,7 +68,7 @@ def ptp_passes_switches(sketch: Sketch) -> Iterator[Finding]:
         return
     for end in map(parse_end, ptp.ports):
         if any(segment.ports and end in segment.ends for segment in sketch.segments):
-            what = f"{ptp.profile} measures the delay to the next port, and {end} has a switch there that is none"
+            what = f"{ptp.profile} measures the delay to the next port, and the switch at {end} is not a PTP port"
             yield Finding((*WHERE, "profile"), what, "profile: default, whose packets a switch forwards")
             return
 
@@ -110,7 +110,7 @@ def ptp_has_one_slave_a_clock(sketch: Sketch) -> Iterator[Finding]:
     for end, machine, _ in _turning(sketch, ptp):
         other = first.setdefault(machine, end)
         if other != end:
-            what = f"{other} turns the same machine's clock"
+            what = f"{other} adjusts the same machine's clock"
             where = (*WHERE, "ports", str(end))
             yield Finding(where, what, "one slave a machine, or timestamps: hardware")
 

@@ -31,8 +31,8 @@ class Published(Part):
     """One row of a published table. Durations are whole nanoseconds."""
 
     source: Annotated[str, Field(min_length=1)] = Field(description="where it was published, by whom and when")
-    row: Annotated[str, Field(min_length=1)] = Field(description="what was measured, as it is called there")
-    metric: Annotated[str, AfterValidator(known_metric)] = Field(description="the metric here that it is beside")
+    row: Annotated[str, Field(min_length=1)] = Field(description="what was measured, in the words of the source")
+    metric: Annotated[str, AfterValidator(known_metric)] = Field(description="the metric here that it is compared with")
     n: Annotated[int, Field(ge=1)] | None = Field(default=None, description="how many packets")
     min: Figure = Field(default=None, description="the smallest")
     mean: Figure = Field(default=None, description="the mean")

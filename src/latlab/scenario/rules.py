@@ -52,7 +52,7 @@ def warmup_ends(sketch: Sketch) -> Iterator[Finding]:
     warmup, duration = sketch.top.warmup, sketch.top.duration
     if warmup >= duration:
         expected = f"less than duration, {format_duration(duration)}"
-        yield Finding(("warmup",), f"nothing is left after a warm-up of {format_duration(warmup)}", expected)
+        yield Finding(("warmup",), f"no time is left after a warm-up of {format_duration(warmup)}", expected)
 
 
 def ends_are_free(sketch: Sketch) -> Iterator[Finding]:
@@ -61,7 +61,7 @@ def ends_are_free(sketch: Sketch) -> Iterator[Finding]:
     for (index, side), end in sketch.ends.items():
         interface = End(sketch.namespace_of(end.host), end.interface)
         if interface in taken:
-            what = f"{end} is an end already, of links[{taken[interface]}]"
+            what = f"{end} is already an end of links[{taken[interface]}]"
             yield Finding(("links", index, "ends", side), what, "an interface of its own for each end")
         taken.setdefault(interface, index)
 
@@ -147,7 +147,7 @@ def dds_domains_are_apart(sketch: Sketch) -> Iterator[Finding]:
     taken: dict[int, str] = {}
     for name, domain in where_known(over, lambda _, probe: probe.domain):
         if domain is not None and (first := taken.setdefault(domain, name)) != name:
-            yield Finding(("probes", name, "domain"), f"domain {domain} is {first}'s", "another one, or none given")
+            yield Finding(("probes", name, "domain"), f"domain {domain} is {first}'s", "another one, or leave it out")
 
 
 def the_clock_port_is_free(sketch: Sketch) -> Iterator[Finding]:
@@ -157,7 +157,7 @@ def the_clock_port_is_free(sketch: Sketch) -> Iterator[Finding]:
         with_port = {key: one for key, one in sketch.pairs.items() if isinstance(one, Stream | PingProbe)}
         for path, clashes in where_known(with_port, lambda _, one: one.transport == "udp" and one.port == CLOCK_PORT):
             if clashes:
-                yield Finding((*path, "port"), f"port {CLOCK_PORT} is the clock exchange's", "another port")
+                yield Finding((*path, "port"), f"port {CLOCK_PORT} is used by the clock exchange", "another port")
 
 
 def _exchange_clocks(sketch: Sketch) -> bool:

@@ -44,7 +44,7 @@ def _parts(base: type[Part]) -> dict[str, type[Part]]:
 
 
 def _write_defaults(described: dict[str, Any], part: type[Part]) -> None:
-    """Puts defaults as the file would write them, with units, in place of the model's own numbers."""
+    """Puts defaults as the file would write them, with units, instead of the model's own numbers."""
     written = part.model_construct().model_dump(mode="json", by_alias=True, warnings=False)
     for key, field in described["properties"].items():
         if "default" in field and key in written:
@@ -52,5 +52,5 @@ def _write_defaults(described: dict[str, Any], part: type[Part]) -> None:
 
 
 def write_schema() -> None:
-    """Nothing; the shipped file is made anew from the models."""
+    """Nothing; the shipped file is made again from the models."""
     SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")

@@ -73,7 +73,7 @@ def _words(path: Path, detail: dict[str, Any], raw: dict[str, Any]) -> tuple[str
 def _unlisted(value: str, context: dict[str, Any]) -> tuple[str, str]:
     """What is said of a value that is none of those listed."""
     meant = closest(str(context["input"]), _quoted(context["expected"]))
-    return f"{value} is not known here", meant or context["expected"].replace("'", "")
+    return f"{value} is not supported", meant or context["expected"].replace("'", "")
 
 
 def _quoted(listed: str) -> list[str]:
@@ -87,7 +87,7 @@ _WORDS: dict[str, Callable[[str, dict[str, Any]], tuple[str, str]]] = {
         f"{value} is not a {_FORMS[ctx['pattern']][0]}",
         _FORMS[ctx["pattern"]][1],
     ),
-    "string_too_short": lambda value, ctx: ("nothing between the quotes", "text"),
+    "string_too_short": lambda value, ctx: ("an empty text", "text"),
     "literal_error": _unlisted,
     "int_type": lambda value, ctx: (f"{value} is not a whole number", "a whole number"),
     "int_from_float": lambda value, ctx: (f"{value} is not a whole number", "a whole number"),
@@ -96,8 +96,8 @@ _WORDS: dict[str, Callable[[str, dict[str, Any]], tuple[str, str]]] = {
     "greater_than_equal": lambda value, ctx: (f"{value} is too small", f"{ctx['ge']} or more"),
     "less_than": lambda value, ctx: (f"{value} is too large", f"less than {ctx['lt']}"),
     "less_than_equal": lambda value, ctx: (f"{value} is too large", f"{ctx['le']} or less"),
-    _TOO_SHORT: lambda value, ctx: ("there are too few", f"{ctx['min_length']} or more"),
-    "too_long": lambda value, ctx: ("there are too many", f"{ctx['max_length']} or fewer"),
+    _TOO_SHORT: lambda value, ctx: ("too few", f"{ctx['min_length']} or more"),
+    "too_long": lambda value, ctx: ("too many", f"{ctx['max_length']} or fewer"),
     "model_type": lambda value, ctx: (f"{value} is not a mapping", "a mapping of keys to values"),
     "model_attributes_type": lambda value, ctx: (f"{value} is not a mapping", "a mapping of keys to values"),
     "dict_type": lambda value, ctx: (f"{value} is not a mapping", "a mapping of names to values"),

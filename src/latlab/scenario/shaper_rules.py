@@ -1,4 +1,4 @@
-"""What shapers must keep: that they fit their interfaces, that nothing waits for ever, that launch times are kept."""
+"""What shapers must keep: that they fit their interfaces, that nothing waits forever, that launch times are kept."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def shaped_interface_is_there(sketch: Sketch, path: Path, _: Shaper) -> Iterator
         there = [str(other) for other in sketch.ends.values()]
         if end in sketch.vlan_parents:
             port = sketch.parent_of(end)
-            yield Finding(path, f"{end} is a VLAN interface: its packets go through what shapes {port}", str(port))
+            yield Finding(path, f"{end} is a VLAN interface: its packets pass the shaper of {port}", str(port))
         elif sketch.is_switched(end):
-            what = f"{end} is a port of {end.host}'s switch: what is forwarded there has no priority"
+            what = f"{end} is a port of {end.host}'s switch: forwarded packets have no priority there"
             yield Finding(path, what, "a shaper at the end where packets are sent")
         elif str(end) not in there:
             yield Finding(path, *unknown("end of a link", str(end), there))
@@ -43,7 +43,7 @@ def shaper_goes_along(sketch: Sketch, path: Path, shaper: Shaper) -> Iterator[Fi
     for name, guest in sketch.guests.items():
         handed_on = becomes_the_guests(guest) and (guest.host, guest.uplink) == (end.host, end.interface)
         if handed_on and not isinstance(shaper, Tbf):
-            what = f"VFIO hands {end} to {name}: of shapers only a tbf is set up in a guest"
+            what = f"VFIO passes {end} through to {name}: in a guest only a tbf can be set up"
             yield Finding(path, what, "kind: tbf, or another bridge")
 
 
@@ -98,7 +98,7 @@ def slopes_are_below_the_speed(sketch: Sketch, path: Path, shaper: Shaper) -> It
         if isinstance(cbs, Cbs) and cbs.send_slope is None:
             speed = cbs.speed or speed_at(sketch, str(path[1]), shaper)
             if cbs.idle_slope >= speed:
-                what = f"{format_rate(cbs.idle_slope)} are all that the port sends"
+                what = f"{format_rate(cbs.idle_slope)} are the whole rate of the port"
                 yield Finding((*where, "idle_slope"), what, f"less than {format_rate(speed)}")
 
 
@@ -127,7 +127,7 @@ def assistance_has_its_settings(_: Sketch, path: Path, shaper: Shaper) -> Iterat
         return
     if shaper.txtime_delay is not None:
         ahead = format_duration(max(deltas.values()))
-        what = f"{format_duration(shaper.txtime_delay)} are gone before the etf, {ahead} ahead, has it"
+        what = f"{format_duration(shaper.txtime_delay)} pass before the etf, {ahead} ahead, has it"
         yield Finding((*path, "txtime_delay"), what, f"more than its delta, {ahead}")
     else:  # computed of the deltas, and more than any but 0
         first = min(deltas)
@@ -167,7 +167,7 @@ def packets_need_no_launch_time(
 
 
 def launch_times_are_kept(sketch: Sketch) -> Iterator[Finding]:
-    """An etf takes packets with launch times of its kind, and drops all others without a word.
+    """An etf takes packets with launch times of its kind, and drops all others silently.
 
     Source: is_packet_valid in net/sched/sch_etf.c.
     """
@@ -178,7 +178,7 @@ def launch_times_are_kept(sketch: Sketch) -> Iterator[Finding]:
         launch = stream.launch_time if stream else None
         in_tai = next((one.kind for one in (etf, shaper) if isinstance(one, Etf | Taprio)), None)
         if launch and launch.clock != "tai" and in_tai:
-            what = f"clock {launch.clock} is not that of the {in_tai} at {end}, which drops what differs"
+            what = f"clock {launch.clock} is not that of the {in_tai} at {end}, which drops packets that differ"
             yield Finding((*path, "launch_time"), what, "clock: tai")
         if launch is None:
             expected = "launch_time: true, or another priority" if stream else "another priority"
@@ -189,10 +189,10 @@ def launch_times_are_kept(sketch: Sketch) -> Iterator[Finding]:
 
 def _alike(path: Path, end: End, launch: LaunchTime, etf: Etf) -> Iterator[Finding]:
     if launch.deadline != etf.deadline and not etf.skip_sock_check:
-        what = f"the etf at {end} has deadline: {str(etf.deadline).lower()}, and drops what differs"
+        what = f"the etf at {end} has deadline: {str(etf.deadline).lower()}, and drops packets that differ"
         yield Finding((*path, "launch_time"), what, f"deadline: {str(etf.deadline).lower()}")
     if launch.lead <= etf.delta:
-        what = f"a lead of {format_duration(launch.lead)} is over when the etf at {end} wakes for the packet"
+        what = f"a lead of {format_duration(launch.lead)} is over before the etf at {end} wakes for the packet"
         yield Finding((*path, "launch_time"), what, f"a lead of more than its delta, {format_duration(etf.delta)}")
 
 
@@ -213,7 +213,7 @@ def cycles_begin_together(sketch: Sketch) -> Iterator[Finding]:
     common = lcm(*cycles.values()) if cycles else 1
     if common > COMMON_CYCLE_NS_MAX:
         listed = ", ".join(format_duration(cycle) for cycle in dict.fromkeys(cycles.values()) if cycle > 1)
-        what = f"cycles of {listed} begin together only each {format_duration(common)}"
+        what = f"cycles of {listed} begin together only every {format_duration(common)}"
         expected = f"cycles whose least common multiple is {format_duration(COMMON_CYCLE_NS_MAX)} or less"
         yield Finding(("shapers",), what, expected)
 

@@ -81,8 +81,8 @@ class Etf(Part):
     deadline: bool = Field(default=False, description="the launch time is a deadline: packets leave at once")
     skip_sock_check: bool = Field(
         default=False,
-        description="the socket's own settings (clock, deadline) are not looked at; a packet without any launch time "
-        "is dropped all the same, unless taprio's txtime-assist gives it one",
+        description="do not check the socket's settings (clock, deadline); a packet without a launch "
+        "time is still dropped, unless taprio's txtime-assist gives it one",
     )
 
 
@@ -95,10 +95,10 @@ class Cbs(Part):
         default=None, description="bit/s, below zero; idle_slope − speed of the port if not given"
     )
     hi_credit: Credit | None = Field(
-        default=None, description="bytes; what gathers at idle_slope behind one interfering frame if not given"
+        default=None, description="bytes; the credit gained at idle_slope during one interfering frame if not given"
     )
     lo_credit: Credit | None = Field(
-        default=None, description="bytes, below zero; what a largest frame of its own costs if not given"
+        default=None, description="bytes, below zero; the credit that its largest frame costs if not given"
     )
     frame: Annotated[Size, within(SIZE, 64, 65_535)] = Field(
         default=1_522, description="its largest frame, from the destination address to the checksum"
@@ -135,10 +135,10 @@ class Tbf(Part):
     kind: Literal["tbf"]
     rate: Annotated[Rate, within(RATE, 8_000)] = Field(description="such as 100Mbit/s")
     burst: Annotated[Size, within(SIZE, 1_522, 2**31 - 1)] = Field(
-        default=1_600, description="what may leave at once after a pause; one largest frame, as on a wire, if not given"
+        default=1_600, description="what may leave at once after a pause; one largest frame if not given"
     )
     limit: Annotated[Size, within(SIZE, 1_522, 2**31 - 1)] = Field(
-        default=256_000, description="what may wait; beyond it frames are dropped"
+        default=256_000, description="what may be queued; further frames are dropped"
     )
 
 
@@ -156,7 +156,7 @@ class Classes(Part):
         default=(), description="how many transmit queues each class has, from class 0 on; one each if not given"
     )
     children: dict[TransmitQueue, Child] = Field(
-        default_factory=dict, description="transmit queue → what shapes it beneath: an etf or a cbs"
+        default_factory=dict, description="transmit queue → its shaper: an etf or a cbs"
     )
     speed: Speed = None
 
@@ -193,7 +193,7 @@ class Mqprio(Classes):
     """Traffic classes by priority, each with transmit queues of its own (tc-mqprio(8))."""
 
     kind: Literal["mqprio"]
-    offload: bool = Field(default=False, description="the NIC knows of the classes (hw 1)")
+    offload: bool = Field(default=False, description="the classes are set in the NIC (hw 1)")
 
 
 class Taprio(Classes):
@@ -201,11 +201,11 @@ class Taprio(Classes):
 
     kind: Literal["taprio"]
     mode: Literal["software", "txtime-assist", "offload"] = Field(
-        description="who keeps the gates: the kernel, as it hands packets over; an etf beneath, by launch times that "
-        "the kernel computes; the NIC"
+        description="what implements the gates: the kernel, as it hands packets over; an etf beneath, by launch "
+        "times that the kernel computes; the NIC"
     )
-    gates: Listed[Gate] = Field(min_length=1, max_length=4096, description="the schedule: entry after entry, for ever")
-    shift: Duration = Field(default=0, description="cycles begin so long after multiples of the cycle in TAI")
+    gates: Listed[Gate] = Field(min_length=1, max_length=4096, description="the schedule: entry after entry, repeated")
+    shift: Duration = Field(default=0, description="cycles begin this long after multiples of the cycle in TAI")
     txtime_delay: Annotated[Duration, within(DURATION, 0, ENTRY_NS_MAX)] | None = Field(
         default=None,
         description="txtime-assist: the least time from hand-over to launch; 1.5 times the largest delta if not given",

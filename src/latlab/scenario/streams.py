@@ -32,8 +32,8 @@ class LaunchTime(Part):
     batch: int = Field(default=1, ge=1, le=64, description="packets handed over in one call")
     late: Literal["report", "drop", "send"] = Field(
         default="report",
-        description="a packet whose launch time has passed at hand-over: report hands it over with it, and the kernel "
-        "decides; drop does not hand it over; send gives it a launch time shortly ahead",
+        description="a packet whose launch time has passed at hand-over: report: hand it over unchanged, and the "
+        "kernel decides; drop: do not hand it over; send: give it a launch time shortly ahead",
     )
     allowed_lateness: Duration = Field(
         default=0, description="late: send only: a packet that is later is not handed over"
@@ -71,9 +71,7 @@ class Stream(Part):
 
     talker: Reference = Field(description="the host or guest that sends")
     listener: Reference = Field(description="the host or guest that receives")
-    via: EndText | None = Field(
-        default=None, description="the talker's host.interface, where several links join the two"
-    )
+    via: EndText | None = Field(default=None, description="the talker's host.interface, if several links join the two")
     period: Annotated[Duration, within(DURATION, 1_000)] = Field(description="time between packets, such as 1006us")
     offset: Duration = Field(
         default=0, description="launch of the first packet after the common start; less than the period"

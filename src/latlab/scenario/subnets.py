@@ -21,12 +21,12 @@ def parse_subnet(value: object) -> IPv4Network:
     except (AddressValueError, NetmaskValueError, ValueError):
         raise wrong(f"{shown(value)} is not a network", _SUBNET) from None
     if IPv4Interface(value).ip != network.network_address:
-        raise wrong(f"{shown(value)} is an address within a network", str(network))
+        raise wrong(f"{shown(value)} is an address, not a network", str(network))
     if not 8 <= network.prefixlen <= 30:
-        raise wrong(f"/{network.prefixlen} is no prefix a link can use", "/8 to /30")
+        raise wrong(f"/{network.prefixlen} is not a prefix for a link", "/8 to /30")
     first = network.network_address
     if first.is_loopback or first.is_multicast or first.is_reserved or first in IPv4Network("0.0.0.0/8"):
-        raise wrong(f"hosts cannot carry addresses of {network}", _SUBNET)
+        raise wrong(f"hosts cannot have addresses of {network}", _SUBNET)
     return network
 
 

@@ -54,7 +54,7 @@ def renamed_rules(off: object) -> dict[str, str]:
 def _reason(text: object) -> object:
     if not isinstance(text, str) or not text.strip() or not text.isprintable():
         raise wrong(
-            f"{shown(text)} is no reason", "why the rule does not count here, in a sentence: the report shows it"
+            f"{shown(text)} is not a reason", "why the rule does not count here, in a sentence: the report shows it"
         )
     if len(text) > REASON_MAX:
         raise wrong(f"a reason of {len(text)} characters", f"{REASON_MAX} or fewer")
@@ -95,10 +95,10 @@ class Trust(Part):
     )
     late: Step = Field(
         default=100_000,
-        description="a packet that is further above its stream's median latency is late: causes are looked for",
+        description="a packet that is further above its stream's median latency is late, and causes are searched",
     )
     idle_wakeup: Annotated[Duration, within(DURATION, 0)] = Field(
-        default=20_000, description="what CPUs may take to wake from an idle state they were in"
+        default=20_000, description="the longest exit latency of an idle state that CPUs may use"
     )
     sibling_share: Fraction = Field(
         default=100_000, description="how busy the other thread of a measured thread's core may be"
@@ -111,5 +111,5 @@ class Trust(Part):
     )
     off: Off = Field(
         default_factory=dict,
-        description="id of a rule → why it does not count here; what it finds is shown beside that",
+        description="id of a rule → why it does not count here; the report shows its findings with the reason",
     )

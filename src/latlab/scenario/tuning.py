@@ -32,7 +32,7 @@ class Realtime(Part):
 
     fifo: Fifo | None = Field(description="SCHED_FIFO priority, 1 to 99; null: the ordinary scheduler")
     cpus: Cpus | None = Field(default=None, description="CPUs it may run on; null: all")
-    lock_memory: bool = Field(default=True, description="lock its memory, so that no page is fetched while it measures")
+    lock_memory: bool = Field(default=True, description="lock its memory, to avoid page faults while it measures")
     cpu_dma_latency: Microseconds | None = Field(
         default=0,
         description="longest wake-up from an idle state the kernel may choose (/dev/cpu_dma_latency)",
@@ -56,7 +56,7 @@ class TalkerTuning(Realtime):
 
 def _traced(value: object) -> object:
     if not isinstance(value, bool) and value != "threads":
-        raise wrong(f"{shown(value)} is not known here", "true, false or threads")
+        raise wrong(f"{shown(value)} is not supported", "true, false or threads")
     return value
 
 
@@ -74,8 +74,8 @@ class ListenerTuning(Realtime):
         BeforeValidator(_traced, json_schema_input_type=bool | Literal["threads"]),
     ] = Field(
         default=False,
-        description="record what the kernel's tracepoints tell from the interrupt to its running; threads: its waking "
-        "and running alone",
+        description="record the kernel's tracepoints from the interrupt to the running thread; threads: "
+        "only its wake-up and start",
     )
 
     @property
@@ -118,9 +118,9 @@ QueueKey = Annotated[
 class IrqTuning(Part):
     """Which CPUs take an interface's interrupts. null leaves them as they are."""
 
-    cpus: Cpus | None = Field(default=None, description="of every interrupt of the interface; null: as they are")
+    cpus: Cpus | None = Field(default=None, description="of every interrupt of the interface; null: unchanged")
     queues: dict[QueueKey, Cpus] = Field(
-        default_factory=dict, description="receive queue → of its interrupt, in place of cpus"
+        default_factory=dict, description="receive queue → CPUs of its interrupt, instead of cpus"
     )
 
 
@@ -137,9 +137,7 @@ class Tuning(Part):
     guests: dict[ItemName, GuestTuning] = Field(
         default_factory=dict, description="guest of this host → how its threads run here"
     )
-    isolated: Cpus | None = Field(
-        default=None, description="CPUs that the kernel must keep others away from; checked, never set"
-    )
+    isolated: Cpus | None = Field(default=None, description="CPUs that must be isolated; checked, not set")
     irq: dict[Interface, IrqTuning] = Field(
         default_factory=dict, description="interface → which CPUs take its interrupts"
     )
@@ -153,9 +151,9 @@ class Tuning(Part):
         default_factory=dict, description="interface → how long its receive interrupts may wait for more packets"
     )
     profile: Literal["realtime-virtual-host", "realtime-virtual-guest"] | None = Field(
-        default=None, description="what tuned's profile of that name sets while the machine runs"
+        default=None, description="the runtime settings of the tuned profile of that name"
     )
     halt_poll: Annotated[Duration, within(DURATION, 0, 2**32 - 1)] | None = Field(
         default=None,
-        description="how long KVM polls before it lets a halted vCPU's CPU go (halt_poll_ns); null: as it is",
+        description="how long KVM polls before it gives up a halted vCPU's CPU (halt_poll_ns); null: unchanged",
     )

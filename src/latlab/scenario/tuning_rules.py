@@ -19,8 +19,8 @@ def spinning_is_confined(_: Sketch, path: Path, tuning: Tuning) -> Iterator[Find
     """A listener that spins leaves the machine a CPU."""
     listener = tuning.listener
     if listener.mode == "spin" and listener.fifo is not None and listener.cpus is None:
-        what = f"spinning at SCHED_FIFO {listener.fifo} on every CPU would stop the machine"
-        yield Finding((*path, "listener", "mode"), what, "cpus: [n] beside it, or fifo: null")
+        what = f"polling at SCHED_FIFO {listener.fifo} on every CPU would stop the machine"
+        yield Finding((*path, "listener", "mode"), what, "cpus: [n] with it, or fifo: null")
 
 
 def polling_has_a_time(_: Sketch, path: Path, tuning: Tuning) -> Iterator[Finding]:
@@ -45,7 +45,7 @@ def traced_listener_receives(sketch: Sketch, path: Path, tuning: Tuning) -> Iter
         return
     timers = {name: probe for name, probe in sketch.probes.items() if isinstance(probe, TimerProbe)}
     here = [name for name, on in where_known(timers, lambda _, timer: timer.on) if on == host]
-    what = f"nothing of latlab's own receives on {host}: there is nothing to trace"
+    what = f"latlab receives nothing on {host}, so there is nothing to trace"
     remedy = "false, or a stream or a ping to it"
     yield Finding((*path, "listener", "trace"), what, f"probes.{here[0]}.trace: threads" if here else remedy)
 

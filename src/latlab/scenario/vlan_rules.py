@@ -48,7 +48,7 @@ def bridge_takes_the_interface(sketch: Sketch, path: Path, guest: Guest) -> Iter
         what = f"{guest.bridge} takes a network card, and {end} is a VLAN interface on {sketch.parent_of(end)}"
         yield Finding((*path, "bridge"), what, "another bridge, such as tap")
     elif on_it and (why := takes_all(guest)):
-        what = f"{guest.bridge} leaves nothing to {', '.join(on_it)}: {why}"
+        what = f"{guest.bridge} takes all frames from {', '.join(on_it)}: {why}"
         yield Finding((*path, "bridge"), what, "another bridge, or a link without vlans")
 
 
@@ -59,7 +59,7 @@ def frames_bear_one_tag(sketch: Sketch, path: Path, stream: Stream | PingProbe) 
     ways = routes(sketch.segments, stream.talker, stream.listener, stream.via)
     if len(ways) == 1 and ways[0].segment.vlan is not None:
         port, out = sketch.parent_of(ways[0].talker_end), ways[0].talker_end
-        what = f"{out} tags what leaves there: with a vlan of its own a frame would bear two tags"
+        what = f"{out} tags the packets that leave there: with a vlan of its own a frame would have two tags"
         expected = f"no vlan and pcp but transport: ethernet, or via: {port}"
         yield Finding((*path, "vlan"), what, expected if port != out else "no vlan")
 

@@ -22,7 +22,7 @@ VLAN_ID = "^([1-9]|[1-9][0-9]{1,2}|[1-3][0-9]{3}|40[0-8][0-9]|409[0-4])$"
 
 
 def _no_vlan(value: object) -> PydanticCustomError:
-    return wrong(f"{shown(value)} is no VLAN id", "1 to 4094")
+    return wrong(f"{shown(value)} is not a VLAN id", "1 to 4094")
 
 
 def _id(value: int) -> int:
@@ -64,17 +64,17 @@ class Vlan(Part):
 
     egress: dict[PriorityKey, Pcp] = Field(
         default_factory=_identity,
-        description="socket priority, 0 to 15 → the priority in the tag (PCP) of what leaves; if not given, 0 to 7 are "
-        "left as they are",
+        description="socket priority, 0 to 15 → the priority in the tag (PCP) of packets that leave; if not "
+        "given, 0 to 7 are unchanged",
     )
     ingress: dict[PcpKey, Priority] = Field(
         default_factory=_identity,
-        description="the priority in the tag (PCP) → the packet's own of what comes in; if not given, 0 to 7 are left "
-        "as they are",
+        description="the priority in the tag (PCP) → the packet's priority at arrival; if not given, 0 "
+        "to 7 are unchanged",
     )
     subnet: Subnet | None = Field(
         default=None,
-        description="its network; ends get .1 and .2, guests .11 and on; "
+        description="its network; ends get .1 and .2, guests .11 and up; "
         "10.80.<16 × index of the link + place among its VLANs>.0/24 if not given",
     )
 

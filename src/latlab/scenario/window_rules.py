@@ -34,7 +34,7 @@ def window_has_packets(sketch: Sketch, path: Path, window: Window) -> Iterator[F
     packets = where_known(streams, lambda _, one: launches_between(one.offset, one.period, begin, end))
     for name in (name for name, count in packets if count == 0):
         period = format_duration(sketch.streams[name].period)
-        yield Finding(path, f"no packet of {name} is launched in it", f"a longer one: its period is {period}")
+        yield Finding(path, f"no packet of {name} is launched in it", f"a longer window: its period is {period}")
 
 
 def windows_are_apart(sketch: Sketch) -> Iterator[Finding]:
@@ -44,7 +44,7 @@ def windows_are_apart(sketch: Sketch) -> Iterator[Finding]:
         for other, (before, after, taken) in found[:place]:
             if begin < after and before < end and _share_a_stream(sketch, window, taken):
                 what = f"overlaps windows[{other}], {format_duration(before)} to {format_duration(after)}"
-                yield Finding(("windows", index), what, "windows that are apart, or of other streams")
+                yield Finding(("windows", index), what, "windows that do not overlap, or of other streams")
                 break
 
 

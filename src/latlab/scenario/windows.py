@@ -16,7 +16,7 @@ WHY_MAX = 200
 
 def _why(text: object) -> object:
     if not isinstance(text, str) or not text.strip() or not text.isprintable():
-        raise wrong(f"{shown(text)} is no reason", "why this interval, in a sentence: the report shows it")
+        raise wrong(f"{shown(text)} is not a reason", "why this interval, in a sentence: the report shows it")
     if len(text) > WHY_MAX:
         raise wrong(f"a reason of {len(text)} characters", f"{WHY_MAX} or fewer")
     return text
@@ -24,10 +24,10 @@ def _why(text: object) -> object:
 
 def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
     if not names:
-        raise wrong("an empty list", "streams, or no such key: it is of all of them")
+        raise wrong("an empty list", "streams, or leave the key out: then it is for all of them")
     again = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if again is not None:
-        raise wrong(f"{shown(again)} is there twice", "each stream once")
+        raise wrong(f"{shown(again)} appears twice", "each stream once")
     return names
 
 
@@ -41,7 +41,7 @@ class Window(Part):
     to: Duration = Field(description="when it ends, after the start of the streams; at most the duration")
     why: Why = Field(description="why this interval, in a sentence")
     streams: Annotated[Listed[Reference], AfterValidator(_each_once)] = Field(
-        default=(), description="the streams it is of; all if not given"
+        default=(), description="its streams; all if not given"
     )
 
     def is_of(self, stream: str) -> bool:

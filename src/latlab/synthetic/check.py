@@ -33,12 +33,12 @@ class Problem:
 
 
 def check(description: Description) -> None:
-    """Nothing. UsageError: the description cannot be made; each of its parts tells what is wrong with it."""
+    """Nothing. UsageError: the description is impossible; each of its parts tells what is wrong with it."""
     found = [UsageError(one.what, where=_where(one, description), remedy=one.remedy) for one in problems(description)]
     if len(found) == 1:
         raise found[0]
     if found:
-        raise UsageError("the description cannot be made", parts=found)
+        raise UsageError("the description is impossible", parts=found)
 
 
 def problems(description: Description) -> list[Problem]:
@@ -93,7 +93,7 @@ def _ingredient(one: Ingredient, description: Description) -> Iterator[tuple[str
         if not 0 <= one.share <= 1:
             yield f"a share of {one.share}", "give 0 to 1"
     if isinstance(one, Periodic) and bool(one.every_ns) == bool(one.every_packets):
-        yield "an interval in both directions, or in none", "give every_ns or every_packets"
+        yield "an interval in both directions, or in neither", "give every_ns or every_packets"
     every = one.every_ns or description.period_ns if isinstance(one, Periodic) else None
     if isinstance(one, PeriodicStalls):
         every = one.every_ns

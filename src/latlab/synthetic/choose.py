@@ -324,7 +324,7 @@ ALL_TOGETHER: Final = ("clock_swing", "clock_drift", "clock_step", "path_change"
 BY_THEMSELVES: Final = ("clean", "missed_slot", "frequent_stalls", "long_stalls")
 """What no mix has: behind so many stalls, or ones so long, most of what else is drawn would be hidden."""
 INSTEAD: Final = {"path_change": "path_shift"}
-"""What a mix has in place of the other, in half of the runs."""
+"""What a mix has instead of the other, in half of the runs."""
 
 
 def random_mix(seed: int) -> tuple[str, ...]:

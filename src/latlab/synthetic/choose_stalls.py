@@ -53,7 +53,7 @@ def frequent_stalls(draw: Draw) -> tuple[Ingredient, ...]:
 
 
 def long_stalls(draw: Draw) -> tuple[Ingredient, ...]:
-    """Stalls of up to seconds, longer than the stretches that say what is usual."""
+    """Stalls of up to seconds, longer than the intervals that say what is usual."""
     count = int(draw.rng.integers(1, 5))
     each = draw.span_ns / count
     found: list[Ingredient] = []

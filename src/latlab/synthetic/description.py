@@ -79,7 +79,7 @@ class Periodic:
     """The first packet due at or after each first_ns + k × every_ns takes extra_ns longer there.
 
     every_packets instead of every_ns: each so-many-th packet. jitter_ns: by how much a spike may come off its time,
-    either way. scatter: the extra time varies by this share of itself, either way.
+    in either direction. scatter: the extra time varies by this share of itself, in either direction.
     """
 
     extra_ns: int

@@ -329,7 +329,7 @@ def _tell(
 
 
 def _missed(truth: Truth, description: Description, way: Way, lost: NDArray[np.bool_]) -> None:
-    """Packets that left in a later window than their own; held ones are stalled all the same."""
+    """Packets that left in a later window than their own; held ones are stalled anyway."""
     if description.gates is None:
         return
     late = slots_late(way.tx_soft, way.launch, schedule_of(description.gates), 0, GUARD_NS) > 0

@@ -45,8 +45,8 @@ def find_agent() -> Path:
             raise LabError(what, remedy="correct or unset LATLAB_AGENT" if named else BUILD)
         return path
     if named:
-        raise LabError(f"LATLAB_AGENT names {named}, which is no program", remedy="correct it, or unset it")
-    raise LabError(f"{AGENT} is neither beside {sys.executable} nor on the PATH", remedy=BUILD)
+        raise LabError(f"LATLAB_AGENT names {named}, which is not a program", remedy="correct it, or unset it")
+    raise LabError(f"{AGENT} is neither next to {sys.executable} nor on the PATH", remedy=BUILD)
 
 
 def find_agents(own: Path) -> dict[str, str]:

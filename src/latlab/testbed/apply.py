@@ -24,7 +24,7 @@ from latlab.testbed.undo import raise_together, undo_journal
 
 T = TypeVar("T")
 
-BY_HAND = "`latlab plan` prints every command, to be tried by hand"
+BY_HAND = "`latlab plan` prints every command, to try by hand"
 CAUSE_POLLS = 15
 CAUSE_POLL_S = 0.02
 
@@ -113,7 +113,7 @@ class TestBed:
         """
         with self.awaited("undo the test bed"):
             words, failures = await to_the_end(undo_journal(self._journal, self._host_of, self._end, own=True))
-        raise_together("the test bed is not wholly undone", failures)
+        raise_together("the test bed is not undone completely", failures)
         return words
 
     async def check_again(self) -> list[StepResult]:
@@ -142,7 +142,7 @@ class TestBed:
         """The error; where a service has ended, that is the first cause, and the error is told after it.
 
         What comes from a host that is gone is not told again. Whoever speaks through a guest's QEMU may hear of its
-        end before the QEMU has ended. A machine that runs and is silent for ever is ended: that is the cause, too.
+        end before the QEMU has ended. A machine that runs and is silent forever is ended: that is the cause, too.
         """
         await self._give_up_lost()
         for _ in range(CAUSE_POLLS):
@@ -175,7 +175,7 @@ class TestBed:
                 await running.give_up(lost)
 
     async def _give_up_silent(self, error: LabError) -> None:
-        """Nothing; of the machines that the error is from, one that is silent for ever has been ended."""
+        """Nothing; of the machines that the error is from, one that is silent forever has been ended."""
         for running in list(self._services.values()):
             if running.ended() or not any(self._carries(running, host) for host in error.where.split(", ")):
                 continue
@@ -210,8 +210,8 @@ class TestBed:
         if not result.ok:
             error = running.not_ready(actual)
             if service.passing and not running.ended():
-                # An emulated machine whose timer's interrupt was lost waits for it for ever; that is rare.
-                raise StartError(error, which=service.title, again=f"starting again: {service.title} came to no end")
+                # An emulated machine whose timer's interrupt was lost waits for it forever; that is rare.
+                raise StartError(error, which=service.title, again=f"starting again: {service.title} did not finish")
             if (snapshot := running.refused) is None:
                 raise error
             with contextlib.suppress(OSError):
@@ -262,9 +262,9 @@ class TestBed:
         """What the step's command said on stderr; it is done, its undo in the journal before it."""
         if step.present and (await host.run(step.present, check=False)).returncode == 0:
             raise LabError(
-                f"{step.title}: it is there already, and this run did not make it",
+                f"{step.title}: it exists already, and this run did not make it",
                 where=step.host,
-                remedy="`latlab clean`, or remove by hand what another program left",
+                remedy="`latlab clean`; or remove it by hand if another program left it",
             )
         if step.undo and not host.fleeting:
             before = step.before
@@ -295,7 +295,7 @@ class TestBed:
                 raise
             why = why or error.what
         if why is None and actual != expected:
-            why = f"read back: {actual}" + (f"; it said: {said}" if said else "")
+            why = f"read back: {actual}" + (f"; output: {said}" if said else "")
         return StepResult(
             host=step.host,
             title=step.title,

@@ -41,7 +41,7 @@ HOST, UPLINK, TAP, BRIDGE = "bridges", "up0", "tap0", "br0"
 def guest_findings(machine: Machine) -> Iterator[Finding]:
     """What guests start and run by."""
     why = machine.kvm or (None if os.access("/dev/kvm", os.R_OK | os.W_OK) else "no access to /dev/kvm")
-    remedy = "turn virtualisation on in the firmware, load kvm, run with sudo; without it guests are emulated"
+    remedy = "enable virtualisation in the firmware, load kvm, run with sudo; without it guests are emulated"
     yield Finding("guests", "KVM", None if why else True, why or "usable", remedy if why else "")
     yield _qemu(machine)
     carried = machine.vhost_net
@@ -56,7 +56,7 @@ def image_findings(images: Sequence[Image], machine: Machine) -> Iterator[Findin
         default = DEFAULTS[kind]
         remedy = f"`latlab image build {default}`, for {whose}"
         if kind == BOARD_KIND and machine.architecture not in BOARD_ARCHITECTURES:
-            remedy = f"there are none for {machine.architecture}: boards need {' or '.join(BOARD_ARCHITECTURES)}"
+            remedy = f"none for {machine.architecture}: boards need {' or '.join(BOARD_ARCHITECTURES)}"
         found = ", ".join(map(_described, (image for image in images if image.kind == kind)))
         told = f"{found}; for {whose}" if found else "none"
         yield Finding("guests", f"{kind} images", True if found else None, told, "" if found else remedy)
@@ -73,7 +73,7 @@ def bridge_findings(machine: Machine, tried: Mapping[str, Finding]) -> Iterator[
     site = Site(TAG, machine=machine)
     yield _open_vswitch(site)
     groups = len(machine.list(GROUPS))
-    remedy = "turn VT-d or AMD-Vi on in the firmware, and boot the kernel with intel_iommu=on or amd_iommu=on"
+    remedy = "enable VT-d or AMD-Vi in the firmware, and boot the kernel with intel_iommu=on or amd_iommu=on"
     found = f"{groups} groups" if groups else "not in use"
     yield Finding("bridges", "IOMMU", True if groups else None, found, "" if groups else remedy)
     no_guests = qemu_lacking(machine)
@@ -108,7 +108,7 @@ async def tried_bridges() -> AsyncIterator[tuple[str, Finding]]:
     except LabError as error:
         remedy = error.remedy or "run with sudo, outside a container that forbids it"
         for kind in ("macvtap", "xdp"):
-            yield kind, Finding("bridges", kind, None, f"could not be tried: {error.what}", remedy)
+            yield kind, Finding("bridges", kind, None, f"the test failed: {error.what}", remedy)
 
 
 def _qemu(machine: Machine) -> Finding:
@@ -189,14 +189,14 @@ async def _macvtap(host: Host) -> Finding:
     if (await host.run(add, check=False)).returncode == 0:
         return Finding("bridges", "macvtap", True, "")
     return Finding(
-        "bridges", "macvtap", None, "this kernel makes no macvtap", "a kernel with macvtap: `modprobe macvtap`"
+        "bridges", "macvtap", None, "this kernel has no macvtap", "a kernel with macvtap: `modprobe macvtap`"
     )
 
 
 async def _xdp(host: Host) -> Finding:
     """Our own XDP bridge: it ends as soon as its standard input does."""
     spec = {"bridge": BRIDGE, "ports": [UPLINK, TAP], "mode": "auto", "realtime": {}}
-    remedy = "a kernel with CONFIG_BPF_SYSCALL and CONFIG_XDP_SOCKETS, and a link that XDP can be put on"
+    remedy = "a kernel with CONFIG_BPF_SYSCALL and CONFIG_XDP_SOCKETS, and a link that takes an XDP program"
     try:
         agent = str(find_agent())
     except LatlabError as error:

@@ -42,7 +42,7 @@ def as_it_is_to_be(scenario: Scenario, end: End, link: Link, site: Site) -> Iter
     handed_on = is_handed_on(scenario, end)
     yield Step(
         host=site.on(scenario.machine_of(end.host)).name if handed_on else end.host,
-        title=f"{end} is the card that its cable is at",
+        title=f"{end} is the card at its cable",
         do=(),
         check=Check(
             ("cat", f"/sys/class/net/{end.interface}/address"),

@@ -105,7 +105,7 @@ def _agent() -> Iterator[Finding]:
 
 def _clocks() -> Iterator[Finding]:
     offset_s = round((time.clock_gettime_ns(time.CLOCK_TAI) - time.clock_gettime_ns(time.CLOCK_REALTIME)) / 1e9)
-    remark = "" if offset_s else "; none is needed on one machine, between machines linuxptp or chrony set it"
+    remark = "" if offset_s else "; not needed on one machine; between machines linuxptp or chrony set it"
     yield Finding("clocks", "TAI offset", True, f"{offset_s} s{remark}")
     names = [f"{path.name} {_read(path / 'clock_name')}" for path in sorted(Path("/sys/class/ptp").glob("ptp*"))]
     remedy = "" if names else "hardware timestamps need a NIC with a PTP clock, such as Intel i210 or i225"
@@ -119,7 +119,7 @@ def _latency() -> Iterator[Finding]:
     yield Finding("latency", str(device), usable or None, found, "" if usable else "idle states stay on: run with sudo")
     runtime = _read("/proc/sys/kernel/sched_rt_runtime_us") or "unknown"
     off = runtime == "-1"
-    remedy = "" if off else "`sudo sysctl kernel.sched_rt_runtime_us=-1` for threads that spin"
+    remedy = "" if off else "`sudo sysctl kernel.sched_rt_runtime_us=-1` for threads that poll"
     found = "off" if off else f"real-time threads may run {runtime} µs in each period"
     yield Finding("latency", "RT throttling", off or None, found, remedy)
     governor = _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")

@@ -88,7 +88,7 @@ class Journal:
             raise LabError(
                 f"cannot write the journal: {error.strerror}",
                 where=str(directory),
-                remedy=f"{file_remedy(error, directory)}; or name another directory in LATLAB_STATE".removeprefix(
+                remedy=f"{file_remedy(error, directory)}; or set LATLAB_STATE to another directory".removeprefix(
                     "; or "
                 ),
             ) from None
@@ -204,7 +204,7 @@ def _read(path: Path, descriptor: int) -> tuple[list[Record], set[int], LabError
     if not unread:
         return records, undone, None
     lines = f"line {unread[0]} is not a record" if len(unread) == 1 else f"lines {', '.join(unread)} are not records"
-    remedy = "what the others say is undone; undo by hand what these say, then delete the file"
+    remedy = "the changes in the other lines are undone; undo those of these lines by hand, then delete the file"
     return records, undone, LabError(f"{lines} of {FORMAT}", where=str(path), remedy=remedy)
 
 

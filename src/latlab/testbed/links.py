@@ -81,7 +81,7 @@ def _veth(scenario: Scenario, link: Link, number: int, site: Site) -> list[Step]
     steps = [
         Step(
             host=left.machine,
-            title=f"lay the link {left.end} to {right.end}",
+            title=f"connect {left.end} and {right.end}",
             do=(
                 *(*made[0][0].ip, "link", "add", "name", made[0][0].end.interface, *made[0][1]),
                 *("type", "veth", "peer", "name", *made[1][0].name, *made[1][1]),
@@ -111,7 +111,7 @@ def half_of(scenario: Scenario, end: End, site: Site) -> Half:
 def _marked(half: Half, mark: str) -> list[Step]:
     named = Step(
         host=half.machine,
-        title=f"mark {half.end} as ours",
+        title=f"mark {half.end} as latlab's",
         do=("ip", "link", "property", "add", "dev", half.end.interface, "altname", mark),
     )
     return [named, ipv6_off(half.machine, half.end.interface)]
@@ -142,7 +142,7 @@ def neighbour_step(half: Half, peer: Neighbour) -> Step:
     end, address, hardware = half.end, str(peer.address.ip), peer.mac
     return Step(
         host=half.machine,
-        title=f"tell {end} the hardware address of {peer.end}, so that no ARP gets between the packets",
+        title=f"add the neighbour entry of {peer.end} on {end}, so that no ARP is sent between packets",
         do=(*half.ip, "neigh", "replace", address, "lladdr", hardware, "dev", end.interface, "nud", "permanent"),
         check=Check(
             (*half.ip, "-j", "neigh", "show", address, "dev", end.interface),

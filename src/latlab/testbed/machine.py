@@ -95,14 +95,14 @@ def assumed_machine() -> Machine:
 
 
 def machine_at(host: Host) -> Machine:
-    """The host's machine as it is now. LabError: it cannot be looked at.
+    """The host's machine as it is now. LabError: it cannot be inspected.
 
     What is the same for every scenario is read at once, the rest as it is asked for.
     """
     said = host.ask(("sh", "-c", LOOK))
     if said is None:
         by_hand = host.command_line(("true",))
-        raise LabError("it cannot be looked at", where=host.name, remedy=f"`{by_hand}` has to work")
+        raise LabError("it cannot be inspected", where=host.name, remedy=f"`{by_hand}` must work")
     status, cpus, interfaces, architecture, sockets = said.split(SECTION)
 
     @cache

@@ -51,7 +51,7 @@ def ipv6_off(host: str, interface: str) -> Step:
     key = f"net.ipv6.conf.{interface.replace('.', '/')}.disable_ipv6"
     return Step(
         host=host,
-        title="no IPv6 of its own in the measured path",
+        title="no IPv6 traffic of the kernel on the measured path",
         do=("sysctl", "-qew", f"{key}=1"),
         # A kernel without IPv6 has no such key: -e passes over it, and the read-back is empty.
         check=Check(("sysctl", "-ne", key), expected="1", read=lambda output: output.strip() or "1"),

@@ -18,7 +18,7 @@ def privilege_remedy(missing: Collection[str]) -> str:
     """What to do where capabilities are missing."""
     if os.geteuid() == 0:
         options = " ".join(f"--cap-add {name.removeprefix('CAP_')}" for name in sorted(missing))
-        return f"this is root without them: leave the container, or start it with `docker run {options}`"
+        return f"root has none of them here: leave the container, or start it with `docker run {options}`"
     return "run with sudo"
 
 
@@ -30,10 +30,10 @@ def no_sysctls(machine: Machine) -> LabError | None:
 
 
 def no_real_time(machine: Machine) -> LabError | None:
-    """Why no thread can be SCHED_FIFO there, though the capability is; None where one can, or it cannot be told."""
+    """Why SCHED_FIFO is refused there, though the capability is; None where one can, or it cannot be told."""
     if machine.say(("chrt", "-f", "1", "true")) is not None or machine.say(("chrt", "-o", "0", "true")) is None:
         return None
-    return LabError("no thread can be SCHED_FIFO", remedy=_real_time_remedy(machine))
+    return LabError("SCHED_FIFO is refused", remedy=_real_time_remedy(machine))
 
 
 def _real_time_remedy(machine: Machine) -> str:
@@ -44,14 +44,14 @@ def _real_time_remedy(machine: Machine) -> str:
         folder = _cpu_hierarchy(machine) + first.rstrip("/")
         if (machine.read(f"{folder}/{_RUNTIME}") or "").strip() == "0":
             return (
-                f"its cgroup has no real-time: `echo 950000 > {folder}/{_RUNTIME}`, in the groups above it before; or "
-                "start from the root cgroup"
+                f"its cgroup has no real-time runtime: `echo 950000 > {folder}/{_RUNTIME}`, in the groups above it "
+                "before; or start from the root cgroup"
             )
     unified = next((path for names, path in groups if not names), "/")
     if first is None and unified != "/":
         return (
-            "its kernel (CONFIG_RT_GROUP_SCHED) has real-time threads in the root cgroup only: "
-            "`echo $$ > /sys/fs/cgroup/cgroup.procs`, or boot with rt_group_sched=0 (Linux 6.16 or newer)"
+            "its kernel (CONFIG_RT_GROUP_SCHED) allows real-time threads in the root cgroup only: `echo $$ > "
+            "/sys/fs/cgroup/cgroup.procs`, or boot with rt_group_sched=0 (Linux 6.16 or newer)"
         )
     return f"a security policy forbids it: {CONTAINER}"
 

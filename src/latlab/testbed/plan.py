@@ -31,7 +31,7 @@ SNAPSHOTS = """\
 # here it is booted every time."""
 LONG = 400
 IN_TURNS = """\
-# A board in virtual time runs in turns with the lab: nothing here can be pasted. It is what would be typed there."""
+# A board in virtual time runs in lockstep with the lab, so its lines cannot be pasted: they show what is done."""
 FOLD = 100
 """A command longer than LONG is folded into lines of about FOLD characters."""
 FORMER = re.compile(r"(?:^|=)\{([a-z_]+)\}$")
@@ -90,7 +90,7 @@ def plan_text(cells: Sequence[PlannedCell], problems: Sequence[str] = (), warned
         commands = (*_load_commands(cell.loads), *_tool_commands(cell.tools), *cell.agents)
         texts += [bed.command(command) for command in commands]
         texts.append("wait $AGENTS; AGENTS=")
-        texts += bed.tear_down(own, "Undo what is this cell's own")
+        texts += bed.tear_down(own, "Undo this cell's steps")
     if common:
         texts += beds[0].tear_down(common, "Undo the test bed")
     text = "\n".join(texts) + "\n"
@@ -179,7 +179,7 @@ class _Bed:
             if step.before.read is former_value:
                 lines.append(f"{variables}=$({line}){anyway}  # the undo needs it")
             else:
-                lines.append(f"{line}{anyway}  # the undo needs of it, set by hand: {variables}")
+                lines.append(f"{line}{anyway}  # the undo needs these variables, set by hand: {variables}")
         if step.do:
             lines.append(f"{self._line(step.host, step.do)}{anyway}")
         if step.check:

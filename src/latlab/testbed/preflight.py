@@ -136,8 +136,8 @@ def _interfaces(scenario: Scenario, machine: Machine, where: Where) -> Problems:
                 yield UsageError(
                     f"this machine has an interface {end.interface} already",
                     where=where(segment.path),
-                    remedy=f"another VLAN id; if a crashed run left it, `latlab clean`; else `ip link del dev "
-                    f"{end.interface}` takes it away",
+                    remedy=f"another VLAN id; if a crashed run left it, `latlab clean`; else `ip link "
+                    f"del dev {end.interface}` removes it",
                 )
 
 
@@ -288,7 +288,7 @@ def _ports(scenario: Scenario, machine: Machine, where: Where) -> Problems:
     for (end, port), place in needed.items():
         taken = {(ANY, port), (str(scenario.address(end).ip), port)} & machine.udp
         if taken and end.host in scenario.hosts and scenario.hosts[end.host].kind == "local":
-            remedy = f"stop what uses it: `ss -ulpn sport = :{port}`"
+            remedy = f"stop the program that uses it: `ss -ulpn sport = :{port}`"
             remedy += ", or give the stream another `port`" if place[0] == "streams" else ""
             remedy += ", or give the probe another `port`" if _has_port(scenario, place) else ""
             yield LabError(
@@ -342,11 +342,11 @@ def _images(scenario: Scenario, machine: Machine, where: Where) -> Problems:
             yield LabError(
                 f"the image {image} has another agent than this latlab",
                 where=where(place),
-                remedy=f"`latlab image build {image}`: it takes some seconds, and fetches nothing",
+                remedy=f"`latlab image build {image}`: it takes some seconds, and downloads nothing",
             )
         elif place[0] == "hosts" and built[image].kind != BOARD_KIND:
             yield UsageError(
-                f"the image {image} is a guest's, and cannot be a board's",
+                f"the image {image} is for guests, not for boards",
                 where=where((*place, "image")),
                 remedy="no `image`, or one of `latlab image build NAME --board`",
             )

@@ -28,7 +28,7 @@ async def rescue(host: Host, there: str, here: Path) -> list[str]:
                 await host.run(("cat", f"{there}/{name}"), output=file.fileno(), timeout_s=WITHIN_S)
             part.replace(local)
         except OSError as error:
-            raise LabError(f"{name} cannot be kept: {error.strerror}", where=str(here)) from None
+            raise LabError(f"{name} cannot be saved: {error.strerror}", where=str(here)) from None
         finally:
             part.unlink(missing_ok=True)
         copied.append(name)

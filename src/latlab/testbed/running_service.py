@@ -95,7 +95,7 @@ class RunningService:
         return self._process.returncode is not None
 
     async def give_up(self, lost: Lost) -> None:
-        """End it, as whom it carries is silent for ever."""
+        """End it, as whom it carries is silent forever."""
         self._given_up = lost, self._last_words()
         await self.end()
 
@@ -151,7 +151,7 @@ class RunningService:
 
     def _remedy(self) -> str:
         said = " and ".join(filter(None, (self._service.console, self._service.log)))
-        return f"all it said is in {said}"
+        return f"its whole output is in {said}"
 
     def _last_words(self) -> str:
         """The last lines of its console and of its log; empty when there are none."""
@@ -179,7 +179,7 @@ def last_lines(path: Path, count: int = LAST_LINES) -> list[str]:
 
 
 def _tells_of_panic(line: str) -> bool:
-    """A kernel that does not start anew says it again at the end."""
+    """A kernel that does not start again says it again at the end."""
     return PANIC in line and "end Kernel panic" not in line
 
 

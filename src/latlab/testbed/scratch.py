@@ -66,7 +66,7 @@ def _namespace(namespace: str) -> Step:
 def _veth(namespace: str) -> Step:
     queues = ("numtxqueues", "2", "numrxqueues", "2")
     pair = (*queues, "type", "veth", "peer", "name", f"{INTERFACE}p", *queues)
-    return Step(MACHINE, "lay a scratch link", ("ip", "-n", namespace, "link", "add", "name", INTERFACE, *pair))
+    return Step(MACHINE, "make a scratch link", ("ip", "-n", namespace, "link", "add", "name", INTERFACE, *pair))
 
 
 async def _timestamps(host: Host) -> Tried:

@@ -27,7 +27,7 @@ MISSING = 'for tool; do command -v "$tool" >/dev/null || echo "$tool"; done'
 
 QUIET = (
     "the shell there prints this by itself: make its start-up files (`.bashrc`, `/etc/profile.d`) and sshd's "
-    "ForceCommand print nothing where nobody types, as with `case $- in *i*) ;; *) return;; esac`"
+    "ForceCommand print nothing in non-interactive shells, for example with `case $- in *i*) ;; *) return;; esac`"
 )
 
 COPY = 'there=$1 put=$2; shift 2; "$@" "$there" || sh -c "$0" | "$@" "$put"'
@@ -45,8 +45,8 @@ def reached(host: SshHost, at: str, site: Site) -> Iterator[Step | Service]:
     name = host.name
     # What else a command prints there would be read as its answer.
     quiet = Check(("true",), expected="", remedy=QUIET)
-    yield Step(name, f"{name} is reached by a shell that prints nothing of its own", (), check=quiet)
-    yield Step(name, f"{name} lets root in", (), check=Check(("id", "-u"), expected="0"))
+    yield Step(name, f"{name} has a login shell that prints nothing by itself", (), check=quiet)
+    yield Step(name, f"{name} allows root to log in", (), check=Check(("id", "-u"), expected="0"))
     yield Service(
         host=at,
         title=f"keep a connection to {name} open",
@@ -55,7 +55,7 @@ def reached(host: SshHost, at: str, site: Site) -> Iterator[Step | Service]:
         ready=Check(("stat", "-c", "%F", host.control or ""), expected="socket", within_ms=CONNECTED_MS),
     )
     programs = Check(("sh", "-c", MISSING, "sh", *TOOLS), expected="none is missing", read=_missing)
-    yield Step(name, f"{name} has the programs that are run there", (), check=programs)
+    yield Step(name, f"{name} has the programs that a run needs", (), check=programs)
 
 
 def agent_put(host: SshHost, site: Site) -> Iterator[Step]:
@@ -66,7 +66,7 @@ def agent_put(host: SshHost, site: Site) -> Iterator[Step]:
     assert host.agent
     agents = site.all_agents
     found = Check(("uname", "-m"), FOUND, read=partial(_agent_found, agents, host.name))
-    yield Step(host.name, f"{host.name} is of an architecture that there is an agent for", (), check=found)
+    yield Step(host.name, f"{host.name} has an architecture with an agent", (), check=found)
     digests = {architecture: agent_digest(agent) for architecture, agent in agents.items()}
     packed = {one: (sys.executable, "-m", "latlab.testbed.agent_copy", agent) for one, agent in agents.items()}
     if len(agents) == 1:
@@ -77,7 +77,7 @@ def agent_put(host: SshHost, site: Site) -> Iterator[Step]:
     for number, (architecture, digest) in enumerate(digests.items(), start=1):
         yield Step(
             host=MACHINE,
-            title=f"copy the agent for {architecture} to {host.name}, if it is one and unless it is there",
+            title=f"copy the agent for {architecture} to {host.name}, unless it is there",
             do=_copied(
                 host,
                 packed[architecture],

@@ -13,7 +13,7 @@ from latlab.testbed.step import Check, Step
 
 TAI_MINUS_UTC_S = "37"
 """Since 2017-01-01 (IERS Bulletin C)."""
-UNKNOWN = "0 s: nothing has told the kernel"
+UNKNOWN = "0 s: the kernel's TAI offset is not set"
 KNOWN = "known"
 
 
@@ -40,14 +40,14 @@ def _counts_tai(scenario: Scenario, site: Site, read: Callable[[str], str]) -> I
     if host is not None and host.kind == "board":
         yield Step(
             host=site.name,
-            title=f"tell {site.name} how far TAI is from UTC",
+            title=f"set {site.name}'s TAI offset",
             do=(*agent, "--set", TAI_MINUS_UTC_S),
             check=Check(agent, expected=f"{TAI_MINUS_UTC_S} s", read=lambda output: f"{offset_s(output)} s"),
         )
         return
     yield Step(
         host=site.name,
-        title="the kernel knows how far TAI is from UTC",
+        title="the kernel has the TAI offset",
         do=(),
         check=Check(agent, expected=KNOWN, read=read, remedy=remedy(site)),
     )
@@ -56,8 +56,8 @@ def _counts_tai(scenario: Scenario, site: Site, read: Callable[[str], str]) -> I
 def remedy(site: Site) -> str:
     """What to do on the machine: its agent is not on anybody's path there."""
     return (
-        "start what tells it: ptp4l with phc2sys (linuxptp), or chrony with `leapsectz right/UTC`; or tell it yourself "
-        f"on {site.name}, until its next boot: `{site.agent} tai --set {TAI_MINUS_UTC_S}`"
+        "run a program that sets it: ptp4l with phc2sys (linuxptp), or chrony with `leapsectz right/UTC`; or set it on "
+        f"{site.name} until its next boot: `{site.agent} tai --set {TAI_MINUS_UTC_S}`"
     )
 
 

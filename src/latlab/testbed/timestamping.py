@@ -26,7 +26,7 @@ class Timestamping:
 
     @property
     def any_packet_in_hardware(self) -> bool:
-        """Whether the NIC stamps every packet both ways, not only those of PTP."""
+        """Whether the NIC stamps every packet in both directions, not only those of PTP."""
         modes = "on" in self.tx_modes and "all" in self.rx_filters
         return self.ptp_in_hardware and modes
 

@@ -25,4 +25,4 @@ def tracing_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
     for machine in dict.fromkeys(scenario.machine_of(host) for host in hosts):
         there = site.on(machine)
         clear = (there.agent, "timer", "--clear-traces")
-        yield Step(there.name, "tracing that killed agents left is removed", clear, undo=clear)
+        yield Step(there.name, "remove the tracing of killed agents", clear, undo=clear)

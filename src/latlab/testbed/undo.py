@@ -99,7 +99,7 @@ def raise_together(what: str, failures: list[LabError]) -> None:
     if failures:
         raise LabError(
             f"{what}: " + "; ".join(str(failure) for failure in failures),
-            remedy="put right what is named, then run `latlab clean`",
+            remedy="fix the named problems, then run `latlab clean`",
         )
 
 

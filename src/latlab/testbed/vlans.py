@@ -104,7 +104,7 @@ def _made(scenario: Scenario, half: Half, number: int, vlan: Vlan, site: Site) -
     if scenario.hosts[end.host].kind in ("local", "ssh"):
         yield Step(
             host=half.machine,
-            title=f"no interface of {end.host} is called {end.interface} yet",
+            title=f"{end.host} has no interface {end.interface} yet",
             do=(),
             present=("test", "-e", device),
         )

@@ -45,7 +45,7 @@ def test_a_stall_is_told_by_where_it_held_how_many_and_for_how_long(
     assert episode.evidence["slope"] == pytest.approx(-1, abs=0.02)
     assert episode.evidence["within_ns"] < 30_000
     assert (
-        episode.text.startswith("stall of 6.") and f"ms: 7 packets held in {told}, all arrived within" in episode.text
+        episode.text.startswith("stall of 6.") and f"ms: 7 packets queued in {told}, all arrived within" in episode.text
     )
 
 

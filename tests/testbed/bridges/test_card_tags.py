@@ -32,7 +32,7 @@ from latlab.testbed.machine import assumed_machine
 from latlab.testbed.site import Site
 from latlab.testbed.step import Step
 
-TITLE = "have near leave VLAN tags in the frames that it receives"
+TITLE = "have near keep VLAN tags in received frames"
 BEFORE_THE_STACK = ("xdp", "ovs-afxdp")
 # Of ethtool 6.1, of a veth; tests put what it says of other devices in the place of `{}`.
 FEATURES = """\

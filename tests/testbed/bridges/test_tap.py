@@ -39,7 +39,7 @@ def test_an_uplink_that_is_a_port_already_is_refused_by_the_name_of_its_bridge(
 
     with pytest.raises(LabError) as refused:
         asyncio.run(session())
-    assert refused.value.what.startswith("near is a port of no other bridge: ")
+    assert refused.value.what.startswith("near is not a port of another bridge: ")
     assert refused.value.what.endswith("expected 'no bridge', actual 'theirs'")
     assert refused.value.where == "ecu"
     assert "`ip link set dev near nomaster`" in refused.value.remedy

@@ -98,7 +98,7 @@ def test_a_card_that_vfio_has_already_stays_there(joint: Joint) -> None:
         (tree(without=f"{PCI}/{CARD}/iommu_group"), f"{CARD} is in no IOMMU group"),
         (tree(TWINS, {f"{PCI}/{TWIN}/driver": "igb"}), f"{TWIN} (igb)"),
         (tree(files={"/proc/net/route": ROUTES.format("near")}), "near has this machine's only default route"),
-        (tree(without="/sys/bus/pci/drivers/vfio-pci"), "the driver vfio-pci is not there"),
+        (tree(without="/sys/bus/pci/drivers/vfio-pci"), "the driver vfio-pci does not exist"),
     ],
     ids=["IOMMU", "VFIO", "no device", "no PCI device", "no group", "a twin in its group", "default route", "driver"],
 )

@@ -32,9 +32,9 @@ esac
 def undos() -> list[Argv]:
     steps = [step for step in ptp_steps(boards(), planned_site(boards())) if "frequency" in step.title]
     assert [step.title for step in steps] == [
-        "note the frequency of the clock of board1.eth0",
-        "note the frequency of the clock of board2.eth0",
-        "note the frequency of board2's clock",
+        "record the frequency of the clock of board1.eth0",
+        "record the frequency of the clock of board2.eth0",
+        "record the frequency of board2's clock",
     ]
     found = []
     for step in steps:

@@ -26,7 +26,7 @@ def check_of(one: Scenario, title: str) -> Check:
 
 
 def alone(one: Scenario, machine: str) -> Check:
-    return check_of(one, f"nobody else turns {machine}'s clocks")
+    return check_of(one, f"no other program adjusts {machine}'s clocks")
 
 
 def test_somebody_else_who_turns_a_clock_is_told_by_name() -> None:
@@ -94,12 +94,15 @@ def test_a_guest_that_takes_another_card_leaves_its_uplink_to_ptp() -> None:
 
 def test_a_card_that_stamps_nothing_is_told_before_its_settings_are_touched() -> None:
     titles = [step.title for step in ptp_steps(boards(), planned_site(boards()))]
-    first = titles.index("board1.eth0 stamps by a clock of its own")
-    assert first < titles.index("note how board1.eth0 stamps packets")
-    check = check_of(boards(), "board1.eth0 stamps by a clock of its own")
+    first = titles.index("board1.eth0 has its own clock for timestamps")
+    assert first < titles.index("record how board1.eth0 stamps packets")
+    check = check_of(boards(), "board1.eth0 has its own clock for timestamps")
     assert check.argv == ("ethtool", "-T", "eth0")
     assert check.read((CAPTURED / "ethtool-igc.txt").read_text()) == check.expected
     veth = check.read((CAPTURED / "ethtool-veth.txt").read_text())
-    assert veth == ("no hardware timestamp of what it sends, no hardware timestamp of what it receives, no PTP clock")
+    assert veth == (
+        "no hardware timestamp of packets that it sends, no hardware timestamp of packets that it receives, no PTP "
+        "clock"
+    )
     assert "timestamps: software" in check.remedy
-    assert not any("clock of its own" in step.title for step in ptp_steps(made(), planned_site(made())))
+    assert not any("its own clock" in step.title for step in ptp_steps(made(), planned_site(made())))

@@ -16,29 +16,29 @@ IN_A_ROW = ("b1.eth0 master", "b2.eth0 slave", "b2.eth1 master", "b3.eth0 slave"
 def kept(one: Scenario) -> list[str]:
     """What keeps time, and what follows what, in the order in which it is started."""
     titles = [step.title for step in ptp_steps(one, planned_site(one))]
-    return [title for title in titles if "keep time" in title or " follows " in title]
+    return [title for title in titles if "run ptp4l" in title or " follows " in title]
 
 
 @pytest.mark.parametrize("ports", [IN_A_ROW, IN_A_ROW[::-1]], ids=["in order", "the other way"])
 def test_a_machine_between_two_hands_on_what_it_got_and_only_once_it_has_it(ports: tuple[str, ...]) -> None:
     assert kept(chain(*ports)) == [
         "the clock of b1.eth0 follows b1's clock",
-        "keep time at b1.eth0, as master",
-        "keep time at b2.eth0, as slave",
+        "run ptp4l at b1.eth0, as master",
+        "run ptp4l at b2.eth0, as slave",
         "b2's clock follows the clock of b2.eth0",
         "the clock of b2.eth1 follows b2's clock",
-        "keep time at b2.eth1, as master",
-        "keep time at b3.eth0, as slave",
+        "run ptp4l at b2.eth1, as master",
+        "run ptp4l at b3.eth0, as slave",
         "b3's clock follows the clock of b3.eth0",
     ]
     again = [step.title for step in locked_steps(chain(*ports), planned_site(chain(*ports)))]
     assert again == [
-        "b1.eth0 has its system's time as streams are to begin",
-        "b2.eth0 is locked as streams are to begin",
-        "b2 has b2.eth0's time as streams are to begin",
-        "b2.eth1 has its system's time as streams are to begin",
-        "b3.eth0 is locked as streams are to begin",
-        "b3 has b3.eth0's time as streams are to begin",
+        "b1.eth0 has its system's time before streams start",
+        "b2.eth0 is locked before streams start",
+        "b2 has b2.eth0's time before streams start",
+        "b2.eth1 has its system's time before streams start",
+        "b3.eth0 is locked before streams start",
+        "b3 has b3.eth0's time before streams start",
     ]
 
 

@@ -111,7 +111,7 @@ def test_what_is_missing_is_told_with_the_port_that_needs_it(problems: Callable[
 
 def test_a_card_that_stamps_nothing_is_told_before_the_run(problems: Callable[..., list[str]]) -> None:
     (line,) = problems(of_cards(), card="ethtool-veth.txt")
-    assert line.startswith("clock.ptp.ports.b.eth7: b.eth7 has no hardware timestamp of what it sends, ")
+    assert line.startswith("clock.ptp.ports.b.eth7: b.eth7 has no hardware timestamp of packets that it sends, ")
     assert "timestamps: software" in line
     assert problems(of_cards(), card="ethtool-igc.txt") == []
     assert problems(of_cards(timestamps="software"), card="ethtool-veth.txt") == []

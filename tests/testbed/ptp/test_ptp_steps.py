@@ -40,8 +40,8 @@ def test_without_ptp_nothing_is_started() -> None:
 def test_by_software_ptp4l_is_all_there_is_and_on_one_kernel_it_turns_no_clock() -> None:
     assert titles(made()) == [
         "make the folder of ptp4l's sockets",
-        "keep time at sensor.eth0, as master",
-        "keep time at ecu.lat0, as slave",
+        "run ptp4l at sensor.eth0, as master",
+        "run ptp4l at ecu.lat0, as slave",
     ]
     for end in ROLES:
         argv = argv_of(made(), end)
@@ -51,20 +51,20 @@ def test_by_software_ptp4l_is_all_there_is_and_on_one_kernel_it_turns_no_clock()
 
 def test_between_cards_the_masters_follows_its_system_and_the_slaves_system_its_card() -> None:
     assert titles(boards()) == [
-        "nobody else turns board1's clocks",
+        "no other program adjusts board1's clocks",
         "make the folder of ptp4l's sockets",
-        "nobody else turns board2's clocks",
+        "no other program adjusts board2's clocks",
         "make the folder of ptp4l's sockets",
-        "board1.eth0 stamps by a clock of its own",
-        "note how board1.eth0 stamps packets",
-        "note the frequency of the clock of board1.eth0",
+        "board1.eth0 has its own clock for timestamps",
+        "record how board1.eth0 stamps packets",
+        "record the frequency of the clock of board1.eth0",
         "the clock of board1.eth0 follows board1's clock",
-        "keep time at board1.eth0, as master",
-        "board2.eth0 stamps by a clock of its own",
-        "note how board2.eth0 stamps packets",
-        "note the frequency of the clock of board2.eth0",
-        "note the frequency of board2's clock",
-        "keep time at board2.eth0, as slave",
+        "run ptp4l at board1.eth0, as master",
+        "board2.eth0 has its own clock for timestamps",
+        "record how board2.eth0 stamps packets",
+        "record the frequency of the clock of board2.eth0",
+        "record the frequency of board2's clock",
+        "run ptp4l at board2.eth0, as slave",
         "board2's clock follows the clock of board2.eth0",
     ]
     assert "--free_running=0" in argv_of(boards(), "board2.eth0")
@@ -82,12 +82,12 @@ def test_gates_are_set_up_when_clocks_are_locked_and_the_lock_is_seen_again_afte
     one = boards(**ONE_BOARD, shapers={"sensor.eth0": gates})
     found = [step.title for step in testbed.test_bed_steps(one, planned_site(one))]
     order = [
-        "tell board1 how far TAI is from UTC",
-        "keep time at sensor.eth0, as master",
-        "keep time at ecu.eth1, as slave",
+        "set board1's TAI offset",
+        "run ptp4l at sensor.eth0, as master",
+        "run ptp4l at ecu.eth1, as slave",
         "taprio shapes sensor.eth0",
-        "sensor.eth0 has its system's time as streams are to begin",
-        "ecu.eth1 is locked as streams are to begin",
+        "sensor.eth0 has its system's time before streams start",
+        "ecu.eth1 is locked before streams start",
     ]
     assert [title for title in found if title in order] == order
 
@@ -182,7 +182,7 @@ def test_a_cards_clock_is_followed_when_it_is_where_it_ought_to_be() -> None:
     assert check
     said = "phc_ctl[9.1]: offset from CLOCK_REALTIME is {}ns\n"
     near, far = said.format(-37_000_000_400), said.format(-37_000_006_000)
-    assert check.read(far) == "the card's clock is 6000 ns off"
+    assert check.read(far) == "the card's clock is off by 6000 ns"
     assert [check.read(one) == "follows" for one in (near, near, far, near, near, near)] == [False] * 5 + [True]
     with pytest.raises(ValueError, match="no offset"):
         check.read("")

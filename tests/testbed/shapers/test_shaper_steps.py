@@ -84,7 +84,7 @@ def test_a_shift_is_told_to_who_computes_the_base_time_and_is_read_back() -> Non
 def test_after_a_schedule_is_set_up_it_is_waited_for() -> None:
     steps = list(shaper_steps(shaped(TAPRIO), SITE))
     assert [step.title for step in steps] == [
-        "nothing shapes sensor.eth0 yet",
+        "sensor.eth0 has no shaper yet",
         "taprio shapes sensor.eth0",
         "the gates of sensor.eth0 are in force",
     ]
@@ -285,7 +285,7 @@ def test_a_schedule_is_in_force_once_none_waits() -> None:
 )
 def test_only_the_kernels_default_is_replaced(output: str, words: str) -> None:
     assert root_in_words(output) == words
-    free = next(step for step in shaper_steps(shaped(CBS), SITE) if step.title == "nothing shapes sensor.eth0 yet")
+    free = next(step for step in shaper_steps(shaped(CBS), SITE) if step.title == "sensor.eth0 has no shaper yet")
     assert (read(free, output) == expected(free)) == (words == DEFAULT)
 
 
@@ -311,9 +311,9 @@ def test_shapers_come_after_tuning() -> None:
     shapers = {"sensor.eth0": TAPRIO, "ecu.lat0": MQPRIO}
     small = scenario({"sensor": "netns", "ecu": "local"}, [link], tuning=tuning, shapers=shapers)
     titles = [step.title for step in testbed.test_bed_steps(small, SITE)]
-    known = titles.index("the kernel knows how far TAI is from UTC")
+    known = titles.index("the kernel has the TAI offset")
     assert titles.index("lat0's interrupts on CPU 0") < known
-    assert titles[-2:] == ["nothing shapes ecu.lat0 yet", "mqprio shapes ecu.lat0"]
+    assert titles[-2:] == ["ecu.lat0 has no shaper yet", "mqprio shapes ecu.lat0"]
     assert titles[known + 1 :] == [step.title for step in shaper_steps(small, SITE)]
 
 

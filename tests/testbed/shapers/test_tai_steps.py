@@ -21,7 +21,7 @@ def test_this_machine_must_know_how_far_tai_is_from_utc() -> None:
     assert clock.check
     assert clock.check.argv == ("latlab-agent", "tai")
     assert read(clock, '{"tai_ns":1,"real_ns":1,"tai_offset_s":37}') == clock.check.expected == KNOWN
-    assert read(clock, '{"tai_ns":1,"real_ns":1,"tai_offset_s":0}') == "0 s: nothing has told the kernel"
+    assert read(clock, '{"tai_ns":1,"real_ns":1,"tai_offset_s":0}') == "0 s: the kernel's TAI offset is not set"
     assert "phc2sys" in clock.check.remedy
 
 
@@ -42,8 +42,8 @@ def test_a_machine_that_does_not_know_is_told_with_its_own_agent() -> None:
     (there,) = tai_steps(far, replace(planned_site(far), others={"far": site}))
     (here,) = tai_steps(shaped(TAPRIO), replace(SITE, agent="/opt/latlab-agent"))
     assert there.check and here.check
-    assert "on far, until its next boot: `/var/lib/latlab/agents/latlab-agent-1a2b tai --set 37`" in there.check.remedy
-    assert "on this machine, until its next boot: `/opt/latlab-agent tai --set 37`" in here.check.remedy
+    assert "on far until its next boot: `/var/lib/latlab/agents/latlab-agent-1a2b tai --set 37`" in there.check.remedy
+    assert "on this machine until its next boot: `/opt/latlab-agent tai --set 37`" in here.check.remedy
 
 
 def test_only_what_counts_tai_asks_for_it_and_once_for_a_machine() -> None:

@@ -50,7 +50,7 @@ def test_another_value_than_was_set_is_told_with_what_the_command_said() -> None
         optional=True,
     )
     outcome = applied([step])
-    assert outcome.findings == {"set it": "read back: 1500; it said: refused"}
+    assert outcome.findings == {"set it": "read back: 1500; output: refused"}
     assert outcome.first["set it"].actual == "1500"
 
 
@@ -82,7 +82,7 @@ def test_what_is_there_already_is_left_alone(tmp_path: Path) -> None:
         present=("test", "-e", str(theirs)),
         optional=True,
     )
-    assert "there already" in str(applied([step]).findings["make it"])
+    assert "exists already" in str(applied([step]).findings["make it"])
     assert theirs.read_text() == "0"
 
 

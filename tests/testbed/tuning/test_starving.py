@@ -37,12 +37,12 @@ duration: 1s
 """
 WHERE = "scenario.yaml:16: tuning.ecu.guests.vm1.vcpus.fifo"
 ALL_OF_ONE = (
-    f"{WHERE}: while vm1's vCPUs compute, nothing else runs on board1: they are at SCHED_FIFO on CPU 0, which is "
-    "all that ordinary threads have (leave out `fifo`; or `cpus: 2` of board1, and a CPU for the vCPUs alone)"
+    f"{WHERE}: while vm1's vCPUs are busy, nothing else runs on board1: they are at SCHED_FIFO on CPU 0, which is all "
+    "that ordinary threads have (leave out `fifo`; or `cpus: 2` of board1, and a CPU for the vCPUs alone)"
 )
 ALL_OF_TWO = (
-    f"{WHERE}: while vm1's vCPUs compute, nothing else runs on board1: they are at SCHED_FIFO on CPUs 0-1, which "
-    "are all that ordinary threads have (leave out `fifo`; or `cpus: 3` of board1, and a CPU for the vCPUs alone)"
+    f"{WHERE}: while vm1's vCPUs are busy, nothing else runs on board1: they are at SCHED_FIFO on CPUs 0-1, which are "
+    "all that ordinary threads have (leave out `fifo`; or `cpus: 3` of board1, and a CPU for the vCPUs alone)"
 )
 
 

@@ -15,7 +15,7 @@ from latlab.testbed.tuning.isolation import isolation_steps, listed
 
 SITE = Site("0a9f")
 POLLED = "have KVM poll 0 ns for a halted vCPU"
-SCHEDULER = "isolation of CPU 2-3: the scheduler puts nothing there (isolcpus=)"
+SCHEDULER = "isolation of CPU 2-3: the scheduler places no threads there (isolcpus=)"
 TICK = "isolation of CPU 2-3: no tick while one thread runs (nohz_full=)"
 
 

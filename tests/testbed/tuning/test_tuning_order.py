@@ -39,7 +39,7 @@ def words(steps: list[Step]) -> list[str]:
 
 def test_what_a_guest_is_made_with_is_set_before_it_starts() -> None:
     assert words(list(before_guests_tuning(everything(), SITE))) == [
-        "ecu: isolation of CPU 1: the scheduler puts nothing there (isolcpus=)",
+        "ecu: isolation of CPU 1: the scheduler places no threads there (isolcpus=)",
         "ecu: isolation of CPU 1: no tick while one thread runs (nohz_full=)",
         "ecu: have KVM poll 0 ns for a halted vCPU",
     ]
@@ -56,7 +56,7 @@ def test_what_needs_running_guests_comes_after_the_hosts_first() -> None:
         "ecu: lat0 puts VLAN priority 7 into receive queue 0",
         "ecu: lat0's other interrupts on CPU 0",
         "ecu: lat0's interrupt of receive queue 0 on CPU 1",
-        "vm1: isolation of CPU 0: the scheduler puts nothing there (isolcpus=)",
+        "vm1: isolation of CPU 0: the scheduler places no threads there (isolcpus=)",
         "vm1: isolation of CPU 0: no tick while one thread runs (nohz_full=)",
         "vm1: eth0 puts VLAN priority 7 into receive queue 0",
         "vm1: eth0's other interrupts on CPU 0",

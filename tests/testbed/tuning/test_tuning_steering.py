@@ -70,14 +70,14 @@ def test_a_rule_that_is_there_already_is_used_and_kept_by_its_owner() -> None:
     run("ethtool", "-N", "lat0", "flow-type", "ether", "vlan", "0xe000", "m", "0x1fff", "action", "3")
     before = rules()
     (why,) = steer({7: 3}).findings.values()
-    assert "it is there already" in str(why)
+    assert "it exists already" in str(why)
     assert rules() == before
 
 
 @pytest.mark.usefixtures("nic")
 def test_what_the_driver_refuses_is_told_though_ethtool_ends_well() -> None:
     (why,) = steer({7: 9}).findings.values()
-    assert why == ("read back: no rule; it said: rmgr: Cannot insert RX class rule: Invalid argument")
+    assert why == ("read back: no rule; output: rmgr: Cannot insert RX class rule: Invalid argument")
 
 
 @pytest.mark.usefixtures("nic")

@@ -1,4 +1,4 @@
-"""Anomalies: what happened to packets beside noise, class by class (docs/explanation/anomalies.md)."""
+"""Anomalies: events that noise does not explain, class by class (docs/explanation/anomalies.md)."""
 
 from latlab.analysis.anomalies.classes import CLASSES, CODE, NAMES, NONE, AnomalyClass
 from latlab.analysis.anomalies.context import Context

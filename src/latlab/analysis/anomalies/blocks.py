@@ -29,9 +29,9 @@ _TRANSFORMED: Final = 1 << 16
 
 
 def block_quantiles(values: Numbers, size: int, shares: Sequence[float], *, left_out: Bools | None = None) -> Float64:
-    """Quantiles of each stretch of `size` values, float64 [shares, blocks]; nearest rank; the last may be shorter.
+    """Quantiles of each interval of `size` values, float64 [shares, blocks]; nearest rank; the last may be shorter.
 
-    left_out: bool [n], values that do not count. A stretch with fewer than a quarter of its values has NaN.
+    left_out: bool [n], values that do not count. An interval with fewer than a quarter of its values has NaN.
     """
     found = np.full((len(shares), -(-len(values) // size)), np.nan)
     for first, table, there in _sorted_stretches(values, size, left_out):
@@ -42,7 +42,7 @@ def block_quantiles(values: Numbers, size: int, shares: Sequence[float], *, left
 
 
 def block_spreads(values: Numbers, size: int, *, left_out: Bools | None = None) -> Float64:
-    """How wide each stretch's values lie, float64 [blocks]: the standard deviation, were they gaussian.
+    """How wide each interval's values lie, float64 [blocks]: the standard deviation, were they gaussian.
 
     The mean of the upper half less that of the lower, both without their outer TRIMMED of all. Of packets that have
     several ways it changes little as a few more take one of them, where differences of quantiles jump.
@@ -127,7 +127,7 @@ def through_middles(levels: Float64, size: int, n: int) -> Float64:
 
 
 def spread_over(levels: Float64 | NDArray[np.float32], size: int, n: int) -> NDArray[np.float32]:
-    """Each stretch's figure for each of its values, float32 [n]."""
+    """Each interval's figure for each of its values, float32 [n]."""
     return np.repeat(levels.astype(np.float32), size)[:n]
 
 

@@ -36,21 +36,21 @@ class AnomalyClass:
 
 _MOVED: Final = (
     Search(
-        "the level of the one-way delay (NIC to NIC, else kernel to kernel) over seconds, off from where most of it "
-        "lies by `level_spread` of the packets' spread and `level_scatter` times its own scatter, for "
-        "`level_length_ns`. A step is flat and changes at once; its place is found to the packet. Of two levels that "
-        "of fewer packets is off: which clock was right nobody can tell",
+        "the level of the one-way delay (NIC to NIC, else kernel to kernel) over seconds is off its usual value by "
+        "`level_spread` of the packets' spread and `level_scatter` times its own scatter, for `level_length_ns`. A "
+        "step is flat and changes at once; it is located to the packet. Of two levels the one with fewer packets "
+        "counts as off: which clock was right is not known",
         "more noise at the same level",
     ),
     Search(
-        "medians of half intervals (50 ms, 16 packets at least) off from those within 2 s by `level_spread` of the "
-        "packets' spread and `shift_scatter` times their scatter, where the level before and after is the same and "
-        "still. The first and the last packet are those between which most lie beyond half of the way, of a shift "
-        "that comes slowly beyond two spreads. It is one if chance makes less than the share `chance` of such a row "
-        "in the run, were each packet late by itself",
-        "the top of a slower movement; packets that have several paths, of which many in a row take another; what is "
-        "queued; shorter than half an interval, where packets are late by themselves; less than an interval from "
-        "either end; streams of less than 4 s",
+        "medians of half intervals (50 ms, 16 packets at least) are off those within 2 s by `level_spread` of the "
+        "packets' spread and `shift_scatter` times their scatter, while the level before and after is the same and "
+        "steady. Between the first and the last packet most exceed half of the shift, or two spreads if the shift is "
+        "gradual. If packets were late independently, chance would produce less than the share `chance` of such a row "
+        "in the run",
+        "the top of a slower movement; many packets in a row on another of several paths; queued packets; shifts "
+        "shorter than half an interval, whose packets are late individually; shifts less than an interval from either "
+        "end; streams of less than 4 s",
     ),
 )
 
@@ -58,13 +58,13 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
     AnomalyClass(
         "loss_burst",
         "Loss burst",
-        "packets in a row, which the kernel took, never arrived",
-        "`lost`, `length_ns`, `single_losses` (other rows of losses), `least` (from how many on it is a burst), "
+        "consecutive packets that the kernel accepted never arrived",
+        "`lost`, `length_ns`, `single_losses` (other rows of losses), `least` (how many losses in a row are a burst), "
         "`until_the_end`",
         (
             Search(
-                "`burst` losses in a row, and more where single losses are so frequent that they make `chance` such "
-                "rows by themselves",
+                "`burst` losses in a row; more where single losses are so frequent that chance alone produces `chance` "
+                "such rows",
                 "single losses, which are counted; packets never sent",
             ),
         ),
@@ -73,14 +73,14 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
         "throttled",
         "Throttled",
         "real-time threads were stopped for a part of every period",
-        "as of a `stall`; `gap_ns`, `every_ns`, `times`, `kernel_says_so`, `own_thread` (talker's or listener's "
+        "as for a `stall`; `gap_ns`, `every_ns`, `times`, `kernel_says_so`, `own_thread` (talker's or listener's "
         "application), `settings` of the hosts that may have delayed the packets: `host`, `setting` as it was read, "
         "and what its kernel's `log` says",
         (
             Search(
                 "stalls of `rt_period_us` − `rt_runtime_us` (a period of the stream less to `throttled_tolerance` "
-                "more) at intervals of `rt_period_us`: three, or two if the kernel says that it throttled; and six "
-                "in ten of such stalls meanwhile, unless it says so",
+                "more) at intervals of `rt_period_us`: three, or two if the kernel's log reports throttling. Without "
+                "such a report they must be six in ten of all such stalls in that time",
                 "regular stalls of other lengths; nothing at all where throttling is off (`rt_runtime_us` −1)",
             ),
         ),
@@ -89,18 +89,18 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
     AnomalyClass(
         "stall",
         "Stall",
-        "packets were queued and came all at once: latency fell as fast as launch times rose",
-        "`length_ns` (the most that one was held: the stall began less than a period before), `held`, `where`, "
+        "packets were queued and arrived all at once: latency fell as fast as launch times rose",
+        "`length_ns` (the longest time in the queue: the stall began less than a period before), `held`, `where`, "
         "`share` of the lateness there (of the parts that took longer than usual), `within_ns` (arrived within), "
         "`slope` of latency over launch time (−1: at one instant), `limit_ns`, `every_ns` if it comes regularly, "
-        "`stolen_ns`: CPU time stolen in the whole cell from the hosts that may have held them",
+        "`stolen_ns`: CPU time stolen in the whole cell from the hosts that may have stalled them",
         (
             Search(
                 "a late packet, and others behind it that arrived closer together than `crowd` of the time between "
-                "their launches. Two only if both are late by themselves. Or a train: packets that came closer "
-                "together, and oftener so, than chance explains, whatever the limit",
-                "one late packet. Packets whose latencies do not fall at least `crowd` as fast as launch times rise. "
-                "A path whose packets nearly always come in bursts, as behind a gate that opens once for many",
+                "their launches. Two packets only if both are late individually. Or a train: packets that arrived "
+                "closer together, and more often so, than chance explains, whatever the limit",
+                "one late packet. Packets whose latencies do not fall at least `crowd` as fast as launch times rise. A "
+                "path whose packets nearly always arrive in bursts, for example behind a gate that opens once for many",
             ),
         ),
     ),
@@ -111,9 +111,9 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
         "`windows_late`, `waited_ns`, `submitted_after_ns`, `from`; without a schedule `cycles_late`, `cycle_ns`",
         (
             Search(
-                "with a schedule: as `gates.missed` of the result, late or not. With a cycle only: late "
-                "packets whose wait before they left is 1 or more cycles, to a few spreads",
-                "without either it stays unexplained",
+                "with a schedule: as `gates.missed` of the result, late or not. With a cycle only: late packets that "
+                "waited one or more whole cycles before they left, within a few spreads",
+                "without a schedule or a cycle the class is unexplained",
             ),
         ),
     ),
@@ -133,13 +133,13 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
         "Warm-up",
         "the beginning, after the warm-up, was slower than the rest",
         "`packets`, `length_ns`, `first_ns` and `most_ns` over `usual_ns`, and `where`, of the packets that were not "
-        "held meanwhile",
+        "queued meanwhile",
         (
             Search(
-                "the median of the first 8 to 2,048 packets, against those of as many that follow one another later "
-                "in the stream: so correlated noise raises no alarm. It ends where the level is back",
-                "longer than `warm_up_most` of the stream; a clock that settles: on the path alone, packets no wider "
-                "spread than later, and the bounds allow it",
+                "the median of the first 8 to 2,048 packets is compared with medians of as many consecutive packets "
+                "later in the stream, so correlated noise raises no alarm. It ends where the level is usual",
+                "longer than `warm_up_most` of the stream; a settling clock: only the path is slower, packets are "
+                "spread no wider than later, and the clocks' bounds allow it",
             ),
         ),
         cut=True,
@@ -147,12 +147,12 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
     AnomalyClass(
         "late_sender",
         "Late sender",
-        "the talker woke, or handed packets over, late, and they left late for it",
+        "the talker woke late or handed packets over late, and therefore they left late",
         "`late_ns`, `wake_ns`, `submit_ns`, `limit_ns`",
         (
             Search(
-                "late packets with `sender` of their delay before `submit`; and any whose talker was late by more "
-                "than its own limit, where that is most of what the packet was late by",
+                "late packets with the share `sender` of their delay before `submit`; also any packet whose talker "
+                "exceeded its own limit, if that is most of the packet's lateness",
                 "a late wake-up that a gate or a launch time makes up for",
             ),
         ),
@@ -161,66 +161,68 @@ CLASSES: Final[tuple[AnomalyClass, ...]] = (
         "periodic",
         "Periodic spikes",
         "packets were late at regular intervals",
-        "`every_ns`, `every_packets` (if it is always a whole number), `times`, `off_ns`, `late_p50_ns`, "
-        "`late_max_ns`, `where`, `of` (what came so)",
+        "`every_ns`, `every_packets` (if always a whole number), `times`, `off_ns`, `late_p50_ns`, `late_max_ns`, "
+        "`where`, `of` (the kinds of events)",
         (
             Search(
-                "late packets, stalls, late sends and missed slots at one place, at intervals that are equal to "
-                "`comb_tolerance`: `repeats` at least, `comb_share` of all times, and fewer than chance would make "
-                "of so many events. Stalls and the others keep their class, and have `every_ns`",
-                "what comes often and at random",
+                "late packets, stalls, late sends and missed slots at one place, at intervals that agree within "
+                "`comb_tolerance`: at least `repeats` events, at `comb_share` of the regular instants, and more "
+                "regular than chance makes so many events. Stalls and the other kinds keep their class, and have "
+                "`every_ns`",
+                "frequent events at random times",
             ),
         ),
     ),
     AnomalyClass(
         "unexplained",
         "Unexplained",
-        "packets were late, or all latencies moved, and no class says why",
-        "`late_ns`, `where`, `limit_ns`; of all latencies as of a `clock_step`, with `where`",
+        "packets were late, or all latencies shifted, and no other class explains it",
+        "`late_ns`, `where`, `limit_ns`; if all latencies shifted, as for a `clock_step`, with `where`",
     ),
     AnomalyClass(
         "clock_step",
         "Clock step",
         "all latencies jumped at once, and a clock's record shows it",
-        "`kind`, `peak_ns`, `pk_pk_ns`, `length_ns`, `fastest_ppb`, `below_zero`, `steps` (readings of a host's "
-        "clock that show it: `host`, `by_ns`), `parallel`, `ptp`, `comparison`, `clock_bound_ns`; of what is on "
-        "record meanwhile `ptp_offset` (`of`, `readings`, `min_ns`, `max_ns`, `usual_ns` before and after, "
-        "`correlation`, `states` of the port), `compared` and `taken_off` (`by`, `min_ns`, `max_ns`, `looks`)",
+        "`kind`, `peak_ns`, `pk_pk_ns`, `length_ns`, `fastest_ppb`, `below_zero`, `steps` (readings of a host's clock "
+        "that show it: `host`, `by_ns`), `parallel`, `ptp`, `comparison`, `clock_bound_ns`; of the records of that "
+        "time `ptp_offset` (`of`, `readings`, `min_ns`, `max_ns`, `usual_ns` before and after, `correlation`, `states` "
+        "of the port), `compared` and `taken_off` (`by`, `min_ns`, `max_ns`, `looks`)",
         _MOVED,
         cut=True,
     ),
     AnomalyClass(
         "clock_swing",
         "Clock swing",
-        "all latencies moved slowly and together, or drifted all the time, and a clock's record shows it",
-        "as of a `clock_step`",
+        "all latencies moved slowly and together, or drifted throughout the run, and a clock's record shows it",
+        "as for a `clock_step`",
         _MOVED,
         cut=True,
     ),
     AnomalyClass(
         "path_change",
         "Path change",
-        "all latencies moved, and it was not the clocks: they are bounded more narrowly, or the fastest packets stayed",
-        "as of a `clock_step`",
+        "all latencies shifted, and not because of the clocks: their bounds are narrower, or the fastest packets did "
+        "not shift",
+        "as for a `clock_step`",
         _MOVED,
     ),
     AnomalyClass(
         "oscillation",
         "Oscillation",
-        "the usual latency went up and down regularly, all the time, and no clock's record shows it",
-        "`period_ns`, `pk_pk_ns`, `cycles`, `share` of the level's variance, `where`; of the clocks as of a "
+        "the usual latency rose and fell regularly throughout the run, and no clock's record shows it",
+        "`period_ns`, `pk_pk_ns`, `cycles`, `share` of the level's variance, `where`; of the clocks as for a "
         "`clock_step`",
     ),
     AnomalyClass(
         "drift",
         "Drift",
-        "the usual latency rose or fell all the time, and no clock's record shows it",
-        "as of a `clock_step`",
+        "the usual latency rose or fell throughout the run, and no clock's record shows it",
+        "as for a `clock_step`",
     ),
     AnomalyClass(
         "duplicate",
         "Duplicates",
-        "further copies of packets came; which ones was not recorded",
+        "extra copies of packets arrived; which packets was not recorded",
         "`copies`, `received`: a listener counts them and records none, so no packet has this class",
     ),
 )

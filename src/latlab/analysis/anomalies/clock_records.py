@@ -50,7 +50,7 @@ class Records:
 def records_of(signals: Signals, at_ns: Int64, off_ns: Float64, tolerance_ns: float) -> Records:
     """What is on record about a movement of the level.
 
-    at_ns: instants, TAI, ascending; off_ns: how far the level was off then, without the noise of single stretches.
+    at_ns: instants, TAI, ascending; off_ns: how far the level was off then, without the noise of single intervals.
     tolerance_ns: what may be noise.
     """
     ptp, offset = _ptp(signals, at_ns, off_ns)
@@ -68,7 +68,7 @@ def records_of(signals: Signals, at_ns: Int64, off_ns: Float64, tolerance_ns: fl
     said = _ptp_text(ptp, offset) + _own_text(own, half, compared, signals.context.clocks_of, ptp)
     if taken_off and taken_off["min_ns"] != taken_off["max_ns"]:
         by = _by(signals.context.clocks_of)
-        said += f"; what our own comparison{by} saw of the clocks meanwhile, {_range(taken_off)}, is taken off already"
+        said += f"; what latlab's comparison{by} saw meanwhile, {_range(taken_off)}, is subtracted already"
     if steps := _steps(signals, at_ns, off_ns):
         evidence["steps"] = [{"host": one.host, "by_ns": one.by_ns} for one in steps]
         told = " and ".join(f"{one.host}'s clock was set by {signed(one.by_ns)}" for one in steps)
@@ -94,7 +94,7 @@ def _steps(signals: Signals, at_ns: Int64, off_ns: Float64) -> list[ClockStep]:
 def _edge(signals: Signals, at_ns: int) -> tuple[int, int]:
     """Between which instants a level that is seen to change at `at_ns` may have changed.
 
-    Two stretches away, and of packets that were held meanwhile nobody knows which of them the change found on its way.
+    Two intervals away, and of packets that were held meanwhile nobody knows which of them the change found on its way.
     """
     around = 2 * signals.size
     place = int(np.searchsorted(signals.launch_ns, at_ns))
@@ -153,7 +153,7 @@ def _ptp_text(verdict: str, offset: Mapping[str, Any] | None) -> str:
     followed = {STATES[SLAVE], STATES[MASTER]}
     others = ", ".join(f"{state} in {count}" for state, count in offset["states"].items() if state not in followed)
     return (
-        f"{said}: its offset{where} was {_range(offset)} meanwhile, {signed(offset['usual_ns'])} as a rule "
+        f"{said}: its offset{where} was {_range(offset)} meanwhile, {signed(offset['usual_ns'])} usually "
         f"({offset['readings']} readings{alike}{f'; its port was {others}' if others else ''})"
     )
 
@@ -162,12 +162,12 @@ def _own_text(own: str, half: int | None, compared: Mapping[str, Any] | None, by
     to = "" if half is None else f" to ± {duration(half)}"
     if own == "agrees":
         seen = f", {_range(compared)}{f' ± {duration(half)}' if half else ''}" if compared else ""
-        return f"; our own comparison of the clocks{_by(by)} shows it too{seen}"
+        return f"; latlab's comparison of the clocks{_by(by)} shows it, too{seen}"
     if own == "allows":
         return f"; the clocks' bound allows it: they are known{to}{_by(by)}"
     if own == "excludes":
-        return f"; the clocks did not move so far: they are bounded more narrowly,{to}{_by(by)}"
-    return "; nothing bounds the clocks" if ptp == NO_RECORD else ""
+        return f"; the clocks did not move so far: their bounds are narrower,{to}{_by(by)}"
+    return "; the clocks are not bounded" if ptp == NO_RECORD else ""
 
 
 def _by(what: str) -> str:

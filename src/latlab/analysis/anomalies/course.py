@@ -27,9 +27,9 @@ LATTICE = 1.2
 
 @dataclass(frozen=True)
 class Course:
-    """The level of one-way delays over the stream: medians of stretches of `size` packets, and of `per` stretches.
+    """The level of one-way delays over the stream: medians of intervals of `size` packets, and of `per` intervals.
 
-    fine: float64 [stretches], a quantile of the one-way delay: of the median, the 25th and the 10th percentile the one
+    fine: float64 [intervals], a quantile of the one-way delay: of the median, the 25th and the 10th percentile the one
     that scatters least (where packets have several ways, medians jump from one to the other). fast: the 10th. coarse:
     float64 [points], medians of `per` of `fine`. scatter_ns: of coarse, as noise has it. spread_ns: of packets.
     lattice_ns: of what delays are multiples.

@@ -164,7 +164,7 @@ class Anomalies:
 
     class_of uint8 [rows]: by row of the stream, which is by sequence: the code of its class (CODE), 0 for nothing;
     packets of the warm-up have none. episode_of uint32 [rows]: the number of the episode that it has its class by, 0
-    for none. episodes: by class, in the order of CLASSES, and by time. limits: what packets were held against; None
+    for none. episodes: by class, in the order of CLASSES, and by time. limits: what packets were compared with; None
     where none was judged.
     """
 

@@ -1,6 +1,6 @@
 """Whether packets fall into two groups, with next to none in between: those beyond the gap are late.
 
-A tail thins out as it goes on. Where the number of packets hardly falls over a stretch that should lose most of them,
+A tail thins out as it goes on. Where the number of packets hardly falls over an interval that should lose most of them,
 what is beyond is no tail of the noise, however many packets that is.
 """
 
@@ -59,7 +59,7 @@ def find_gap(values: Float64, place: Int64 | None, thresholds: Thresholds, chanc
     values: how late packets were, in spreads [n]; place: their places in the stream, ascending [n], None if they are
     all of it; chance: how many
     gaps a stream of noise may have. Two things are no chance: next to no packets where a density that only falls has
-    at least as many as in the next stretch as wide; and, far out, too many beyond it for a tail that falls like
+    at least as many as in the next interval as wide; and, far out, too many beyond it for a tail that falls like
     Pareto's with the index α, which leaves r^(−α) of its packets beyond r times as far (Hill 1975 tells α from the
     packets below the gap). A cluster of late packets counts as one (the extremal index). What is beyond is another
     group if its median is at least `gap_reaches` times as far as the group below reaches.
@@ -118,7 +118,7 @@ def _surprise(x: Float64, logs: Float64, summed: Float64, beyond: Int64, edge: I
 
 
 def _no_valley(x: Float64, beyond: Int64, edge: Int64) -> Float64:
-    """That of so few packets in it beside those in as wide a stretch beyond it, of a density that nowhere rises."""
+    """That of so few packets in it beside those in as wide an interval beyond it, of a density that nowhere rises."""
     begins = x[beyond - 1]
     last = len(x) - np.searchsorted(x[::-1], 2 * begins - x[edge], side="right")
     inside = (edge - beyond).astype(np.float64)

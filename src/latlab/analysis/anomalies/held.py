@@ -70,7 +70,7 @@ def _stretches(signals: Signals) -> tuple[Int64, Int64]:
 
 
 def held_in(signals: Signals, begins: Int64, ends: Int64) -> tuple[Int64, Int64]:
-    """The holds in such stretches, where they begin and end (excluded), ascending.
+    """The holds in such intervals, where they begin and end (excluded), ascending.
 
     In each the latest packet is looked for, and who came with it; then the same behind these.
     """
@@ -95,12 +95,12 @@ def held_in(signals: Signals, begins: Int64, ends: Int64) -> tuple[Int64, Int64]
 
 
 def _latest_from_here(late: Float64, starts: Int64) -> Int64:
-    """Of each packet, where the latest of those from it on is, the first of equal ones; stretches begin at `starts`."""
+    """Of each packet, where the latest of those from it on is, the first of equal ones; intervals begin at `starts`."""
     n = len(late)
     order = n - 1 - np.argsort(late[::-1], kind="stable")
     rank = np.empty(n, np.int64)
     rank[order] = np.arange(n)
-    # Nothing of a stretch reaches into the one before: that one's numbers are all larger.
+    # Nothing of an interval reaches into the one before: that one's numbers are all larger.
     before = np.repeat(np.arange(len(starts))[::-1] * n, np.diff(starts, append=n))
     largest = np.maximum.accumulate((rank + before)[::-1])[::-1] - before
     found: Int64 = order[largest]
@@ -221,8 +221,8 @@ def _throttled(seen: Seen, gap_ns: int, every_ns: int, places: Collection[str]) 
             }
             length_ns = float(holds.length_ns[number])
             text = (
-                f"throttled for {duration(length_ns)}: {packets(evidence['held'])} held in {PLACES[where]}, "
-                f"as every {duration(every_ns)}, {len(comb.members)} times"
+                f"throttled for {duration(length_ns)}: {packets(evidence['held'])} queued in {PLACES[where]}, as every "
+                f"{duration(every_ns)}, {len(comb.members)} times"
             )
             told = [f"{one['host']} has {one['setting']}, and {one['log']}" for one in evidence["settings"]]
             rows = seen.signals.row[holds.begin[number] : holds.end[number]]
@@ -265,13 +265,13 @@ def _stall(holds: Holds, number: int, limit_ns: float, context: Context) -> Told
     evidence = _evidence(holds, number, limit_ns)
     length_ns = float(holds.length_ns[number])
     text = (
-        f"stall of {duration(length_ns)}: {packets(evidence['held'])} held in {PLACES[evidence['where']]}, "
-        f"all arrived within {duration(evidence['within_ns'])}"
+        f"stall of {duration(length_ns)}: {packets(evidence['held'])} queued in {PLACES[evidence['where']]}, all "
+        f"arrived within {duration(evidence['within_ns'])}"
     )
     stolen = _stolen(context, evidence["where"])
     # Less than the stall lasted cannot have been its reason.
     told = [
-        f"{duration(ns)} of CPU time were stolen from {host} in all of the cell"
+        f"{duration(ns)} of CPU time were stolen from {host} in the whole cell"
         for host, ns in stolen.items()
         if ns >= length_ns
     ]

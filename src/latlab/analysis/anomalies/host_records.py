@@ -55,9 +55,9 @@ class HostRecord:
     def log(self) -> str:
         """What its kernel's log says of throttling, in words."""
         return {
-            True: "its kernel said that it throttled meanwhile",
-            False: "its kernel's log has no word of it",
-            None: "its kernel's log cannot say whether it was meanwhile",
+            True: "its kernel's log reports throttling in that time",
+            False: "its kernel's log does not report it",
+            None: "its kernel's log does not show whether it was in that time",
         }[self.throttled]
 
 

@@ -48,7 +48,7 @@ class Parted:
 
 @dataclass(frozen=True)
 class LateLimits:
-    """What a packet of one stream was held against. What is a Span moves with the stream over the run.
+    """What a packet of one stream was compared with. What is a Span moves with the stream over the run.
 
     packets: how many were judged, launched every period_ns. until: the last timestamp that the stream has; latency is
     from the launch to it. usual_ns: the usual latency around a packet. above_ns: by how much more than that noise may

@@ -30,7 +30,7 @@ MONOTONE = 0.9
 
 @dataclass(frozen=True)
 class Moved:
-    """Stretches begin to end (excluded) whose level was off, and how.
+    """Intervals begin to end (excluded) whose level was off, and how.
 
     off_ns: float64, a value each stretch, without the noise of single ones. kind: `step`, `swing` or `drift`.
     """
@@ -251,15 +251,15 @@ def _text(
         moved = f"all latencies moved by up to {size} within {duration(lasted)}"
     below = f", so that {packets(evidence['below_zero'])} arrived before leaving" if evidence["below_zero"] else ""
     like = {
-        "clock_step": ", as when a clock is stepped",
-        "clock_swing": ", as when a clock is steered" if kind != "drift" else ", as clocks of different rates do",
+        "clock_step": ", as if a clock was stepped",
+        "clock_swing": ", as if a clock was slewed" if kind != "drift" else ", as with clocks of different rates",
     }.get(name, "")
     if name == "drift":
         return f"{moved}{below}, by {evidence['fastest_ppb']} ns a second{records.text}"
     if name == "path_change" and not records.excluded:
-        return f"{moved}{below}, but not the fastest packets: that is no clock"
+        return f"{moved}{below}, but not the fastest packets, so it was not a clock"
     if name == "unexplained":
-        return f"{moved}{below}, by the clocks or by the path: no record shows a clock that did so{records.text}"
+        return f"{moved}{below}, by the clocks or by the path: no record shows it for a clock{records.text}"
     return f"{moved}{below}{like}{records.text}"
 
 

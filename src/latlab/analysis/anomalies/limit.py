@@ -58,7 +58,7 @@ def lattice_ns(latency: Int64 | Float64) -> int:
 class Usual:
     """What is usual of a duration around each packet, and how late each packet is beyond that.
 
-    level_ns, late_ns float64 [n]. spreads float64 [stretches]: how wide packets lie. apart: those that lie beyond a
+    level_ns, late_ns float64 [n]. spreads float64 [intervals]: how wide packets lie. apart: those that lie beyond a
     gap, and say nothing of what is usual, bool [n]; None: there are none. held: packets that were held, likewise.
     """
 
@@ -72,7 +72,7 @@ class Usual:
 
     @classmethod
     def of(cls, taken: Float64, size: int, held: Bools | None, thresholds: Thresholds, chance: float) -> Usual:
-        """The usual of what each packet took, ns [n]; size: packets in a stretch. `taken` is overwritten."""
+        """The usual of what each packet took, ns [n]; size: packets in an interval. `taken` is overwritten."""
         step = lattice_ns(taken)
         first = usual_ns(taken, size, held)
         late = taken - first
@@ -96,7 +96,7 @@ class Usual:
     def limits_ns(
         self, aside: Bools | None, slow_start: int, thresholds: Thresholds, false_alarms: float, beyond: float = 1.0
     ) -> NDArray[np.float32]:
-        """From where on no noise makes a packet late, in each stretch, float32 [stretches].
+        """From where on no noise makes a packet late, in each interval, float32 [intervals].
 
         aside: further packets that say nothing of noise, bool [n]; so do the first slow_start. beyond: times as far as
         the tail goes. A gap is no farther off than it is.
@@ -116,7 +116,7 @@ class Usual:
         n = len(self.late_ns)
         every = max(1, n // SAMPLE)
         number = np.arange((n - slow_start) // every)
-        # One in each stretch of `every`, never at the same place: what is periodic is not met too often, nor too
+        # One in each interval of `every`, never at the same place: what is periodic is not met too often, nor too
         # seldom.
         sample = slow_start + number * every + (number * GOLDEN % 1 * every).astype(np.int64)
         if left_out is not None:
@@ -188,7 +188,7 @@ def _is_far(late: Float64, beyond: Bools, thresholds: Thresholds) -> bool:
 
 
 def _lower_spreads(late: Float64, size: int, held: Bools | None, step_ns: int) -> Float64:
-    """How wide the earlier packets of each stretch lie, float64 [stretches]: late ones hardly change it."""
+    """How wide the earlier packets of each interval lie, float64 [intervals]: late ones hardly change it."""
     if not len(late):
         return np.empty(0)
     low, middle = block_quantiles(late, size, (0.1, 0.5), left_out=held)
@@ -197,7 +197,7 @@ def _lower_spreads(late: Float64, size: int, held: Bools | None, step_ns: int) -
 
 
 def local_spreads(late: Float64, size: int, held: Bools | None, step_ns: int) -> Float64:
-    """How wide packets lie in each stretch, float64 [stretches]."""
+    """How wide packets lie in each interval, float64 [intervals]."""
     if not len(late):
         return np.empty(0)
     spreads = running_median(filled(block_spreads(late, size, left_out=held)), SPREAD_REACH)

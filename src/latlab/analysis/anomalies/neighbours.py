@@ -38,7 +38,7 @@ class Beside:
     """How packets stand beside their neighbours.
 
     late_ns, above_ns float64 [n]: how late each is, and how much later than the later of its two sides: the medians of
-    `SIDE` packets before and after. limits float32 [stretches]: how far noise goes there, in each stretch of `size`;
+    `SIDE` packets before and after. limits float32 [intervals]: how far noise goes there, in each interval of `size`;
     steps: how far that of one packet of the stream does.
     """
 

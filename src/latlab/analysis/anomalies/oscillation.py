@@ -35,9 +35,9 @@ SPREADS: Final = 1.0
 TRIED: Final = 16
 """Frequencies on either side of the best one so far, of which the best is taken, twice."""
 FLAT: Final = 0.25
-"""Of a cycle: medians of longer stretches flatten a wave by more than their mean does."""
+"""Of a cycle: medians of longer intervals flatten a wave by more than their mean does."""
 FOLLOWED: Final = 0.25
-"""Of packets' spread: by less than that the line of the usual latency, which goes straight from stretch to stretch,
+"""Of packets' spread: by less than that the line of the usual latency, which goes straight from interval to interval,
 lies beside a wave."""
 UNKNOWN: Final = 0.25
 """Of medians, in which no packet came: of more nothing is said."""
@@ -59,7 +59,7 @@ def note_oscillation(seen: Seen, line: Line | None) -> None:
 
     line: `line_of` its signals.
 
-    There the line of the usual latency has no stretch beyond to go to: packets are held against those around them.
+    There the line of the usual latency has no interval beyond to go to: packets are compared with those around them.
     """
     if line is None:
         return
@@ -109,7 +109,7 @@ def fast_wave_ns(signals: Signals, line: Line | None) -> Float64 | None:
     """The wave of an oscillation that the line of the usual latency cannot follow, at each packet, ns, float64 [n].
 
     None: there is none, or the line follows it. The line lies beside a sine by an eighth of the square of what that
-    turns in a stretch, times half of its height. line: `line_of` the signals.
+    turns in an interval, times half of its height. line: `line_of` the signals.
     """
     if line is None:
         return None
@@ -129,7 +129,7 @@ def _places(signals: Signals) -> Int64:
 
 
 def _medians(signals: Signals, size: int) -> Float64:
-    """Of the latency in each stretch of `size` periods, without what was queued or lies beyond a gap."""
+    """Of the latency in each interval of `size` periods, without what was queued or lies beyond a gap."""
     latency, aside = signals.level_ns + signals.late_ns, either(signals.held, signals.apart)
     places = _places(signals)
     if int(places[-1]) >= len(places):
@@ -214,8 +214,8 @@ def _found(signals: Signals, line: Line) -> Found:
         **records.evidence,
     }
     text = (
-        f"the usual latency oscillates all the time, every {duration(every)} by {duration(pk_pk)} from peak to peak, "
-        f"in {PLACES[where]}{records.text if where == PATH else ''}"
+        f"the usual latency oscillates throughout the run, every {duration(every)} by {duration(pk_pk)} from peak to "
+        f"peak, in {PLACES[where]}{records.text if where == PATH else ''}"
     )
     return Found(name, signals.warmup, int(signals.row[-1]), None, pk_pk, evidence, text)
 

@@ -29,7 +29,7 @@ class Part:
 
     places int64 [m]: which they are, ascending. late_ns float64 [m]: how much longer than usual each was there. late
     bool [m]: which were longer there than its noise makes them, and did not make up for it later. limits float32
-    [stretches]: from where on that is no noise of the place's, in each stretch of `size` packets.
+    [intervals]: from where on that is no noise of the place's, in each interval of `size` packets.
     """
 
     places: Int64
@@ -63,7 +63,7 @@ def find_parts(
     """The packets that are late in all or at one place, ascending; and {place: their lateness there}, of the places
     that timestamps tell of, none of a single one.
 
-    row: the judged rows [n]; size: packets in a stretch; held: those that say nothing of noise, bool [n]; late: those
+    row: the judged rows [n]; size: packets in an interval; held: those that say nothing of noise, bool [n]; late: those
     that are late in all, bool [n]. All places together have as many false alarms as the whole path has. The talker's
     late wake-ups come in trains: they are left out of its limit, which is that of a single one. elsewhere: places at
     which nobody is late, as it is judged otherwise.

@@ -115,7 +115,7 @@ def _told(seen: Seen, where: str, events: Events, comb: Comb) -> Found:
         "of": dict(kinds),
     }
     interval = f"{duration(every)}{f' ({in_packets} packets)' if in_packets else ''}"
-    size = f"{'of' if kinds['stall'] else 'by'} {duration(late)} as a rule"
+    size = f"{'of' if kinds['stall'] else 'by'} {duration(late)} usually"
     text = f"every {interval} {_what(kinds)} in {PLACES[where]}, {size}: {len(events.row)} times"
     first, last = int(events.row[0]), int(events.row[-1])
     return Found("periodic", first, last, own, float(len(events.row)), evidence, text)

@@ -1,6 +1,6 @@
 """What moves all packets for a moment: for longer than a stall, and for less long than a level is looked at.
 
-The usual latency around a packet follows whatever lasts for a stretch, so that no packet of it is late by itself; the
+The usual latency around a packet follows whatever lasts for an interval, so that no packet of it is late by itself; the
 course of the level begins at `level_length_ns`. Between the two are shifts.
 """
 
@@ -41,7 +41,7 @@ SHORTEST: Final = 2
 SCATTER_OF_ALL: Final = 1.4826
 """Of a gaussian the standard deviation over the median distance from 0."""
 BESIDE: Final = 5
-"""So many stretches on either side tell what was before and after, half of the longest shift at least."""
+"""So many intervals on either side tell what was before and after, half of the longest shift at least."""
 STILL, STILL_SCATTER = 0.35, 3.0
 """Before and after the level goes by at most this share of the shift, or so many times its scatter."""
 BACK: Final = 0.35
@@ -54,21 +54,21 @@ FOOT: Final = 2.0
 """So many spreads above the usual level few packets lie by chance."""
 CORRELATED, LAGS_MOST = 0.05, 4_096
 OTHERS_REACH: Final = 2.0
-"""So many times as far as the tail of all other stretches goes no noise brings a level, however dependent it is."""
+"""So many times as far as the tail of all other intervals goes no noise brings a level, however dependent it is."""
 OTHERS_LEAST: Final = 50
-"""Of fewer stretches no tail is known."""
+"""Of fewer intervals no tail is known."""
 BENT: Final = 4
-"""So many of its stretches, two of those whose median the usual latency is."""
+"""So many of its intervals, two of those whose median the usual latency is."""
 
 
 @dataclass(frozen=True)
 class Look:
     """A stream as shifts are looked for in it.
 
-    course: of half stretches. off_ns, fast_ns float64 [stretches]: how far the level, and the fastest packets, were off
+    course: of half intervals. off_ns, fast_ns float64 [intervals]: how far the level, and the fastest packets, were off
     from those within `level_length_ns`. one_way_ns, above_ns float64 [n]: of each judged packet, and beyond that level;
     latency_ns: to its last timestamp. scatter_ns: of off_ns, as noise has it; tolerance_ns: what may be noise. reach:
-    stretches in `level_length_ns`; side: as many on either side tell what was before and after. dependent: so many
+    intervals in `level_length_ns`; side: as many on either side tell what was before and after. dependent: so many
     packets in a row say as much as one by itself.
     """
 
@@ -96,7 +96,7 @@ class Look:
 
 
 def find_shifts(seen: Seen) -> Iterator[Found]:
-    """Shifts of all packets that last from half a stretch to `level_length_ns`, and end where they began.
+    """Shifts of all packets that last from half an interval to `level_length_ns`, and end where they began.
 
     And sudden ones at either end of the stream, of which one side is all there is.
     """
@@ -121,7 +121,7 @@ def find_shifts(seen: Seen) -> Iterator[Found]:
 
 
 def _from_inside(look: Look) -> Look:
-    """The same, held against the last level that has `level_length_ns` on either side of it: near an end of the stream
+    """The same, compared with the last level that has `level_length_ns` on either side of it: near an end of the stream
     the level itself may be most of what there is."""
 
     def beyond(off: Float64, level: Float64) -> Float64:
@@ -179,7 +179,7 @@ def _look(seen: Seen) -> Look | None:
 
 
 def _told(seen: Seen, look: Look, begin: int, end: int) -> Iterator[Found]:
-    """The shift in these stretches, if it is one: long enough, of packets that nothing else happened to, no chance."""
+    """The shift in these intervals, if it is one: long enough, of packets that nothing else happened to, no chance."""
     course, thresholds, off = look.course, seen.signals.thresholds, look.off_ns[begin:end]
     peak = float(off[np.argmax(np.abs(off))])
     beside = _beside(look, begin, end)
@@ -208,7 +208,7 @@ def _told(seen: Seen, look: Look, begin: int, end: int) -> Iterator[Found]:
 
 
 def _others_reach(look: Look, begin: int, end: int, peak: float, thresholds: Thresholds) -> float:
-    """How far the levels of all other stretches may be off on that side by chance, ns: as far as their tail goes."""
+    """How far the levels of all other intervals may be off on that side by chance, ns: as far as their tail goes."""
     side = 1 if peak > 0 else -1
     own = side * look.off_ns[max(0, begin - 1) : end + 1] / look.scatter_ns
     others = Ordered.without(look.off_sorted[side], own)
@@ -218,7 +218,7 @@ def _others_reach(look: Look, begin: int, end: int, peak: float, thresholds: Thr
 
 
 def _beside(look: Look, begin: int, end: int) -> Int64:
-    """The places of the packets before and after these stretches, but for those next to them."""
+    """The places of the packets before and after these intervals, but for those next to them."""
     size, side = look.course.size, look.side
     before = np.arange(max(0, begin - 1 - side) * size, (begin - 1) * size)
     after = np.arange((end + 1) * size, min((end + 1 + side) * size, len(look.one_way_ns)))
@@ -226,7 +226,7 @@ def _beside(look: Look, begin: int, end: int) -> Int64:
 
 
 def _course(seen: Seen, one_way: Float64) -> Course | None:
-    """The level of stretches half as long as usual, without what was held; None of a stream that is too short."""
+    """The level of intervals half as long as usual, without what was held; None of a stream that is too short."""
     signals, thresholds = seen.signals, seen.signals.thresholds
     size = max(STRETCH_LEAST, signals.size // 2)
     per = max(1, round(thresholds.level_ns / (size * signals.context.period_ns)))
@@ -245,7 +245,7 @@ def _course(seen: Seen, one_way: Float64) -> Course | None:
 
 
 def _off(off: Float64, tolerance: float) -> Iterator[tuple[int, int]]:
-    """Stretches begin to end (excluded) that are off to one side."""
+    """Intervals begin to end (excluded) that are off to one side."""
     for side in (1, -1):
         for begin, end in zip(*runs(side * off > tolerance), strict=True):
             yield int(begin), int(end)
@@ -256,7 +256,7 @@ def _between_equals(look: Look, begin: int, end: int) -> bool:
     fine, side = look.course.fine, look.side
     peak, noise = float(np.max(np.abs(look.off_ns[begin:end]))), STILL_SCATTER * look.scatter_ns
     still = max(STILL * peak, noise)
-    # The stretches next to it may have a part of it.
+    # The intervals next to it may have a part of it.
     before, after = fine[max(0, begin - 1 - side) : begin - 1], fine[end + 1 : end + 1 + side]
     if min(len(before), len(after)) < 2:
         return False
@@ -283,7 +283,7 @@ def _places(
 
 
 def _densest(values: Float64, beyond: float) -> tuple[int, int]:
-    """The stretch begin to end (excluded) in which values beyond it outnumber the others by most."""
+    """The interval begin to end (excluded) in which values beyond it outnumber the others by most."""
     total = np.concatenate(([0], np.cumsum(np.where(values > beyond, 1, -1))))
     rise = total - np.minimum.accumulate(total)
     end = int(np.argmax(rise))
@@ -293,10 +293,10 @@ def _densest(values: Float64, beyond: float) -> tuple[int, int]:
 def _dependence(values: Float64, off: NDArray[np.bool_], size: int) -> float:
     """The integrated autocorrelation time of noise, in packets, 1 or more: 1 + 2 Σ ρ, to the first below CORRELATED.
 
-    off: the stretches of `size` values that may be shifted: they are left out. Values further out than four times the
+    off: the intervals of `size` values that may be shifted: they are left out. Values further out than four times the
     median distance count as those.
     """
-    # The stretches next to one that is off may have a part of it.
+    # The intervals next to one that is off may have a part of it.
     off = np.convolve(off, np.ones(3), "same") > 0
     values = np.where(np.repeat(off, size)[: len(values)] | np.isnan(values), np.nan, values)
     values = values - np.nanmedian(values)
@@ -311,7 +311,7 @@ def _dependence(values: Float64, off: NDArray[np.bool_], size: int) -> float:
 
 
 def _by_chance(look: Look, usual: float, peak: float, first: int, last: int) -> float:
-    """How many stretches like this one the stream would have at most, were packets beyond so often by chance.
+    """How many intervals like this one the stream would have at most, were packets beyond so often by chance.
 
     usual: what is above the level as a rule beside it.
 

@@ -37,7 +37,7 @@ class Signals:
     rows: the stream's part of the packet table, a row each sequence. row int64 [n]: which rows. launch_ns, end_ns int64
     [n]: launch and last timestamp, TAI. level_ns float64 [n]: the usual latency there; late_ns float64 [n]: how much
     longer than that; limit_ns float32 [n]: as far as noise goes. spread_ns: how wide packets lie. size: packets in a
-    stretch. trains: packets that arrived at once (`find_trains`); held: those, and others that look
+    interval. trains: packets that arrived at once (`find_trains`); held: those, and others that look
     held, bool [n], None if none do. apart: those beyond a gap, likewise. beside: how packets stand beside their
     neighbours, None where these are not alike. bursts: in how many
     bursts packets came, where many did. slow_start: so many at the beginning look slower than the rest, in which
@@ -132,7 +132,7 @@ class Signals:
 
 
 def stretch_packets(period_ns: int, thresholds: Thresholds) -> int:
-    """How many packets a stretch has."""
+    """How many packets an interval has."""
     least, most = thresholds.block_packets
     return min(most, max(least, thresholds.block_ns // period_ns))
 

@@ -1,4 +1,4 @@
-"""Where on its way a packet lost its time: its lateness, divided over the stretches between its timestamps."""
+"""Where on its way a packet lost its time: its lateness, divided over the intervals between its timestamps."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ _SAMPLE: Final = 200_000
 
 @dataclass(frozen=True)
 class Stages:
-    """The stretches between the timestamps that a stream has.
+    """The intervals between the timestamps that a stream has.
 
-    stamps: their names, launch first. places: where each stretch is; two may be at one place. usual_ns: its median.
-    path: which stretch crosses from the talker to the listener.
+    stamps: their names, launch first. places: where each interval is; two may be at one place. usual_ns: its median.
+    path: which interval crosses from the talker to the listener.
     """
 
     rows: pl.DataFrame
@@ -76,9 +76,9 @@ class Stages:
         """{timestamp: how much longer than usual packets took up to it from the one before}, float64 [len(which)] each.
 
         which: rows. level_ns: what a packet takes from first to last timestamp around there, float64 of the same
-        length: the path's usual time is what the other stretches leave of it, so that a clock that moves slowly delays
+        length: the path's usual time is what the other intervals leave of it, so that a clock that moves slowly delays
         nobody. The excesses of a packet add up to what it took beyond the level. A timestamp that is missing leaves
-        its stretch's excess to the next one.
+        its interval's excess to the next one.
         """
         chosen = self.rows.select(f"{name}_tai_ns" for name in self.stamps)[which]
         others = sum(self.usual_ns) - self.usual_ns[self.path]

@@ -10,7 +10,7 @@ from typing import Final
 class Thresholds:
     """All that is chosen. Whatever can be is taken from the stream itself: these say how.
 
-    Single packets. block_ns: medians and spreads are taken over stretches this long, of block_packets (least, most).
+    Single packets. block_ns: medians and spreads are taken over intervals this long, of block_packets (least, most).
     least_ns: less late than this over the local median is never late. false_alarms: how many packets of a stream of
     pure noise may be called late; the local limit is where the tail, as it falls from one in three to one in a hundred,
     comes down to that. tail_safety: times as far as that. tail_spreads: at least so many local spreads above the
@@ -36,7 +36,7 @@ class Thresholds:
 
     All packets together. level_ns: medians over this. level_spread, level_scatter: a level has moved when it is off by
     this share of the packets' spread and so many times its own scatter; level_least_ns: and by this; level_length_ns:
-    for so long. shift_scatter: or for less long, by so many times the scatter of half stretches. parallel: for it to be
+    for so long. shift_scatter: or for less long, by so many times the scatter of half intervals. parallel: for it to be
     the clocks, the fastest packets must have moved by this share of what the level did. drift_share: what is left
     beside a straight line is at most this share of its rise.
 

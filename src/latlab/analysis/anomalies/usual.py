@@ -1,4 +1,4 @@
-"""The usual latency around each packet: a line through medians of short stretches, broken off where they jump."""
+"""The usual latency around each packet: a line through medians of short intervals, broken off where they jump."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def crowded(
 def usual_ns(latency: Float64, size: int, held: Bools | None) -> Float64:
     """The usual latency at each packet, float64 [n].
 
-    It goes as that quantile of the stretches which scatters least, the median or a lower one (where packets have
+    It goes as that quantile of the intervals which scatters least, the median or a lower one (where packets have
     several ways, medians jump from one to the other), and lies where the medians lie on the whole.
     """
     n = len(latency)
@@ -88,14 +88,14 @@ def usual_ns(latency: Float64, size: int, held: Bools | None) -> Float64:
 
 
 def _candidates(levels: Float64, scatter: float) -> Int64:
-    """The stretches at which two stretches' levels are apart, from those beyond, the widest first."""
+    """The intervals at which two intervals' levels are apart, from those beyond, the widest first."""
     beyond = np.abs(levels[2:] - levels[:-2]) if len(levels) >= 4 else np.empty(0)
     found = np.flatnonzero(beyond > JUMP * scatter + JUMP_LEAST_NS)
     return found[np.argsort(-beyond[found], kind="stable")][:JUMPS_MOST] + 1
 
 
 def _jumps(latency: Float64, free: Int64, levels: Float64, candidates: Int64, size: int) -> list[int]:
-    """The packets before which the level jumps: two stretches' levels apart, and at once between them."""
+    """The packets before which the level jumps: two intervals' levels apart, and at once between them."""
     taken: list[int] = []
     for block in candidates.tolist():
         begin, end = np.searchsorted(free, ((block - 1) * size, (block + 2) * size))
@@ -134,9 +134,9 @@ def change_point(values: Float64, least: float = 0.0) -> int | None:
 
 
 def _break_off(level: Float64, latency: Float64, free: Int64, at: int, size: int) -> None:
-    """Let the level jump before packet `at`: up to a stretch and a half away the line through the stretches is bent.
+    """Let the level jump before packet `at`: up to an interval and a half away the line through the intervals is bent.
 
-    There each side goes as two half stretches next to the jump go, of packets that were not held.
+    There each side goes as two half intervals next to the jump go, of packets that were not held.
     """
     reach, half = size + size // 2, size // 2
     middle = int(np.searchsorted(free, at))

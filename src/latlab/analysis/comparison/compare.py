@@ -14,13 +14,13 @@ from latlab.analysis.comparison.within import Interval, within
 STATISTICS: Final = ("p50", "p99_9", "max", "stddev")
 """What is compared unless something else is asked for. Each more makes every other one harder to show."""
 
-NO_FIGURE: Final = "neither side has this figure: too few packets for it, or no such timestamps"
+NO_FIGURE: Final = "neither side has this figure: too few packets, or no such timestamps"
 ONE_SIDE: Final = "only one side has this figure"
-NOT_KEPT: Final = "what another program kept of it does not tell this figure"
+NOT_KEPT: Final = "the other program's output does not have this figure"
 ONE_REPETITION: Final = "one repetition: how much repetitions differ is unknown"
 NO_COMMON: Final = "no two repetitions in common: how much repetitions differ is unknown"
-TIMESTAMPS: Final = "the timestamps are others"
-LABELS: Final = "the labels are others"
+TIMESTAMPS: Final = "the timestamps differ"
+LABELS: Final = "the labels differ"
 
 Pair = tuple[Configuration, Configuration]
 

@@ -46,7 +46,7 @@ class Effect:
 
     @property
     def p(self) -> float | None:
-        """How likely a difference as large is, either way, if there is none; None where that is unknown.
+        """How likely a difference as large is, in either direction, if there is none; None where that is unknown.
 
         What clocks may have added is taken off the difference first: it is the largest of the p values of all that
         they allow.

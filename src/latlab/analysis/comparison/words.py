@@ -125,7 +125,7 @@ def _interval(one: Difference) -> str:
     assert one.effect is not None and one.effect.interval is not None
     low, high = one.effect.interval
     if low == high:
-        alike = "every repetition says the same, so the interval is 0 wide"
+        alike = "every repetition gives the same figure, so the interval is 0 wide"
         return f"({alike}: virtual time repeats)" if VIRTUAL in one.a.labels else f"({alike})"
     return _ends(one.effect.difference, low, high)
 
@@ -134,7 +134,7 @@ def _within(one: Difference) -> str:
     """By how much two deployments differ by their packets, where nothing is known of others."""
     if one.effect is None or one.within_ns is None:
         return ""
-    return f" {_ends(one.effect.difference, *one.within_ns)} by the packets of these two deployments alone"
+    return f" {_ends(one.effect.difference, *one.within_ns)} from the packets of these two deployments alone"
 
 
 def _ends(difference: float, low: float, high: float) -> str:
@@ -153,7 +153,7 @@ def _mere(one: Difference, names: Names) -> str:
 
 
 def _clocks(one: Difference) -> str:
-    return "; nothing bounds the clocks" if one.effect and one.effect.clocks is None else ""
+    return "; the clocks are not bounded" if one.effect and one.effect.clocks is None else ""
 
 
 def _digits(half_ns: float) -> int:

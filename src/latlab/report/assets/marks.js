@@ -180,7 +180,7 @@ function toldAt(u, marks, hidden, left) {
   const lines = near.map(({ name, text }) => `${marked.classes[name].letter}  ${marked.classes[name].title}: ${text}`);
   const told = new Set(near.map(({ text }) => text));
   for (const one of marks.cuts)
-    if (one.from <= at && at < one.to) lines.push(told.has(one.text) ? "for that it is cut from the clean windows" : `cut from the clean windows: ${one.text}`);
+    if (one.from <= at && at < one.to) lines.push(told.has(one.text) ? "cut from the clean windows for this reason" : `cut from the clean windows: ${one.text}`);
   for (const one of marks.chosen) if (one.from <= at && at < one.to) lines.push(one.text);
   const more = lines.length - TOLD_MOST;
   return more > 0 ? [...lines.slice(0, TOLD_MOST), `and ${more} more`] : lines;

@@ -90,13 +90,13 @@ def _of_one_repetition(found: Sequence[Difference], family: Sequence[Difference]
         return
     which = "every cell" if len(alone) == len(found) else "some cells"
     yield (
-        f"{which} was deployed once: how far another deployment would lie from it is unknown, so no difference can be "
-        "shown. What stands here is how these deployments differed; an interval, where there is one, is by their "
-        "packets alone, and the next deployments may differ the other way round"
+        f"{which} was deployed once: how much deployments differ is not known, so no difference can be shown. The "
+        "figures are the differences of these deployments. Intervals rest on their packets alone; the next deployments "
+        "may differ in the opposite direction"
     )
     level = ALPHA / len(family)
     enough = ", ".join(f"{reach(n, level)} with repeat: {n}" for n in _REPEAT)
     yield (
-        f"repetitions tell: of {len(family)} comparisons in all one is shown from so many standard deviations of a "
-        f"repetition on: {enough}"
+        f"more repetitions show smaller differences. Among {len(family)} comparisons the smallest one shown, in "
+        f"standard deviations of a repetition, is {enough}"
     )

@@ -174,7 +174,7 @@ def _held_against_first(question: Question, sides: Sequence[Side]) -> _Asked:
         lacking += [f"{(first if one in first.found else other).name} only: {_title(one)}" for one in unmatched]
     if not pairs:
         raise UsageError(
-            "no cell of these runs has the same matrix values",
+            "no cells of these runs have the same matrix values",
             where=" and ".join(side.folder.id for side in sides),
             remedy=f"name the cells to compare as RUN:CELL; {_few(lacking)}",
         )
@@ -191,9 +191,9 @@ def _document(asked: _Asked, wanted: Wanted) -> ComparisonDocument:
     if all(one.effect is None for one in found):
         why = next((one.why_not or "" for one in found), "") or _nothing_in_both(asked)
         raise UsageError(
-            f"nothing of these can be compared: {why}",
+            f"these cannot be compared: {why}",
             where=" and ".join(dict.fromkeys(side.folder.id for side in asked.sides)),
-            remedy="choose with --stream, --metric and --statistic what both have",
+            remedy="choose figures that both have with --stream, --metric and --statistic",
         )
     names = [names_of(one.a, one.b, asked.names) for one in found]
     has_baseline = asked.question == "baseline"
@@ -254,8 +254,8 @@ def _nothing_in_both(asked: _Asked) -> str:
     for a, b in asked.pairs:
         if not streams_of_both(a, b):
             had = (f"{_title(one)} of {one.run} has {', '.join(one.streams)}" for one in (a, b))
-            return f"no stream is in both: {'; '.join(had)}"
-    return "no figure is in both"
+            return f"they have no stream in common: {'; '.join(had)}"
+    return "they have no figure in common"
 
 
 def _refuse_labels(asked: _Asked) -> None:

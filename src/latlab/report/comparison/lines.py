@@ -133,7 +133,7 @@ def powerless(document: ComparisonDocument) -> str:
     if not count:
         return ""
     which = "The one threshold" if len(judged) == 1 else f"{count} of {len(judged)} thresholds"
-    return f"{which} could not have been seen exceeded: too coarse (--need-power makes that exit with 4)"
+    return f"{which} cannot be checked: too few repetitions to see such a change (--need-power exits with 4 then)"
 
 
 def remarks(document: ComparisonDocument, most: int | None = None) -> list[tuple[str, list[str]]]:
@@ -146,18 +146,18 @@ def remarks(document: ComparisonDocument, most: int | None = None) -> list[tuple
             "Regressions:",
             [f"{_place(one)}: {one.told}" for one, found in against if found.outcome == "regression"],
         ),
-        ("Too coarse to see what is allowed:", [_coarse(one, found) for one, found in against if found.coarse]),
+        ("Too coarse for the threshold:", [_coarse(one, found) for one, found in against if found.coarse]),
         (
-            "Lost packets, so that figures are of those that arrived:",
+            "Lost packets (the figures are of those that arrived):",
             [one.sentence for one in document.losses],
         ),
         ("Failed or not run:", document.lost),
         ("Left out:", document.left_out),
-        ("All repetitions of each together, exact to 0.8 %, µs:", list(together_lines(document))),
+        ("All repetitions together, exact to 0.8 %, µs:", list(together_lines(document))),
         ("Not compared:", [*document.unmatched, *_blank(document)]),
-        ("Other things were measured:", streams),
+        ("Measured differently:", streams),
         ("What else differs:", others),
-        ("To be known:", document.notes),
+        ("Notes:", document.notes),
     )
     return [(heading, _few(lines, most)) for heading, lines in listed if lines]
 

@@ -32,19 +32,19 @@ def notes(found: Sequence[Difference], *, runs: int, family: Sequence[Difference
 def _of_runs(runs: int) -> Iterator[str]:
     if runs > 1:
         yield (
-            "the runs were measured one after the other: whatever else changed between them is in the difference, and "
-            "in no interval"
+            "the runs were measured one after the other: whatever else changed between them is part of the difference, "
+            "and no interval covers it"
         )
 
 
 def _of_labels(found: Sequence[Difference]) -> Iterator[str]:
     labels = {label for one in found for side in (one.a, one.b) for label in side.labels}
     if FUNCTIONAL in labels:
-        yield "functional only: a guest or host is emulated in software, and no difference says how fast a machine is"
+        yield "functional only: a machine is emulated in software, so differences say nothing about its speed"
     if VIRTUAL in labels:
         yield (
-            "virtual time: each repetition has phases of stream, load and timer ticks of its own, and the intervals "
-            "are over these"
+            "virtual time: each repetition has its own phases of streams, load and timer ticks; the intervals are over "
+            "these phases"
         )
 
 
@@ -58,25 +58,25 @@ def _of_repetitions(found: Sequence[Difference], family: Sequence[Difference]) -
     level = level_to_show(together, ALPHA)
     if n < ENOUGH[fewest.paired]:
         yield (
-            f"{n} repetitions: the intervals rest on repetitions being spread normally; where they fall into two "
-            f"modes, one comparison in {2 ** (2 * n - 1)} shows a difference that is none. What assumes nothing needs "
-            f"{ENOUGH[fewest.paired]} repetitions"
+            f"{n} repetitions: the intervals assume that repetitions are normally distributed. If they fall into two "
+            f"modes, one comparison in {2 ** (2 * n - 1)} shows a difference where there is none. A method without "
+            f"this assumption needs {ENOUGH[fewest.paired]} repetitions"
         )
     more = [one for one in _MORE if one > n]
     if more and not all(one.shown for one in judged):
         others = ", ".join(f"{reach(one, level)} with repeat: {one}" for one in more)
         many = f"{len(together)} comparisons" if len(together) > 1 else "one comparison"
         yield (
-            f"with {n} repetitions and {many} a difference is shown from about {reach(n, level)} "
-            f"standard deviations of a repetition on; it would be {others}"
+            f"with {n} repetitions and {many} a difference is shown if it exceeds about {reach(n, level)} standard "
+            f"deviations of a repetition ({others})"
         )
 
 
 def _of_clocks(found: Sequence[Difference]) -> Iterator[str]:
     if any(one.effect and one.effect.clocks for one in found):
-        yield "the intervals are wider by the ± of both sides' clocks, and so is what is needed to show a difference"
+        yield "the ± of both sides' clocks widens the intervals, and a difference must be larger to be shown"
     if any(one.effect and one.effect.clocks is None for one in found):
-        yield "nothing bounds the clocks of some figures: what they add to a difference is in no interval"
+        yield "the clocks of some figures are not bounded: the intervals do not include their error"
 
 
 def reach(n: int, level: float) -> str:

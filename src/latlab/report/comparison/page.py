@@ -17,15 +17,16 @@ from latlab.result.types import Result
 TITLE: Final = "Comparison of cells"
 
 NOTE: Final = (
-    "A deployment is one observation, however many packets it sent: each repetition gives one figure, and what is "
-    "compared are these. A filled point is a difference that is shown. The thick line is its 95 % interval by itself, "
-    "the thin one as wide as so many comparisons demand: it leaves out 0 where a difference is shown. A dashed line is "
-    "by the packets of single deployments; an arrow says that a line goes on."
+    "A deployment is one observation, however many packets it sent: each repetition gives one figure, and these "
+    "figures are compared. A filled point is a difference that is shown. The thick line is the 95 % interval of this "
+    "comparison alone. The thin line is as wide as the number of comparisons requires: it excludes 0 where a "
+    "difference is shown. A dashed line rests on the packets of single deployments. An arrow marks a line that "
+    "continues beyond the axis."
 )
 FAMILY: Final = (
-    "All comparisons of this page, of whatever metric and statistic, are judged together, by Holm's procedure. So is "
-    "all that one latlab compare answers: --by KEY asks of the same metrics, for every two cells that differ in that "
-    "key. Ask for less, as with --metric and --statistic, and more can be shown."
+    "Holm's procedure judges all comparisons of this page together, of every metric and statistic. It also judges "
+    "together all comparisons of one latlab compare command: --by KEY compares the same metrics for every two cells "
+    "that differ in that key. With fewer comparisons (--metric, --statistic) smaller differences are shown."
 )
 _SINGLY: Final = 3
 """So many comparisons that one reason rules out are each told."""

@@ -27,8 +27,8 @@ _AXIS_IN: Final = 0.5
 _SMALL_PT: Final = 7.6
 _COLOUR: Final = COLOURS[0]
 _KEY: Final = (
-    "Difference in µs between deployments. Filled: shown. Thick: 95 % by itself; thin: as wide as so many comparisons "
-    "demand. Dashed: by the packets of single deployments. Triangle: the line goes on."
+    "Difference in µs between deployments. Filled: shown. Thick: 95 % interval of one comparison; thin: as wide as the "
+    "number of comparisons requires. Dashed: from the packets of single deployments. Triangle: the line continues."
 )
 
 

@@ -47,7 +47,7 @@ def open_sides(texts: Sequence[str], root: Path, names: Sequence[str] = LETTERS)
     seen: dict[tuple[str, str | None], str] = {}
     for side, text in zip(sides, texts, strict=True):
         if first := seen.get((side.result.run, side.slug)):
-            raise UsageError("the same is there twice", where=f"{first} and {text}", remedy="name two that differ")
+            raise UsageError("both are the same", where=f"{first} and {text}", remedy="name two different ones")
         seen[side.result.run, side.slug] = text
     return sides
 

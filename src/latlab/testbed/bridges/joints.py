@@ -111,4 +111,4 @@ def _uplink(scenario: Scenario, guest: Guest) -> tuple[End, Segment]:
         for end in segment.ends:
             if guest in segment.guests_at(end).values():
                 return end, segment
-    raise KeyError(f"{guest.host}.{guest.uplink} is on no segment")
+    raise KeyError(f"{guest.host}.{guest.uplink} is not on any segment")

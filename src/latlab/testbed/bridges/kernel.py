@@ -146,7 +146,7 @@ def neighbour_step(host: str, device: str, neighbour: Neighbour) -> Step:
     address = str(neighbour.address.ip)
     return Step(
         host=host,
-        title=f"tell {host} the hardware address of {neighbour.end}, so that no ARP gets between the packets",
+        title=f"add the neighbour entry of {neighbour.end} on {host}, so that no ARP is sent between packets",
         do=("ip", "neigh", "replace", address, "lladdr", neighbour.mac, "dev", device, "nud", "permanent"),
     )
 
@@ -155,13 +155,13 @@ def free_port(host: str, device: str) -> Step:
     """An interface that others use as a port is theirs: the kernel would move it silently."""
     return Step(
         host=host,
-        title=f"{device} is a port of no other bridge",
+        title=f"{device} is not a port of another bridge",
         do=(),
         check=Check(
             ("ip", "-j", "link", "show", "dev", device),
             expected=NO_BRIDGE,
             read=_master,
-            remedy=f"take it out of that bridge: `ip link set dev {device} nomaster`, or choose another interface",
+            remedy=f"remove it from that bridge: `ip link set dev {device} nomaster`, or choose another interface",
         ),
     )
 
@@ -184,7 +184,7 @@ def no_filters(host: str) -> Step:
     keys = [f"net.bridge.bridge-nf-call-{name}" for name in NO_FILTER]
     return Step(
         host=host,
-        title="no firewall rules in the bridge's path",
+        title="no firewall rules on the bridge's path",
         # A kernel without br_netfilter has no such key: -e passes over it.
         do=("sysctl", "-qew", *(f"{key}=0" for key in keys)),
         check=Check(("sysctl", "-ne", *keys), expected="", read=lambda output: output.replace("0", "").strip()),
@@ -202,7 +202,7 @@ def known_address(host: str, device: str, mac: str, who: str) -> Step:
     """The bridge that the device is a port of knows that the address is there."""
     return Step(
         host=host,
-        title=f"tell the bridge where {who} is, so that it is never forgotten",
+        title=f"add a static forwarding entry for {who}",
         do=("bridge", "fdb", "replace", mac, "dev", device, "master", "static"),
         check=Check(("bridge", "-j", "fdb", "show", "dev", device), expected=mac, read=_has_address(mac)),
     )

@@ -13,8 +13,8 @@ OFF = {"tx": "tx-checksumming", "tso": "tcp-segmentation-offload", "gso": "gener
 
 STRIPS = "rx-vlan-offload"
 TAGS_REMEDY = (
-    "take bridge: tap, macvtap or ovs, which get the tag beside the frame, an uplink where `ethtool -K IF rxvlan off` "
-    "works, or a stream without vlan"
+    "take bridge: tap, macvtap or ovs, which get the tag in the packet's metadata, an uplink where `ethtool -K IF "
+    "rxvlan off` works, or a stream without vlan"
 )
 
 
@@ -28,7 +28,7 @@ def whole_frames(joint: Joint) -> list[Step]:
     return [
         Step(
             host=peer.host,
-            title=f"have {peer} send whole frames, as a cable carries them",
+            title=f"have {peer} send whole frames, as on a cable",
             do=("ethtool", "-K", peer.interface, *off, "gro", "on"),
             check=Check(("ethtool", "-k", peer.interface), expected="off off off, gro on", read=_features),
             lasting=True,
@@ -55,7 +55,7 @@ def tags_in_frames(joint: Joint) -> list[Step]:
     return [
         Step(
             host=joint.host,
-            title=f"have {joint.uplink} leave VLAN tags in the frames that it receives",
+            title=f"have {joint.uplink} keep VLAN tags in received frames",
             do=("ethtool", "-K", joint.uplink, "rxvlan", "off"),
             undo=("ethtool", "-K", joint.uplink, "rxvlan", "{before}"),
             before=Before(read, _strips_before),
@@ -79,7 +79,7 @@ def every_vlan(joint: Joint) -> list[Step]:
     return [
         Step(
             host=joint.host,
-            title=f"have {joint.uplink} take in frames of every VLAN",
+            title=f"have {joint.uplink} accept frames of every VLAN",
             do=("ip", "link", "set", "dev", joint.uplink, "promisc", "on"),
             undo=("ip", "link", "set", "dev", joint.uplink, "promisc", "{before}"),
             before=Before(read, lambda output: {"before": _promiscuous(output)}),

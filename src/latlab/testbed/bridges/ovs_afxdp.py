@@ -49,7 +49,7 @@ class OvsAfxdp(OvsBridge):
         if linked is not None and not re.search(r"\blib(xdp|bpf)\.so", linked):
             return Lacking(f"{program} is built without AF_XDP", "Debian's openvswitch-switch: it is built with it")
         if joint.segment.mtu > LARGEST_MTU:
-            return Lacking(f"an AF_XDP port takes no MTU above {LARGEST_MTU}", f"mtu: {LARGEST_MTU} or less")
+            return Lacking(f"an AF_XDP port has an MTU of at most {LARGEST_MTU}", f"mtu: {LARGEST_MTU} or less")
         if not machine.exists("/dev/net/tun"):
             return Lacking("there is no /dev/net/tun", "`modprobe tun`")
         return lacking_tags(joint, site) or (None if dpdk_build(site) else lacking_vhost(joint, site))
@@ -186,7 +186,7 @@ def _uplink_program(joint: Joint) -> list[Step]:
     return [
         Step(
             host=joint.host,
-            title=f"no XDP program is on {joint.uplink}, nor is one afterwards",
+            title=f"no XDP program is on {joint.uplink}, before and after the run",
             do=(),
             undo=("sh", "-ec", NO_PROGRAM, "sh", joint.uplink),
             present=("sh", "-c", 'ip -d link show dev "$1" | grep -q prog/xdp', "sh", joint.uplink),

@@ -113,7 +113,7 @@ class Switch:
         """The guest's driver and the switch have found each other."""
         return Step(
             host=self.joint.host,
-            title=f"wait until {who} and the switch have agreed",
+            title=f"wait until {who} and the switch are connected",
             do=(),
             check=Check(
                 self._vsctl("--format=json", "--columns=name,link_state", "list", "interface"),
@@ -143,7 +143,7 @@ class Switch:
             ),
             Step(
                 host=host,
-                title="tell the switch how to run",
+                title="configure the switch",
                 do=self._vsctl("--no-wait", "init", "--", "set", "Open_vSwitch", ".", mark, *self.settings),
             ),
             Service(
@@ -201,7 +201,7 @@ class Switch:
         return [
             Step(
                 host=self.joint.host,
-                title=f"tell the switch where {who} is, so that it is never forgotten",
+                title=f"add a static forwarding entry for {who}",
                 do=self._appctl("fdb/add", self.bridge, device, "0", mac),
                 check=Check(self._appctl("fdb/show", self.bridge), expected=f"{mac} static", read=known_address(mac)),
             )
@@ -246,12 +246,13 @@ def lacking_switch(joint: Joint, site: Site, datapath: str) -> Lacking | None:
     version = switch_version(site.machine.say((SWITCHD, "--version")) or "")
     if version and version < OLDEST:
         return Lacking(
-            f"Open vSwitch {'.'.join(map(str, version))} keeps no address for good (`ovs-appctl fdb/add`)",
+            f"Open vSwitch {'.'.join(map(str, version))} has no static forwarding entries (`ovs-appctl fdb/add`)",
             f"Open vSwitch {'.'.join(map(str, OLDEST))} or newer",
         )
     if others := [kind for kind in joint.beside if kind.startswith("ovs")]:
         return Lacking(
-            f"{joint.host} has another bridge of kind {others[0]}, and one network namespace takes one Open vSwitch",
+            f"{joint.host} has another bridge of kind {others[0]}, and a network namespace can have only one Open "
+            "vSwitch",
             "all its guests on one uplink and kind, or a host of kind netns for each",
         )
     if joint.local and SHARED[datapath] in site.machine.interfaces:
@@ -275,7 +276,7 @@ def uplink_flags(joint: Joint) -> list[Step]:
     return [
         Step(
             host=joint.host,
-            title=f"note whether {joint.uplink} is promiscuous, to leave it so",
+            title=f"record whether {joint.uplink} is promiscuous, to restore it",
             do=(),
             undo=("ip", "link", "set", "dev", joint.uplink, "promisc", "{before}"),
             before=Before(("ip", "-j", "link", "show", "dev", joint.uplink), read=promiscuous),
@@ -297,7 +298,7 @@ def heard_once(joint: Joint) -> list[Step]:
     return [
         Step(
             host=joint.host,
-            title=f"what comes by {joint.uplink} is for the switch, and not for {joint.host}'s own stack besides",
+            title=f"packets from {joint.uplink} go to the switch, and not also to {joint.host}'s own stack",
             do=("sysctl", "-qw", f"{key}=1"),
             undo=None if joint.made else ("sysctl", "-qw", f"{key}={{before}}"),
             before=None if joint.made else Before(("sysctl", "-n", key)),
@@ -306,7 +307,7 @@ def heard_once(joint: Joint) -> list[Step]:
                 ("sysctl", "-n", ALL_FILTERS, key),
                 expected="1",
                 read=lambda output: max(output.split()),
-                remedy=f"`sysctl -w {ALL_FILTERS}=0`, where the loose filter is not needed",
+                remedy=f"`sysctl -w {ALL_FILTERS}=0`, if the loose filter is not needed",
             ),
             optional=True,
         )

@@ -52,7 +52,7 @@ class Vfio(Bridge):
         if not machine.list(GROUPS):
             return Lacking(
                 f"no IOMMU is in use: {GROUPS} is empty or missing",
-                "turn VT-d or AMD-Vi on in the firmware, and boot the kernel with intel_iommu=on or amd_iommu=on",
+                "enable VT-d or AMD-Vi in the firmware, and boot the kernel with intel_iommu=on or amd_iommu=on",
             )
         if not machine.exists("/dev/vfio/vfio"):
             return Lacking("there is no /dev/vfio/vfio", "`modprobe vfio-pci`")
@@ -114,15 +114,15 @@ def _lacking_card(joint: Joint, machine: Machine) -> Lacking | None:
         return Lacking(f"{address} is in no IOMMU group", "a card on a bus that the IOMMU translates")
     if others := _others(address, machine):
         return Lacking(
-            f"{', '.join(others)}: in the same IOMMU group as {address}, and would have to go along",
-            f"unbind them or give them to {DRIVER}, or put the card in a slot of its own (PCIe ACS)",
+            f"{', '.join(others)}: in the same IOMMU group as {address}, and would have to be passed through, too",
+            f"unbind them or give them to {DRIVER}, or put the card into a slot of its own (PCIe ACS)",
         )
     interfaces, defaults = machine.list(f"{at}/net"), _default_routes(machine)
     if defaults and defaults <= set(interfaces):
         named = ", ".join(sorted(defaults))
         return Lacking(f"{named} has this machine's only default route", "another card, or another default route")
     if not machine.exists(f"/sys/bus/pci/drivers/{DRIVER}"):
-        return Lacking(f"the driver {DRIVER} is not there", "`modprobe vfio-pci`")
+        return Lacking(f"the driver {DRIVER} does not exist", "`modprobe vfio-pci`")
     return None
 
 
@@ -147,7 +147,7 @@ def _note(machine: str, address: str, interface: str) -> Step:
     """A card that comes back from vfio-pci comes back down and without addresses, to the machine itself."""
     return Step(
         host=machine,
-        title=f"note {interface}'s state, MTU and addresses, to put them back",
+        title=f"record {interface}'s state, MTU and addresses, to restore them",
         do=(),
         undo=("sh", "-ec", RESTORE, "sh", address, interface, "{state}", "{mtu}", "{addresses}"),
         before=Before(("ip", "-j", "addr", "show", "dev", interface), read=interface_state),

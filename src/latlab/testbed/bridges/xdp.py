@@ -43,7 +43,7 @@ class XdpBridge(TapBridge):
         if not joint.uplink and len(joint.ports) == 1:
             return Lacking(
                 f"XDP redirects from port to port, and {joint.ports[0].guest} has the only one",
-                "an uplink, another guest beside it, or bridge: tap",
+                "an uplink, a second guest, or bridge: tap",
             )
         return super().lacking(joint, site) or lacking_tools(site, "ethtool") or lacking_tags(joint, site)
 
@@ -72,7 +72,7 @@ class XdpBridge(TapBridge):
         )
         counted = Step(
             host=joint.host,
-            title="have the XDP bridge tell its counts once more",
+            title="have the XDP bridge print its counts once more",
             do=(),
             check=Check(("sh", "-c", COUNTED_ANEW, "sh", log), expected="told", at=MACHINE),
             closing=True,

@@ -42,7 +42,7 @@ PRESENT = 'virsh domiflist "$0" | grep -qiF "$1"'
 
 def join_domain(port: Port, plug: Plug, joint: Joint, site: Site, ssh: SshHost) -> Iterator[Step | Service]:
     """The running domain has the network card, lets us in and has the agent."""
-    # Of a bridge that no domain can be joined to there is a plan all the same, without that step.
+    # Of a bridge that no domain can be joined to there is a plan anyway, without that step.
     if joint.kind in DEVICES:
         yield _attach(port, plug, joint, DEVICES[joint.kind](port, site))
     yield from connect_steps(ssh, port.wants, site)
@@ -97,7 +97,7 @@ def _attach(port: Port, plug: Plug, joint: Joint, device: str) -> Step:
 def _lacking(scenario: Scenario, site: Site, name: str, guest: Guest, domain: str) -> Iterator[LabError]:
     where = f"guests.{name}"
     if guest.bridge not in DEVICES:
-        what = f"a running domain cannot be joined by {guest.bridge}: libvirt is given a tap or macvtap"
+        what = f"a running domain cannot use {guest.bridge}: libvirt takes a tap or macvtap"
         yield LabError(what, where=f"{where}.bridge", remedy=f"one of {', '.join(DEVICES)}; or a kernel or disk")
     if scenario.hosts[guest.host].kind != "local":
         what = f"libvirt's domains are on this machine itself, and {guest.host} is a namespace"
@@ -109,7 +109,7 @@ def _lacking(scenario: Scenario, site: Site, name: str, guest: Guest, domain: st
     said = site.machine.say(("virsh", "domstate", domain))
     if said is None:
         what = f"libvirt does not answer, or has no domain {domain}"
-        yield LabError(what, where=f"{where}.domain", remedy=f"`virsh domstate {domain}` tells which")
+        yield LabError(what, where=f"{where}.domain", remedy=f"`virsh domstate {domain}` shows which")
     elif (state := said.strip()) != "running":
         yield LabError(f"domain {domain} is {state}", where=f"{where}.domain", remedy=f"`virsh start {domain}`")
     else:
@@ -119,5 +119,5 @@ def _lacking(scenario: Scenario, site: Site, name: str, guest: Guest, domain: st
 def _answers(scenario: Scenario, site: Site, name: str) -> Iterator[LabError]:
     ssh = ssh_host(scenario, site, name)
     if site.machine.has_tool("ssh") and site.machine.say(ssh.command(("true",))) is None:
-        what, remedy = f"{ssh.destination} does not let latlab in over ssh", ssh.command_line(("true",))
-        yield LabError(what, where=f"guests.{name}.ssh", remedy=f"`{remedy}` tells why")
+        what, remedy = f"{ssh.destination} refuses latlab's ssh login", ssh.command_line(("true",))
+        yield LabError(what, where=f"guests.{name}.ssh", remedy=f"`{remedy}` shows why")

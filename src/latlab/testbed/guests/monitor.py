@@ -78,7 +78,7 @@ async def snapshot(socket: str, path: Path) -> None:
         free = shutil.disk_usage(path.parent).free
         why = error.what if isinstance(error, LabError) else error
         what = f"no snapshot was made in {path.parent}, where {free / 1e6:.0f} MB are free: {why}"
-        remedy = "make room there, or name another folder in LATLAB_CACHE; a guest can do without: snapshot: false"
+        remedy = "free space there, or set LATLAB_CACHE to another folder; or set snapshot: false for the guest"
         raise LabError(what, where=socket, remedy=remedy) from None
     finally:
         part.unlink(missing_ok=True)

@@ -107,8 +107,8 @@ def own_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
             if path is not None and not site.machine.exists(path):
                 yield LabError(f"there is no file {path}", where=f"guests.{name}.{key}", remedy="correct the path")
         if guest.disk and site.machine.architecture != "x86_64":
-            what = f"a disk is started by a BIOS, which QEMU for {site.machine.architecture} has not"
-            yield LabError(what, where=f"guests.{name}.disk", remedy="kernel and initrd in its place")
+            what = f"a disk image boots by a BIOS, which QEMU for {site.machine.architecture} does not have"
+            yield LabError(what, where=f"guests.{name}.disk", remedy="kernel and initrd instead")
         yield from lacking(scenario, site, name)
 
 

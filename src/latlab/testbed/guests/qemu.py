@@ -65,7 +65,7 @@ def qemu_lacking(machine: Machine) -> str | None:
         return f"{program} is missing"
     version = qemu_version(machine)
     if version is None:
-        return f"`{program} --version` does not say its version"
+        return f"`{program} --version` does not print its version"
     return f"QEMU {'.'.join(map(str, version))} is too old" if version < OLDEST_QEMU else None
 
 

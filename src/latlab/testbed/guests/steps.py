@@ -66,13 +66,13 @@ def start_guest(port: Port, plug: Plug, host: str, site: Site, kept: set[Path]) 
         yield _qemu(port, plug, host, site, None, f"boot {port.guest} for its snapshot", passing=True)
         yield Step(
             host=site.name,
-            title=f"keep {port.guest} as it is now to start from, here and ever after",
+            title=f"keep {port.guest} as it is now: this and later runs start from this snapshot",
             do=(sys.executable, "-m", MONITOR_MODULE, "snapshot", f"{folder}/{MONITOR}", str(snapshot)),
         )
     yield _qemu(port, plug, host, site, snapshot, f"start {port.guest}")
     yield Step(
         host=site.name,
-        title=f"tell {port.guest} its name and, to the second, the time",
+        title=f"set {port.guest}'s name and, to the second, its time",
         do=("sh", "-c", SET, site.agent, folder, NAME_AND_CLOCK, port.guest),
     )
 
@@ -111,13 +111,13 @@ def configure_guest(scenario: Scenario, port: Port, joint: Joint, site: Site) ->
     # One command for all of it: each takes a while in a guest that is emulated.
     yield Step(
         host=port.guest,
-        title=f"bring {port.end} up as it is to be in this run",
+        title=f"bring {port.end} up with this run's MAC address and MTU",
         do=("ip", "link", "set", "dev", device, "mtu", str(joint.segment.mtu), *address, "up"),
     )
     yield Step(port.guest, f"give {port.end} its address", ("ip", "addr", "add", str(port.address), "dev", device))
     if translated:
         gateway = str(USER_GATEWAY.ip)
-        yield Step(port.guest, "send all through the user network", ("ip", "route", "add", "default", "via", gateway))
+        yield Step(port.guest, "add the default route", ("ip", "route", "add", "default", "via", gateway))
         return
     for neighbour in neighbours(scenario, site.tag, joint.segment, port.end):
         yield _neighbour(port, device, neighbour)
@@ -127,6 +127,6 @@ def _neighbour(port: Port, device: str, neighbour: Neighbour) -> Step:
     address = str(neighbour.address.ip)
     return Step(
         host=port.guest,
-        title=f"tell {port.guest} the hardware address of {neighbour.end}, so that no ARP gets between the packets",
+        title=f"add the neighbour entry of {neighbour.end} in {port.guest}, so that no ARP is sent between packets",
         do=("ip", "neigh", "replace", address, "lladdr", neighbour.mac, "dev", device, "nud", "permanent"),
     )

@@ -79,16 +79,16 @@ def _ways(scenario: Scenario, site: Site) -> Iterator[LabError]:
                     f"{bridge.title} carries no Ethernet frames", where=where, remedy="transport: udp, no vlan"
                 )
             if transport == "dds" and bridge.translates:
-                what = f"{bridge.title} hides the addresses by which the two sides of DDS find each other"
+                what = f"{bridge.title} hides the addresses through which the two sides of DDS find each other"
                 yield LabError(what, where=where, remedy="another bridge")
             if joint.end in ends and not bridge.reaches_host:
                 what = f"{bridge.title} joins {joint.host}'s guests to the uplink, not to {joint.host} itself"
                 yield LabError(what, where=where, remedy="another bridge, or a talker beyond the uplink")
             if bridge.translates and scenario.clock.sync == "exchange" and is_compared:
-                what = f"{bridge.title} changes the addresses that an exchange of timestamps is known by"
+                what = f"{bridge.title} changes the addresses by which an exchange of timestamps is recognised"
                 yield LabError(what, where=f"{where}: clock.sync", remedy="clock: {sync: auto}")
             if not bridge.reaches_guests and _both_guests(route):
-                yield LabError(f"{bridge.title} lets no guest reach another", where=where, remedy="another bridge")
+                yield LabError(f"{bridge.title} does not connect guests", where=where, remedy="another bridge")
 
 
 def _guests(scenario: Scenario, site: Site) -> Iterator[LabError]:

@@ -40,7 +40,7 @@ def backports(cache: Path, architecture: str | None = None) -> Apt:
 
     architecture: Debian's name of that of its packages, if it is not this machine's. cache: the folder its lists are
     kept in. They are fetched when the machine's own are newer; where that fails, those
-    fetched before serve: an image is not made anew with an older QEMU because the network is away.
+    fetched before serve: an image is not made again with an older QEMU because the network is away.
     """
     targets = _targets()
     uri, release = next(_releases(targets))
@@ -84,7 +84,7 @@ def _apt(folder: Path, targets: Sequence[_Target], options: tuple[str, ...] = ()
         # Whatever ends this now: it is due again.
         os.utime(sources, (0, 0))
         try:
-            printed("apt-get", "update", "-q", "--error-on=any", *options, remedy="look at the network")
+            printed("apt-get", "update", "-q", "--error-on=any", *options, remedy="check the network")
             sources.touch()
         except LabError:
             if not known:
@@ -104,7 +104,7 @@ def _releases(targets: Sequence[_Target]) -> Iterator[tuple[str, str]]:
     found = [(one.uri, one.release) for one in targets if one.origin == "Debian" and one.component == "main"]
     releases = [place for place in found if "-" not in place[1]]
     if not releases:
-        raise LabError("apt has no release of Debian's to look for more of", where="building an image")
+        raise LabError("apt has no Debian release to search for other components", where="building an image")
     yield from releases
 
 

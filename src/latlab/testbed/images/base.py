@@ -156,13 +156,13 @@ def _named(apt: Apt, names: Sequence[str], cache: Path, say: Say) -> tuple[tuple
         try:
             wider = other_components(cache)
         except LabError as unreached:
-            where = f"nor can Debian's other components be asked ({unreached.what})"
+            where = f"and Debian's other components cannot be searched ({unreached.what})"
             raise LabError(f"{error.what}; {where}", where=error.where, remedy=error.remedy) from error
         found = tuple(wider.packages(names))
     for package in found:
         component = package.section.rpartition("/")[0]
         if component in COMPONENTS:
-            say(f"{package.name} is from Debian's component {component}, and not all of it is free software")
+            say(f"{package.name} is from Debian's component {component}, which has software that is not free")
     return found, wider
 
 
@@ -188,7 +188,7 @@ def make_base(ingredients: Ingredients, cache: Path, scratch: Path, say: Say) ->
         except LabError as error:
             lacking |= dict.fromkeys(own_modules.NAMES, NESTED_KVM)
             ours = " and ".join(own_modules.NAMES)
-            say(f"modules {ours} are not made ({error.what}), so the image is without this: {NESTED_KVM}")
+            say(f"modules {ours} are not built ({error.what}), so the image is without this: {NESTED_KVM}")
     if mended_igb.MODULE in recipe.features and mended_igb.MODULE not in lacking:
         try:
             own.append(_mended_igb(modules, ingredients, cache, scratch))
@@ -224,7 +224,7 @@ def chosen_modules(modules: Modules, recipe: Recipe) -> tuple[list[str], dict[st
 def agent_archive(agent: bytes, where: str) -> bytes:
     """The archive of the agent, the last one of an image. agent: the binary, from `where`. LabError: it cannot run."""
     if not agent.startswith(elf.MAGIC) or elf.links(agent).needed:
-        raise LabError("it is no static program, so it cannot run in a guest", where=where, remedy="`make build`")
+        raise LabError("it is not statically linked, so it cannot run in a guest", where=where, remedy="`make build`")
     return archive({AGENT: file(elf.without_symbols(agent), executable=True), INIT: link(f"/{AGENT}")})
 
 

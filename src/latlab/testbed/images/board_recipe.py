@@ -31,18 +31,18 @@ NEEDED = (*BOOT_MODULES, "veth", "bridge", "tun")
 """A board without one of these is none."""
 
 _FEATURES: Mapping[str, tuple[str, ...]] = {
-    "gates in time (taprio)": ("sch_taprio",),
+    "gate schedules (taprio)": ("sch_taprio",),
     "launch times (etf)": ("sch_etf",),
     "credit-based shaping (cbs)": ("sch_cbs",),
     "traffic classes in queues (mqprio)": ("sch_mqprio",),
     "impairment (netem)": ("sch_netem",),
-    "gates for what comes in (act_gate)": ("act_gate",),
+    "gates at ingress (act_gate)": ("act_gate",),
     "VLANs": ("8021q",),
     "Open vSwitch": ("openvswitch",),
     "KVM for nested guests": ("kvm",),
-    "KVM for nested guests on CPUs of AMD's kind": ("kvm_amd",),
-    "KVM for nested guests on CPUs of Intel's kind": ("kvm_intel",),
-    "NICs handed to nested guests (VFIO)": ("vfio_pci", "vfio_iommu_type1"),
+    "KVM for nested guests on AMD CPUs": ("kvm_amd",),
+    "KVM for nested guests on Intel CPUs": ("kvm_intel",),
+    "NICs passed through to nested guests (VFIO)": ("vfio_pci", "vfio_iommu_type1"),
     "vhost for nested guests": ("vhost_net",),
     "NICs of the model igb": ("igb",),
     "NICs of the model e1000e": ("e1000e",),
@@ -53,7 +53,7 @@ _FEATURES: Mapping[str, tuple[str, ...]] = {
         *("cls_basic", "cls_bpf", "cls_cgroup", "cls_flow", "cls_flower", "cls_fw", "cls_matchall", "cls_route"),
         "cls_u32",
     ),
-    "filters' actions": ("act_gact", "act_mirred", "act_police", "act_skbedit", "act_vlan"),
+    "filter actions": ("act_gact", "act_mirred", "act_police", "act_skbedit", "act_vlan"),
 }
 
 FEATURES: Mapping[str, str] = {

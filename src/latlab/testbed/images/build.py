@@ -189,7 +189,7 @@ def _built(inputs: _Inputs, before: Image | None, last: bytes, parts: Path, say:
     made = _taken_over(before, inputs, parts)
     if made is None:
         with room(home(inputs.name), inputs.needed):
-            say(f"fetching and unpacking {len(inputs.versions)} packages")
+            say(f"downloading and unpacking {len(inputs.versions)} packages")
             made = _made(inputs, parts, say)
     say("writing the initial file system")
     with room(home(inputs.name), _size_of_whole(inputs, parts)):

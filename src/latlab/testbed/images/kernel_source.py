@@ -32,8 +32,8 @@ def source_files(package: Path, folder: str) -> dict[str, bytes]:
         finally:
             dpkg.kill()
     if not files:
-        remedy = f"delete {package}: it is fetched again"
-        raise LabError(f"{package.name} has no whole {folder}", where="building an image", remedy=remedy)
+        remedy = f"delete {package}: it is downloaded again"
+        raise LabError(f"{package.name} has no complete {folder}", where="building an image", remedy=remedy)
     return files
 
 

@@ -102,7 +102,7 @@ def sort_of(name: str, flavour: str | None, kind: str | None, architecture: str 
     chosen = Sort(kind or meant.kind, flavour or meant.flavour, meant.dds, of)
     if not chosen.flavour:
         raise UsageError(
-            f"image {name} is none of the ready-made ones, so it needs a flavour",
+            f"image {name} is not a ready-made one, so it needs a flavour",
             remedy=f"ready-made are {', '.join(READY_MADE)}; flavours are {', '.join(FLAVOURS)}",
         )
     if chosen.flavour not in FLAVOURS:

@@ -49,9 +49,9 @@ def _paths(name: str, linked: elf.Links, tree: Tree) -> Iterator[str]:
         path = tree.library(library)
         if path is None:
             raise LabError(
-                f"/{name} needs {library}, which no package it depends on has",
+                f"/{name} needs {library}, which none of its dependencies has",
                 where="building an image",
-                remedy="name the package that has it, too: --package",
+                remedy="add the package that has it: --package",
             )
         yield path
 

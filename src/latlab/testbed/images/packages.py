@@ -1,4 +1,4 @@
-"""Debian packages: which versions there are, fetching and unpacking them. Nothing is installed."""
+"""Debian packages: which versions there are, downloading and unpacking them. Nothing is installed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from latlab.errors import LabError
 from latlab.testbed.images.tools import printed
 
-UPDATE = "`apt-get update` makes apt's package lists new"
+UPDATE = "`apt-get update` refreshes apt's package lists"
 LIBRARIES = "libs"
 KBUILD = "linux-kbuild-"
 HEADERS = ("linux-headers-", KBUILD)
@@ -148,7 +148,7 @@ def fetch(packages: Iterable[Package], cache: Path) -> list[Path]:
         with tempfile.TemporaryDirectory(dir=cache, prefix=".fetching-") as scratch:
             for options in dict.fromkeys(package.apt for package in missing):
                 names = [f"{package.name}={package.version}" for package in missing if package.apt == options]
-                remedy = f"look at the network; {UPDATE}"
+                remedy = f"check the network; {UPDATE}"
                 printed("apt-get", "download", "-q", *options, *names, cwd=Path(scratch), remedy=remedy)
             for package in missing:
                 os.replace(Path(scratch) / package.file, cache / package.file)
@@ -157,7 +157,7 @@ def fetch(packages: Iterable[Package], cache: Path) -> list[Path]:
 
 def unpack(file: Path, folder: Path) -> None:
     """Nothing; the package's files are in the folder. LabError: it is no whole package."""
-    printed("dpkg", "-x", str(file), str(folder), remedy=f"delete {file}: it is fetched again")
+    printed("dpkg", "-x", str(file), str(folder), remedy=f"delete {file}: it is downloaded again")
 
 
 def to_be_fetched(packages: Iterable[Package], cache: Path) -> int:
@@ -170,7 +170,7 @@ def _unknown(names: Sequence[str], options: tuple[str, ...]) -> LabError:
     shown = "$(SITE) $(RELEASE) $(COMPONENT)"
     archives = printed("apt-get", "indextargets", *options, "--format", shown, "Created-By: Packages")
     where = ", ".join(dict.fromkeys(archives.splitlines())) or "no archive: its package lists are empty"
-    what = f"apt knows no package {', '.join(names)}; it looked in {where}"
+    what = f"apt finds no package {', '.join(names)}; it searched {where}"
     return LabError(what, where="building an image", remedy=UPDATE)
 
 

@@ -32,9 +32,9 @@ def room(folder: Path, needed: int) -> Iterator[None]:
 def _no_room(folder: Path, needed: int) -> LabError:
     free = shutil.disk_usage(folder).free
     return LabError(
-        f"no room: building it takes about {_megabytes(needed)}, and {_megabytes(free)} are free",
+        f"not enough space: building it takes about {_megabytes(needed)}, and {_megabytes(free)} are free",
         where=str(folder),
-        remedy="make room there, or name another folder in LATLAB_CACHE",
+        remedy="free space there, or set LATLAB_CACHE to another folder",
     )
 
 

@@ -89,7 +89,7 @@ def locked(folder: Path, waiting: Callable[[], None] = lambda: None) -> Iterator
             raise LabError(
                 f"cannot keep images: {error.strerror}",
                 where=str(error.filename or folder),
-                remedy=f"{file_remedy(error)}; or name another folder in LATLAB_CACHE".removeprefix("; or "),
+                remedy=f"{file_remedy(error)}; or set LATLAB_CACHE to another folder".removeprefix("; or "),
             ) from None
         try:
             try:

@@ -37,7 +37,7 @@ def printed(*argv: str, cwd: Path | None = None, remedy: str = "") -> str:
         raise LabError(
             f"{argv[0]} is not on the PATH",
             where="building an image",
-            remedy="images are made of Debian's packages: build them on Debian, and take the images folder along",
+            remedy="images are built from Debian's packages: build them on Debian, and copy the images folder",
         ) from None
     if done.returncode and any(words in done.stderr for words in NO_ROOM):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(cwd or ""))

@@ -70,7 +70,7 @@ class Tree:
         found: dict[str, Entry] = {}
         while path not in found and len(found) < LINKS_AT_MOST:
             if path not in self._found:
-                raise LabError(f"the packages have no /{path}, where a link of theirs leads", where="building an image")
+                raise LabError(f"the packages have no /{path}, a target of their links", where="building an image")
             found[path] = self.entry(path)
             if not self._found[path].is_symlink():
                 break

@@ -26,12 +26,12 @@ def parse(plan: LoadPlan, outputs: Sequence[Output]) -> Achieved:
     for place, document in enumerate(documents):
         if not document["end"]:
             who, where = ("server", plan.sink) if place < plan.instances else ("client", plan.source)
-            why = document.get("error", "it does not say why")
+            why = document.get("error", "it gives no reason")
             raise LabError(
                 f"load {plan.name}: iperf3's {who} gave up: {why}",
                 where=where,
                 remedy=rejection_remedy(None, _port(plan, plan.port + place % plan.instances), why)
-                or "see that both ends reach each other by TCP, and that neither is kept from running",
+                or "check that both ends reach each other by TCP, and that neither is starved of CPU time",
             )
     servers, clients = documents[: plan.instances], documents[plan.instances :]
     sent = [client["end"]["sum_sent"] for client in clients]

@@ -11,7 +11,7 @@ from latlab.testbed.loads.table import LOADS
 from latlab.testbed.programs import program_missing
 from latlab.testbed.site import Site
 
-CALLS = "what: calls, which the kernel there answers"
+CALLS = "what: calls, which its own kernel handles"
 
 
 def loads_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
@@ -28,10 +28,10 @@ def loads_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
 def _nothing_beneath(scenario: Scenario, site: Site, host: str, where: str) -> Iterator[LabError]:
     machine = site.on(scenario.machine_of(host)).machine
     if machine.architecture != "x86_64":
-        what = f"{host} is a {machine.architecture}: no instruction that a program may use leaves it for its hypervisor"
+        what = f"{host} is a {machine.architecture}: no unprivileged instruction exits to its hypervisor"
         yield LabError(what, where=where, remedy=CALLS)
     elif host not in scenario.guests and machine.seen and not _is_virtual(machine.read("/proc/cpuinfo") or ""):
-        yield LabError(f"{host} runs on no hypervisor that it could leave for", where=where, remedy=CALLS)
+        yield LabError(f"{host} does not run on a hypervisor that it could exit to", where=where, remedy=CALLS)
 
 
 def _is_virtual(cpuinfo: str) -> bool:

@@ -172,5 +172,5 @@ class LoadRunner:
 def _nothing_flows(sources: Sequence[RunningProcess], said: str) -> str:
     """What to do where a load's sources run and send nothing."""
     towards = ", ".join(dict.fromkeys(source.plan.towards for source in sources if source.plan.towards))
-    dropped = f"see whether a firewall drops {towards} (`nft list ruleset`, `iptables -S`)" if towards else ""
+    dropped = f"check whether a firewall drops {towards} (`nft list ruleset`, `iptables -S`)" if towards else ""
     return next(filter(None, (source.remedy(said) for source in sources)), dropped)

@@ -50,11 +50,11 @@ def parse(plan: LoadPlan, outputs: Sequence[Output]) -> Achieved:
     stressor = STRESSORS[plan.work.what]
     found = [entry for entry in document.get("metrics") or () if entry["stressor"] == stressor]
     if not found or not found[0]["bogo-ops"]:
-        said = "; ".join(line.strip() for line in output.stderr.splitlines()[-3:]) or "it does not say why"
+        said = "; ".join(line.strip() for line in output.stderr.splitlines()[-3:]) or "it gives no reason"
         raise LabError(
             f"load {plan.name}: stress-ng did nothing: {said}",
             where=plan.source,
-            remedy="see whether there is room for its size, and whether its path can be written to",
+            remedy="check that there is space for its size, and that its path is writable",
         )
     return Achieved(
         version=str(document["system-info"]["stress-ng-version"]),
@@ -77,7 +77,7 @@ def _document(stdout: str) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from None
     if not isinstance(document, dict):
-        raise ValueError("its figures are no mapping")
+        raise ValueError("its figures are not a mapping")
     return document
 
 

@@ -47,7 +47,7 @@ def ways_step(site: Site) -> Step:
     """Make the folder, on this machine, of the connections to the others."""
     return Step(
         host=MACHINE,
-        title="make the folder of the ways to other machines",
+        title="make the folder of the connections to other machines",
         do=("mkdir", "-p", "-m", "700", site.ways),
         undo=("rm", "-r", site.ways),
         present=("test", "-d", site.ways),

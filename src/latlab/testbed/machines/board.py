@@ -108,19 +108,19 @@ class BoardMachine(MachineKind):
         if virtual:
             mailbox = f"{folder(site, name)}/{MAILBOX}"
             made = f"printf {IDENTITY.decode()} >{mailbox} && truncate -s {MAILBOX_BYTES} {mailbox}"
-            yield Step(MACHINE, f"make the memory by which the lab and {name} take turns", ("sh", "-c", made))
+            yield Step(MACHINE, f"make the memory through which the lab and {name} run in lockstep", ("sh", "-c", made))
         if not initramfs(scenario, name, image, site).exists():
             names = [one.name for one in nested_images(scenario, name, site)]
             yield Step(
                 MACHINE,
-                f"put {name}'s initial file system together, with {', '.join(names)} for its guests",
+                f"assemble {name}'s initial file system, with {', '.join(names)} for its guests",
                 (sys.executable, "-m", PUT_TOGETHER_MODULE, image.name, *names),
             )
         if snapshot and not is_whole(snapshot):
             yield _qemu(scenario, name, site, None, f"boot {name} for its snapshot", passing=True)
             yield load
             keep = (sys.executable, "-m", MONITOR_MODULE, "snapshot", f"{folder(site, name)}/{MONITOR}", str(snapshot))
-            yield Step(MACHINE, f"keep {name} as it is now to start from, here and ever after", keep)
+            yield Step(MACHINE, f"keep {name} as it is now: this and later runs start from this snapshot", keep)
         yield _qemu(scenario, name, site, snapshot, f"start {name}")
         if not snapshot:
             yield load

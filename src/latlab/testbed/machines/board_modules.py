@@ -42,10 +42,10 @@ def _needs(scenario: Scenario, name: str, machine: Machine, card: str) -> Iterat
     board = scenario.hosts[name]
     assert isinstance(board, BoardHost)
     if board.nics:
-        yield Need(card, f"hosts.{name}.nics", "links between namespaces in its place")
+        yield Need(card, f"hosts.{name}.nics", "links between namespaces instead")
     for number, link in enumerate(scenario.links):
         if link.vlans and name in {scenario.machine_of(end.host) for end in link.ends}:
-            yield Need("8021q", f"links[{number}].vlans", "links of their own in place of VLANs")
+            yield Need("8021q", f"links[{number}].vlans", "separate links instead of VLANs")
     for key, guest in scenario.guests.items():
         if scenario.machine_of(key) != name:
             continue
@@ -72,4 +72,4 @@ def _mended(module: str, image: Image) -> str:
     build = f"`latlab image build {image.name}`"
     if module in OWN_MODULES:
         return f"install {', '.join(COMPILER)} (`sudo apt install gcc make binutils`), then {build}"
-    return f"make apt's package lists new (`sudo apt-get update`): another kernel may have it; then {build}"
+    return f"refresh apt's package lists (`sudo apt-get update`): another kernel may have it; then {build}"

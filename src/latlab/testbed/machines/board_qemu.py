@@ -167,7 +167,7 @@ def nested_images(scenario: Scenario, name: str, site: Site) -> list[Image]:
 def _machine(scenario: Scenario, name: str, site: Site) -> Iterator[str]:
     board, machine = _board(scenario, name), site.machine
     # With guests in it: where each virtual CPU has a thread, QEMU's emulation of AMD's virtualisation goes wrong under
-    # load, and the board or a guest starts anew without a word.
+    # load, and the board or a guest starts again silently.
     threads = "single" if _has_guests(scenario, name) else "multi"
     kind = emulated(scenario, name)
     yield from ("-machine", kind.machine + (kind.machine_iommu if _hands_on(scenario, name) else ""))

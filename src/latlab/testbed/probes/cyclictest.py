@@ -10,7 +10,7 @@ from latlab.testbed.probes.base import ToolKind, ToolPlan
 OLDEST = (2, 0)
 """The first with --json (rt-tests)."""
 HISTOGRAM_US = 100_000
-"""Values from here on are counted together; the largest is known all the same."""
+"""Values from here on are counted together; the largest is known anyway."""
 
 
 def client(plan: ToolPlan) -> LoadProcess:
@@ -34,7 +34,7 @@ def version_of(printed: str) -> str:
     """Its version. ValueError: it is older than is read here, or none."""
     found = re.search(r"cyclictest V (\d+)\.(\d+)", printed)
     if found is None:
-        raise ValueError(f"it says no version, but {printed.strip()[:80]!r}")
+        raise ValueError(f"it prints no version, but {printed.strip()[:80]!r}")
     # Its numbers are decimals: 2.40 is rt-tests 2.4, and 0.96 was before 1.0.
     if (int(found[1]), int(found[2])) < OLDEST:
         raise ValueError(f"it is {found[1]}.{found[2]}, and {OLDEST[0]}.{OLDEST[1]} or newer is needed")

@@ -50,9 +50,9 @@ def version_of(printed: str) -> str:
     found = re.search(r" - internals: \S*?/(\d+)\.(\d+)(\.[0-9A-Za-z.+-]+)?/", printed)
     if found is None:
         last = (printed.strip().splitlines() or ["nothing"])[-1]
-        raise ValueError(f"its trace says no version; it ends with {last[-120:]!r}")
+        raise ValueError(f"its trace has no version; it ends with {last[-120:]!r}")
     if not OLDEST <= (int(found[1]), int(found[2])) < (NEWEST + 1, 0):
-        raise ValueError(f"it is {found[1]}.{found[2]}, and {OLDEST[0]}.{OLDEST[1]} to {NEWEST} are known here")
+        raise ValueError(f"it is {found[1]}.{found[2]}, and {OLDEST[0]}.{OLDEST[1]} to {NEWEST} are supported")
     return f"{found[1]}.{found[2]}{found[3] or ''}"
 
 
@@ -65,20 +65,20 @@ def failed(plan: ToolPlan, status: int, stdout: str, stderr: str) -> LabError:
             _found_remedy(plan),
         ),
         2: (
-            "could not do something of DDS's",
-            f"see whether {plan.asker_interface} has an address, and whether domain {domain} is full",
+            "had a DDS error",
+            f"check that {plan.asker_interface} has an address, and that domain {domain} has a free participant index",
         ),
-        3: ("does not know its arguments", _KNOWN),
+        3: ("rejects its arguments", _KNOWN),
         126: ("cannot be run", "see its permissions"),
-        127: ("is not there", install_remedy("ddsperf")),
-    }.get(status, ("was ended" if status < 0 or status > 128 else "failed", "see what it said"))
+        127: ("does not exist", install_remedy("ddsperf")),
+    }.get(status, ("was ended" if status < 0 or status > 128 else "failed", "see its output"))
     return _error(plan, f"{what} (exit status {status})", remedy, stdout, stderr)
 
 
 def unready(plan: ToolPlan) -> LabError:
     """The error for a pong that runs, and has not opened the port on which others are heard of."""
     port = FIRST_PORT + PORTS * _over(plan).domain + _DISCOVERY_PORT
-    what = f"on {plan.answerer} has not begun to look for peers: nothing listens on its UDP port {port}"
+    what = f"on {plan.answerer} does not look for peers: nothing listens on its UDP port {port}"
     return _error(plan, what, _found_remedy(plan))
 
 
@@ -87,9 +87,9 @@ def _found_remedy(plan: ToolPlan) -> str:
     domain = _over(plan).domain
     first = FIRST_PORT + PORTS * domain
     return (
-        f"see that ddsperf still runs on {plan.answerer}, that {plan.asker_interface} and {plan.answerer_interface} "
-        "are up, have addresses and lead to each other, and that no firewall drops UDP to ports "
-        f"{first} to {first + PORTS - 1}; another program in domain {domain} counts as well"
+        f"check that ddsperf still runs on {plan.answerer}, that {plan.asker_interface} and {plan.answerer_interface} "
+        f"are up, have addresses and reach each other, and that no firewall drops UDP to ports {first} to "
+        f"{first + PORTS - 1}; another program in domain {domain} counts as well"
     )
 
 
@@ -101,15 +101,15 @@ def measured(plan: ToolPlan, stdout: str, stderr: str = "") -> tuple[Second, ...
     told = [one for one in seconds(stdout.splitlines()) if one.kind == "ping"]
     kept = tuple(one for one in told if one.start_ns > 0)
     if not told:
-        raise _error(plan, "printed no line of figures that is known here", _KNOWN, stdout, stderr)
+        raise _error(plan, "printed no line of figures in a known format", _KNOWN, stdout, stderr)
     if not kept:
-        remedy = f"see whether ddsperf on {plan.answerer} still ran, and whether packets were lost"
+        remedy = f"check whether ddsperf on {plan.answerer} still ran, and whether packets were lost"
         raise _error(plan, "had no answer after the first second, which is dropped", remedy, stdout, stderr)
     if sizes := {one.size for one in kept} - {plan.size}:
         found = ", ".join(map(str, sorted(sizes)))
         raise _error(plan, f"measured with samples of {found} bytes, not {plan.size}", _KNOWN)
     if others := sorted({one.peer for one in kept})[1:]:
-        what = f"had answers of {1 + len(others)} programs, where one was to: {', '.join(others)} as well"
+        what = f"had answers of {1 + len(others)} programs, not of one: {', '.join(others)} as well"
         raise _error(plan, what, "end the other ddsperf, or choose another domain")
     return kept
 

@@ -27,7 +27,7 @@ def probes_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
             yield from _unable(scenario, site, hosts[0], tool, where)
         elif kind not in OURS:
             known = ", ".join((*OURS, *TOOLS))
-            yield LabError(f"nothing here measures by {kind}", where=where, remedy=f"probe: one of {known}")
+            yield LabError(f"there is no probe {kind}", where=where, remedy=f"probe: one of {known}")
 
 
 def _unable(scenario: Scenario, site: Site, host: str, tool: ToolKind, where: str) -> Iterator[LabError]:

@@ -54,7 +54,7 @@ def version_of(printed: str) -> str:
     """Its version. ValueError: it is older than is read here, or none."""
     found = re.search(r"Netperf version (\d+)\.(\d+)(\S*)", printed)
     if found is None:
-        raise ValueError(f"it says no version, but {printed.strip()[:80]!r}")
+        raise ValueError(f"it prints no version, but {printed.strip()[:80]!r}")
     if (int(found[1]), int(found[2])) < OLDEST:
         raise ValueError(f"it is {found[1]}.{found[2]}, and {'.'.join(map(str, OLDEST))} or newer is needed")
     return f"{found[1]}.{found[2]}{found[3]}"

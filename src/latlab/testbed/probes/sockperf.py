@@ -32,7 +32,7 @@ def version_of(printed: str) -> str:
     """Its version. ValueError: it is older than is read here, or none."""
     found = re.search(r"version (\d+)\.(\d+)\S*", printed)
     if found is None:
-        raise ValueError(f"it says no version, but {printed.strip()[:80]!r}")
+        raise ValueError(f"it prints no version, but {printed.strip()[:80]!r}")
     if (int(found[1]), int(found[2])) < OLDEST:
         raise ValueError(f"it is {found[0]}, and {'.'.join(map(str, OLDEST))} or newer is needed")
     return found[0].removeprefix("version ")

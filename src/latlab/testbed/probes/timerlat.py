@@ -10,7 +10,7 @@ from latlab.testbed.probes.base import Lack, ToolKind, ToolPlan
 
 TRACER = "timerlat"
 ENTRIES = 10_000
-"""Bins of 1 µs; values beyond are counted together, the largest is known all the same."""
+"""Bins of 1 µs; values beyond are counted together, the largest is known anyway."""
 
 LOOK = (
     *("unshare", "--mount", "sh", "-c"),

@@ -46,15 +46,15 @@ def locked_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
     for port in _in_order(scenario, ptp_ports(scenario, site)):
         if port.in_hardware and port.role == "master":
             yield Step(
-                port.end.host, f"{port.end} has its system's time as streams are to begin", (), check=following(port)
+                port.end.host, f"{port.end} has its system's time before streams start", (), check=following(port)
             )
         if port.role == "slave":
             check = port.locked(span_ns=0)
-            yield Step(port.end.host, f"{port.end} is locked as streams are to begin", (), check=check)
+            yield Step(port.end.host, f"{port.end} is locked before streams start", (), check=check)
         if port.system_follows:
             yield Step(
                 port.end.host,
-                f"{port.site.name} has {port.end}'s time as streams are to begin",
+                f"{port.site.name} has {port.end}'s time before streams start",
                 (),
                 check=following(port),
             )

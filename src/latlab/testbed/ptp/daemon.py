@@ -22,7 +22,7 @@ TX_TIMEOUT_MS = "50"
 """How long a transmit timestamp is waited for: ptp4l's own 1 ms is short for software and for emulated cards."""
 
 STAMPS = "hardware timestamps in both directions, by a PTP clock"
-SOFTWARE_REMEDY = "say `timestamps: software` in clock.ptp, or take a card that has them"
+SOFTWARE_REMEDY = "set `timestamps: software` in clock.ptp, or use a card that has them"
 
 OF_CARDS = ("ptp4l", "phc2sys", "ts2phc", "timemaster", "statime", "statime-linux")
 OF_THE_SYSTEM = ("chronyd", "ntpd", "ntp-daemon", "openntpd", "systemd-timesyn")
@@ -35,7 +35,7 @@ OBSERVED = "ptp4l"
 NEAR_NS = 5_000
 """A card is read over PCIe: how close it is to the system's clock is not known better, however close two cards are."""
 FOLLOWING_REMEDY = (
-    "see what phc2sys says in its log: whether it can read the card's clock, and whether anybody else turns one"
+    "see phc2sys's log: whether it can read the card's clock, and whether another program adjusts a clock"
 )
 
 AS_IT_WAS = """\
@@ -57,13 +57,13 @@ def port_steps(port: Port) -> Iterator[Step | Service]:
     if port.in_hardware:
         yield Step(
             host=port.end.host,
-            title=f"{port.end} stamps by a clock of its own",
+            title=f"{port.end} has its own clock for timestamps",
             do=(),
             check=Check(("ethtool", "-T", device), expected=STAMPS, read=stamps, remedy=SOFTWARE_REMEDY),
         )
         yield Step(
             host=port.end.host,
-            title=f"note how {port.end} stamps packets",
+            title=f"record how {port.end} stamps packets",
             do=("hwstamp_ctl", "-i", device),
             undo=("hwstamp_ctl", "-i", device, "-t", "{tx_type}", "-r", "{rx_filter}"),
             before=Before(("hwstamp_ctl", "-i", device), hardware_setting),
@@ -75,7 +75,7 @@ def port_steps(port: Port) -> Iterator[Step | Service]:
         yield _frequency_kept(port, SYSTEM)
     yield Service(
         host=port.end.host,
-        title=f"keep time at {port.end}, as {port.role}",
+        title=f"run ptp4l at {port.end}, as {port.role}",
         argv=ptp4l_argv(port),
         log=port.site.log(f"ptp4l-{port.end}"),
         ready=port.locked() if port.role == "slave" else port.leads,
@@ -90,7 +90,7 @@ def stamps(output: str) -> str:
     if able.ptp_in_hardware:
         return STAMPS
     ways = (("sends", able.tx_hardware), ("receives", able.rx_hardware))
-    lacking = [f"no hardware timestamp of what it {way}" for way, can in ways if not can]
+    lacking = [f"no hardware timestamp of packets that it {way}" for way, can in ways if not can]
     return ", ".join((*lacking, *(("no PTP clock",) if able.phc is None else ())))
 
 
@@ -165,7 +165,7 @@ class Followed:
             raise ValueError("no offset in the output of phc_ctl")
         off = -(int(found[1]) + int(TAI_MINUS_UTC_S) * 10**9)
         self._near = self._near + 1 if abs(off) <= self._limit_ns else 0
-        return FOLLOWS if self._near >= SYNCS else f"the card's clock is {off} ns off"
+        return FOLLOWS if self._near >= SYNCS else f"the card's clock is off by {off} ns"
 
 
 def nobody_else(ports: Sequence[Port], observed: Sequence[Port]) -> Step | None:
@@ -183,14 +183,14 @@ def nobody_else(ports: Sequence[Port], observed: Sequence[Port]) -> Step | None:
     site = ports[0].site
     return Step(
         host=site.name,
-        title=f"nobody else turns {site.name}'s clocks",
+        title=f"no other program adjusts {site.name}'s clocks",
         do=(),
         check=Check(
             ("sh", "-c", FIND, "|".join(names)),
             expected=NOBODY,
             read=lambda output: _others(output.split(), expected),
-            remedy="stop it for the time of the run, as by `systemctl stop chrony`, or have your own ptp4l `observed`, "
-            "which may run beside with timestamps in hardware",
+            remedy="stop it for the run, for example by `systemctl stop chrony`, or list your own ptp4l "
+            "under `observed`, which may run with hardware timestamps",
         ),
     )
 
@@ -205,7 +205,7 @@ def _others(names: Sequence[str], observed: int) -> str:
 def _frequency_kept(port: Port, clock: str) -> Step:
     return Step(
         host=port.end.host,
-        title=f"note the frequency of {_named(port, clock)}",
+        title=f"record the frequency of {_named(port, clock)}",
         do=("phc_ctl", "-q", clock, "freq"),
         # Behind `--`: one below zero is no option.
         undo=("sh", "-c", AS_IT_WAS, clock, "{ppb}"),

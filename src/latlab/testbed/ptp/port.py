@@ -29,12 +29,12 @@ SLAVE = "SLAVE"
 FOLLOWING = ("SLAVE", "UNCALIBRATED")
 """What a port is that hears a master. One whose ptp4l turns no clock (free_running) never gets beyond the second."""
 REMEDY = (
-    "see what ptp4l says in its log; `wait` is how long it may take, `limit` how far a slave may be off, and "
-    "`timestamps: software` works where a card stamps nothing"
+    "see ptp4l's log; `wait` is how long locking may take, `limit` how far a slave may be off, and `timestamps: "
+    "software` works with cards that do not stamp"
 )
 SILENT_REMEDY = (
-    "it answers only who knows its `domain` and its transportSpecific, which is 1 with `profile: automotive` or gptp "
-    "and 0 with `profile: default`; its socket is what its uds_address says"
+    "it answers only requests with its `domain` and its transportSpecific, which is 1 with `profile: automotive` or "
+    "gptp and 0 with `profile: default`; its socket is at its uds_address"
 )
 """Of one that runs already."""
 

@@ -1,7 +1,7 @@
 """What shapes the traffic that leaves an interface, as steps: queues, the qdisc at the root, those beneath, read back.
 
 A kind of shaper is one file and one line in KINDS. All run in the host that has the interface, once everything else
-stands: a bridge that takes a card may give it its queues anew.
+stands: a bridge that takes a card may give it its queues again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 def transmit_queue_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
-    """Each shaper's interface has the transmit queues it needs. A card may set its clock anew when it gets others."""
+    """Each shaper's interface has the transmit queues it needs. A card may set its clock again when it gets others."""
     for name, shaper in scenario.shapers.items():
         if isinstance(shaper, Classes):
             yield from queue_steps(scenario, _place(scenario, site, name), sum(shaper.queue_counts))

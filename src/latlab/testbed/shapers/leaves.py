@@ -55,7 +55,7 @@ def cbs_words(options: dict[str, Any]) -> str:
 
 
 class TbfKind:
-    """tc-tbf(8). It prints bytes a second, and in place of its limit how long the last packet within it waits."""
+    """tc-tbf(8). It prints bytes a second, and instead of its limit how long the last packet within it waits."""
 
     def steps(self, shaper: Tbf, place: Place) -> Iterator[Step]:
         """One step."""

@@ -20,14 +20,14 @@ def free_root(place: Place) -> Step:
     """Nobody has set up a root qdisc. The kernel's own has the handle 0: (net/sched/sch_generic.c)."""
     return Step(
         host=place.end.host,
-        title=f"nothing shapes {place.end} yet",
+        title=f"{place.end} has no shaper yet",
         do=(),
         check=Check(
             ("tc", "-j", "qdisc", "show", "dev", place.device),
             expected=DEFAULT,
             read=lambda output: root_in_words(output),
-            remedy=f"latlab could not put it back as it was: `tc qdisc del dev {place.device} root`, or leave "
-            f"{place.end} out of `shapers` and measure with what is there",
+            remedy=f"latlab could not restore it: `tc qdisc del dev {place.device} root`, or leave "
+            f"{place.end} out of `shapers` and measure with the existing qdisc",
         ),
     )
 

@@ -11,7 +11,7 @@ from latlab.testbed.step import Check, Step
 from latlab.testbed.tuning.cpus import cpu_list
 
 LISTS = {
-    "/sys/devices/system/cpu/isolated": "the scheduler puts nothing there (isolcpus=)",
+    "/sys/devices/system/cpu/isolated": "the scheduler places no threads there (isolcpus=)",
     "/sys/devices/system/cpu/nohz_full": "no tick while one thread runs (nohz_full=)",
 }
 """The kernel's lists, and what it means to be on one (Documentation/ABI/testing/sysfs-devices-system-cpu)."""

@@ -32,7 +32,7 @@ def starving(scenario: Scenario, machine: Machine) -> Iterator[tuple[Path, LabEr
         whose = ", ".join(dict.fromkeys(f"{place[3]}'s" for place in holders))
         which = f"CPU{'s' if len(left) > 1 else ''} {cpu_list(left)}"
         what = (
-            f"while {whose} vCPUs compute, nothing else runs on {name or 'this machine'}: they are at SCHED_FIFO on "
+            f"while {whose} vCPUs are busy, nothing else runs on {name or 'this machine'}: they are at SCHED_FIFO on "
             f"{which}, which {'are' if len(left) > 1 else 'is'} all that ordinary threads have"
         )
         board = scenario.hosts[name] if name else None

@@ -32,7 +32,7 @@ VHOST = "grep -slx vhost-$p /proc/$p/task/*/comm /proc/[0-9]*/comm"
 
 VHOST_NET = "/dev/vhost-net"
 NONE = "no such thread"
-NO_VHOST = "no vhost-net on this host: QEMU itself carries the packets of its guest, until modprobe vhost_net"
+NO_VHOST = "no vhost-net on this host: QEMU itself carries the packets of its guest until `modprobe vhost_net`"
 
 EACH = (
     'p=$(cat "$0") && all=$({} | sed "s,/comm,,; s,.*/,,") && [ "$all" ] || {{ echo "{}" >&2; exit 1; }}; '
@@ -124,7 +124,7 @@ def at_fifo(priority: int) -> Setting:
 
 
 def thread_step(host: str, title: str, find: str, setting: Setting, pids: str, *, only_check: bool = False) -> Step:
-    """The threads that `find` lists, of the QEMU whose pid is in the file `pids`, are set so; or only ought to be."""
+    """The threads that `find` lists, of the QEMU whose pid is in the file `pids`, are set so; or only should be."""
     none = f"$([ -e {VHOST_NET} ] && echo {NONE} || echo {NO_VHOST})" if find == VHOST else NONE
     each = ("sh", "-c", EACH.format(find, none), pids, *setting.tool)
     return Step(
