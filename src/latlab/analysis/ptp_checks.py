@@ -29,7 +29,7 @@ def ptp_claims_hold(evidence: Evidence) -> Iterator[Broken]:
     for port in evidence.ptp:
         checked = port.checked
         if checked and checked.apart:
-            expected = f"what ptp4l says within {duration(port.limit_ns)} of our own readings"
+            expected = f"ptp4l's offset within {duration(port.limit_ns)} of latlab's readings"
             said = f"{checked.apart} of {checked.n} readings are further, {duration(checked.outside_max_ns)}"
             yield Broken(port.port, expected, f"{said} at most")
 

@@ -221,8 +221,8 @@ def _match(first: Point, second: Point, left_out: Sequence[LeftOut]) -> Matched:
         left, right, ambiguous = pair.usable, len(second.key) - pair.ambiguous[1], pair.ambiguous
         everywhere = [point.why_ambiguous for point in (first, second) if point.interfaces != 1 and any(ambiguous)]
         raise UsageError(
-            f"no packet of {first.name} can be found in it: {len(left)} and {right} can be told apart, and "
-            f"none of these is in both; {ambiguous[0]} and {ambiguous[1]} cannot, having the payload of others"
+            f"no packet of {first.name} can be found in it: {len(left)} and {right} packets have unique payloads, and "
+            f"none of these is in both; {ambiguous[0]} and {ambiguous[1]} share their payload with others"
             + (f" ({everywhere[0]})" if everywhere else "")
             + "".join(f"; {one.count} {one.what} {one.why}" for one in left_out),
             where=str(second.path),
