@@ -16,4 +16,4 @@ def duration_ns(text: str, option: str) -> int:
     except PydanticCustomError as error:
         context = error.context or {}
         remedy = f"expected {context.get('expected', 'a duration, such as 1us')}"
-        raise UsageError(f"{text!r} is no duration", where=option, remedy=remedy) from error
+        raise UsageError(f"{text!r} is not a duration", where=option, remedy=remedy) from error

@@ -10,9 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 from made import SECOND, episodes, found, only, stream
+from partial import partial
 
 from latlab.analysis.anomalies.host_records import RECEIVING, SENDING, HostRecord, Throttle, host_records
 from latlab.analysis.anomalies.stages import APPLICATION, PATH, TALKER
+from latlab.recordings.cell import RecordedCell, RecordedStream
 from latlab.synthetic.description import Stall, Step, Swing, Throttling
 
 LONG = 60_000
@@ -27,7 +29,8 @@ def facts(**scheduler: Any) -> dict[str, Any]:
 
 def records(before: dict[str, Any], after: dict[str, Any], **guests: str) -> tuple[HostRecord, ...]:
     cell = {"guests": [{"name": name, "host": host} for name, host in guests.items()]}
-    return host_records(cell, {"talker": "sensor", "listener": "vm1"}, before, after)
+    ends = partial(RecordedStream, {"talker": "sensor", "listener": "vm1"})
+    return host_records(partial(RecordedCell, cell), ends, before, after)
 
 
 def test_ptps_own_offset_stands_in_the_evidence_of_a_swing() -> None:
