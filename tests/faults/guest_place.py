@@ -17,6 +17,7 @@ from lab_machine import run
 from latlab_command import Place
 
 from latlab.recordings.arrow import Recording, read_recording
+from latlab.recordings.cell import RecordedCell
 from latlab.run.events import CellEnded, Event, Phase
 from latlab.run.matrix import run as run_scenario
 from latlab.scenario import load_scenario
@@ -57,11 +58,11 @@ class Told:
 
     def cells(self) -> list[dict[str, Any]]:
         """Each cell's cell.json, in the order they were run."""
-        return [event.cell for _, event in self.events if isinstance(event, CellEnded)]
+        return [event.cell.document() for _, event in self.events if isinstance(event, CellEnded)]
 
-    def cell(self) -> dict[str, Any]:
+    def cell(self) -> RecordedCell:
         """The only one's."""
-        (cell,) = self.cells()
+        (cell,) = (event.cell for _, event in self.events if isinstance(event, CellEnded))
         return cell
 
     def seconds(self, first: str, then: str) -> float:

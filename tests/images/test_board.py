@@ -238,7 +238,7 @@ def test_no_room_is_told_in_a_line_with_where_and_how_much_and_leaves_nothing(
     )
     last = done.stderr.splitlines()[-1]
     assert last.startswith(f"latlab: {small}/images/{NAME}: not enough space: building it takes about "), done.stderr
-    assert re.search(r"[0-9]+ MB, and [0-9]+ MB are free \(.*LATLAB_CACHE\)$", last)
+    assert re.search(r"[0-9]+ MB, and [0-9]+ MB are free \(.*LATLAB_CACHE to another folder\)$", last)
     assert "Traceback" not in done.stderr
     assert ("unpacking" in done.stderr) == bool(before)
     assert (done.returncode, done.stdout.split()) == (3, [".lock"])
@@ -259,7 +259,7 @@ def test_a_board_whose_packages_are_not_to_be_had_is_told_with_what_fills_the_li
         build_image(NAME)
     assert find_image(NAME) is None
     clean_images(["debian-cloud"])
-    with pytest.raises(LabError, match=r"debian-cloud, for guests nested in the board, is not built: apt knows no"):
+    with pytest.raises(LabError, match=r"debian-cloud, for guests nested in the board, is not built: apt finds no"):
         build_image(NAME)
     assert list_images() == []
 
@@ -267,7 +267,7 @@ def test_a_board_whose_packages_are_not_to_be_had_is_told_with_what_fills_the_li
 def test_no_room_for_the_guests_image_in_a_board_is_told_as_such(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clean_images(["debian-cloud"])
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
-    with pytest.raises(LabError, match=r"debian-cloud: debian-cloud, for guests .*: no room: .*LATLAB_CACHE"):
+    with pytest.raises(LabError, match=r"debian-cloud: debian-cloud, for guests .*: not enough space: .*LATLAB_CACHE"):
         build_image(NAME)
     assert list_images() == []
     assert [path.name for path in own.glob("images/*/*")] == [".lock"]

@@ -171,7 +171,7 @@ def test_a_kernel_is_given_more_time_to_end_its_tracing(binary: str, verb: str) 
 def test_an_agent_that_is_done_and_does_not_go_is_killed_and_told_of(binary: str) -> None:
     error = error_of(binary, ["ready", "wait", "done", "hang"], stop)
     assert "latlab-agent talk" in error.what
-    assert "did not end" in error.what
+    assert "did not exit" in error.what
     assert error.where == "sensor"
 
 

@@ -35,7 +35,7 @@ def test_a_cancellation_that_a_cell_loses_ends_the_run_all_the_same(
         begun.append(order)
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(60)
-        return {"status": "ok"}
+        return {"cell": {}, "slug": "one", "repeat": 1, "order": order, "status": "ok", "streams": []}
 
     monkeypatch.setattr(matrix, "run_cell", losing)
     path = tmp_path / "two.yaml"

@@ -210,7 +210,7 @@ def test_the_report_says_beside_the_figures_whether_it_was_a_closed_loop_or_at_w
     print_result(typed(result), terminal, default_metrics(typed(result)))
     markdown = result_markdown(typed(result), ("round_trip", "latency_user"))
     rate = (
-        "rr: ping UDP; a question every 5 ms, independent of answers: a round trip counts from the instant its "
+        "rr: ping UDP; a question every 5 ms, independent of the answers: a round trip counts from the instant its "
         "question was due"
     )
     loop = "loop: ping TCP; closed loop: each answer starts the next question, so a stall counts once"

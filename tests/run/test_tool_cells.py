@@ -100,7 +100,7 @@ def test_sockperf_at_a_rate_sends_that_many(measure: Measure) -> None:
     figures = cell["streams"]["ul"]["metrics"]["round_trip"]
     # Of its second sockperf leaves out 400 ms of warm-up and 50 ms at the end.
     assert 200 <= figures["n"] <= 300
-    assert "a message each 2 ms" in cell["streams"]["ul"]["probe"]["told"]
+    assert "a message every 2 ms" in cell["streams"]["ul"]["probe"]["told"]
     assert "--mps 500" in folder.cell().document()["probes"][0]["commands"][1]
 
 

@@ -27,7 +27,7 @@ VERBS: dict[str, tuple[str, ...]] = {
 }
 GROUPS = {
     "Prepare": ["doctor", "init", "validate", "plan", "gates", "image"],
-    "Measure": ["run", "clean"],
+    "Measure": ["run", "watch", "clean"],
     "Results": ["report", "show", "compare", "explain", "list", "import", "synthetic"],
     "Shell": ["completion"],
 }

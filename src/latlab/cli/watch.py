@@ -98,7 +98,7 @@ def watch(
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Measure the packets of your own application where they pass interfaces.
+    """Measure the packets of your own application at interfaces.
 
     Nothing is sent and nothing is changed. Between every two points: latency and loss; at each point: the time between
     packets. It needs root, and a kernel with BTF. Ctrl-C ends it in order.

@@ -271,7 +271,7 @@ class Totals(StreamTotals):
     lost: int | None = None
     drops: int | None = None
     stages: Programs | None = None
-    trace_lost: int = 0
+    trace_lost: int | None = None
     overdue: int = 0
     held_up_ns: int = 0
     above: int | None = None

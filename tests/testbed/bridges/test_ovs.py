@@ -187,7 +187,7 @@ def test_why_the_kernel_does_not_carry_is_told() -> None:
     ("site", "local", "beside", "words"),
     [
         (switch_on(lacks="ovsdb-tool"), False, (), "ovsdb-tool is missing"),
-        (switch_on(version="ovs-vswitchd (Open vSwitch) 2.13.8"), False, (), "2.13.8 keeps no address"),
+        (switch_on(version="ovs-vswitchd (Open vSwitch) 2.13.8"), False, (), "2.13.8 has no static forwarding entries"),
         (switch_on(interfaces=("ovs-netdev",)), True, (), "another Open vSwitch has ovs-netdev"),
         (switch_on(), False, ("tap", "ovs-afxdp"), "another bridge of kind ovs-afxdp"),
     ],
