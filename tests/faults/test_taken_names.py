@@ -41,10 +41,10 @@ def refused(place: GuestPlace, **parts: Any) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("taken", "words"),
     [
-        (("ip", "tuntap", "add", "dev", f"ll{TAG}t0", "mode", "tap"), "make vm1's tap: it already exists"),
-        (("ip", "link", "add", f"ll{TAG}br0", "type", "bridge"), "make the bridge: it already exists"),
-        (("ip", "netns", "add", f"latlab-{TAG}-sensor"), "make sensor's namespace: it already exists"),
-        (("mkdir", "-p", f"{STATE}/{TAG}/{GUEST}"), "make the folder of the run's sockets: it already exists"),
+        (("ip", "tuntap", "add", "dev", f"ll{TAG}t0", "mode", "tap"), "make vm1's tap: it exists already"),
+        (("ip", "link", "add", f"ll{TAG}br0", "type", "bridge"), "make the bridge: it exists already"),
+        (("ip", "netns", "add", f"latlab-{TAG}-sensor"), "make sensor's namespace: it exists already"),
+        (("mkdir", "-p", f"{STATE}/{TAG}/{GUEST}"), "make the folder of the run's sockets: it exists already"),
     ],
     ids=["tap", "bridge", "namespace", "folder"],
 )

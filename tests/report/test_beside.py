@@ -167,5 +167,6 @@ def test_the_result_of_a_run_tells_how_kernels_throttle(tmp_path: Path) -> None:
     shown = result_of(write_run(made, tmp_path / "throttled"))["throttled"]["shown"]
     assert [one["host"] for one in shown[0]["evidence"]["settings"]] == ["sensor"]
     assert (
-        "sensor has sched_rt_runtime_us 950000 of sched_rt_period_us 1000000, and its kernel's log reports" in shown[0]["text"]
+        "sensor has sched_rt_runtime_us 950000 of sched_rt_period_us 1000000, and its kernel's log reports"
+        in shown[0]["text"]
     )
