@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from latlab.analysis.anomalies import find_anomalies
 from latlab.analysis.anomalies.limit import tail_limit
 from latlab.analysis.anomalies.thresholds import THRESHOLDS
-from latlab.analysis.anomalies.trains import NO_TRAINS, Spans, find_trains, told, with_trains
+from latlab.analysis.anomalies.trains import NO_TRAINS, Spans, find_trains, reported, with_trains
 from latlab.synthetic.description import Noise, Stall
 
 Float64 = NDArray[np.float64]
@@ -105,9 +105,9 @@ def test_a_path_on_which_packets_always_come_like_this_has_none() -> None:
 
 def test_as_many_are_told_as_chance_makes_only_a_share_of() -> None:
     # By hand: 0.005 < 0.01 and 0.015 < 0.02; 0.031 is not < 0.03, but 0.035 < 0.04, and with it all before are told.
-    assert told(np.array([0.035, 0.005, 0.031, 0.015, 0.9]), 0.01).tolist() == [True, True, True, True, False]
-    assert told(np.array([0.02]), 0.01).tolist() == [False]
-    assert told(np.empty(0), 0.01).tolist() == []
+    assert reported(np.array([0.035, 0.005, 0.031, 0.015, 0.9]), 0.01).tolist() == [True, True, True, True, False]
+    assert reported(np.array([0.02]), 0.01).tolist() == [False]
+    assert reported(np.empty(0), 0.01).tolist() == []
 
 
 def test_trains_are_left_out_with_what_was_held() -> None:

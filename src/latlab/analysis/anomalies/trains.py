@@ -32,7 +32,7 @@ def find_trains(late: Float64, end: Int64, launch: Int64, spread_ns: float, thre
 
     late: how late each was, float64 ns [n]; end, launch: when it arrived and when it was due, int64 ns [n]; spread_ns:
     how wide packets lie. The first of a train is plainly late, and those behind it came at once with it and not in
-    their own time. Of those told chance makes less than the share `chance`. Where more than `bursts_most` of all
+    their own time. Of those reported chance makes less than the share `chance`. Where more than `bursts_most` of all
     packets are in trains they always come like this, and it is no exception.
     """
     if len(late) < 2:
@@ -46,7 +46,7 @@ def find_trains(late: Float64, end: Int64, launch: Int64, spread_ns: float, thre
         return NO_TRAINS
     single = np.sort(late[~members((begins, ends), len(late))])
     firsts = np.sort(np.concatenate((single, late[begins])))
-    taken = told(_by_chance(late, end, begins, ends, single, firsts), thresholds.chance)
+    taken = reported(_by_chance(late, end, begins, ends, single, firsts), thresholds.chance)
     return begins[taken], ends[taken]
 
 
@@ -58,10 +58,10 @@ def with_trains(held: Bools | None, trains: Spans, n: int) -> Bools | None:
     return both if held is None else both | held
 
 
-def told(by_chance: Float64, share: float) -> Bools:
-    """Which are told, bool [n], so that chance made less than `share` of them (Benjamini and Hochberg 1995, §3.1).
+def reported(by_chance: Float64, share: float) -> Bools:
+    """Which are reported, bool [n], so that chance made less than `share` of them (Benjamini and Hochberg 1995, §3.1).
 
-    by_chance: how many like each one chance makes in the stream. One by itself is told if that is fewer than `share`;
+    by_chance: how many like each one chance makes in the stream. A single one is reported if that is fewer than `share`;
     where trains are frequent, each of k is if it is fewer than k times that.
     """
     order = np.argsort(by_chance, kind="stable")

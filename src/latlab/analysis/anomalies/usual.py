@@ -43,7 +43,7 @@ def crowded(
     last. None: there are none.
 
     They would bend the level. bursts: bool [n], in which packets came together (`bursts.together`): what is usual
-    around is told by the others. Where that leaves too few to tell, nothing is left out.
+    around is estimated from the others. Where that leaves too few, nothing is left out.
     """
     if len(latency) < 2:
         return None

@@ -50,7 +50,7 @@ def judged(one: Difference, thresholds: Mapping[Path, Threshold], names: Names) 
     """What becomes of one comparison; of every metric and statistic, less is better.
 
     A regression is a difference that is shown, that is to the worse, and of which the estimate is above the threshold.
-    What could not be judged, although the baseline or the new run has the figure, is told apart from what is fine.
+    What could not be judged, although the baseline or the new run has the figure, is reported apart from what is fine.
     """
     threshold = thresholds.get((one.stream, one.metric, one.statistic), Threshold())
     told = sentence(one, names)
