@@ -61,7 +61,7 @@ def with_trains(held: Bools | None, trains: Spans, n: int) -> Bools | None:
 def reported(by_chance: Float64, share: float) -> Bools:
     """Which are reported, bool [n], so that chance made less than `share` of them (Benjamini and Hochberg 1995, §3.1).
 
-    by_chance: how many like each one chance makes in the stream. A single one is reported if that is fewer than `share`;
+    by_chance: how many like each one chance makes in the stream. A single one is reported if those are under `share`;
     where trains are frequent, each of k is if it is fewer than k times that.
     """
     order = np.argsort(by_chance, kind="stable")
