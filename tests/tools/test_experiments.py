@@ -168,7 +168,7 @@ def test_the_summary_does_not_repeat_what_two_claims_in_a_row_share(tmp_path: Pa
     pages = tmp_path / "pages"
     write_pages([made_up(tmp_path / "run", "txtime", by_bridge())], pages)
     summary = (pages / "README.md").read_text()
-    assert re.search(r"\(his stddev.* \| as above \| \*\*", summary)
+    assert re.search(r"\(the same: × .* \| as above \| \*\*", summary)
 
 
 def written(path: Path, scenario: str, value: Value, **more: Any) -> str:

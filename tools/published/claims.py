@@ -178,10 +178,9 @@ def _is_one(cell: Mapping[str, Any], conditions: str) -> bool:
 def _holds(axes: Mapping[str, Any], condition: str) -> bool:
     left, _, value = condition.partition("=")
     axis = left.rstrip("~!")
-    named = [value for name, value in axes.items() if name == axis or name.endswith(f".{axis}")]
-    if not named:
+    found = next((text for name, text in axes.items() if name == axis or name.endswith(f".{axis}")), None)
+    if found is None:
         return False
-    found = "none" if named[0] is None else named[0]
     text = "+".join(map(str, found)) if isinstance(found, list) else str(found)
     if left.endswith("~"):
         return value in text

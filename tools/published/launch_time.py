@@ -8,9 +8,9 @@ from published.claims import Claim, Of, times
 from published.experiment import Experiment, Ours, Part, Picture, Published, Table
 
 _SENT: Final = {
-    "plain PREEMPT_RT, 1 ms": "streams!=launch_time, fifo=none",
-    "SO_TXTIME, 1 ms": "streams~=launch_time, streams~=period 1ms",
-    "SO_TXTIME, 250 us": "streams~=launch_time, streams~=period 250us",
+    "plain PREEMPT_RT, 1 ms": "streams=plain 1 ms, fifo=ordinary",
+    "SO_TXTIME, 1 ms": "streams=SO_TXTIME 1 ms",
+    "SO_TXTIME, 250 us": "streams=SO_TXTIME 250 us",
 }
 
 
@@ -19,7 +19,7 @@ def _offset(row: str) -> Of:
 
 
 _PLAIN, _TIMED, _FAST = (_offset(row) for row in _SENT)
-_FIFO: Final = Of("streams!=launch_time, fifo=1", "latency", "s")
+_FIFO: Final = Of("streams=plain 1 ms, fifo=SCHED_FIFO", "latency", "s")
 _IN_KERNEL: Final = (
     "No card of the board launches packets: etf does, in the kernel, woken by a timer's interrupt, and rx_soft is the "
     "kernel's "
