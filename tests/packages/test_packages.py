@@ -62,7 +62,7 @@ def test_on_a_clean_debian_the_package_installs_and_measures(
         assert ran.returncode in FINISHED, ran.stdout + ran.stderr
         (result,) = (root.folder / "root/runs").glob("*/result.json")
         (cell,) = json.loads(result.read_text())["cells"]
-        assert cell["streams"]["control"]["counts"]["sent"] == 450
+        assert cell["streams"]["control"]["counts"]["sent"] == 500
         for page in ("latlab", "latlab-run", AGENT):
             assert (root.folder / f"usr/share/man/man1/{page}.1.gz").is_file()
         removed = root.run("dpkg", "--remove", "latlab")
