@@ -48,7 +48,7 @@ class Component:
 
 def crates(target: str) -> list[Component]:
     """The crates linked into the agent for that target, the agent itself first, then by name."""
-    command = ("cargo", "metadata", "--locked", "--offline", "--format-version", "1", "--filter-platform", target)
+    command = ("cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", target)
     said = subprocess.run(command, cwd=ROOT / "agent", check=True, capture_output=True, text=True).stdout
     found = json.loads(said)
     packages = {one["id"]: one for one in found["packages"]}
