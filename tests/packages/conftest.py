@@ -11,10 +11,9 @@ import pytest
 
 sys.path += [str(Path(__file__).parents[1] / "testbed"), str(Path(__file__).parents[2] / "tools")]
 
-from debian_root import Dist
+from debian_root import Dist, quickly_built
 
 from latlab.testbed.agent_binary import ARCHITECTURES, find_agent, find_agents
-from package import build
 
 
 @pytest.fixture(scope="session")
@@ -39,5 +38,5 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def dist(agents: Path, tmp_path_factory: pytest.TempPathFactory) -> Dist:
     """What `make package` makes."""
     folder = tmp_path_factory.mktemp("dist")
-    build(folder, agents)
+    quickly_built(folder, agents)
     return Dist(folder, agents)
