@@ -31,7 +31,7 @@ from latlab.testbed.machines import ways_step
 from latlab.testbed.machines.ssh import USER, agent_path, scratch
 from latlab.testbed.service import Service
 from latlab.testbed.site import Site
-from latlab.testbed.ssh_steps import agent_put, reached
+from latlab.testbed.ssh_steps import agent_put, agent_runs, reached
 from latlab.testbed.step import Step, own_folder
 
 SNAP: Final = 128
@@ -163,6 +163,7 @@ def _machine_steps(hosts: Iterable[SshHost], site: Site) -> Iterator[Step | Serv
     for host in hosts:
         yield from reached(host, MACHINE, site)
         yield from agent_put(host, site)
+        yield agent_runs(host)
         title = f"make the folder of recordings on {host.name}"
         yield own_folder(host.name, title, host.scratch, rescue=(host.scratch, site.recordings))
 
