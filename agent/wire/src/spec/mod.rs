@@ -28,7 +28,7 @@ pub use talk::{
 };
 pub use timer::{How, Timer, Trace};
 pub use trace::{Absent, Tracing};
-pub use watch::{Network, Rule, Watch, WatchPoint};
+pub use watch::{Flow, Macs, Network, Rule, Watch, WatchPoint};
 
 use crate::probe;
 use schemars::JsonSchema;
