@@ -432,6 +432,6 @@ def _notes(watch: Mapping[str, Any], seen: Sequence[_Seen]) -> Iterator[str]:
             "the first one of a packet has ports"
         )
     if not all((kernel.get("ready") or {}).get("watch", {}).get("reads_pages", True) for kernel in watch["kernels"]):
-        yield "where a kernel is older than Linux 6.12, only the part of a packet that lies beside its headers was read"
+        yield "where a kernel is older than Linux 6.12, only the part of a packet that its headers are in was read"
     yield f"a packet counts as lost if it has not come within {GRACE_NS // 1_000_000} ms before the end"
     yield from watch.get("notes", ())
