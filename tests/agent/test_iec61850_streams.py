@@ -12,12 +12,17 @@ from typing import Any
 import pytest
 from agent_bed import Bed
 from agent_streams import MS, Stream, measure
+from test_watched_traffic import cell_of, transit, watching
 
 pytestmark = pytest.mark.real
 
 SV = Stream(1, period_ns=208_333, count=4900, size=64, vlan=10, pcp=4, payload="iec61850-sv", ethertype=0x88BA)
 GOOSE = Stream(2, period_ns=20 * MS, count=40, size=200, raw=True, payload="iec61850-goose", ethertype=0x88B8)
-KEYS = ("id", "payload")
+
+
+@pytest.fixture(autouse=True)
+def own_journals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LATLAB_STATE", str(tmp_path / "journals"))
 
 
 def captured(frames: list[bytes], file: Path) -> Path:
@@ -81,3 +86,25 @@ def test_others_read_the_frames_as_what_they_are(bed: Bed, tmp_path: Path) -> No
         for one in events
     }
     assert read == {("latlab0002LD/LLN0$GO$cb", "latlab0002", "1", "60")}
+
+
+@pytest.mark.skipif(not Path("/sys/kernel/btf/vmlinux").exists(), reason="this kernel has no BTF")
+def test_watch_recognises_each_frame_in_its_vlan_and_counts_by_the_numbers_of_samples(bed: Bed, tmp_path: Path) -> None:
+    def act() -> None:
+        measure(bed, tmp_path / "streams", SV, GOOSE)
+
+    flow = "(ether proto sv and vlan 10 and pcp 4) or (goose and not vlan)"
+    folder = watching(tmp_path, act, ("ns:sensor/ecu:out", "ns:ecu/sensor:in"), flow=flow)
+    cell = cell_of(folder)
+    name = "ns-sensor-ecu-out-to-ns-ecu-sensor-in"
+    for number, stream in enumerate((SV, GOOSE), start=1):
+        figures = transit(cell, f"{name}.flow-{number}")
+        assert (figures["n"], figures["lost"]) == (stream.count, 0)
+    said = [one for one in cell["imported"]["notes"] if one.startswith("at-ns-ecu-sensor-in")]
+    assert said == [
+        "at-ns-ecu-sensor-in.flow-1: by the smpCnt of sampled values of 1 source 0 are missing here, "
+        "0 came again and 0 late",
+        "at-ns-ecu-sensor-in.flow-2: by the stNum and sqNum of GOOSE of 1 source 0 are missing here, "
+        "0 came again and 0 late",
+    ]
+    assert cell["verdict"] == "trusted"

@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn goose_repeats_one_state_and_0_comes_once() {
-        assert_eq!([40, 1000].map(|size| Prefix::length(Payload::Goose, size)), [129, MOST_PREFIX_BYTES]);
+        assert_eq!([40, 1000].map(|size| Prefix::length(Payload::Goose, size)), [127, MOST_PREFIX_BYTES]);
         let prefix = Prefix::new(Payload::Goose, 7, 40, 1_000_000);
         let counted = |sequence| {
             let mut bytes = prefix.bytes.clone();
