@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import random
 import shutil
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from rich.console import Console
 
 import latlab
 import latlab.cli
-from latlab.errors import EXIT_LAB, LatlabError, making_sense_of
+from latlab.errors import EXIT_LAB, EXIT_USAGE, LatlabError, making_sense_of
 from latlab.listing import print_runs
 from latlab.recordings.run_folder import RunFolder, list_runs
 from latlab.report.build import write_report
@@ -134,13 +135,31 @@ def a_folder(path: Path) -> None:
     path.mkdir()
 
 
-@pytest.mark.parametrize("damage", [emptied, a_folder])
+def a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def without_an_end(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("damage", [emptied, a_folder, a_pipe, without_an_end])
 @pytest.mark.parametrize("name", ["scenario.yaml", *(f"{CELL}/{one}" for one in ("cell.json", "packets.parquet"))])
-def test_a_file_that_is_empty_or_a_folder_is_one_error(run: Path, name: str, damage: Callable[[Path], None]) -> None:
+def test_a_file_that_is_empty_or_no_file_is_one_error(run: Path, name: str, damage: Callable[[Path], None]) -> None:
     damage(run / name)
     said = read_everything(run)
     assert {(error.where, error.exit_code) for error in said} == {(str(run / name), EXIT_LAB)}
     assert all(error.remedy for error in said)
+
+
+@pytest.mark.parametrize("name", ["run.json", "result.json", f"{CELL}/facts-before.json", f"{CELL}/classes.parquet"])
+def test_nothing_waits_for_a_pipe_that_lies_in_the_folder(run: Path, name: str) -> None:
+    write_report(RunFolder(run), formats=())
+    a_pipe(run / name)
+    for error in read_everything(run):
+        assert (error.where, error.exit_code) in {(str(run / name), EXIT_LAB), (str(run), EXIT_USAGE)}
 
 
 @pytest.mark.parametrize(
