@@ -229,6 +229,20 @@ def test_a_recording_with_more_rows_than_its_agent_counted_is_named(kept: Kept) 
     assert (result["verdict"], reason["actual"]) == ("untrusted", f"{PACKETS + 100}: 100 rows too many")
 
 
+@pytest.mark.parametrize(
+    ("verb", "which"), [("listen", "reordered"), ("talk", "launch_late"), ("talk", "launch_moved")]
+)
+def test_a_total_that_the_rows_do_not_have_is_named(kept: Kept, verb: str, which: str) -> None:
+    for agent in (cell := kept.folder.cell().document())["agents"]:
+        if agent["verb"] == verb:
+            agent["done"]["streams"][0][which] = 7
+    kept.folder.write_cell(cell)
+    result = kept.result()
+    (reason,) = reasons(result, "every packet is accounted for")
+    assert (result["verdict"], reason["actual"]) == ("untrusted", "7, by the agent's own counters")
+    assert reason["expected"] == f"0 packets {which.replace('_', ' ')}, as recorded"
+
+
 def test_a_total_below_the_rows_is_named_once_and_not_as_missing_readings(kept: Kept) -> None:
     for agent in (cell := kept.folder.cell().document())["agents"]:
         if agent["verb"] == "talk":

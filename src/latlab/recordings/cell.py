@@ -233,7 +233,10 @@ class StreamTotals(Said):
     sent: int | None = None
     send_errors: int | None = None
     unsent_late: int | None = None
+    launch_late: int | None = None
+    launch_moved: int | None = None
     received: int | None = None
+    reordered: int | None = None
     rejected: int = 0
     repeated: int = 0
     out_of_range: int = 0
