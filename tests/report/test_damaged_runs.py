@@ -186,6 +186,24 @@ def test_a_file_of_another_run_contradicts_what_the_agents_counted(run: Path, tm
     assert said == [f"{counted}, by the {end}'s own counters" for end in ("talker", "listener")]
 
 
+@pytest.mark.parametrize("copy", ["cells/all/r2", "cells/all/r01", "cells/other/r1"])
+def test_a_measurement_that_was_copied_does_not_count_twice(run: Path, copy: str) -> None:
+    shutil.copytree(run / CELL, run / copy)
+    with pytest.raises(LatlabError, match=r"a copy: .* is repetition 1 of all, too \(remove the one") as told:
+        make_result(RunFolder(run))
+    assert told.value.where in {str(run / one) for one in (CELL, copy)}
+
+
+@pytest.mark.parametrize(("change", "said"), [({"name": "other"}, "number 1"), ({"stream": 2}, "name control")])
+def test_streams_that_cannot_be_told_apart_are_an_error(run: Path, change: dict[str, Any], said: str) -> None:
+    cell = json.loads((run / CELL / "cell.json").read_text())
+    cell["streams"].append(cell["streams"][0] | change)
+    (run / CELL / "cell.json").write_text(json.dumps(cell))
+    with pytest.raises(LatlabError, match=f"streams: .*two have the {said}") as told:
+        make_result(RunFolder(run))
+    assert told.value.where == str(run / CELL / "cell.json")
+
+
 def test_what_is_wrong_in_the_program_itself_says_where_it_came_from(tmp_path: Path) -> None:
     with pytest.raises(LatlabError) as told, making_sense_of(tmp_path):
         RunFolder(tmp_path).cell(None, 1).slug.upper()  # type: ignore[arg-type]
