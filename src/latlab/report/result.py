@@ -65,6 +65,7 @@ def make_result(folder: RunFolder, later: Sequence[Chosen] = ()) -> dict[str, An
             remedy="wait for its end, or stop it: it reports what it has measured",
         )
     folder.check_writable()
+    _refuse_copies(folder)
     refuse_wrong(later, [cell.cell() for cell in folder.cells()])
     loaded = read_scenario(folder.scenario_path)
     limits = {limit.path: limit.limit for limit in loaded.scenario.limits()} if loaded else {}
@@ -91,6 +92,20 @@ def make_result(folder: RunFolder, later: Sequence[Chosen] = ()) -> dict[str, An
     result["turned_off"] = turned_off(trust, result["waived"])
     folder.write_result(result)
     return result
+
+
+def _refuse_copies(folder: RunFolder) -> None:
+    """Do nothing. LabError: one measurement lies in two folders, and would count as two repetitions."""
+    where: dict[tuple[str, int], CellFolder] = {}
+    for one in folder.cells():
+        cell = one.cell()
+        first = where.setdefault((cell.slug, cell.repeat), one)
+        if first is not one:
+            raise LabError(
+                f"a copy: {first.path.relative_to(folder.path)} is repetition {cell.repeat} of {cell.slug}, too",
+                where=str(one.path),
+                remedy="remove the one that does not belong to the run",
+            )
 
 
 def _is_changed(folder: RunFolder) -> bool | None:
