@@ -16,10 +16,11 @@ from latlab.analysis.evidence import Evidence
 from latlab.analysis.late import MEASURED
 from latlab.analysis.trust import Reason, judge, without_waived
 from latlab.errors import LatlabError
-from latlab.recordings.cell import Guest, Ready, Realtime, RecordedAgent, RecordedCell, RecordedStream
+from latlab.recordings.cell import Guest, Ready, Realtime, RecordedAgent, RecordedCell
 from latlab.report.thresholds import thresholds_of
-from latlab.run.probe_specs import leg_entries, pings, timer_entries, timers
-from latlab.run.specs import listeners, stream_entries, talkers
+from latlab.run.entries import stream_entries
+from latlab.run.probe_specs import pings, timers
+from latlab.run.specs import listeners, talkers
 from latlab.scenario import Loaded, Scenario
 from latlab.testbed.agent_binary import find_agent
 from latlab.testbed.guests.qemu import acceleration
@@ -97,11 +98,15 @@ def _planned(scenario: Scenario, machine: Machine, facts: Mapping[str, Any]) -> 
         if host in here:
             agents.append(_agent(host, "timer", scenario.tuning_of(host).talker.cpus, facts, name))
     label = None if emulated else MEASURED
-    entries = (*stream_entries(scenario), *leg_entries(scenario), *timer_entries(scenario))
-    streams = [RecordedStream.model_validate(entry) for entry in entries]
     return Evidence(
         cell=RecordedCell(
-            slug="", repeat=1, status="planned", label=label, streams=streams, agents=agents, guests=guests
+            slug="",
+            repeat=1,
+            status="planned",
+            label=label,
+            streams=stream_entries(scenario),
+            agents=agents,
+            guests=guests,
         ),
         facts_before={host: _facts(scenario, host, facts) for host in here} if facts else {},
     )

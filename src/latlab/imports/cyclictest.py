@@ -24,7 +24,6 @@ from latlab.imports.base import (
     Format,
     Given,
     Imported,
-    LeftOut,
     Problem,
     cut_short,
     from_each,
@@ -36,6 +35,7 @@ from latlab.imports.base import (
     too_large,
     unknown_version,
 )
+from latlab.recordings.cell import LeftOut
 
 LATENCY: Final = (
     "no packets: wake-up latency of a thread, from the instant its timer was set for until it ran; a stall of several "

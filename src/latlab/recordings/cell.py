@@ -6,6 +6,7 @@ What earlier versions did not write has a default; what later ones add is kept.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -22,6 +23,10 @@ class LaunchTime(Recorded):
 
     lead_ns: int
     clock: str = "tai"
+    deadline: bool = False
+    late: str = "report"
+    allowed_lateness_ns: int = 0
+    margin_ns: int = 0
 
 
 class TimerSettings(Recorded):
@@ -88,6 +93,20 @@ class RecordedStream(Recorded):
         return self.timer
 
 
+@dataclass(frozen=True)
+class Interval:
+    """What a tool said of one interval of time by itself, ns; percentiles None where it said none."""
+
+    start_ns: int
+    n: int
+    min: int
+    mean: float
+    max: int
+    p50: int | None = None
+    p90: int | None = None
+    p99: int | None = None
+
+
 class ToolFigures(Recorded):
     """One metric's figures, as another program kept them. between: its two timestamps."""
 
@@ -108,11 +127,12 @@ class ToolFigures(Recorded):
     two_clocks: bool
     below: int | None
     above: int | None
-    intervals: list[dict[str, Any]] = []
+    intervals: list[Interval] = []
 
 
-class LeftOut(Recorded):
-    """What an import did not take."""
+@dataclass(frozen=True)
+class LeftOut:
+    """What was in the files and is not in the figures: how many of what, and why."""
 
     what: str
     count: int
@@ -128,7 +148,7 @@ class ToolFound(Recorded):
     latency: str
     notes: list[str]
     left_out: list[LeftOut]
-    problems: list[dict[str, Any]]
+    problems: list[dict[str, str]]
     facts: dict[str, Any]
     figures: list[ToolFigures]
 
@@ -175,6 +195,17 @@ class RecordedProbe(Recorded):
 # What agents say
 
 
+class ClockWindow(Recorded):
+    """Bounds of the offset at one instant, and of its drift away from it."""
+
+    reference_tai_ns: int
+    lower_ns: int
+    upper_ns: int
+    drift_lower_ppb: int | float | None
+    drift_upper_ppb: int | float | None
+    span_ns: int
+
+
 class Said(Recorded):
     """What an agent said; false where that is nothing."""
 
@@ -215,9 +246,12 @@ class Ready(Said):
     clock: of those that ask a ptp4l, why they cannot read the one that it turns; of those that trace, the events'.
     """
 
-    realtime: Realtime | None = None
-    tai_offset_s: int | None = None
+    version: str | None = None
     netns: int | None = None
+    tai_ns: int = 0
+    tai_offset_s: int | None = None
+    realtime: Realtime | None = None
+    bound: ClockWindow | None = None
     cyclone: str | None = None
     stamps_by: dict[str, Any] | None = None
     drops: DropsReady | None = None
@@ -270,6 +304,9 @@ class Totals(StreamTotals):
     events: int = 0
     lost: int | None = None
     drops: int | None = None
+    exchanges: int | None = None
+    bound: ClockWindow | None = None
+    windows: list[ClockWindow] = []
     stages: Programs | None = None
     trace_lost: int | None = None
     overdue: int = 0
@@ -328,17 +365,6 @@ class WatchedKernel(RecordedAgent):
 # Clocks
 
 
-class ClockWindow(Recorded):
-    """Bounds of the offset at one instant, and of its drift away from it."""
-
-    reference_tai_ns: int
-    lower_ns: int
-    upper_ns: int
-    drift_lower_ppb: int | float | None
-    drift_upper_ppb: int | float | None
-    span_ns: int
-
-
 class ClockEdge(Recorded):
     """`to`'s clock − `from`'s, through the whole cell. bound: a line through all exchanges."""
 
@@ -349,6 +375,7 @@ class ClockEdge(Recorded):
     upper_ns: int | None = None
     windows: list[ClockWindow] = []
     exchanges: int | None = None
+    lost: int | None = None
     bound: ClockWindow | None = None
 
 
@@ -371,7 +398,7 @@ class RecordedPort(Recorded):
 # The test bed
 
 
-class Work(Recorded):
+class RecordedWork(Recorded):
     """What keeps a host busy. size: bytes of memory, or of file, of each worker; path: the folder of its files."""
 
     what: str
@@ -388,7 +415,7 @@ class Load(Recorded):
     from_: str | None
     to: str | None
     on: str | None = None
-    work: Work | None = None
+    work: RecordedWork | None = None
     version: str | None = None
     commands: list[Any] = []
     asked_bps: int | float | None
@@ -452,7 +479,9 @@ class RecordedCell(Recorded):
     reason: Failure | None = None
     label: str | None = None
     instructions_per_ns: int | float | None = None
+    seed: int | None = None
     qemu: str | None = None
+    shared_bed: bool = False
     run_id: str = ""
     start_tai_ns: int | None = None
     warmup_ns: int = 0

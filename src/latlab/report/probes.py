@@ -98,7 +98,7 @@ def _over_dds(asked: Asked, cyclone: str | None) -> str:
 
 def _intervals(figures: ToolFigures) -> pl.DataFrame | None:
     """What a tool said of each stretch of time; None of one that did not."""
-    return pl.DataFrame(figures.intervals) if figures.intervals else None
+    return pl.DataFrame([vars(one) for one in figures.intervals]) if figures.intervals else None
 
 
 def _timer_told(cell: RecordedCell, probe: RecordedProbe) -> str:

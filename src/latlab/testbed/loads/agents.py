@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from latlab.testbed.loads.base import Cores
+from latlab.testbed.step import Spec
 
 
 def last_events(stdout: str) -> dict[str, dict[str, Any]]:
@@ -25,7 +26,7 @@ def totals_of(event: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in event.items() if key != "event"}
 
 
-def realtime_spec(cores: Cores) -> dict[str, Any]:
+def realtime_spec(cores: Cores) -> Spec:
     """`realtime` of an agent's spec (docs/reference/agent.md) for a load."""
     return {
         "fifo": cores.fifo,
