@@ -28,11 +28,11 @@ sys.path.append(str(Path(__file__).parents[1] / "recordings"))
 
 from recorded import Row, cell_document, stream_of, write_cell
 
+from latlab.analysis.described import clock_source
 from latlab.hosts import Host, LocalHost
 from latlab.recordings.arrow import read_recording
 from latlab.recordings.packets import join_cell
 from latlab.recordings.run_folder import CellFolder
-from latlab.report.testbed import clock_source
 from latlab.run.clocks import ClockWatch
 from latlab.run.fetch import Recordings
 from latlab.run.kvm_clock import KVM_CLOCK

@@ -43,7 +43,7 @@ def validate(scenario: ScenarioName = None, as_json: Json = False) -> None:
         machine = [problem.as_dict() for problem in lacking]
         document: dict[str, Any] = {"scenario": loaded.scenario.name, "cells": [cell.slug for cell in found]}
         document |= {"unavailable": {slug: reason.as_dict() for slug, reason in not_here.items()}}
-        document |= {"foreseen": [reason.as_dict() for reason in doubts]}
+        document |= {"foreseen": [reason.document() for reason in doubts]}
         document |= {"warnings": [warning.as_dict() for warning in warned]}
         print_json(document | {"problems": [], "machine": machine})
         return

@@ -253,7 +253,7 @@ class Ready(Said):
     realtime: Realtime | None = None
     bound: ClockWindow | None = None
     cyclone: str | None = None
-    stamps_by: dict[str, Any] | None = None
+    stamps_by: dict[str, str | list[str] | None] | None = None
     drops: DropsReady | None = None
     timer: TimerReady | None = None
     trace_problem: Failure | None = None
@@ -283,7 +283,7 @@ class Programs(Recorded):
     """What BPF programs took. lost: records for which their ring had no room; compared: with the socket's."""
 
     lost: int | None = None
-    compared: list[dict[str, Any]] = []
+    compared: list[dict[str, int | str]] = []
 
 
 class Totals(StreamTotals):

@@ -22,6 +22,7 @@ import polars as pl
 from pydantic import ValidationError
 
 from latlab.errors import SAID, LabError, UsageError, as_system_error, file_remedy
+from latlab.model.facts import Facts
 from latlab.model.part import Failure
 from latlab.recordings import life
 from latlab.recordings.arrow import read_recording
@@ -169,13 +170,13 @@ class CellFolder:
         """Nothing; cell.json is written whole."""
         write_json(self.path / "cell.json", cell.document() if isinstance(cell, RecordedCell) else cell)
 
-    def facts(self, when: str) -> dict[str, Any]:
+    def facts(self, when: str) -> Facts:
         """{host: facts} of facts-`when`.json, when = `before` or `after`; empty if they were never taken."""
         path = self._facts_path(when)
         remedy = "restore a complete copy, or remove it: the rules that rest on it are not judged then"
         return read_json(path, remedy) if path.exists() else {}
 
-    def write_facts(self, when: str, facts: Mapping[str, Any]) -> None:
+    def write_facts(self, when: str, facts: Facts) -> None:
         """Nothing; facts-`when`.json is written whole."""
         write_json(self._facts_path(when), facts)
 

@@ -9,9 +9,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from latlab.errors import LabError
-from latlab.model.part import Part
 from latlab.recordings.run_folder import RunFolder
-from latlab.result.types import Result, Stream
+from latlab.result.types import Result
 
 
 def load_result(folder: RunFolder) -> Result:
@@ -32,16 +31,6 @@ def typed(document: Mapping[str, Any], where: str = "", remedy: str = "") -> Res
         first = error.errors()[0]
         what = f"not a result as this version of latlab has it: {'.'.join(map(str, first['loc']))}: {first['msg']}"
         raise LabError(what, where=where, remedy=remedy) from error
-
-
-def result_streams(cell: Mapping[str, Any]) -> dict[str, Stream]:
-    """The streams of a cell of the result document."""
-    return {name: Stream.model_validate(block) for name, block in cell["streams"].items()}
-
-
-def document(part: Part) -> dict[str, Any]:
-    """The result, or a part of it, as JSON has it: what was not set is not there."""
-    return part.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 def result_schema() -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from latlab.errors import LabError, LatlabError, StartError, after_that, system_error
 from latlab.hosts import Host
+from latlab.model.facts import Facts
 from latlab.model.part import Failure
 from latlab.recordings.cell import RecordedCell, RecordedStep
 from latlab.recordings.packets import build_packets
@@ -24,7 +25,6 @@ from latlab.run.drops import DropWatch
 from latlab.run.events import Listener, Phase, Waiting
 from latlab.run.fetch import Recordings
 from latlab.run.interfaces import look_at_interfaces
-from latlab.run.kvm_clock import Facts
 from latlab.run.outcome import LABEL_VIRTUAL, Outcome
 from latlab.run.probe_specs import pings, timers
 from latlab.run.probes import Tools, nobody_answered
@@ -479,7 +479,7 @@ def _needed_ns(scenario: Scenario) -> int:
     return START_LEAD_NS + scenario.duration + max(patience, default=0)
 
 
-def is_emulated(facts: Mapping[str, Any]) -> bool:
+def is_emulated(facts: Facts) -> bool:
     """Whether a host runs in plain software emulation, by its facts."""
     hypervisor = (facts.get("machine") or {}).get("hypervisor") or {}
     return hypervisor.get("signature") in EMULATORS

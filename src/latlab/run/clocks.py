@@ -7,13 +7,14 @@ from functools import partial
 
 from latlab.errors import LabError
 from latlab.hosts import Host
+from latlab.model.facts import Facts
 from latlab.recordings.cell import ClockEdge, ClockWindow, Totals
 from latlab.recordings.run_folder import CellFolder
 from latlab.run.agent import Agent
 from latlab.run.clock_legs import Leg, Told, leg_specs, needed_legs
 from latlab.run.events import ClockBound, Event, Listener, Packets
 from latlab.run.fetch import Recordings
-from latlab.run.kvm_clock import Facts, tai_offset_s, with_kvm_clock
+from latlab.run.kvm_clock import tai_offset_s, with_kvm_clock
 from latlab.run.specs import with_live
 from latlab.run.start import joined
 from latlab.scenario import Scenario

@@ -14,7 +14,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from latlab.scenario.findings import Finding, Path, show_path, shown, unknown
+from latlab.scenario.findings import Finding, Path, Raw, show_path, shown, unknown
 from latlab.scenario.loads import NO_LOADS
 from latlab.scenario.models import Scenario
 from latlab.scenario.parse import Parsed, parse
@@ -134,7 +134,7 @@ def _seed(scenario: Scenario, repeat: int) -> int | None:
     return (1 if scenario.seed is None else scenario.seed) + repeat - 1
 
 
-def expand(raw: dict[str, Any], base: Parsed) -> tuple[list[Cell], list[Finding]]:
+def expand(raw: Raw, base: Parsed) -> tuple[list[Cell], list[Finding]]:
     """The cells of a scenario in its matrix's order, and what is wrong with the matrix, its overrides and in any cell.
 
     raw: the plain data, base: what became of it. What is wrong without the matrix is not told again. While anything
@@ -173,7 +173,7 @@ def expand(raw: dict[str, Any], base: Parsed) -> tuple[list[Cell], list[Finding]
 
 
 def _every_cell(
-    rest: dict[str, Any],
+    rest: Raw,
     matrix: dict[str, list[Any]],
     paths: Mapping[str, tuple[str, ...]],
     overrides: Sequence[_Override],
@@ -213,12 +213,12 @@ def _every_cell(
 
 
 def _put_in(
-    raw: dict[str, Any],
+    raw: Raw,
     picked: Mapping[str, int],
     matrix: dict[str, list[Any]],
     paths: Mapping[str, tuple[str, ...]],
     overrides: Sequence[_Override],
-) -> tuple[dict[str, Any], dict[tuple[str, ...], Path]]:
+) -> tuple[Raw, dict[tuple[str, ...], Path]]:
     """The data with the picked values, and what overrides set beside them, put in; each path → where the value stands.
 
     What is set of a load or a probe that is not there is left out.
@@ -440,10 +440,10 @@ def _names(value: object) -> list[str]:
     return list(map(str, value)) if isinstance(value, list) else [str(value)]
 
 
-def _with(raw: dict[str, Any], path: tuple[str, ...], value: object) -> dict[str, Any]:
+def _with(raw: Raw, path: tuple[str, ...], value: object) -> Raw:
     """The data with the matrix's value in its place."""
     if path[0] not in CHOSEN or len(path) > 1:
-        put: dict[str, Any] = _put(raw, path, value)
+        put: Raw = _put(raw, path, value)
         return put
     key, active = path[0], _names(value)
     entries = raw.get(key) or {}
@@ -463,7 +463,7 @@ def _is_about(path: tuple[str, ...], guests: Collection[str]) -> bool:
     return at_guest or at_threads
 
 
-def _without(raw: dict[str, Any], guests: Collection[str]) -> dict[str, Any]:
+def _without(raw: Raw, guests: Collection[str]) -> Raw:
     """The data without these guests and what is said of how they run."""
     if not guests:
         return raw

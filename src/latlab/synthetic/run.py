@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow import ipc
 
+from latlab.model.facts import Facts
 from latlab.recordings.arrow import FORMAT, SCHEMAS
 from latlab.recordings.cell import (
     ClockEdge,
@@ -170,7 +171,7 @@ def _ptp_ports(synthetic: Synthetic) -> Iterator[RecordedPort]:
         )  # fmt: skip
 
 
-def _facts(synthetic: Synthetic, when: str) -> dict[str, Any]:
+def _facts(synthetic: Synthetic, when: str) -> Facts:
     throttled = int(synthetic.throttled and when == "after")
     scheduler = {"rt_runtime_us": 950_000, "rt_period_us": 1_000_000, "rt_throttled_count": throttled}
     return {host: {"scheduler": scheduler} for host in (TALKER, LISTENER)}
