@@ -172,8 +172,8 @@ def _values(of: _Fitted) -> np.ndarray[Any, np.dtype[np.int64]]:
     peaks, tail = of.peaks.value_ns, of.tail
     farthest = peaks[-1] + 3 * (peaks[-1] - peaks[0])
     told = [ns for level in tail.levels for ns in (level.low_ns, level.high_ns) if ns is not None]
-    known = [(one.level_ns, one.fits) for one in tail.stability if one.level_ns is not None]
-    levels = [level if fits else min(level, farthest) for level, fits in known]
+    drawn = [(one.fits, one.level_ns) for one in tail.stability if one.level_ns is not None]
+    levels = [level if fits else min(level, farthest) for fits, level in drawn]
     return np.array([*peaks, *told, *levels], np.float64).astype(np.int64)
 
 

@@ -159,7 +159,10 @@ class Buckets(Part):
 
 
 class TailFit(Part):
-    """A generalized Pareto distribution fitted to the peaks over a threshold (docs/explanation/statistics.md)."""
+    """A generalized Pareto distribution fitted to the peaks over a threshold (docs/explanation/statistics.md).
+
+    level_ns: the value of one episode in `level_packets`; None where that is below the threshold.
+    """
 
     threshold_ns: int
     start_ns: float
