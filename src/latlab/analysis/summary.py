@@ -40,6 +40,7 @@ from latlab.analysis.variation import variation_of
 from latlab.analysis.way import ONE_CLOCK
 from latlab.analysis.windows import clean_windows, windows_of
 from latlab.analysis.worst import EXPLAINED, worst_instant, worst_packet
+from latlab.model.part import Document
 from latlab.recordings.cell import DropsReady, Programs, RecordedAgent, RecordedCell, RecordedStream
 from latlab.result.types import (
     Cell,
@@ -161,7 +162,7 @@ class JudgedCell:
             yield one.model_copy(update={"where": ": ".join(filter(None, (self.cell.key, one.where)))})
 
 
-def result_of(run: Mapping[str, Any], cells: Sequence[JudgedCell]) -> Result:
+def result_of(run: Document, cells: Sequence[JudgedCell]) -> Result:
     """The result of a run, of run.json and its cells; no limit of `accept` is judged.
 
     The cells' reasons are gathered at the top, `where` beginning with the cell they were found in; the

@@ -17,6 +17,10 @@ from pydantic import (
 
 from latlab.errors import LatlabError
 
+Document = dict[str, Any]
+"""A JSON object, as a file has it or an output prints it."""
+Keys = dict[str, Any]
+"""A cell by its place in the matrix: key → value."""
 Verdict = Literal["trusted", "suspect", "untrusted"]
 Status = Literal["ok", "failed", "interrupted", "not run", "unavailable"]
 
@@ -32,7 +36,7 @@ class Part(BaseModel):
         validate_by_alias=True,
     )
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Document:
         """It as JSON has it: what was not set is not there."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
@@ -55,8 +59,8 @@ class Recorded(Part):
         return made
 
     @model_serializer(mode="wrap")
-    def _in_order(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        written: dict[str, Any] = write(self)
+    def _in_order(self, write: SerializerFunctionWrapHandler) -> Document:
+        written: Document = write(self)
         return {key: written[key] for key in self._keys if key in written} | written
 
 

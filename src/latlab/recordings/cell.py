@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from latlab.model.part import Failure, Recorded
+from latlab.model.part import Failure, Keys, Recorded
 
 Leg = Literal["up", "down"]
 
@@ -471,7 +471,7 @@ class RecordedCell(Recorded):
     """One repetition of a cell. cell: the matrix' keys; instructions_per_ns: of a board in virtual time."""
 
     format: str = "latlab.cell/1"
-    cell: dict[str, Any] = {}
+    cell: Keys = {}
     slug: str
     repeat: int
     order: int | None = None

@@ -18,7 +18,7 @@ from latlab.analysis.ptp import ptp_port
 from latlab.analysis.summary import JudgedCell, result_of, summarise_cell
 from latlab.analysis.trust import judge, without_waived
 from latlab.errors import EXIT_ACCEPT, EXIT_LAB, EXIT_OK, EXIT_UNTRUSTED, LabError, LatlabError, UsageError, reads_files
-from latlab.model.part import Failure
+from latlab.model.part import Document, Failure, Keys
 from latlab.recordings.cell import RecordedCell
 from latlab.recordings.packets import is_joined, read_findings, whole_packets
 from latlab.recordings.ptp_series import read_ptp
@@ -95,7 +95,7 @@ def _is_changed(folder: RunFolder) -> bool | None:
     return None if measured is None else now is not None and now != measured
 
 
-def _refuse_anothers(folder: RunFolder, labels: Mapping[str, Any]) -> None:
+def _refuse_anothers(folder: RunFolder, labels: Mapping[str, Keys]) -> None:
     """Do nothing where the scenario has a cell of the run, or none was read. LabError: it is another run's."""
     measured = [one["slug"] for one in folder.run().get("order", ())]
     if labels and measured and not any(slug in labels for slug in measured):
@@ -127,7 +127,7 @@ def _absent(loaded: Loaded | None, scenarios: Mapping[str, Scenario]) -> dict[st
 
 
 def judged_result(
-    run: Mapping[str, Any],
+    run: Document,
     cells: Sequence[JudgedCell],
     limits: Mapping[str, int],
     absent: Mapping[str, Collection[str]] | None = None,
@@ -206,7 +206,7 @@ def _summarised(
     return summary.model_copy(update={"streams": streams})
 
 
-def _not_run(folder: RunFolder, labels: Mapping[str, Mapping[str, object]]) -> list[JudgedCell]:
+def _not_run(folder: RunFolder, labels: Mapping[str, Keys]) -> list[JudgedCell]:
     """The cells that the run was to measure and of which it left no cell.json.
 
     labels: {slug: what the cell's matrix keys are}, of the cells that are known.
@@ -248,7 +248,7 @@ def exit_code(result: Result, *, strict: bool = False) -> int:
     return EXIT_OK
 
 
-def _noted_trust(run: Mapping[str, Any]) -> Trust | None:
+def _noted_trust(run: Document) -> Trust | None:
     """The scenario's `trust` as run.json has noted it; None where a later version of latlab reads that differently."""
     try:
         return Trust.model_validate(run.get("trust") or {})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from latlab.model.part import Failure, Part, Status, Verdict
+from latlab.model.part import Failure, Keys, Part, Status, Verdict
 from latlab.model.rules import Severity
 from latlab.recordings.cell import Bridge, Guest, LeftOut, Load
 from latlab.result.comparison import Comparison
@@ -873,7 +873,7 @@ class Imported(Part):
 class Cell(Part):
     """One repetition of a cell. cell: the matrix' keys; instructions_per_ns: of a board in virtual time."""
 
-    cell: dict[str, Any]
+    cell: Keys
     slug: str
     repeat: int
     order: int | None

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from latlab.errors import LabError, rejection_remedy
 from latlab.hosts import Host, Process, signal_group
-from latlab.model.part import Failure
+from latlab.model.part import Document, Failure
 from latlab.recordings.cell import Ready, RecordedAgent, Totals
 from latlab.run.events import Latencies, Listener, Packets, Seen, Window, ignore
 from latlab.testbed.apply import TestBed
@@ -177,7 +177,7 @@ class Agent:
         async for line in _lines(self._process.stderr):
             self._stderr.append(line.decode(errors="replace").rstrip())
 
-    def _take(self, event: dict[str, Any]) -> None:
+    def _take(self, event: Document) -> None:
         match event.pop("event"):
             case "ready" if not self.ready.done():
                 self.ready_at = asyncio.get_running_loop().time()
@@ -202,7 +202,7 @@ class Agent:
                 where = ": ".join(filter(None, (self._where(), self.verb, error.where)))
                 self._fail(LabError(error.what, where=where, remedy=self._rejected(error) or error.remedy))
 
-    def _window(self, event: Mapping[str, Any]) -> Window:
+    def _window(self, event: Document) -> Window:
         told = {key: event[key] for key in ("from_tai_ns", "to_tai_ns", "n", "mean_ns", "stddev_ns")}
         told |= {key: event[key] for key in ("min_ns", "max_ns", "above", "threshold_ns", "overdue")}
         timer = self.known.said.timer
@@ -227,7 +227,7 @@ class Agent:
         return f": {'; '.join(self._stderr)}" if self._stderr else ""
 
 
-def _seen(entry: Mapping[str, Any]) -> Seen:
+def _seen(entry: Document) -> Seen:
     latest = entry["since_last"]
     return Seen(entry["missing"], latest and Latencies(**latest))
 

@@ -14,6 +14,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
+from latlab.model.part import Keys
 from latlab.scenario.findings import Finding, Path, Raw, show_path, shown, unknown
 from latlab.scenario.loads import NO_LOADS
 from latlab.scenario.models import Scenario
@@ -69,7 +70,7 @@ class Cell:
     overrides. sources: path of each value put in → where the file has it, below `matrix` or `overrides`.
     """
 
-    label: dict[str, object]
+    label: Keys
     slug: str
     scenario: Scenario
     sources: Mapping[tuple[str, ...], Path] = field(default_factory=dict)
@@ -543,7 +544,7 @@ def _cause(finding: Finding, sources: Mapping[tuple[str, ...], Path], otherwise:
     return otherwise if best is None or shared(best) == 0 else sources[best]
 
 
-def _slug(label: dict[str, object]) -> str:
+def _slug(label: Keys) -> str:
     """`key=value,key=value` with what a file name should not hold replaced by `-`; `all` for no label."""
     text = ",".join(f"{key}={_word(key, value)}" for key, value in label.items()) or "all"
     slug = re.sub(r"[^A-Za-z0-9._,=+-]+", "-", text)
