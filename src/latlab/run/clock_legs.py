@@ -70,9 +70,7 @@ def guest_legs(scenario: Scenario, with_kvm_clock: Collection[str]) -> dict[str,
     """
     legs: dict[str, Leg] = {}
     for name, guest in scenario.guests.items():
-        machine = scenario.machine_of(name)
-        nested = machine is not None and scenario.hosts[machine].kind == "board"
-        if guest.domain is None and not nested:
+        if guest.domain is None and not scenario.is_on_board(name):
             legs[name] = Leg(guest.host, name, "shared page")
         elif name in with_kvm_clock:
             legs[name] = Leg(guest.host, name, "ptp_kvm")

@@ -47,7 +47,7 @@ def kernels_watched(scenario: Scenario, hosts: Mapping[str, Host], emulated: Col
         together.setdefault(hosts[name].shared_kernel, []).append(name)
     found = [Kernel(names, _watcher(scenario, names)) for names in together.values()]
     for kernel in found:
-        is_emulated = kernel.watcher in emulated or _is_on_board(scenario, kernel.watcher)
+        is_emulated = kernel.watcher in emulated or scenario.is_on_board(kernel.watcher)
         if scenario.watch_drops == "auto" and is_emulated:
             kernel.why_not = EMULATED
     return found
@@ -61,11 +61,6 @@ def _watcher(scenario: Scenario, names: Sequence[str]) -> str:
     busy = {end for stream in scenario.streams.values() for end in (stream.talker, stream.listener)}
     busy |= {host for name in scenario.probes for host in scenario.probe_hosts(name)}
     return next((name for name in names if name not in busy), names[0])
-
-
-def _is_on_board(scenario: Scenario, name: str) -> bool:
-    on = scenario.machine_of(name)
-    return on is not None and scenario.hosts[on].kind == "board"
 
 
 class DropWatch:
