@@ -740,8 +740,8 @@ class Stream(Part):
     anomalies: dict[str, Anomaly] | None = None
     late_limits: LateLimits | None = None
     windows: Windows | None = None
-    metrics: dict[str, Metric]
     timer: Timer | None = None
+    metrics: dict[str, Metric]
     trace: Trace | None = None
     lead_ns: int | None = None
     early_ns: int | None = None
