@@ -14,9 +14,10 @@ from tables import recorded_cell, result_streams
 from trust_evidence import GOOD, SILENT, Seen, agents, evidence
 
 from latlab.analysis.evidence import Evidence
-from latlab.analysis.trust import RULES, Reason, judge, verdict
+from latlab.analysis.trust import RULES, judge, verdict
 from latlab.model.rules import NAMES, OTHERS
 from latlab.model.rules import RULES as NAMED
+from latlab.result.types import Reason
 
 BROKEN = [*broken_recordings.BROKEN, *broken_clocks.BROKEN, *broken_machine.BROKEN, *broken_causes.BROKEN]
 

@@ -138,7 +138,7 @@ def test_in_a_cut_one_cause_is_told_once_whatever_the_last_digit_of_its_length(m
     synthetic, anomalies = made(Throttling(5 * SECOND, "talker"))
     first = next(one for one in anomalies.episodes if is_cut(one))
     again = [
-        replace(first, text=first.text.replace("throttled for ", f"throttled for {length} ms, not "))
+        first.model_copy(update={"text": first.text.replace("throttled for ", f"throttled for {length} ms, not ")})
         for length in ("50", "50.01", "49.99", "80")
     ]
     monkeypatch.setattr(type(anomalies.episodes), "of", lambda episodes, classes: iter(again))
@@ -159,7 +159,7 @@ def test_windows_that_somebody_names_are_taken_whatever_is_in_them() -> None:
     found = clean_windows(synthetic.packets, anomalies, chosen)
     assert found.chosen and spans(found) == [(12, 14), (30, pytest.approx(40, abs=0.002))]
     assert {one.reason for one in found.cuts} == {BY_HAND} and len(found.cuts) == 2
-    assert [name for name, _ in found.passed_over] == ["clock_swing"]
+    assert [one.class_ for one in found.passed_over] == ["clock_swing"]
 
 
 def test_named_windows_that_overlap_are_one() -> None:

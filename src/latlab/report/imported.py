@@ -25,7 +25,6 @@ from latlab.analysis.summary import JudgedCell, cell_of, stream_of
 from latlab.analysis.tally import Tally
 from latlab.analysis.trust import judge, reason_of
 from latlab.analysis.words import duration
-from latlab.model.rules import IDS
 from latlab.recordings.cell import ImportedFound, RecordedCell, ToolFigures
 from latlab.recordings.run_folder import CellFolder
 from latlab.report.rows import metric_names
@@ -163,10 +162,7 @@ def _contradicted(folder: CellFolder, cell: RecordedCell) -> Iterator[Reason]:
 def _reasons(imported: ImportedFound, streams: Mapping[str, Stream]) -> Iterator[Reason]:
     """What the import found, and what holds of every import."""
     for problem in imported.problems:
-        named = {key: value for key, value in problem.items() if key not in ("id", "check")}
-        yield Reason.model_validate(
-            {"id": problem.get("id") or IDS[problem["check"]], "check": problem["check"], **named}
-        )
+        yield Reason.of(problem)
     if unknown := unbounded(streams):
         yield reason_of(
             _BOUNDED,

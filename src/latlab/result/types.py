@@ -6,10 +6,11 @@ A key of JSON that is a word of Python's has an underscore here: `from` is `from
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from latlab.model.part import Failure, Keys, Part, Status, Verdict
-from latlab.model.rules import Severity
+from latlab.model.rules import IDS, Severity
 from latlab.recordings.cell import Bridge, Guest, LeftOut, Load
 from latlab.result.comparison import Comparison
 
@@ -31,6 +32,11 @@ class Reason(Part):
     actual: str
     remedy: str
     why: str | None = None
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Reason:
+        """The reason that was written as this; versions without ids wrote its rule's name alone."""
+        return cls.model_validate({"id": document.get("id") or IDS[document["check"]], **document})
 
 
 class TurnedOff(Part):
