@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -228,6 +229,20 @@ def test_a_recording_with_more_rows_than_its_agent_counted_is_named(kept: Kept) 
     assert (result["verdict"], reason["actual"]) == ("untrusted", f"{PACKETS + 100}: 100 rows too many")
 
 
+@pytest.mark.parametrize(
+    ("verb", "which"), [("listen", "reordered"), ("talk", "launch_late"), ("talk", "launch_moved")]
+)
+def test_a_total_that_the_rows_do_not_have_is_named(kept: Kept, verb: str, which: str) -> None:
+    for agent in (cell := kept.folder.cell().document())["agents"]:
+        if agent["verb"] == verb:
+            agent["done"]["streams"][0][which] = 7
+    kept.folder.write_cell(cell)
+    result = kept.result()
+    (reason,) = reasons(result, "every packet is accounted for")
+    assert (result["verdict"], reason["actual"]) == ("untrusted", "7, by the agent's own counters")
+    assert reason["expected"] == f"0 packets {which.replace('_', ' ')}, as recorded"
+
+
 def test_a_total_below_the_rows_is_named_once_and_not_as_missing_readings(kept: Kept) -> None:
     for agent in (cell := kept.folder.cell().document())["agents"]:
         if agent["verb"] == "talk":
@@ -302,6 +317,28 @@ def test_a_recording_that_is_not_there_is_absent(kept: Kept, name: str) -> None:
     (reason,) = reasons(result, "recordings are whole")
     assert (reason["where"], reason["actual"]) == (name, "absent: there is no such file")
     assert (result["verdict"], counts(result)["lost"], counts(result)["unsent"]) == ("untrusted", 0, 0)
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+def test_a_recording_that_is_no_file_is_an_error_that_names_it(kept: Kept, make: Callable[[Path], None]) -> None:
+    path = kept.path("listener-ecu.received")
+    path.unlink()
+    make(path)
+    with pytest.raises(LabError, match="cannot be read: it is a folder, a pipe or a device") as told:
+        kept.result()
+    assert told.value.where == str(path)
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_recording_with_another_behind_it_is_damaged_and_its_packets_stay(kept: Kept, checked: bool) -> None:
+    name = "listener-ecu.received"
+    data = with_checksums(kept, name) if checked else kept.path(name).read_bytes()
+    kept.path(name).write_bytes(data * 2)
+    result = kept.result()
+    (reason,) = reasons(result, "recordings are whole")
+    assert (result["verdict"], reason["where"]) == ("untrusted", name)
+    assert "damaged" in reason["actual"]
+    assert [counts(result)[name] for name in ("received", "lost", "unknown")] == [PACKETS, 0, 0]
 
 
 def with_checksums(kept: Kept, name: str) -> bytes:

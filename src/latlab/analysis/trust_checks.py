@@ -22,6 +22,7 @@ from latlab.analysis.trust_readings import (
     fact,
     listed,
     metrics,
+    said_of_some,
     said_received,
     said_sent,
     totals,
@@ -137,6 +138,11 @@ def every_packet_is_accounted_for(evidence: Evidence) -> Iterator[Broken]:
         if said > sent.get(name, said):
             expected = f"at most the {plural(sent[name], 'packet')} that the talker counted"
             yield Broken(f"{agent}, stream {name}", expected, f"{said} received, by the listener's own counters")
+    for agent, name, which, said in said_of_some(evidence) if whole else ():
+        counts = counts_of(evidence, name)
+        if counts is not None and said != counts[which]:
+            expected = f"{plural(counts[which], 'packet')} {which.replace('_', ' ')}, as recorded"
+            yield Broken(f"{agent}, stream {name}", expected, f"{said}, by the agent's own counters")
     for stream in evidence.cell.streams:
         counts = counts_of(evidence, stream.name)
         if counts is None or is_no_packets(stream) or evidence.cell.imported is not None:

@@ -56,6 +56,21 @@ def said_received(evidence: Evidence) -> Iterator[tuple[str, str, int]]:
             yield agent.name, f"{agent.probe}.{leg}", done.received
 
 
+def said_of_some(evidence: Evidence) -> Iterator[tuple[str, str, str, int]]:
+    """(agent, stream, which of its packets, how many by the agent's own counters), as the result's counts name them."""
+    names = {stream.stream: stream.name for stream in evidence.cell.streams}
+    for agent in evidence.cell.agents:
+        if not agent.done or agent.verb not in (*SENDING, *RECEIVING):
+            continue
+        which = ("unsent_late", "launch_late", "launch_moved") if agent.verb == "talk" else ("reordered",)
+        leg = f"{agent.probe}.{'up' if agent.verb == 'pong' else 'down'}"
+        for said in agent.done.each:
+            name = names.get(said.stream or 0) if agent.done.streams is not None else leg
+            for one in which:
+                if name is not None and (count := getattr(said, one)) is not None:
+                    yield agent.name, name, one, count
+
+
 def untagged(evidence: Evidence) -> Iterator[tuple[str, str, int]]:
     """(host, stream, frames that came in there without their VLAN tag) where there were any; of a probe, its leg."""
     names = {stream.stream: stream.name for stream in evidence.cell.streams}

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from latlab.analysis.tally import Tally
+from latlab.errors import UsageError
 from latlab.imports.base import (
     COLOURS,
     INT64,
@@ -58,6 +59,7 @@ _THREAD: Final = re.compile(
 
 _VERBOSE: Final = re.compile(r"^ *\d{1,4}: *\d{1,12}: *-?\d{1,12}\s*$")
 """What -v prints of each cycle: thread, cycle, value."""
+_VERBOSE_LEAST: Final = 3
 _BEGINS: Final = "# /dev/cpu_dma_latency set to"
 _LIVE: Final = re.compile(r"^(?:\x1b\[\d+A)?policy: ")
 """What stands before each table that is printed again and again, without -q."""
@@ -77,11 +79,15 @@ _JSON_COMMAND: Final = re.compile(rb'"cmdline:?"\s*:\s*"(?:[^"\s]*/)?cyclictest(
 
 
 def recognises_text(head: bytes, path: Path) -> float:
-    """Sure of a histogram's beginning, or of a line of a thread."""
+    """Sure of a histogram's beginning, or of a line of a thread; likely of nothing but what -v prints."""
     text = head.decode("utf-8", "replace")
     if re.search(r"^# Histogram\s*$", text, re.MULTILINE) and re.search(r"^\d{6} \d{6}", text, re.MULTILINE):
         return 1.0
-    return 0.9 if re.search(r"^T:\s*\d+ \(\s*\d+\) P:", text, re.MULTILINE) else 0.0
+    if re.search(r"^T:\s*\d+ \(\s*\d+\) P:", text, re.MULTILINE):
+        return 0.9
+    lines = [line for line in text.splitlines() if line.strip()]
+    verbose = sum(_VERBOSE.match(line) is not None for line in lines)
+    return 0.6 if verbose >= _VERBOSE_LEAST and verbose >= len(lines) / 2 else 0.0
 
 
 def recognises_json(head: bytes, path: Path) -> float:
@@ -449,8 +455,12 @@ def _told(document: dict[str, Any], key: str) -> Any:
 def _json(path: Path) -> dict[str, Any]:
     if path.stat().st_size > JSON_BYTES:
         raise too_large(path, JSON_BYTES)
+    data = path.read_bytes()
+    if not data.rstrip().endswith(b"}"):
+        remedy = "copy it again, whole; cyclictest writes it as it ends"
+        raise UsageError("cut short: its JSON has no end", where=str(path), remedy=remedy)
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise not_what_it_says(path, f"its JSON cannot be read: {str(error) or 'nested too deeply'}") from error
     if not isinstance(document, dict):

@@ -5,10 +5,11 @@ What earlier versions did not write has a default; what later ones add is kept.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from latlab.model.part import Failure, Recorded
 
@@ -233,7 +234,10 @@ class StreamTotals(Said):
     sent: int | None = None
     send_errors: int | None = None
     unsent_late: int | None = None
+    launch_late: int | None = None
+    launch_moved: int | None = None
     received: int | None = None
+    reordered: int | None = None
     rejected: int = 0
     repeated: int = 0
     out_of_range: int = 0
@@ -469,6 +473,16 @@ class RecordedCell(Recorded):
     steps: list[RecordedStep] = []
     rechecks: list[RecordedStep] = []
     imported: ImportedFound | None = None
+
+    @field_validator("streams")
+    @classmethod
+    def _told_apart(cls, streams: list[RecordedStream]) -> list[RecordedStream]:
+        names = Counter(stream.name for stream in streams)
+        numbers = Counter(stream.stream for stream in streams if stream.stream)
+        for which, found in (("name", names), ("number", numbers)):
+            if twice := [one for one, times in found.items() if times > 1]:
+                raise ValueError(f"two have the {which} {twice[0]}")
+        return streams
 
     def start_of(self, stream: RecordedStream | RecordedPort) -> int:
         """When the streams started, by the talker's, or the port's, TAI; 0: they did not."""

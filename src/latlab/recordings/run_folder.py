@@ -21,7 +21,7 @@ from typing import Any, Final
 import polars as pl
 from pydantic import ValidationError
 
-from latlab.errors import SAID, LabError, UsageError, as_system_error, file_remedy
+from latlab.errors import SAID, LabError, UsageError, as_system_error, check_is_file, file_remedy
 from latlab.model.part import Failure
 from latlab.recordings import life
 from latlab.recordings.arrow import read_recording
@@ -95,6 +95,7 @@ def _fsync(path: Path) -> None:
 
 def read_json(path: Path, remedy: str = "") -> dict[str, Any]:
     """The JSON object in `path`. LabError: it is not there or is not a JSON object. remedy: what to do then."""
+    check_is_file(path, remedy)
     try:
         document = json.loads(path.read_bytes().decode())
     except (OSError, ValueError, RecursionError) as error:
@@ -125,6 +126,7 @@ def read_document(path: Path, needs: Sequence[str], *, format_: str, remedy: str
 @contextmanager
 def reading_table(path: Path, remedy: str) -> Iterator[None]:
     """A context in which a Parquet file is read. LabError: it cannot be. remedy: what to do then."""
+    check_is_file(path, remedy)
     try:
         yield
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
@@ -396,6 +398,7 @@ class RunFolder:
 
     def scenario_digest(self) -> str | None:
         """SHA-256 of scenario.yaml, in hexadecimal; None: there is no such file. LabError: it cannot be read."""
+        check_is_file(self.scenario_path, "restore a complete copy of it")
         try:
             return hashlib.sha256(self.scenario_path.read_bytes()).hexdigest()
         except FileNotFoundError:

@@ -15,6 +15,7 @@ import polars as pl
 
 from latlab.analysis.anomalies import CLASSES
 from latlab.analysis.anomalies.stages import APPLICATION, DRIVER, KERNEL, PATH, QDISC, SOCKET, TALKER
+from latlab.errors import check_is_file
 from latlab.recordings.cell import RecordedCell, RecordedStream
 from latlab.recordings.run_folder import RunFolder
 from latlab.report import rows
@@ -175,6 +176,7 @@ def page_marks(folder: RunFolder, result: Result) -> dict[str, Any]:
         cell_folder = folder.cell(outcome.slug, outcome.repeat)
         cell = cell_folder.cell()
         path = cell_folder.classes_path
+        check_is_file(path, "remove it, then: latlab report RUN")
         classes = pl.scan_parquet(path) if path.exists() else None
         for stream in cell.streams:
             block = outcome.streams.get(stream.name)

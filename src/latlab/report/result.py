@@ -65,6 +65,7 @@ def make_result(folder: RunFolder, later: Sequence[Chosen] = ()) -> dict[str, An
             remedy="wait for its end, or stop it: it reports what it has measured",
         )
     folder.check_writable()
+    _refuse_copies(folder)
     refuse_wrong(later, [cell.cell() for cell in folder.cells()])
     loaded = read_scenario(folder.scenario_path)
     limits = {limit.path: limit.limit for limit in loaded.scenario.limits()} if loaded else {}
@@ -79,16 +80,32 @@ def make_result(folder: RunFolder, later: Sequence[Chosen] = ()) -> dict[str, An
     documents.sort(
         key=lambda document: (slugs.index(document["slug"]) if document["slug"] in slugs else -1, document["repeat"])
     )
-    result = judged_result(folder.run(), documents, limits, _absent(loaded, scenarios))
+    about: dict[str, Any] = {
+        "headline": loaded.scenario.headline if loaded else None,
+        "published": [one.model_dump() for one in loaded.scenario.published] if loaded else [],
+    }
+    if folder.run().get("check_repeat"):
+        about["repeats"] = list(_differences(folder))
+    result = judged_result(folder.run(), documents, limits, _absent(loaded, scenarios), about)
     result["scenario_changed"] = _is_changed(folder)
     result["thresholds"] = thresholds_document(trust)
     result["turned_off"] = turned_off(trust, result["waived"])
-    result["headline"] = loaded.scenario.headline if loaded else None
-    result["published"] = [one.model_dump() for one in loaded.scenario.published] if loaded else []
-    if folder.run().get("check_repeat"):
-        result["repeats"] = list(_differences(folder))
     folder.write_result(result)
     return result
+
+
+def _refuse_copies(folder: RunFolder) -> None:
+    """Do nothing. LabError: one measurement lies in two folders, and would count as two repetitions."""
+    where: dict[tuple[str, int], CellFolder] = {}
+    for one in folder.cells():
+        cell = one.cell()
+        first = where.setdefault((cell.slug, cell.repeat), one)
+        if first is not one:
+            raise LabError(
+                f"a copy: {first.path.relative_to(folder.path)} is repetition {cell.repeat} of {cell.slug}, too",
+                where=str(one.path),
+                remedy="remove the one that does not belong to the run",
+            )
 
 
 def _is_changed(folder: RunFolder) -> bool | None:
@@ -133,13 +150,15 @@ def judged_result(
     documents: Sequence[Mapping[str, Any]],
     limits: Mapping[str, int],
     absent: Mapping[str, Collection[str]] | None = None,
+    about: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The result document of these cells' documents. What this machine cannot build breaks no limit.
 
-    absent: {cell's slug: probes that it does not run, of which limits say nothing there}.
+    absent: {cell's slug: probes that it does not run, of which limits say nothing there}. about: what comparisons
+    depend on beside the cells: `headline`, `published`, `repeats`.
     """
     kept = [{key: value for key, value in document.items() if key != "waived"} for document in documents]
-    result = result_document(run, kept)
+    result = result_document(run, kept) | dict(about or {})
     whole = typed(result)
     built = [cell for cell in whole.cells if cell.status != UNAVAILABLE]
     return result | {

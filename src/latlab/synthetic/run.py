@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow import ipc
 
+from latlab.analysis.counts import reordered_sequences
 from latlab.recordings.arrow import FORMAT, SCHEMAS
 from latlab.recordings.run_folder import RUN_FORMAT, CellFolder, RunFolder, write_json
 from latlab.synthetic.generate import STREAM, Synthetic
@@ -109,7 +110,8 @@ def _cell(synthetic: Synthetic) -> dict[str, Any]:
     }  # fmt: skip
     talked = {"stream": STREAM, "sent": sent, "send_errors": 0, "tx_sched": sent, "tx_soft": sent, "tx_hard": 0}
     heard = {
-        "stream": STREAM, "received": received, "repeated": synthetic.duplicated, "reordered": 0, "out_of_range": 0,
+        "stream": STREAM, "received": received, "repeated": synthetic.duplicated, "out_of_range": 0,
+        "reordered": len(reordered_sequences(synthetic.packets)),
     }  # fmt: skip
     agents = [
         {"host": TALKER, "verb": "talk", "ready": {}, "done": {"streams": [talked], "ring_full": 0}, "error": None},

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from latlab.errors import LabError, file_remedy
+from latlab.errors import LabError, check_is_file, file_remedy
 from latlab.hosts import Host
 from latlab.testbed.step import Argv
 
@@ -163,8 +163,12 @@ def stale_journals() -> list[Journal]:
 def _stale(directory: Path) -> Iterator[Journal]:
     for path in sorted(directory.glob("*.jsonl")):
         try:
+            check_is_file(path, "remove it: latlab keeps nothing else there")
             descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
+            continue
+        except LabError as error:
+            yield Journal(path, -1, [], set(), error)
             continue
         except OSError as error:
             what = f"cannot open the journal: {error.strerror}"
