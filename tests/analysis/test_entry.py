@@ -11,7 +11,7 @@ from trace_events import COUNT, KNOWN, READER, TIMER, Event, listened, trace
 from latlab.analysis.entry import interrupt_entries
 from latlab.analysis.interrupt_way import interval_name
 from latlab.analysis.interrupts import ACCEPT, ENTRY, GSI, INJECT, LOST, MSI, SWITCH, TIMER_ENTRY, WAKING
-from latlab.analysis.reception import ADVANCE_NS, VmHost, reception_documents, timer_documents
+from latlab.analysis.reception import ADVANCE_NS, VmHost, receptions, timer_wakings
 from latlab.analysis.way import ONE_CLOCK, TWO_HOSTS
 
 VCPU, OTHER_VCPU, VHOST = 500, 501, 600
@@ -123,7 +123,8 @@ def test_a_packets_way_begins_on_the_vm_host_by_the_guests_clock() -> None:
     packets, events = listened()
     # Each handler begins 20 after the interrupt was asked for.
     host = [event for number in range(COUNT) for event in entry(10_000 + number * 1_000 - 20 - AHEAD)]
-    (document,) = reception_documents(packets, trace(*events), KNOWN, READER, vm_host(host)).values()
+    (found,) = receptions(packets, trace(*events), KNOWN, READER, vm_host(host)).values()
+    document = found.document()
     assert document["entry"] == {"told": COUNT, "uncertainty_ns": HALF, "interrupted": [], "ran": []}
     chain = document["chain"]
     assert chain["stops"][:5] == ["asked", "accepted", "injected", "entered", "irq"]
@@ -159,7 +160,8 @@ def test_what_was_under_way_before_a_timer_was_due_was_an_earlier_timers() -> No
             (irq - AHEAD - 10, 0, INJECT, VCPU, TIMER_VECTOR),
             (irq - AHEAD - 7, 0, ENTRY, VCPU, 0),
         ]
-        (document,) = timer_documents(instants, trace(*guest), KNOWN, READER, vm_host(host)).values()
+        (told,) = timer_wakings(instants, trace(*guest), KNOWN, READER, vm_host(host)).values()
+        document = told.document()
         return document, [one["from"] for one in document["intervals"]]
 
     whole, of_whole = stages(20)
@@ -172,17 +174,18 @@ def test_what_was_under_way_before_a_timer_was_due_was_an_earlier_timers() -> No
 def test_clocks_that_nothing_compares_tell_nothing_of_it() -> None:
     packets, events = listened(100)
     host = [event for number in range(100) for event in entry(10_000 + number * 1_000 - 20 - AHEAD)]
-    (document,) = reception_documents(packets, trace(*events), KNOWN, READER, vm_host(host, known=False)).values()
+    (found,) = receptions(packets, trace(*events), KNOWN, READER, vm_host(host, known=False)).values()
+    document = found.document()
     assert document["entry"] == {"told": 0, "uncertainty_ns": None, "interrupted": [], "ran": []}
     assert document["chain"]["stops"][0] == "irq"
     assert (document["n"], document["told"]) == (100, 100)
-    plain = reception_documents(packets, trace(*events), KNOWN, READER)[1]
+    plain = receptions(packets, trace(*events), KNOWN, READER)[1].document()
     assert "entry" not in plain
     assert plain["intervals"] == document["intervals"]
 
 
 def test_a_listener_without_packets_has_none() -> None:
     packets, events = listened(10)
-    assert reception_documents(packets.clear(), trace(*events), KNOWN, READER, vm_host(entry(1_000))) == {}
+    assert receptions(packets.clear(), trace(*events), KNOWN, READER, vm_host(entry(1_000))) == {}
     late = packets.with_columns(rx_soft_tai_ns=pl.lit(None, pl.Int64))
-    assert reception_documents(late, trace(*events), KNOWN, READER, vm_host(entry(1_000))) == {}
+    assert receptions(late, trace(*events), KNOWN, READER, vm_host(entry(1_000))) == {}

@@ -30,6 +30,12 @@ Rows = dict[str, list[Row]]
 Damage = Callable[["Kept"], None]
 
 
+def judged(folder: CellFolder) -> dict[str, Any]:
+    """A cell's part of the result, and why it is not trusted."""
+    found = cell_result(folder)
+    return found.cell.document() | {"reasons": [one.document() for one in found.reasons]}
+
+
 @dataclass(frozen=True)
 class Kept:
     """A cell's folder as a run leaves it: one stream, every packet sent, stamped and received, every agent done."""
@@ -42,7 +48,7 @@ class Kept:
     def result(self) -> dict[str, Any]:
         """What `latlab report` says of it."""
         self.folder.packets_path.unlink(missing_ok=True)
-        return cell_result(self.folder)
+        return judged(self.folder)
 
     def agents(self, **changes: Any) -> None:
         """Change the listener's entry in cell.json."""
@@ -364,7 +370,7 @@ def test_a_damaged_batch_is_one_finding_and_its_packets_are_unknown(kept: Kept, 
     assert counts(result)["lost"] == counts(result)["unsent"] == 0
     kept.path(name).write_bytes(with_checksums(kept, name))
     whole_packets(kept.folder)
-    assert cell_result(kept.folder)["verdict"] == "trusted"
+    assert cell_result(kept.folder).cell.verdict == "trusted"
 
 
 def test_a_recording_without_one_whole_batch_is_an_error_that_names_it(kept: Kept) -> None:
@@ -616,7 +622,7 @@ def with_timer(path: Path, rows: list[Row], *, ended: bool = True, events: int) 
 
 @pytest.mark.parametrize("ended", [True, False])
 def test_instants_that_a_timers_recording_misses_are_unknown(tmp_path: Path, ended: bool) -> None:
-    result = cell_result(with_timer(tmp_path / "r1", timer_rows()[:15], ended=ended, events=20))
+    result = judged(with_timer(tmp_path / "r1", timer_rows()[:15], ended=ended, events=20))
     block = result["streams"]["irq"]
     assert [block["counts"][name] for name in ("came", "unrecorded", "unknown")] == [15, 0, 5]
     assert block["metrics"]["wakeup"]["lost"] == 0
@@ -627,7 +633,7 @@ def test_instants_that_a_timers_recording_misses_are_unknown(tmp_path: Path, end
 def test_a_timer_that_is_awake_before_its_instant_is_a_finding_and_in_no_statistic(tmp_path: Path) -> None:
     rows = timer_rows()
     rows[7] = (*rows[7][:4], rows[7][2] - 9_000, False)
-    result = cell_result(with_timer(tmp_path / "r1", rows, events=20))
+    result = judged(with_timer(tmp_path / "r1", rows, events=20))
     (reason,) = reasons(result, "timestamps are possible")
     assert (reason["where"], reason["actual"]) == ("timer-irq.timer", "1 instant of irq, sequence 7: in no figure")
     assert result["streams"]["irq"]["metrics"]["wakeup"]["min"] == 5_000

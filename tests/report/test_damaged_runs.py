@@ -89,7 +89,7 @@ def read_everything(run: Path) -> list[LatlabError]:
     for read in (
         lambda: write_report(RunFolder(run), formats=()),
         tables,
-        lambda: make_result(RunFolder(run)),
+        lambda: make_result(RunFolder(run)).document(),
         lambda: write_report(RunFolder(run), formats=()),
         lambda: print_runs(list_runs(run.parent), run.parent, Console(file=io.StringIO())),
     ):
@@ -171,7 +171,7 @@ def test_nothing_waits_for_a_pipe_that_lies_in_the_folder(run: Path, name: str) 
 )
 def test_a_file_that_is_gone_is_a_reason(run: Path, name: str, check: str, actual: str) -> None:
     (run / CELL / name).unlink()
-    result = make_result(RunFolder(run))
+    result = make_result(RunFolder(run)).document()
     assert result["verdict"] == "untrusted"
     assert actual in [reason["actual"] for reason in result["reasons"] if reason["check"] == check]
 
@@ -180,7 +180,7 @@ def test_a_file_that_is_gone_is_a_reason(run: Path, name: str, check: str, actua
 def test_a_file_of_another_run_contradicts_what_the_agents_counted(run: Path, tmp_path: Path, name: str) -> None:
     other = write_run(generate(replace(DESCRIPTION, seed=6, packets=200)), tmp_path / "other")
     shutil.copy(other / CELL / name, run / CELL / name)
-    result = make_result(RunFolder(run))
+    result = make_result(RunFolder(run)).document()
     said = [reason["actual"] for reason in result["reasons"] if reason["check"] == "every packet is accounted for"]
     counted = 300 if name == "packets.parquet" else 200
     assert said == [f"{counted}, by the {end}'s own counters" for end in ("talker", "listener")]

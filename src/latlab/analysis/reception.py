@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import compress, pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -24,16 +24,16 @@ from latlab.analysis.interrupt_way import (
     HOST_WAY,
     WAY_IN,
     Passage,
-    breakdown_document,
+    breakdown,
     counted,
     interrupted,
     packets_passage,
     timers_passage,
 )
 from latlab.analysis.interrupts import ENTRY, handler_threads
-from latlab.analysis.missing_stages import EARLIER_TIMER, NO_CLOCK, NO_REQUEST, missing_document, missing_stages
+from latlab.analysis.missing_stages import EARLIER_TIMER, NO_CLOCK, NO_REQUEST, missing_of, missing_stages
 from latlab.analysis.way import ONE_CLOCK, TWO_HOSTS, Split
-from latlab.result.types import CameTo, Chain
+from latlab.result.types import Breakdown, CameTo, Chain, Entry
 
 RECEPTION: Final = "reception"
 """The name of these values among those that have a chain: from the first stop that is known to the application."""
@@ -62,20 +62,20 @@ class VmHost:
     tasks: pl.DataFrame | None = None
 
 
-def reception_documents(
+def receptions(
     received: pl.DataFrame,
     trace: pl.DataFrame,
     tasks: pl.DataFrame,
     thread: int,
     vm_host: VmHost | None = None,
     not_entered: str | None = None,
-) -> dict[int, dict[str, Any]]:
-    """{stream: its document}, of all that have packets, ready for JSON (docs/reference/result.md).
+) -> dict[int, Breakdown]:
+    """{stream: its breakdown}, of all that have packets.
 
     received: `stream`, `sequence`, `rx_soft_tai_ns` and `rx_user_tai_ns` of what the thread received, in that order, by
     the CLOCK_TAI of the trace's host; `counted`, whether it is past the warm-up. A packet without `rx_soft_tai_ns` is
     left out, as nothing says when it came. The thread's wakings are found of all packets together, as one may have been
-    for packets of several streams. vm_host: of a guest whose VM host was traced; its documents have `entry`.
+    for packets of several streams. vm_host: of a guest whose VM host was traced; its breakdowns have `entry`.
     not_entered: of another guest, why its VM host tells nothing (`REASONS`).
     """
     timed = received.filter(pl.col("rx_soft_tai_ns").is_not_null())
@@ -83,18 +83,18 @@ def reception_documents(
     entered = _Entered.nothing(timed.height, not_entered)
     if vm_host:
         passage, entered = _entered(passage, told, trace, vm_host)
-    return _documents(timed, passage, told, tasks, entered, is_entered=vm_host is not None)
+    return _breakdowns(timed, passage, told, tasks, entered, is_entered=vm_host is not None)
 
 
-def timer_documents(
+def timer_wakings(
     instants: pl.DataFrame,
     trace: pl.DataFrame,
     tasks: pl.DataFrame,
     thread: int,
     vm_host: VmHost | None = None,
     not_entered: str | None = None,
-) -> dict[int, dict[str, Any]]:
-    """As `reception_documents`, of a timer's instants.
+) -> dict[int, Breakdown]:
+    """As `receptions`, of a timer's instants.
 
     instants: `stream`, `sequence`, `wake_due_tai_ns` and `wake_tai_ns` in their order, by the CLOCK_TAI of the trace's
     host, without those that were overdue; `counted`, whether it is past the warm-up.
@@ -104,10 +104,10 @@ def timer_documents(
     if vm_host:
         due_ns = instants["wake_due_tai_ns"].to_numpy()
         passage, entered = _entered(passage, told, trace, vm_host, due_ns)
-    return _documents(instants, passage, told, tasks, entered, is_entered=vm_host is not None)
+    return _breakdowns(instants, passage, told, tasks, entered, is_entered=vm_host is not None)
 
 
-def _documents(
+def _breakdowns(
     waits: pl.DataFrame,
     passage: Passage,
     told: pl.DataFrame,
@@ -115,24 +115,23 @@ def _documents(
     entered: _Entered,
     *,
     is_entered: bool,
-) -> dict[int, dict[str, Any]]:
+) -> dict[int, Breakdown]:
     """waits: `stream`, `sequence` and `counted` of each row of the others. is_entered: of a guest whose VM host was
     traced.
     """
     vcpus = _vcpus(tasks)
     whom = interrupted(told, tasks, vcpus).with_columns(vcpu=pl.Series(entered.states, dtype=pl.String))
     missing = missing_stages(passage, told, entered.missing)
-    documents = {}
+    found = {}
     for stream in waits.filter("counted")["stream"].unique().sort().to_list():
         rows = waits.select((pl.col("stream") == stream) & pl.col("counted")).to_series()
         of_stream, own = passage.of(rows.to_numpy()), told.filter(rows)
         sequence = waits["sequence"].filter(rows).to_numpy()
-        documents[stream] = breakdown_document(of_stream, own, tasks, vcpus) | {
-            **missing_document(compress(missing, rows)),
-            "chain": (chain := _chain(of_stream, sequence, whom.filter(rows))) and chain.document(),
-            **({"entry": entered.of(rows.to_numpy()).document()} if is_entered else {}),
-        }
-    return documents
+        whole, why = missing_of(compress(missing, rows))
+        more = {"whole": whole, "missing": why, "chain": _chain(of_stream, sequence, whom.filter(rows))}
+        more |= {"entry": entered.of(rows.to_numpy()).summed_up()} if is_entered else {}
+        found[stream] = breakdown(of_stream, own, tasks, vcpus).model_copy(update=more)
+    return found
 
 
 @dataclass(frozen=True)
@@ -158,20 +157,19 @@ class _Entered:
         states, missing = (list(compress(of, chosen)) for of in (self.states, self.missing))
         return _Entered(self.half_ns[chosen], states, missing, self.whom.filter(pl.Series(chosen)))
 
-    def document(self) -> dict[str, Any]:
+    def summed_up(self) -> Entry:
         """Of how many it is told, ± of the clocks at most, what the vCPU was at, and what the VM host's interrupt came
         to there, the most first.
         """
         told = self.half_ns[self.half_ns >= 0]
         counts = Counter(state for state in self.states if state)
-        return {
-            "told": len(told),
-            "uncertainty_ns": int(told.max()) if len(told) else None,
-            "interrupted": [
-                {"what": what, "n": n} for what, n in sorted(counts.items(), key=lambda one: (-one[1], one[0]))
-            ],
-            "ran": counted(self.whom.drop_nulls("what"), ("what", "comm")),
-        }
+        ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+        return Entry(
+            told=len(told),
+            uncertainty_ns=int(told.max()) if len(told) else None,
+            interrupted=[CameTo(what=what, n=n) for what, n in ordered],
+            ran=counted(self.whom.drop_nulls("what"), ("what", "comm")),
+        )
 
 
 def _entered(

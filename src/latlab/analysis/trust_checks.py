@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from latlab.analysis.words import duration, percent, plural
 from latlab.analysis.worst import EXPLAINED
 from latlab.errors import rejection_remedy
 from latlab.model.bridges import KINDS
+from latlab.model.facts import Facts
 from latlab.recordings.cell import Bridge, RecordedStream
 from latlab.result.types import Unstamped
 
@@ -548,14 +549,14 @@ def _launching(stream: RecordedStream) -> str:
     return f"stream {stream.name}, {stream.talker}.{stream.queue}"
 
 
-def _qdiscs(facts: Mapping[str, Any], stream: RecordedStream) -> list[Mapping[str, Any]] | None:
+def _qdiscs(facts: Facts, stream: RecordedStream) -> list[Facts] | None:
     """The qdiscs of the port a stream leaves by, as tc told: of a VLAN interface, its parent. None: unknown."""
     port = stream.queue
-    qdiscs: list[Mapping[str, Any]] | None = fact(facts.get(stream.talker), "interfaces", port, "qdiscs")
+    qdiscs: list[Facts] | None = fact(facts.get(stream.talker), "interfaces", port, "qdiscs")
     return qdiscs
 
 
-def _told(qdisc: Mapping[str, Any]) -> str:
+def _told(qdisc: Facts) -> str:
     """A qdisc with what it counted as dropped: "fq (10 dropped, 10 beyond its horizon)"."""
     counted_there = {"dropped": qdisc.get("drops", 0), "beyond its horizon": qdisc.get("horizon_drops", 0)}
     said = counted(counted_there)

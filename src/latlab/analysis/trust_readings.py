@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from latlab.analysis.evidence import Evidence
+from latlab.model.facts import Facts
 from latlab.recordings.cell import Totals
 from latlab.result.types import Metric
 
@@ -151,7 +152,7 @@ def pinned(evidence: Evidence, host: str) -> list[Pinned]:
     return [one for one in found if one.cpus < online]
 
 
-def vcpus(evidence: Evidence, host: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def vcpus(evidence: Evidence, host: str) -> Iterator[tuple[str, Facts]]:
     """(name, thread) of the virtual CPUs that KVM runs on the host, by its facts; where the lab knows which are the
     guests', only theirs.
     """

@@ -25,7 +25,6 @@ from latlab.imports.base import (
     Format,
     Given,
     Imported,
-    LeftOut,
     Problem,
     cut_short,
     from_each,
@@ -37,6 +36,8 @@ from latlab.imports.base import (
     too_large,
     unknown_version,
 )
+from latlab.model.part import Document
+from latlab.recordings.cell import LeftOut
 
 LATENCY: Final = (
     "no packets: wake-up latency of a thread, from the instant its timer was set for until it ran; a stall of several "
@@ -413,7 +414,7 @@ def read_json(paths: Sequence[Path], given: Given) -> Imported:
     )
 
 
-def _of_one_interval(document: dict[str, Any], figures: Sequence[Figures]) -> bool:
+def _of_one_interval(document: Document, figures: Sequence[Figures]) -> bool:
     """Whether its threads have one interval: with a histogram, -S or -d 0 (main in cyclictest.c)."""
     command = f" {_told(document, 'cmdline')} "
     return any(one.tally for one in figures) or bool(
@@ -447,12 +448,12 @@ def runs_of_json(lines: Sequence[str]) -> list[list[int]]:
     return from_each(begins, len(lines))
 
 
-def _told(document: dict[str, Any], key: str) -> Any:
+def _told(document: Document, key: str) -> Any:
     """What stands there as `key`, or as the same with a colon in it; None: neither does."""
     return document.get(f"{key}:", document.get(key))
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _json(path: Path) -> Document:
     if path.stat().st_size > JSON_BYTES:
         raise too_large(path, JSON_BYTES)
     data = path.read_bytes()

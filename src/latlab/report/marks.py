@@ -65,6 +65,10 @@ MARKED_MOST: Final = 400
 """So many episodes of a class are marked in one series of the page; which ones: those that are told, then evenly."""
 
 
+Payload = dict[str, Any]
+"""Data of the page, as its script reads them."""
+
+
 @dataclass(frozen=True)
 class Mark:
     """An episode in a series. from_ns, to_ns: of launch times, after the cell's start. text: empty where none is kept.
@@ -161,7 +165,7 @@ def _chosen(sets: Iterable[Chosen]) -> Iterator[Stretch]:
             yield Stretch(kept.from_ns, kept.to_ns, f"{span}, user-defined{later}{why}")
 
 
-def page_marks(folder: RunFolder, result: Result) -> dict[str, Any]:
+def page_marks(folder: RunFolder, result: Result) -> Payload:
     """What the page's script draws, ready for JSON.
 
     {"classes": {class: {"letter", "shape", "title", "meaning"}}, "places": {metric: the places a packet passes in it},
@@ -169,7 +173,7 @@ def page_marks(folder: RunFolder, result: Result) -> dict[str, Any]:
     "where": {number: …}}}, "cuts": [{"from", "to", "text"}], "chosen": […]}}}}; all times in ns after the cell's start.
     A class whose episodes are all at some places has these as `places`.
     """
-    streams: dict[str, dict[str, Any]] = {}
+    streams: dict[str, Payload] = {}
     for outcome in rows.ordered_cells(result):
         if not outcome.streams:
             continue
@@ -190,7 +194,7 @@ def page_marks(folder: RunFolder, result: Result) -> dict[str, Any]:
     return {"classes": _classes(), "places": places, "streams": streams}
 
 
-def _classes() -> dict[str, dict[str, Any]]:
+def _classes() -> dict[str, Payload]:
     return {
         one.name: {"letter": letter, "shape": shape, "title": one.title, "meaning": one.meaning}
         | ({"places": sorted(_HAPPENS[one.name])} if one.name in _HAPPENS else {})
@@ -200,7 +204,7 @@ def _classes() -> dict[str, dict[str, Any]]:
     }
 
 
-def _payload(marks: Marks, classes: pl.LazyFrame | None, stream: RecordedStream) -> dict[str, Any]:
+def _payload(marks: Marks, classes: pl.LazyFrame | None, stream: RecordedStream) -> Payload:
     every = every_mark(marks, classes, stream.offset_ns, stream.period_ns or 0)
     episodes = {}
     for name, count in marks.episodes.items():

@@ -289,7 +289,11 @@ def _document(asked: Asked, flow: Flow, run_id: str, kernels: Sequence[_Kernel])
     done_at = min(kernel.done_at for kernel in kernels)
     told = []
     for number, (kernel, agent) in enumerate(zip(kernels, agents, strict=True)):
-        entry: dict[str, Any] = {"host": kernel.host.name, "recording": _recording(number), "ready": agent.ready_said}
+        entry: dict[str, Any] = {
+            "host": kernel.host.name,
+            "recording": _recording(number),
+            "ready": agent.known.said.document(),
+        }
         entry |= {"done": kernel.done, "from_tai_ns": agent.tai_ns + round((ready_at - agent.ready_at) * 1e9)}
         if all(one.done for one in kernels) and kernel.done:
             later_ns = round((kernel.done_at - done_at) * 1e9)
@@ -315,7 +319,7 @@ def _document(asked: Asked, flow: Flow, run_id: str, kernels: Sequence[_Kernel])
 
 async def _stop(kernel: _Kernel, bed: TestBed) -> None:
     assert kernel.agent
-    kernel.done = await kernel.agent.stop(bed)
+    kernel.done = (await kernel.agent.stop(bed)).document()
     kernel.done_at = asyncio.get_running_loop().time()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from latlab.analysis.anomalies.limit import either
 from latlab.analysis.anomalies.signals import Signals
 from latlab.analysis.anomalies.stages import PATH, PLACES
 from latlab.analysis.words import duration
+from latlab.result.types import Evidence
 
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
@@ -250,7 +251,7 @@ def _found(signals: Signals, line: Line) -> Found:
     at_ns = signals.launch_ns[np.minimum(middles, len(places) - 1)]
     records = records_of(signals, at_ns, _wave(medians, wave.frequency), signals.spread_ns)
     name = "clock_swing" if records.supported and where == PATH else "oscillation"
-    evidence: dict[str, Any] = {
+    evidence: Evidence = {
         "kind": "oscillation",
         "period_ns": round(every),
         "pk_pk_ns": round(pk_pk),
