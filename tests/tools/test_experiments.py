@@ -60,7 +60,8 @@ def made_up(path: Path, scenario: str, value: Value, *, repeats: int = 3, uncert
 
 def block(metrics: dict[str, Any]) -> dict[str, Any]:
     timer = {"n": 100, "above": 0, "interrupt": {"n": 100, "above": 0}}
-    trace = {"n": 100, "whole": 100, "chain": {"stops": ["wake_due", "irq", "wake"]}}
+    came_to = [{"what": "thread", "comm": "vhost-214", "n": 60}, {"what": "idle", "comm": None, "n": 40}]
+    trace = {"n": 100, "whole": 100, "chain": {"stops": ["wake_due", "irq", "wake"]}, "interrupted": came_to}
     gates = {"left": 900, "missed": 0, "in_slot": {}}
     return {"metrics": metrics, "timer": timer, "trace": trace, "gates": gates, "anomalies": None}
 
