@@ -49,7 +49,7 @@ MAY = "may"
 
 
 def main() -> None:
-    """Nothing; prints a table, or with --large one line of JSON."""
+    """Print a table, or with --large one line of JSON."""
     parser = argparse.ArgumentParser(description="precision and recall of the anomaly classes")
     parser.add_argument("--cases", type=int, default=300)
     parser.add_argument("--packets", type=int, default=60_000, help="at most, in each case")
@@ -195,7 +195,7 @@ def counted(count: Count) -> str:
 
 
 def write_large(path: Path, packets: int) -> None:
-    """Nothing; `path` then holds one stream's packet table with a bit of everything."""
+    """Write to `path` one stream's packet table with a bit of everything."""
     span_ns = packets * LARGE_PERIOD_NS
     description = Description(
         seed=1,

@@ -77,7 +77,7 @@ class Agent:
         self.hear("ready")
 
     def say(self, document: dict[str, Any]) -> None:
-        """Nothing; the agent was told."""
+        """Send it to the agent."""
         assert self._process.stdin
         self._process.stdin.write(json.dumps(document) + "\n")
         self._process.stdin.flush()
@@ -129,11 +129,11 @@ class Bed:
             tool(["bridge", "-n", self.switch, "fdb", "replace", mac, "dev", port, "master", "static"], 10)
 
     def ip(self, *arguments: str) -> None:
-        """Nothing; `ip` did it in the bridge's namespace."""
+        """Run `ip` in the bridge's namespace."""
         tool(["ip", "-n", self.switch, *arguments], 10)
 
     def remove(self) -> None:
-        """Nothing; nothing of it is left."""
+        """Remove all of it."""
         os.close(self.tap)
         for name in (self.sender, self.switch):
             tool(["ip", "netns", "del", name], 10)

@@ -18,7 +18,7 @@ _MARKS = {True: ("ok", "green"), False: ("missing", "bold red"), None: ("limited
 
 
 def print_findings(findings: Sequence[Finding], console: Console) -> None:
-    """Nothing; the doctor's findings are printed, by area, each with what mends it."""
+    """Print the doctor's findings, by area, each with its remedy."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("", "area", "what", "found", "how to get it"):
         table.add_column(heading, overflow="fold")
@@ -42,7 +42,7 @@ def print_findings(findings: Sequence[Finding], console: Console) -> None:
 
 
 def print_runs(runs: Sequence[RunSummary], root: Path, console: Console) -> None:
-    """Nothing; the runs are printed, newest first."""
+    """Print the runs, newest first."""
     if not runs:
         console.print(f"no runs in {root} yet: latlab run SCENARIO", highlight=False, markup=False)
         return

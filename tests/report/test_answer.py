@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from compared_run import with_comparisons, write_figures_run
 from matrix_run import REPEATS, TITLES, write_matrix_run
 from rich.console import Console
 
+import latlab.report.answer as of_answer
 from latlab.recordings.run_folder import RunFolder
-from latlab.report.answer import answer
+from latlab.report.answer import answer, next_commands
 from latlab.report.document import OneOf
 from latlab.report.html import render
 from latlab.report.terminal import print_answer
@@ -91,12 +92,19 @@ def test_what_differs_is_told_from_what_does_not_with_intervals_and_amounts(tmp_
     tap, xdp, ovs = (812, 818, 815, 814, 813), (400, 403, 401, 402, 399), (811, 819, 816, 812, 815)
     lines = printed(compared(tmp_path / "run", {"tap": tap, "xdp": xdp, "ovs": ovs}))
     at = lines.index("Differences at the median, µs, mean over 5 repetitions [95 % interval]")
-    expected = r"  against tap: xdp (\S+) faster \[(\S+), (\S+)\]; ovs: no difference shown (.*)"
+    expected = r"  compared with tap: xdp (\S+) faster \[(\S+), (\S+)\]; ovs: no difference shown (.*)"
     found = re.fullmatch(expected, lines[at + 1])
     assert found, lines
     amount, low, high = map(float, found.groups()[:3])
     assert low < amount < high and amount == pytest.approx(413.4, abs=0.1)
-    assert re.fullmatch(r"\(less than [\d.]+\)", found[4])
+    assert re.fullmatch(r"\(would need [\d.]+\)", found[4])
+
+
+def test_more_differences_than_a_screen_has_room_for_are_counted(matrix: dict[str, Any]) -> None:
+    lines = printed(matrix)
+    at = lines.index("Differences at the median, µs, mean over 3 repetitions [95 % interval]")
+    assert lines[at + 1].startswith("  down, idle, compared with tap: ")
+    assert "  and 6 more: latlab show comparison" in lines
 
 
 def test_of_one_repetition_nothing_is_said_to_differ(tmp_path: Path) -> None:
@@ -104,9 +112,14 @@ def test_of_one_repetition_nothing_is_said_to_differ(tmp_path: Path) -> None:
     assert "  none can be shown in 1 comparison: one repetition: how much repetitions differ is unknown" in lines
 
 
-def test_loads_are_held_against_the_idle_cell_of_every_bridge(matrix: dict[str, Any]) -> None:
+def test_loads_are_compared_with_the_idle_cell_of_every_bridge_below_the_bridges(
+    matrix: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(of_answer, "DIFFERENCES", 20)
     lines = printed(matrix)
-    (line,) = [line for line in lines if line.startswith("  down, load-up against idle")]
+    last_of_bridges = max(number for number, line in enumerate(lines) if "compared with tap" in line)
+    assert last_of_bridges < min(number for number, line in enumerate(lines) if "compared with idle" in line)
+    (line,) = [line for line in lines if line.startswith("  down, load-up compared with idle")]
     assert "tap, macvtap, xdp" in line
 
 
@@ -131,7 +144,44 @@ def test_the_dominant_stage_of_each_stream_and_load_is_named(matrix: dict[str, A
     lines = printed(matrix)
     at = lines.index("Where the latest packets lost their time (share of their delay)")
     assert lines[at + 1].startswith("  down, idle: path ")
+    assert lines[at + 1].startswith("  down, idle: path (wire, switch, VM host, virtual bridge) ")
+    assert "(" not in lines[at + 2]
     assert lines[at + 4] == "  and 3 more: latlab show stages"
+
+
+def stages_of(matrix: dict[str, Any], load: str, bridge: str) -> Iterator[dict[str, Any]]:
+    """The dominant stage of each repetition's latest packets, to be changed."""
+    for cell in matrix["cells"]:
+        if cell["slug"] == f"guests.vm1.bridge={bridge},loads={load}":
+            for metric in cell["streams"]["down"]["metrics"].values():
+                if (chain := metric.get("chain")) and chain["worst"]:
+                    yield from chain["worst"]["grew"]
+
+
+def test_a_stage_that_dominates_in_one_bridge_only_is_shown_with_that_bridge(matrix: dict[str, Any]) -> None:
+    for grown in stages_of(matrix, "none", "xdp"):
+        grown |= {"from": "launch", "to": "wake"}
+    (line,) = [line for line in printed(matrix, 200) if line.startswith("  down, idle: path")]
+    assert re.fullmatch(
+        r"  down, idle: path \(.*\) \d+ %( to \d+ %)?, in 3 of \d+ measurements \(xdp\) "
+        r"wake-up \(the talker's thread wakes\) \d+ %( to \d+ %)?",
+        line,
+    )
+
+
+def test_next_commands_are_those_that_the_run_has_something_for(matrix: dict[str, Any]) -> None:
+    assert [name for name, _ in next_commands(typed(matrix))] == ["trust", "missing", "stages"]
+    fine = matrix | {"verdict": "trusted", "cells": [cell for cell in matrix["cells"] if cell["status"] == "ok"]}
+    assert [name for name, _ in next_commands(typed(fine))][0] == "stages"
+
+
+def test_of_many_cells_without_figures_the_first_is_named_and_the_others_are_counted(matrix: dict[str, Any]) -> None:
+    reason = {"what": "a signal ended the run", "where": "", "remedy": ""}
+    for number, cell in enumerate(matrix["cells"]):
+        if cell["status"] == "ok" and number % 5 == 0:
+            cell |= {"status": "interrupted", "reason": reason}
+    (line,) = [line for line in printed(matrix, 300) if ": interrupted: " in line]
+    assert re.fullmatch(r"  bridge [\w, -]+ \d; \d+ more: interrupted: a signal ended the run", line)
 
 
 def test_a_run_without_loads_has_a_row_a_bridge_and_no_column_that_is_empty(tmp_path: Path) -> None:
@@ -149,5 +199,5 @@ def test_the_page_begins_with_the_same_table_and_sentences(folder: RunFolder, ma
     assert isinstance(table, OneOf)
     for row in table.shapes[0][0].rows:
         assert f'<th scope="row">{row[0]}</th><th scope="row">{row[1]}</th><td>{row[2]}</td>' in first
-    assert "down, load-up against idle: tap, macvtap, xdp: no difference shown" in first
+    assert "down, load-down, compared with tap: macvtap, xdp: no difference shown" in first
     assert "<summary>1 reason: tuning-in-force</summary>" in first

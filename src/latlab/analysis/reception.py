@@ -145,7 +145,7 @@ class _Entered:
 
     @classmethod
     def nothing(cls, n: int, why: str | None) -> _Entered:
-        """Nothing is told of any, for this reason."""
+        """Nothing is known of any of them, for this reason."""
         whom = pl.DataFrame({"what": [None] * n, "comm": [None] * n}, schema={"what": pl.String, "comm": pl.String})
         return cls(np.full(n, _UNKNOWN, np.int64), [None] * n, [why] * n, whom)
 

@@ -43,12 +43,12 @@ def open_console(*, stderr: bool = False) -> Console:
 
 
 def print_json(document: object) -> None:
-    """Nothing; the document is printed as JSON."""
+    """Print the document as JSON."""
     write(json.dumps(document, indent=2, default=str) + "\n")
 
 
 def write(text: str) -> None:
-    """Nothing; the text is printed as it is. Whoever reads it may stop reading."""
+    """Print the text as it is. Its reader may stop reading."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

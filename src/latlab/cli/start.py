@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def _as_by_ctrl_c(number: int, frame: object) -> None:
-    """Nothing; whoever waits for SIGINT at this moment has been told."""
+    """Interrupt what waits for SIGINT at this moment."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # what a script starts in the background is to ignore it
         raise KeyboardInterrupt
     signal.raise_signal(signal.SIGINT)

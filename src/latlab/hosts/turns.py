@@ -118,14 +118,14 @@ class TurnsProcess:
         return said[0], said[1]
 
     def signal_group(self, number: int) -> None:
-        """Nothing; its process group gets the signal in the machine's next turn. It counts as gone if that kills it."""
+        """Send its process group the signal in the machine's next turn. It counts as gone if that kills it."""
         if self.returncode is None:
             self._turns.say(self._number, _SIGNAL, bytes([number]))
             if number == signal.SIGKILL:
                 self.ended(-number)
 
     def heard(self, kind: int, payload: bytes) -> None:
-        """Nothing; the machine has said this of it."""
+        """Take in what the machine reported of it."""
         if self.returncode is not None:
             return
         if kind == _EXIT:
@@ -140,7 +140,7 @@ class TurnsProcess:
             self.said += payload
 
     def ended(self, status: int) -> None:
-        """Nothing; it is gone."""
+        """Note that it is gone."""
         if self.returncode is not None:
             return
         self.returncode = status
@@ -226,14 +226,14 @@ class Turns:
         return process
 
     def go_on_after(self, turns: Iterable[Turn]) -> None:
-        """Nothing; the machine has had these turns already. The lab, which has not, gets the same answers at once.
+        """Repeat these turns, which the machine has had already: the lab, which has not, gets the same answers at once.
 
         Where the lab then says anything else than in the turn that is next, the machine is lost.
         """
         self._repeated = deque(turns)
 
     def say(self, number: int, kind: int, payload: bytes = b"") -> None:
-        """Nothing; the machine hears it in its next turn."""
+        """Say it to the machine in its next turn."""
         self._said.append(_HEADER.pack(number, kind, len(payload)) + payload)
 
     @contextlib.contextmanager
@@ -292,7 +292,7 @@ class Turns:
         return self.lost
 
     async def _drive(self) -> None:
-        """Nothing; the machine is gone or lost, and with it every process that was on it."""
+        """Note that the machine is gone or lost, and with it every process that was on it."""
         client = QMPClient("latlab")
         try:
             await self._reach(client)
@@ -317,7 +317,7 @@ class Turns:
                     await client.disconnect()
 
     async def _reach(self, client: QMPClient) -> None:
-        """Nothing; the machine's monitor answers, and it stands still. OSError: it does not answer."""
+        """Connect to the machine's monitor, and stop the machine. OSError: it does not answer."""
         await client.connect(str(self._directory / MONITOR))
         if (status := await _status(client)) != HALTED:
             raise _LostError(Lost(f"it was to be stopped between two turns, and QEMU says it is {status}"))
@@ -344,7 +344,7 @@ class Turns:
                     await _unless_gone(client, self._turn(client, mailbox, stops), lost)
 
     async def _turn(self, client: QMPClient, mailbox: mmap.mmap, stops: EventListener) -> None:
-        """Nothing; the machine has had its turn. _LostError: it stopped elsewhere than at the end of it."""
+        """Give the machine its turn. _LostError: it stopped elsewhere than at the end of it."""
         unheard = not self._halted.is_set()
         if not unheard:
             await self._make_fine(client)
@@ -358,7 +358,7 @@ class Turns:
             raise _LostError(Lost(f"it stopped in the middle of its turn: QEMU says it is {await _status(client)}"))
 
     def _repeat(self) -> None:
-        """Nothing; what it said in its next turn is with whom it concerns. _LostError: it heard something else then."""
+        """Pass on what it said in its next turn. _LostError: it heard something else then."""
         turn = self._repeated.popleft()
         if self._batch() != turn.heard:
             self.differs = True
@@ -377,7 +377,7 @@ class Turns:
         self._is_fine = self.fine
 
     def _begin(self, mailbox: mmap.mmap) -> None:
-        """Nothing; the machine will hear what was said, and may go on."""
+        """Send the machine what was said, and let it go on."""
         self._tell(mailbox)
         # It says when it halts; whatever else stops it says nothing.
         struct.pack_into("=q", mailbox, _HALTED_TAI_NS, 0)
@@ -417,7 +417,7 @@ class Turns:
         return True
 
     def _told(self, turn: Turn) -> None:
-        """Nothing; what the machine said is with whom it concerns."""
+        """Pass on what the machine said to the processes that it concerns."""
         self.tai_ns = turn.halted_tai_ns
         self._halted.set()
         at, end = 0, len(turn.said)
@@ -438,7 +438,7 @@ def _word(mailbox: mmap.mmap, at: int) -> int:
 
 
 def _say(line: TextIO, command: str) -> None:
-    """Nothing; QEMU has been told."""
+    """Send QEMU the command."""
     line.write(json.dumps({"execute": command}) + "\n")
     line.flush()
 
@@ -452,7 +452,7 @@ async def _status(client: QMPClient) -> str:
 async def _unless_gone(
     client: QMPClient, awaited: Coroutine[Any, Any, object], lost: Coroutine[Any, Any, Lost] | None = None
 ) -> None:
-    """Nothing, once that has come. EOFError: the machine is gone before. _LostError: so says `lost`, with why."""
+    """Wait until that has come. EOFError: the machine is gone before. _LostError: `lost` says so, with why."""
     coming, gone = asyncio.ensure_future(awaited), asyncio.ensure_future(client.runstate_changed())
     losing = asyncio.ensure_future(lost) if lost else None
     futures = [future for future in (coming, gone, losing) if future]

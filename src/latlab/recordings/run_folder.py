@@ -41,7 +41,7 @@ PREFIX_OF_VERB: Final = {"talk": "talker", "listen": "listener"}
 
 
 def write_json(path: Path, document: Any) -> None:
-    """Nothing; `path` then holds `document` whole, or, after a crash at any moment, what it held before."""
+    """Write `document` to `path`, which after a crash at any moment holds the new document or the old one."""
     data = json.dumps(document, indent=1, ensure_ascii=False).encode() + b"\n"
     with publishing(path) as temporary:
         temporary.write_bytes(data)
@@ -166,7 +166,7 @@ class CellFolder:
         return cell
 
     def write_cell(self, cell: RecordedCell | Mapping[str, Any]) -> None:
-        """Nothing; cell.json is written whole."""
+        """Write cell.json, whole or not at all."""
         write_json(self.path / "cell.json", cell.document() if isinstance(cell, RecordedCell) else cell)
 
     def facts(self, when: str) -> dict[str, Any]:
@@ -176,7 +176,7 @@ class CellFolder:
         return read_json(path, remedy) if path.exists() else {}
 
     def write_facts(self, when: str, facts: Mapping[str, Any]) -> None:
-        """Nothing; facts-`when`.json is written whole."""
+        """Write facts-`when`.json, whole or not at all."""
         write_json(self._facts_path(when), facts)
 
     def _facts_path(self, when: str) -> Path:
@@ -196,7 +196,7 @@ class CellFolder:
         return self.path / "logs"
 
     def begin_logs_anew(self, *, keep: bool) -> None:
-        """Nothing; what is started next finds no lines of what went before in its log: some are read, too.
+        """Empty the logs of what is started next, some of which are read, too.
 
         keep: they are in `logs/earlier` from now on, instead of those there.
         """
@@ -370,7 +370,7 @@ class RunFolder:
         )
 
     def write_run(self, document: Mapping[str, Any]) -> None:
-        """Nothing; run.json is written whole."""
+        """Write run.json, whole or not at all."""
         write_json(self.path / "run.json", document)
 
     def check_writable(self) -> None:
@@ -444,7 +444,7 @@ class RunFolder:
         return read_document(self.result_path, ("run", "cells", "verdict"), format_=RESULT_FORMAT, remedy=remedy)
 
     def write_result(self, document: Mapping[str, Any]) -> None:
-        """Nothing; result.json is written whole."""
+        """Write result.json, whole or not at all."""
         write_json(self.result_path, document)
 
     def add_cell(self, slug: str, repeat: int) -> CellFolder:

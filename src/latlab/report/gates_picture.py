@@ -58,7 +58,7 @@ class _Row:
 
 
 def write_gates_picture(name: str, found: Scheduled, path: Path) -> None:
-    """Nothing; the schedules are drawn into the file. name: of the scenario. found: the cells' slugs, and their ports.
+    """Draw the schedules into the file. name: of the scenario. found: the cells' slugs, and their ports.
 
     UsageError: the file's ending is none of those that can be drawn.
     """

@@ -26,10 +26,21 @@ _UNWRAPPED: Final = 1_000_000
 _VERDICTS: Final = {"trusted": "bold green", "suspect": "bold yellow", "untrusted": "bold red"}
 
 
-def print_answer(result: Result, metrics: Sequence[str], console: Console, *, every: bool = False) -> None:
-    """Print what the run found, on one screen. every: with a table for each of the metrics, not for the first only."""
-    for section in answer(result, metrics, every=every):
+def print_answer(
+    result: Result, metrics: Sequence[str], console: Console, *, every: bool = False, after: Sequence[str] = ()
+) -> None:
+    """Print what the run found, on one screen, and the lines `after` below the verdict, in one piece each.
+
+    every: with a table for each of the metrics, not for the first only.
+    """
+    *sections, verdict = answer(result, metrics, every=every)
+    for section in sections:
         print_parts(section.parts, console)
+    print_parts(verdict.parts, console, gap=False)
+    for line in after:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    if not after:
+        console.print()
 
 
 def print_result(result: Result, console: Console, metrics: Sequence[str] = DEFAULT_METRICS) -> None:
@@ -44,17 +55,23 @@ def print_section(name: str, shown: Shown, console: Console) -> None:
     print_parts(parts or [Lines([f"{name}: this run has no such section"])], console)
 
 
-def print_parts(parts: Iterable[Part], console: Console) -> None:
-    """Print all that the parts have to show, an empty line behind each. Without a terminal it is plain text: rich
-    leaves out every colour code there.
+def print_parts(parts: Iterable[Part], console: Console, *, gap: bool = True) -> None:
+    """Print all that the parts have to show, with an empty line after each. gap: after the last one, too.
+
+    A sentence without a title belongs to the table above it. Without a terminal it is plain text: rich leaves out every
+    colour code there.
     """
+    before: Printed | None = None
     for part in printed(parts):
         shown = list(_rendered(part, console))
+        if shown and before and not (isinstance(before, OneOf) and isinstance(part, Lines) and not part.title):
+            console.print()
         for one in shown:
             # A line has its width already.
             console.print(one, soft_wrap=isinstance(one, Text))
-        if shown:
-            console.print()
+        before = part if shown else before
+    if before and gap:
+        console.print()
 
 
 def _rendered(part: Printed, console: Console) -> Iterator[RenderableType]:

@@ -124,7 +124,7 @@ class Agent:
         return _result(self.done)
 
     def begin(self, start_tai_ns: int) -> None:
-        """Nothing; the streams start at that instant of its host's CLOCK_TAI."""
+        """Start the streams at that instant of its host's CLOCK_TAI."""
         self._say({"start_tai_ns": start_tai_ns})
 
     async def stop(self, bed: TestBed) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class Agent:
         return done
 
     async def kill(self, bed: TestBed) -> None:
-        """Nothing; the process is gone, if it was not already."""
+        """Kill the process, if it is not gone already."""
         if self._process.returncode is None:
             signal_group(self._process, signal.SIGKILL)
             await self._process.wait()

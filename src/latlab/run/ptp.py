@@ -58,7 +58,7 @@ class PtpWatch:
         return [*self._asking.values(), *self._reading.values()]
 
     async def start(self, bed: TestBed, run_id: str, folder: CellFolder) -> None:
-        """Nothing; every port is watched from now on. LabError: one does not answer."""
+        """Watch every port from now on. LabError: one does not answer."""
         for port in self._ports:
             name, host = str(port.end), self._hosts[port.end.host]
             if port.in_hardware:
@@ -94,7 +94,7 @@ class PtpWatch:
         return clocks, failure
 
     def begin(self, starts_tai_ns: Callable[[Agent], int]) -> None:
-        """Nothing; the streams start. starts_tai_ns: when, by the TAI of the agent's host."""
+        """Note that the streams start. starts_tai_ns: when, by the TAI of the agent's host."""
         self._starts = {name: starts_tai_ns(agent) for name, agent in self._asking.items()}
 
     def known(self) -> list[dict[str, Any]]:

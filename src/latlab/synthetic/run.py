@@ -37,7 +37,7 @@ def write_run(synthetic: Synthetic, folder: Path) -> Path:
 
 
 def fill_run(synthetic: Synthetic, run: RunFolder, name: str, started: str) -> None:
-    """Nothing; the run folder, which is there and empty, then has all that `write_run` says.
+    """Write into the run folder, which is there and empty, all that `write_run` says.
 
     name: of the run, as run.json and its page have it. started: when it was made, UTC, ISO 8601.
     """

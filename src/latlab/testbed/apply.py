@@ -102,7 +102,7 @@ class TestBed:
         return await host.spawn(argv, env={MARK: mark}, stdout=stdout, stderr=stderr), n
 
     def settle(self, n: int | None) -> None:
-        """Nothing; the process journalled as n has ended by itself or by its owner."""
+        """Note that the process journalled as n has ended by itself or by its owner."""
         if n is not None:
             self._journal.undone(n)
 
@@ -175,7 +175,7 @@ class TestBed:
                 await running.give_up(lost)
 
     async def _give_up_silent(self, error: LabError) -> None:
-        """Nothing; of the machines that the error is from, one that is silent forever has been ended."""
+        """End the machine that the error is from, if it is silent forever."""
         for running in list(self._services.values()):
             if running.ended() or not any(self._carries(running, host) for host in error.where.split(", ")):
                 continue

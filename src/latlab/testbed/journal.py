@@ -109,7 +109,7 @@ class Journal:
         return self._add(ProcessRecord(self._next(), host.ways[-1].describe(), title, mark))
 
     def undone(self, n: int) -> None:
-        """Nothing; record n is settled, on disk."""
+        """Mark record n as settled, on disk."""
         self._append({"undone": n})
         self._undone.add(n)
 
@@ -118,7 +118,7 @@ class Journal:
         return [record for record in reversed(self._records) if record.n not in self._undone]
 
     def close(self) -> None:
-        """Nothing; the lock is let go, and the file is gone if all is undone; else it stays for clean-up."""
+        """Release the lock, and remove the file if all is undone; else it stays for clean-up."""
         if self._descriptor < 0:
             return
         if not self.pending() and self.unread is None:

@@ -96,7 +96,7 @@ def preflight(scenario: Scenario, machine: Machine | None = None, where: Where =
 
 
 def raise_problems(problems: Sequence[LatlabError]) -> None:
-    """Nothing without problems; else raises one error that lists each once.
+    """Raise one error that lists each problem once; do nothing without any.
 
     It is a UsageError as soon as one of them is: the scenario has to be put right in any case.
     """

@@ -44,7 +44,7 @@ def mended(stock: Module, source: Path, headers: Path, scratch: Path, cross: str
 
 
 def apply_patch(folder: Path) -> None:
-    """Nothing; the driver's source in the folder is mended. LabError: it is not what the patch is for."""
+    """Patch the driver's source in the folder. LabError: it is not what the patch is for."""
     try:
         # Lines around a change that differ may have another meaning.
         printed("patch", "--batch", "--forward", "--fuzz=0", "-p1", "-d", str(folder), "-i", str(PATCH))

@@ -47,7 +47,7 @@ class LoadRunner:
         self._begun = 0.0
 
     async def start(self) -> None:
-        """Nothing; every load works, its traffic flows. LabError, with all processes gone, when one does not."""
+        """Start every load, and wait until its traffic flows. LabError, with all processes gone, when one does not."""
         try:
             for plan in self._plans:
                 with self._bed.awaited(f"load {plan.name} starts"):
@@ -78,7 +78,7 @@ class LoadRunner:
             await self.kill()
 
     async def kill(self) -> None:
-        """Nothing; whatever still ran is gone, its output with it."""
+        """End what still runs, and remove its output."""
         for _, running in self._running:
             for process in running:
                 await process.kill(self._bed)
