@@ -24,7 +24,7 @@ from latlab.analysis.statistics import PERCENTILES
 Floats = NDArray[np.float64]
 
 UNIT_NS = 1_000_000
-"""One unit of a process in ns: what rounding to integers does is not seen beside chance."""
+"""One unit of a process in ns: what rounding to integers does is not seen next to chance."""
 
 ROWS = 50
 """Series made at a time."""

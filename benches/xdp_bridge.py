@@ -7,7 +7,7 @@ The two run in turn, round by round, on the same interfaces, in two ways:
 driver  The kernel hands frames to the XDP program as a NIC's driver does, before they are packets of its own. latlab's
         program redirects them; one that passes everything leaves them to the kernel bridge. A burst goes into the tap's
         empty queue and is taken out afterwards, so the figure is forwarding alone. Every frame has to arrive.
-sender  With the agent beside the bridge, and without: a process sends by a veth as fast as it can, and forwards itself,
+sender  With the agent at the bridge, and without: a process sends by a veth as fast as it can, and forwards itself,
         as is the way of a veth; the other CPU empties the tap. Counted is what came out of it. A veth makes packets
         of the kernel first and frames for XDP of those, so it shows what XDP costs where no NIC spares that work. "cpu"
         is the sending CPU's time for each packet: sending and forwarding, not taking in.
@@ -186,7 +186,7 @@ def take_in(tap: int, seconds: float) -> tuple[int, int, int]:
 
 
 def beside(bed: Bed) -> Agent:
-    """The agent beside the kernel bridge."""
+    """The agent next to the kernel bridge."""
     return Agent(bed.switch, "bridge", {"bridge": "br0", "ports": ["eth0", "tap0"], "mode": "native", "realtime": {}})
 
 

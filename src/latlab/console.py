@@ -203,7 +203,7 @@ class RunConsole:
             self._line(text)
 
     def _window(self, event: events.Window) -> str:
-        """A timer's stretch of time in a line, and the least and the largest since its start."""
+        """A timer's interval in a line, and the least and the largest since its start."""
         extremes = self._cells[event.order].extremes if event.order in self._cells else {}
         least, most = extremes.get(event.probe, (event.min_ns, event.max_ns))
         found = extremes[event.probe] = min(least, event.min_ns), max(most, event.max_ns)

@@ -1,4 +1,4 @@
-"""What will make a measurement suspect, as far as the scenario and this machine tell before anything is run.
+"""What will make a measurement suspect, as far as the scenario and this machine show before anything is run.
 
 The rules are those that judge the measurement: they are compared with what is known by now, and what is not known yet
 breaks none of them.
@@ -29,7 +29,7 @@ _FACTS_S = 10
 
 
 def facts_of_this_machine() -> dict[str, Any]:
-    """What the agent tells of this machine now; nothing where it cannot be asked: preflight says why."""
+    """What the agent reports of this machine now; nothing where it cannot be asked: preflight says why."""
     try:
         said = subprocess.run([find_agent(), "facts"], capture_output=True, timeout=_FACTS_S, check=True).stdout
         found: dict[str, Any] = json.loads(said)

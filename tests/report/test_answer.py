@@ -172,7 +172,7 @@ def test_a_stage_that_dominates_in_one_bridge_only_is_shown_with_that_bridge(mat
 def test_next_commands_are_those_that_the_run_has_something_for(matrix: dict[str, Any]) -> None:
     assert [name for name, _ in next_commands(typed(matrix))] == ["trust", "missing", "stages"]
     fine = matrix | {"verdict": "trusted", "cells": [cell for cell in matrix["cells"] if cell["status"] == "ok"]}
-    assert [name for name, _ in next_commands(typed(fine))][0] == "stages"
+    assert next(name for name, _ in next_commands(typed(fine))) == "stages"
 
 
 def test_of_many_cells_without_figures_the_first_is_named_and_the_others_are_counted(matrix: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """How far a run's mean, deviation and percentiles may be off by chance, for values that depend on each other.
 
 Blocks of values are drawn with replacement (circular block bootstrap: Politis & Romano, 1992), so that what depends on
-its neighbours stays beside them; how long blocks are is the data's own (`dependence`). docs/explanation/statistics.md
+its neighbours stays next to them; how long blocks are is the data's own (`dependence`). docs/explanation/statistics.md
 says what the intervals mean, where they are left blank, and how often they hold what they claim.
 """
 
@@ -79,7 +79,7 @@ def confidence_document(value_ns: NDArray[np.int64], found: Statistics) -> dict[
 
     `mean`, `stddev` and each of `PERCENTILES` are {value, low, high, effective_n, block, needs_n, why}: ns;
     effective_n, at most n, is how many independent values would tell as much. low and high are null where n is too
-    small: why says so in words, needs_n how many values with this dependence it would take, null where nobody can
+    small: why reports it in words, needs_n how many values with this dependence it would take, null where nobody can
     tell. `max` is {value, share_above, effective_n}: with 95 % confidence less than this share of the process's values
     is above it, null where the dependence is not known. `supports` is what n can and cannot support, in words.
     """

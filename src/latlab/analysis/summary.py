@@ -153,7 +153,7 @@ def _blocks(
     """What is said of each stream, by its name; of a probe before its legs, under the probe's own."""
     for stream in cell.streams:
         if stream.tool:
-            continue  # what a tool measured is told with its own words
+            continue  # what a tool measured is reported with its own words
         if stream.timer is not None:
             yield stream.name, timer_document(cell, stream, packets)
             continue
@@ -257,7 +257,7 @@ def _happened(
     anomalies: Anomalies | None,
     chosen: Sequence[Chosen],
 ) -> dict[str, Any]:
-    """Anomalies, what they were compared with, and the clean windows beside the whole run; none where nothing was
+    """Anomalies, what they were compared with, and the clean windows next to the whole run; none where nothing was
     looked for.
     """
     if anomalies is None:
@@ -313,7 +313,7 @@ def _metric(
 
 
 def _beyond(values: Values) -> dict[str, Any]:
-    """What is said of a latency beside its statistics: its tail beyond the sample, or why not, and its variation."""
+    """What is said of a latency next to its statistics: its tail beyond the sample, or why not, and its variation."""
     return {
         "tail": tail_document(values.value_ns),
         "variation": variation_document(values.sequence, values.value_ns),

@@ -84,7 +84,7 @@ def tail_document(value_ns: NDArray[np.int64], packets: Sequence[int] = PACKETS)
     the goodness of fit leaves it, and the level is that of `level_packets`, the most of `packets` that levels are given
     for. `peaks`: {value_ns, share}, of the fit's clusters the share of packets whose episode has a peak at or above.
     `levels`: of each of `packets` {packets, value_ns, low_ns, high_ns, beyond, why}; beyond = packets / n; null values
-    where why says so. `words`: what the levels are.
+    where why reports it. `words`: what the levels are.
     """
     n = len(value_ns)
     fits, step = _fits(value_ns)

@@ -207,7 +207,7 @@ def no_launch_was_dropped_silently(evidence: Evidence) -> Iterator[Broken]:
 
 
 def xdp_bridge_carried_the_streams(evidence: Evidence) -> Iterator[Broken]:
-    """XDP bridges that left most of the packets to the kernel bridge beside them: the figures are that one's."""
+    """XDP bridges that left most of the packets to the kernel bridge next to them: the figures are that one's."""
     for where, arrived, redirected, passed in _across_xdp(evidence):
         if 2 * redirected < arrived:
             yield _not_redirected(where, arrived, redirected, passed)
@@ -543,7 +543,7 @@ def _launching(stream: RecordedStream) -> str:
 
 
 def _qdiscs(facts: Mapping[str, Any], stream: RecordedStream) -> list[Mapping[str, Any]] | None:
-    """The qdiscs of the port a stream leaves by, as tc told: of a VLAN interface, its parent. None: unknown."""
+    """The qdiscs of the port a stream leaves by, as tc printed it: of a VLAN interface, its parent. None: unknown."""
     port = stream.queue
     qdiscs: list[Mapping[str, Any]] | None = fact(facts.get(stream.talker), "interfaces", port, "qdiscs")
     return qdiscs

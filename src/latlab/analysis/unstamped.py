@@ -1,6 +1,6 @@
-"""Packets without a timestamp that they ought to have: how far their values may go, and whether they are the late ones.
+"""Packets without a timestamp that they should have: how far their values may go, and whether they are the late ones.
 
-The timestamps beside the missing one bound what it would have said: a packet passes them in their order.
+The timestamps next to the missing one bound what it would have said: a packet passes them in their order.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _earliest(packets: pl.DataFrame, names: Sequence[str]) -> pl.Expr:
 
 
 def _held_against(counted: pl.DataFrame, ought: pl.Expr, missing: pl.Expr, stamp: str) -> dict[str, Any]:
-    """Packets that lack the timestamp beside those that have it, by the first one after it that the former have."""
+    """Packets that lack the timestamp next to those that have it, by the first one after it that the former have."""
     late_way = HARDWARE_WAY[HARDWARE_WAY.index(stamp) + 1 :]
     early_way = HARDWARE_WAY[HARDWARE_WAY.index(stamp) - 1 : 0 : -1]
     for until in (*late_way, *early_way):

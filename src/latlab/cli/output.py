@@ -18,7 +18,7 @@ _ASCII: Final = {
     "✓": "yes", "✗": "no",
 }
 # fmt: on
-"""What is printed for characters that a terminal lacks; `?` for any other."""
+"""What is printed for characters that a terminal does not have; `?` for any other."""
 
 
 def replace_characters() -> None:

@@ -1,4 +1,4 @@
-"""A machine in virtual time: it runs only while somebody waits for what it does, and hears only when it stands still.
+"""A machine in virtual time: it runs only while somebody waits for what it does, and hears only when it is stopped.
 
 The clock of such a machine counts the instructions it executes. If it ran on while the lab thinks, or if a command
 reached it at an instant that depends on this machine's speed, no two runs would be alike. So they take turns
@@ -40,7 +40,7 @@ FINE_NET: Final = "fine-net"
 FINE_US: Final = 10
 """A timer of the virtual clock so often: of a network filter of a netdev that nothing is connected to.
 
-A CPU executes until the next timer of the virtual clock is due, and the others stand still meanwhile: for a millisecond
+A CPU executes until the next timer of the virtual clock is due, and the others stop meanwhile: for a millisecond
 and more, where the timer tick is the next (QEMU: icount_percpu_budget() in accel/tcg/tcg-accel-ops-icount.c,
 net/filter-buffer.c). While a cell measures, this one is never far."""
 PID: Final = "pid"
@@ -189,7 +189,7 @@ class Turns:
         self.lost: Lost | None = None
         """Why nothing more is to be heard of it, though its QEMU runs; None as long as there is hope."""
         self.kept: list[Turn] = []
-        """Its turns, as long as `keeping` says so."""
+        """Its turns, as long as `keeping` reports it."""
         self.keeping = False
         self.differs = False
         """Whether the lab has said anything else than in the turn that it was to repeat: the machine is lost then."""
@@ -311,7 +311,7 @@ class Turns:
                 process.ended(-signal.SIGKILL)
             self._processes.clear()
             self._said.clear()
-            # A QEMU that is lost may not even read what it is told.
+            # A QEMU that is lost may not even read what it is sent.
             with contextlib.suppress(QMPError, EOFError, OSError, TimeoutError):
                 async with asyncio.timeout(_HANG_UP_S):
                     await client.disconnect()
@@ -321,7 +321,7 @@ class Turns:
         await client.connect(str(self._directory / MONITOR))
         if (status := await _status(client)) != HALTED:
             raise _LostError(Lost(f"it was to be stopped between two turns, and QEMU says it is {status}"))
-        # Those of turns that have ended before are not told again.
+        # Those of turns that have ended before are not reported again.
         self._turns = self._ended = 0
 
     def _shared(self) -> mmap.mmap:
@@ -366,7 +366,7 @@ class Turns:
         self._told(turn)
 
     async def _make_fine(self, client: QMPClient) -> None:
-        """Add or remove the timer that makes CPUs change places, while the machine stands still."""
+        """Add or remove the timer that makes CPUs change places, while the machine is stopped."""
         if self.fine and not self._is_fine:
             await client.execute("netdev_add", {"type": "hubport", "id": FINE_NET, "hubid": 0})
             timer = {"qom-type": "filter-buffer", "id": FINE, "netdev": FINE_NET, "interval": FINE_US}
@@ -452,7 +452,7 @@ async def _status(client: QMPClient) -> str:
 async def _unless_gone(
     client: QMPClient, awaited: Coroutine[Any, Any, object], lost: Coroutine[Any, Any, Lost] | None = None
 ) -> None:
-    """Wait until that has come. EOFError: the machine is gone before. _LostError: `lost` says so, with why."""
+    """Wait until that has come. EOFError: the machine is gone before. _LostError: `lost` reports it, with why."""
     coming, gone = asyncio.ensure_future(awaited), asyncio.ensure_future(client.runstate_changed())
     losing = asyncio.ensure_future(lost) if lost else None
     futures = [future for future in (coming, gone, losing) if future]

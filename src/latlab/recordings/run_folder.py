@@ -49,7 +49,7 @@ def write_json(path: Path, document: Any) -> None:
 
 @contextmanager
 def publishing(path: Path) -> Iterator[Path]:
-    """A new file beside `path` to write to; at the end it has taken that name, and both are on the disk.
+    """A new file next to `path` to write to; at the end it has taken that name, and both are on the disk.
 
     If the writing fails, the new file is gone and `path` is what it was. The file's name is random and it is made
     exclusively, so that nothing lying in the folder, a link least of all, is written through.
@@ -283,7 +283,7 @@ class CellFolder:
 class RunSummary:
     """One line of `latlab list`; what the run never wrote is None. Times are UTC, ISO 8601.
 
-    status: `running`, `ended` or `interrupted`; `killed` where the lab was gone before it could say so.
+    status: `running`, `ended` or `interrupted`; `killed` where the lab was gone before it could report it.
     """
 
     run: str

@@ -1,4 +1,4 @@
-"""What happened to packets beside noise, and the clean windows beside the whole run, for people."""
+"""What happened to packets next to noise, and the clean windows next to the whole run, for people."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class AnomalyRow:
 def anomaly_rows(result: Result) -> Iterator[AnomalyRow]:
     """A row a cell, repetition, stream and class that occurs, in the order of the summary.
 
-    A stream of which nothing was found has one that says so, and from when on a packet would have been late; one of
-    which something was has one that says so if that is beyond all its packets. A probe as a whole has none: its legs
+    A stream of which nothing was found has one that reports it, and from when on a packet would have been late; one of
+    which something was has one that reports it if that is beyond all its packets. A probe as a whole has none: its legs
     have. At the end a row a stream in which nothing was looked for, and why, for all cells together.
     """
     not_looked_for: dict[tuple[str, str], list[tuple[str, str, str]]] = {}

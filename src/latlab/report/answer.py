@@ -201,7 +201,7 @@ def _clocks(repetitions: Sequence[rows.Row]) -> str:
 
 
 def _remark(result: Result, repetitions: Sequence[rows.Row]) -> str:
-    """What is to be known of a row: why it lacks figures, or that its verdict is worse than others'."""
+    """What is to be known of a row: why it does not have figures, or that its verdict is worse than others'."""
     said = (row.remark for row in repetitions if row.remark not in (result.verdict, "trusted"))
     return ", ".join(dict.fromkeys(said))
 

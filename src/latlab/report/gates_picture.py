@@ -137,7 +137,7 @@ def _panel_in(port: Port) -> float:
 
 
 def _names_in(port: Port) -> float:
-    """How wide the longest name beside the lanes is."""
+    """How wide the longest name next to the lanes is."""
     names = [_row_name(row.who) for row in _rows(port) if row.who]
     return max((text_in(name, _TEXT_PT) for name in names), default=0.0)
 

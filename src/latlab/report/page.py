@@ -156,7 +156,7 @@ def _streams(shown: Shown, sweeps: Sequence[Sweep]) -> Iterator[Section]:
             table = replace(chain_part(view), remarks=chain_table.remarks(view))
             found: list[Part] = [Chart("chain", chain_drawing(view)), Fold("As a table", [table])]
             if of == stream:
-                # What a trace tells is of no metric: it is seen beside every one.
+                # What a trace tells is of no metric: it is seen next to every one.
                 parts += found if metric == RECEPTION else [OfMetric(metric, found)]
         parts += [
             OfMetric(metric, [Chart("tail", tail_drawing(view))])

@@ -38,7 +38,7 @@ from latlab.result.types import Result
 class PictureFiles:
     """Draws into a run's folder.
 
-    caption: of every picture. formats: png, svg, pdf, at least one. metrics: what is drawn, beside traces;
+    caption: of every picture. formats: png, svg, pdf, at least one. metrics: what is drawn, next to traces;
     None: all.
     """
 

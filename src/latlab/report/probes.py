@@ -1,4 +1,4 @@
-"""What is to be said of probes beside their figures: at which rate or in a closed loop, and what a tool counts from."""
+"""What is to be said of probes with their figures: at which rate or in a closed loop, and what a tool counts from."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _over_dds(asked: Asked, cyclone: str | None) -> str:
 
 
 def _intervals(figures: ToolFigures) -> pl.DataFrame | None:
-    """What a tool said of each stretch of time; None of one that did not."""
+    """What a tool said of each interval; None of one that did not."""
     return pl.DataFrame(figures.intervals) if figures.intervals else None
 
 

@@ -55,7 +55,7 @@ def make_result(folder: RunFolder, later: Sequence[Chosen] = ()) -> dict[str, An
     """The result document, which has been written to result.json.
 
     Cells that were cut short are summarised as far as their recordings go; those without any, and those the run
-    never came to, are listed with their reason. later: windows that are chosen beside the scenario's. UsageError: the
+    never came to, are listed with their reason. later: windows that are chosen next to the scenario's. UsageError: the
     run is still being measured, or has nothing in such a window. LabError: the folder cannot be written.
     """
     if folder.is_live():
@@ -259,7 +259,7 @@ def _noted_trust(run: Mapping[str, Any]) -> Trust | None:
 def read_scenario(path: Path) -> Loaded | None:
     """The scenario as it was run; None where a later version of latlab reads it differently.
 
-    The measurement is shown all the same: its order is lost then, and its limits are not evaluated (`unread_limits`).
+    The measurement is shown still: its order is lost then, and its limits are not evaluated (`unread_limits`).
     LabError: it is there, and no scenario of any version: whoever had limits would be told that none was exceeded.
     """
     try:

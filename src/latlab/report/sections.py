@@ -109,7 +109,7 @@ class Shown:
 
     @property
     def label(self) -> str:
-        """The result's label, which stands beside figures."""
+        """The result's label, which stands next to figures."""
         return label_text(self.result)
 
     @cached_property

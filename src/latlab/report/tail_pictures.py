@@ -1,4 +1,4 @@
-"""Whether a tail's fit is stable, as a picture: a row a cell, shape, level and the tail itself beside each other."""
+"""Whether a tail's fit is stable, as a picture: a row a cell, shape, level and the tail itself side by side."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def _longest(block: Stream) -> list[tuple[str, Chain, WorstStages]]:
 
 
 def _traced(block: Stream) -> list[tuple[str, Chain, WorstStages]]:
-    """What tracepoints tell of the way to its listener's thread; nothing where they were not asked."""
+    """What tracepoints show of the way to its listener's thread; nothing where they were not asked."""
     chain = chain_of(block, RECEPTION)
     return [(RECEPTION, chain, chain.worst)] if chain and chain.worst else []
 

@@ -188,7 +188,7 @@ class Agent:
     async def _read_events(self) -> None:
         assert self._process.stdout
         async for line in _lines(self._process.stdout):
-            # What is no event is passed over: if it was to be one, that one is missed, and its waiter says so.
+            # What is no event is passed over: if it was to be one, that one is missed, and its waiter reports it.
             with contextlib.suppress(ValueError, LookupError, TypeError):
                 event = json.loads(line)
                 if isinstance(event, dict):

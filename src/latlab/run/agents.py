@@ -110,7 +110,7 @@ class Agents:
         probe: str | None = None,
         of: str | None = None,
     ) -> None:
-        """probe: whose agent it is. of: the guest or the timer beside which it traces."""
+        """probe: whose agent it is. of: the guest or the timer next to which it traces."""
         binary, place = self._places.agent(host), self._bed.hosts[host]
         verb = "trace" if of else verb_of(self._scenario, probe, role) if probe else role
         if self._outcome.live and verb != "trace":

@@ -121,7 +121,7 @@ async def run_cell(
 
 
 def _tells(listener: Listener) -> Tell:
-    """Tell the listener of what takes long."""
+    """Report to the listener what takes long."""
     return lambda what, seconds: listener(Waiting(what, seconds))
 
 
@@ -278,7 +278,7 @@ class _Cell:
     async def measure(self) -> None:
         """Run everything to its end and stop it. LabError at the first thing that fails.
 
-        Whatever fails, what the agents have recorded so far is finished before it is told.
+        Whatever fails, what the agents have recorded so far is finished before it is reported.
         """
         failure: BaseException | None = None
         try:

@@ -1,4 +1,4 @@
-"""PTP while a cell is measured: what each ptp4l says of itself, and our own readings of the cards' clocks beside it."""
+"""PTP while a cell is measured: what each ptp4l says of itself, and our own readings of the cards' clocks with it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CARD = "card"
 class PtpWatch:
     """The ports of PTP's, each watched by an agent on its host: two where its card has a clock.
 
-    One asks its ptp4l, and records what that says (`latlab-agent ptp`); the other reads the card's clock beside the
+    One asks its ptp4l, and records what that says (`latlab-agent ptp`); the other reads the card's clock next to the
     system's (`latlab-agent clock`), so that what ptp4l claims can be compared with readings it has no part in.
     """
 

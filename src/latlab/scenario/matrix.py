@@ -137,7 +137,7 @@ def _seed(scenario: Scenario, repeat: int) -> int | None:
 def expand(raw: dict[str, Any], base: Parsed) -> tuple[list[Cell], list[Finding]]:
     """The cells of a scenario in its matrix's order, and what is wrong with the matrix, its overrides and in any cell.
 
-    raw: the plain data, base: what became of it. What is wrong without the matrix is not told again. While anything
+    raw: the plain data, base: what became of it. What is wrong without the matrix is not reported again. While anything
     is, each value is tried by itself; in a right scenario every combination is. A finding's path is that of the value,
     of the matrix or of an override, that brings it about.
     """
@@ -219,7 +219,7 @@ def _put_in(
     paths: Mapping[str, tuple[str, ...]],
     overrides: Sequence[_Override],
 ) -> tuple[dict[str, Any], dict[tuple[str, ...], Path]]:
-    """The data with the picked values, and what overrides set beside them, put in; each path → where the value stands.
+    """The data with the picked values, and what overrides set next to them, put in; each path → where the value stands.
 
     What is set of a load or a probe that is not there is left out.
     """

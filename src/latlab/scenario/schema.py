@@ -1,4 +1,4 @@
-"""The scenario's JSON Schema, for editors and other programs; shipped beside this file."""
+"""The scenario's JSON Schema, for editors and other programs; shipped next to this file."""
 
 from __future__ import annotations
 

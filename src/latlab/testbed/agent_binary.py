@@ -30,7 +30,7 @@ _ARM_32 = re.compile(r"arm.*")
 
 
 def find_agent() -> Path:
-    """The agent's path: `$LATLAB_AGENT`, else beside this Python, else on the PATH.
+    """The agent's path: `$LATLAB_AGENT`, else next to this Python, else on the PATH.
 
     LabError: there is none, or it is built for another architecture than this machine's.
     """
@@ -52,7 +52,7 @@ def find_agent() -> Path:
 def find_agents(own: Path) -> dict[str, str]:
     """The path of an agent for each architecture that there is one for here: this machine's own, then the others.
 
-    Those for others are beside it or on the PATH, with the architecture at the end of their names.
+    Those for others are next to it or on the PATH, with the architecture at the end of their names.
     """
     found = {os.uname().machine: str(own)}
     for architecture in ARCHITECTURES.values():
@@ -128,5 +128,5 @@ def _unfit(agent: Path, architecture: str, *, is_own: bool) -> LabError | None:
 
 @cache
 def _is_of_this_version(agent: Path, _mtime_ns: int) -> bool:
-    """Whether it says so: this machine cannot run it. What stands before that in the file has no end of its own."""
+    """Whether it reports it: this machine cannot run it. What stands before that in the file has no end of its own."""
     return f"{__version__}, built for ".encode() in agent.read_bytes()

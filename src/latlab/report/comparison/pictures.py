@@ -45,7 +45,7 @@ def write_comparison_pictures(
 
 
 def comparison_figure(shown: ComparedMetric, stream: str, caption: str) -> Figure:
-    """A figure with the panels of each of the stream's groups, two beside each other; below them the notes."""
+    """A figure with the panels of each of the stream's groups, two side by side; below them the notes."""
     groups = [group for group in shown.groups if group.stream == stream and group.panels]
     room_in = WIDTH_IN - 2 * SIDE_IN
     head = [line for text in (f"{shown.summary}.", _KEY) for line in wrapped(text, room_in)]

@@ -1,4 +1,4 @@
-"""The driver of QEMU's network card igb, mended: the kernel's own source with a patch of ours, for PTP in hardware.
+"""The driver of QEMU's network card igb, patched: the kernel's own source with a patch of ours, for PTP in hardware.
 
 What is wrong without, and how it is put right, stands in the patch. The stock driver serves where this cannot be made.
 """

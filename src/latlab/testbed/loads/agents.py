@@ -21,7 +21,7 @@ def last_events(stdout: str) -> dict[str, dict[str, Any]]:
 
 
 def totals_of(event: dict[str, Any]) -> dict[str, Any]:
-    """What an event tells beside its name."""
+    """What an event tells next to its name."""
     return {key: value for key, value in event.items() if key != "event"}
 
 

@@ -16,7 +16,7 @@ from latlab.testbed.loads.table import LOADS
 
 SECOND_NS = 1_000_000_000
 FLOWS_S = 30.0
-# A guest in software emulation takes up to 0.1 s of its CPU for each look, which its load lacks meanwhile.
+# A guest in software emulation takes up to 0.1 s of its CPU for each look, which its load does not have meanwhile.
 POLL_S = 0.2
 # Each more than what the tools say to each other on their control connection before the load itself.
 FLOWING_PACKETS = 8
