@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from compared_run import with_comparisons, write_figures_run
-from matrix_run import REPEATS, TITLES, write_matrix_run
+from matrix_run import REPEATS, TITLES
 from rich.console import Console
 
 import latlab.report.answer as of_answer
@@ -29,18 +29,6 @@ def printed(result: dict[str, Any], width: int = 100) -> list[str]:
     file = io.StringIO()
     print_answer(typed(result), ["latency"], Console(file=file, width=width, force_terminal=True, color_system=None))
     return [line.rstrip() for line in file.getvalue().splitlines()]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    path = tmp_path_factory.mktemp("matrix") / "run"
-    path.mkdir()
-    return RunFolder(write_matrix_run(path))
-
-
-@pytest.fixture
-def matrix(folder: RunFolder) -> dict[str, Any]:
-    return folder.result()
 
 
 def compared(path: Path, medians: dict[str, Sequence[float]], **options: Any) -> dict[str, Any]:
@@ -191,8 +179,8 @@ def test_a_run_without_loads_has_a_row_a_bridge_and_no_column_that_is_empty(tmp_
     assert list(table.shapes[-1][0].headings) == ["bridge", "p50", "max", "lost"]
 
 
-def test_the_page_begins_with_the_same_table_and_sentences(folder: RunFolder, matrix: dict[str, Any]) -> None:
-    page = render(folder, {}).before
+def test_the_page_begins_with_the_same_table_and_sentences(matrix_run: Path, matrix: dict[str, Any]) -> None:
+    page = render(RunFolder(matrix_run), {}).before
     first, _, _ = page.partition('<nav aria-label="Contents">')
     shown = {one.name: one.parts for one in answer(typed(matrix), ["latency"])}
     (table, _) = shown["figures"]

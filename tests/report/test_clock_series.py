@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +30,9 @@ def window(at_ns: int, low: int, high: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def folder(new_run: Callable[..., Path]) -> RunFolder:
+def folder(brief_run: Path) -> RunFolder:
     """Its first measured cell has a slave of PTP's and clocks that were compared, five times a second apart."""
-    run = RunFolder(new_run())
+    run = RunFolder(brief_run)
     cell = next(one for one in run.cells() if one.cell().status == "ok")
     document = cell.cell().document()
     start = document["start_tai_ns"]
@@ -126,6 +125,6 @@ def test_the_page_has_them_with_words_for_who_does_not_see_them(folder: RunFolde
     assert "as ptp4l reports it; band: as latlab measures it: from −140 ns to 100 ns in 4 s" in page
 
 
-def test_nothing_is_drawn_of_clocks_that_nobody_compared(new_run: Callable[..., Path]) -> None:
-    run = RunFolder(new_run())
+def test_nothing_is_drawn_of_clocks_that_nobody_compared(brief_run: Path) -> None:
+    run = RunFolder(brief_run)
     assert list(clock_charts(run, typed(make_result(run)))) == []

@@ -42,12 +42,11 @@ OFF = {RT: "bridges are compared", SETTINGS: "the board has no cpuidle"}
 
 
 @pytest.fixture
-def judged(new_run: Callable[..., Path]) -> Callable[..., RunFolder]:
+def judged(brief_run: Path) -> Callable[..., RunFolder]:
     """A run folder whose scenario has this `trust`; its clocks are known to within 3 µs, and no cell failed."""
-    path = new_run()
 
     def made(**trust: Any) -> RunFolder:
-        folder = RunFolder(path)
+        folder = RunFolder(brief_run)
         folder.scenario_path.write_text(yaml.safe_dump(SCENARIO | {"trust": trust}, sort_keys=False))
         for cell in folder.cells():
             document = cell.cell().document()

@@ -353,7 +353,7 @@ def _dominant(measured: Sequence[_Latest], explained: set[str]) -> str:
     for one in measured:
         if one.stage:
             by_stage.setdefault(one.stage, []).append(one)
-    told = []
+    told: list[str] = []
     for stage, found in sorted(by_stage.items(), key=lambda one: -len(one[1])):
         shares = [one.share for one in found]
         ends = " to ".join(dict.fromkeys((percent(min(shares)), percent(max(shares)))))
