@@ -23,7 +23,7 @@ ENOUGH = 60
 """Rows after which a reader has seen enough. How many times that takes depends on what else the machine does."""
 CPUS = sorted(os.sched_getaffinity(0))
 COMES_TO, COMES_FROM = ("127.77.0.1", 1021), ("127.77.0.1", 1022)
-"""Where knocks come to, and from."""
+"""Where doorbells come to, and from."""
 Start = Callable[..., Agent]
 
 
