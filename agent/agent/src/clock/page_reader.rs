@@ -211,7 +211,12 @@ impl Knocker {
         let port = IoPort::open(number).map_err(|error| failed(error, &place, "run as root, without lockdown"))?;
         if port.read() != DEBUG_CONSOLE {
             let remedy = "give the guest an `isa-debugcon` device there, or exchange timestamps over the network";
-            return Err(Failure { what: "the device there is no doorbell".into(), place, remedy: remedy.into(), errno: None });
+            return Err(Failure {
+                what: "the device there is no doorbell".into(),
+                place,
+                remedy: remedy.into(),
+                errno: None,
+            });
         }
         Ok(Self::Port(port))
     }
