@@ -171,7 +171,7 @@ def test_pong_serves_one_connection_after_the_other(bed: Bed, tmp_path: Path) ->
     assert recording(tmp_path, "pong.received").table["sequence"].to_list()[-200:] == list(range(200))
 
 
-def test_nobody_listening_is_told_at_once_before_anything_is_asked(bed: Bed, tmp_path: Path) -> None:
+def test_nobody_listening_is_reported_at_once_before_anything_is_asked(bed: Bed, tmp_path: Path) -> None:
     began = time.monotonic()
     ping = bed.agent("sensor", "ping", ping_spec(new_run_id(), tmp_path, Trips(kind="tcp")))
     assert ping.ended() == 1

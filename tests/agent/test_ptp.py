@@ -338,7 +338,7 @@ def test_a_ptp4l_of_another_namespace_is_observed_and_no_file_of_an_agents_stays
     assert files(clocks) == []
 
 
-def test_that_nobody_answers_is_told_with_the_socket_and_what_to_do(clocks: Clocks, tmp_path: Path) -> None:
+def test_that_nobody_answers_is_reported_with_the_socket_and_what_to_do(clocks: Clocks, tmp_path: Path) -> None:
     nobody = clocks.folder / "nobody.sock"
     elsewhere = clocks.start("ecu", domainNumber=24).socket
     while not elsewhere.exists():
@@ -361,7 +361,7 @@ def test_that_nobody_answers_is_told_with_the_socket_and_what_to_do(clocks: Cloc
     assert files(clocks) == []
 
 
-def test_a_clock_that_cannot_be_read_is_told_and_its_frequency_is_unknown(clocks: Clocks, tmp_path: Path) -> None:
+def test_a_clock_that_cannot_be_read_is_reported_and_its_frequency_is_unknown(clocks: Clocks, tmp_path: Path) -> None:
     agent = clocks.observe(clocks.start("ecu").socket, tmp_path, count=2, clock="/dev/null")
     ready = agent.until("ready")
     assert ready["clock"]["where"] == "/dev/null" and "ethtool -T" in ready["clock"]["remedy"]

@@ -105,7 +105,7 @@ def test_a_ping_over_tcp_has_one_transaction_a_period_and_figures_of_them(short:
         assert 0 < figures["min"] <= figures["p50"] <= figures["max"] < 10_000_000
 
 
-def test_a_timers_handler_is_later_in_a_guest_than_natively_and_later_still_beside_load(short: Short) -> None:
+def test_a_timers_handler_is_later_in_a_guest_than_natively_and_later_still_under_load(short: Short) -> None:
     # Each in a cell by itself, as in the shipped file: beside each other they would share the CPU.
     matrix = {"probes": ["native", "guest"], "loads": ["none", "vm2-packets"]}
     exclude = [{"probes": "native", "loads": "vm2-packets"}]

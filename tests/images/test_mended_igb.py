@@ -50,7 +50,7 @@ def found(board: Image) -> dict[str, Found]:
     return {one.name: one for one in read(board.initramfs.read_bytes())}
 
 
-def test_the_boards_driver_is_the_mended_one_where_modprobe_finds_the_stock_one(
+def test_the_boards_driver_is_the_patched_one_where_modprobe_finds_the_stock_one(
     found: dict[str, Found], board: Image
 ) -> None:
     home = f"usr/lib/modules/{board.kernel_version}"

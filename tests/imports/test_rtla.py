@@ -47,7 +47,7 @@ def test_noise_is_of_bins_beginnings(importing: Importing) -> None:
     assert noise["p99_9"] is None
 
 
-def test_of_the_table_of_noise_the_longest_stretch_is_known(importing: Importing) -> None:
+def test_of_the_table_of_noise_the_longest_interval_is_known(importing: Importing) -> None:
     found = importing("rtla-osnoise-top.txt")
     assert {name: block["metrics"]["noise"]["max"] for name, block in found.streams.items()} == {
         "cpu-0": 55_000,

@@ -117,7 +117,7 @@ def test_cells_without_figures_are_named_with_what_to_do(matrix: dict[str, Any])
     assert "boot the kernel with intel_iommu=on or amd_iommu=on" in text
 
 
-def test_three_reasons_are_told_and_where_the_others_are(matrix: dict[str, Any]) -> None:
+def test_three_reasons_are_reported_and_where_the_others_are(matrix: dict[str, Any]) -> None:
     (reason, *_) = matrix["reasons"]
     several = [reason | {"id": f"rule-{number}", "finding": f"finding {number}"} for number in range(5)]
     lines = printed(matrix | {"reasons": several})

@@ -93,7 +93,7 @@ def compared(folder: RunFolder, low_ns: list[int], wide_ns: int) -> ClockChart:
     return list(clock_charts(folder, typed(make_result(folder))))[1]
 
 
-def test_clocks_that_run_apart_are_drawn_beside_their_line_so_that_the_band_is_seen(folder: RunFolder) -> None:
+def test_clocks_that_run_apart_are_drawn_next_to_their_line_so_that_the_band_is_seen(folder: RunFolder) -> None:
     """2 ppm over 4 s are 8 µs, the band is 0.4 µs wide, and 0.1 µs off the line once: no nanosecond of it is lost."""
     low_ns = [FAR_NS + 2000 * number + (100 if number == 2 else 0) for number in range(5)]
     chart = compared(folder, low_ns, 400)

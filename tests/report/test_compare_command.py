@@ -111,7 +111,7 @@ def test_json_is_the_whole_document(latlab: Latlab) -> None:
     assert [side["name"] for side in document["sides"]] == ["baseline", "new"]
 
 
-def test_what_is_refused_is_told_with_what_where_and_remedy(latlab: Latlab) -> None:
+def test_what_is_refused_is_reported_with_what_where_and_remedy(latlab: Latlab) -> None:
     code, output, errors = latlab("compare", "old", "virtual", "--json")
     assert code == 2
     error = json.loads(output)["error"]

@@ -83,12 +83,12 @@ def test_the_page_has_every_episode_those_that_the_result_leaves_out_too(run: Ru
     assert episodes["stall"]["text"].keys() == {str(number) for number in episodes["stall"]["number"]}
 
 
-def test_without_the_file_of_classes_those_that_are_told_are_marked(run: RunFolder, tmp_path: Path) -> None:
+def test_without_the_file_of_classes_those_that_are_reported_are_marked(run: RunFolder, tmp_path: Path) -> None:
     (trace,) = view(run, typed(run.result()), "control", "latency").traces
     assert len(every_mark(trace.marks, None, 0, 1_000_000)) == len(trace.marks.told)
 
 
-def test_of_very_many_those_that_are_told_and_others_evenly_are_marked() -> None:
+def test_of_very_many_those_that_are_reported_and_others_evenly_are_marked() -> None:
     told = tuple(Mark("stall", number, number * 20, number * 20 + 10, 1.0, "a stall") for number in range(1, 21))
     sequence = list(range(0, 4_000, 2))
     rows = {"sequence": sequence, "class": ["stall"] * 2_000, "episode": list(range(1, 2_001))}

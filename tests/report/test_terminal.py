@@ -64,7 +64,7 @@ def test_eighty_columns_are_enough_for_every_statistic(result: dict[str, Any]) -
     assert not re.search(r"\S…|…\S", output), "a figure is cut short"
 
 
-def test_label_and_verdict_stand_beside_the_figures(result: dict[str, Any]) -> None:
+def test_label_and_verdict_stand_next_to_the_figures(result: dict[str, Any]) -> None:
     first = printed(result, width=140).splitlines()[0]
     assert first.split() == [
         "control,",
@@ -95,18 +95,18 @@ def test_label_and_verdict_stand_beside_the_figures(result: dict[str, Any]) -> N
     ]
 
 
-def test_reasons_that_differ_only_in_their_place_are_told_once(result: dict[str, Any]) -> None:
+def test_reasons_that_differ_only_in_their_place_are_reported_once(result: dict[str, Any]) -> None:
     output = printed(result, width=200)
     assert output.count("boot with isolcpus=1") == 1
     assert "where: every measured cell: sensor\n" in output
 
 
-def test_places_that_are_not_everywhere_are_told_one_by_one(result: dict[str, Any]) -> None:
+def test_places_that_are_not_everywhere_are_reported_one_by_one(result: dict[str, Any]) -> None:
     del result["reasons"][-1]
     assert "where: loads flood1: sensor; loads none, repeat 1: sensor\n" in printed(result, 200)
 
 
-def test_a_place_that_stands_in_every_cell_is_told_once(result: dict[str, Any]) -> None:
+def test_a_place_that_stands_in_every_cell_is_reported_once(result: dict[str, Any]) -> None:
     result["cells"] = [cell for cell in result["cells"] if cell["streams"]]
     assert "where: every cell: sensor\n" in printed(result, 200)
 
@@ -144,7 +144,7 @@ def test_a_cell_that_was_interrupted_shows_what_it_has_and_why_it_ended(result: 
     assert "\n  loads flood1, repeat 2: interrupted: SIGINT (run it again)\n" in output
 
 
-def test_what_listeners_refused_and_streams_lost_is_told_for_its_cell_only(result: dict[str, Any]) -> None:
+def test_what_listeners_refused_and_streams_lost_is_reported_for_its_cell_only(result: dict[str, Any]) -> None:
     cell = next(cell for cell in result["cells"] if cell["slug"] == "loads=none" and cell["repeat"] == 1)
     cell["refused"] = {"ecu": {"foreign": 3, "truncated": 0, "other_run": 2, "empty_wakeups": 9}}
     cell["streams"]["status"]["counts"]["out_of_range"] = 4
@@ -170,7 +170,7 @@ def test_the_slowest_packet_is_explained_by_intervals_that_add_up(result: dict[s
     assert sum(float(part.split()[1]) for part in parts) == pytest.approx(figures["max"] / 1000, abs=0.3)
 
 
-def test_loads_are_told_with_what_they_achieved(result: dict[str, Any]) -> None:
+def test_loads_are_reported_with_what_they_achieved(result: dict[str, Any]) -> None:
     output = printed(result, width=140)
     assert "812 Mbit/s" in output
     assert "810 Mbit/s" in output

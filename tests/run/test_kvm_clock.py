@@ -133,7 +133,7 @@ async def compare(scenario: Scenario, path: Path) -> Compared:
     return Compared(clocks, found.table, begun, guest_tai_offset_s)
 
 
-def test_the_guest_is_joined_to_its_host_by_kvms_clock_and_its_name_is_told(compared: Compared) -> None:
+def test_the_guest_is_joined_to_its_host_by_kvms_clock_and_its_name_is_reported(compared: Compared) -> None:
     assert [(leg["from"], leg["to"], leg["source"]) for leg in compared.clocks] == [
         ("sensor", "pc", "one kernel"),
         ("pc", "ecu", "ptp_kvm"),

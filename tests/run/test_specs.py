@@ -25,7 +25,7 @@ def stream(**parts: Any) -> dict[str, Any]:
     return {"talker": "sensor", "listener": "ecu", "period": "1ms", "size": "64B"} | parts
 
 
-def test_a_talker_is_told_its_streams_and_how_to_run(scenario: Make) -> None:
+def test_a_talker_is_reported_its_streams_and_how_to_run(scenario: Make) -> None:
     assert talk_spec(scenario(), "sensor", BED, RUN, "/run/talker-sensor") == {
         "run_id": RUN,
         "recording": "/run/talker-sensor",
@@ -56,13 +56,13 @@ def test_a_talker_is_told_its_streams_and_how_to_run(scenario: Make) -> None:
     }
 
 
-def test_both_ends_are_told_who_takes_the_kernels_timestamps(scenario: Make) -> None:
+def test_both_ends_are_reported_who_takes_the_kernels_timestamps(scenario: Make) -> None:
     asked = scenario(timestamps={"by": "socket"})
     assert talk_spec(asked, "sensor", BED, RUN, "")["stamps"]["by"] == "socket"
     assert listen_spec(asked, "ecu", BED, RUN, "")["stamps_by"] == "socket"
 
 
-def test_a_listener_is_told_the_same_streams_from_its_side(scenario: Make) -> None:
+def test_a_listener_is_reported_the_same_streams_from_its_side(scenario: Make) -> None:
     spec = listen_spec(scenario(), "ecu", BED, RUN, "/run/listener-ecu")
     assert spec | {"realtime": None} == {
         "run_id": RUN,

@@ -38,7 +38,7 @@ def test_the_first_scenario_is_experiment_1s_stream_idle_and_flooded_for_about_2
     assert 2 * scenario.duration <= 20 * 10**9
 
 
-def test_all_mistakes_are_told_at_once_in_the_files_order(problems: Problems, base: str) -> None:
+def test_all_mistakes_are_reported_at_once_in_the_files_order(problems: Problems, base: str) -> None:
     text = (
         base.replace("listener: ecu", "listener: ecuu").replace("size: 64B", "sise: 64B").replace("10s", "10")
         + "tuning:\n  nobody: {}\nmatrix:\n  loads: [none, gone]\naccept:\n  control.latency.p98: 1us\n"

@@ -39,7 +39,7 @@ def test_the_agent_is_copied_once(bench: Bench) -> None:
     assert [board.inside(*look) for board in bench.boards.values()] == first
 
 
-def test_namespaces_on_a_machine_are_hosts_with_loads_beside_the_stream(bench: Bench) -> None:
+def test_namespaces_on_a_machine_are_hosts_with_loads_next_to_the_stream(bench: Bench) -> None:
     before = bench.traces()
     hosts = read_hosts(bench) | {"sensor": {"kind": "netns", "on": "board1"}, "ecu": {"kind": "netns", "on": "board1"}}
     path = bench.scenario(

@@ -53,7 +53,7 @@ def test_its_packets_are_loaded_as_of_a_measured_one(folder: Path) -> None:
     assert packets.drop("cell", "repeat", "stream_name").equals(generate(DESCRIPTION).packets)
 
 
-def test_the_truth_lies_beside_it(folder: Path) -> None:
+def test_the_truth_lies_next_to_it(folder: Path) -> None:
     cell = folder / "cells" / "all" / "r1"
     truth = generate(DESCRIPTION).truth
     table = pl.read_parquet(cell / "truth.parquet")

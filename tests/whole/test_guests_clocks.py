@@ -144,7 +144,7 @@ def test_the_bound_is_far_below_what_the_clock_was_wrong_by(watched: Watched) ->
         assert seen["clock_bound_ns"].max() < 1_000_000
 
 
-def test_the_latencies_are_those_of_the_same_packets_beside_the_witness(watched: Watched) -> None:
+def test_the_latencies_are_those_of_the_same_packets_next_to_the_witness(watched: Watched) -> None:
     """From the talker to the tap is the host's own, and can be taken from its clock alone."""
     down = watched.down
     assert (down["witness_tai_ns"] >= down["tx_soft_tai_ns"]).all()

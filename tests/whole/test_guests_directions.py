@@ -132,7 +132,7 @@ def test_every_way_between_guests_and_hosts_carries_all_its_packets_at_once(
         assert (stream["priority"], stream["vlan"]) == (how.get("priority", 0), how.get("vlan"))
 
 
-def test_loads_into_guests_and_out_of_them_run_at_their_rates_beside_the_streams(runs: dict[str, GuestRun]) -> None:
+def test_loads_into_guests_and_out_of_them_run_at_their_rates_next_to_the_streams(runs: dict[str, GuestRun]) -> None:
     run = runs["tap"]
     cell = run.result[LOADED]
     assert cell["status"] == "ok", run

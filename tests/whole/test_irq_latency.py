@@ -56,7 +56,7 @@ def test_the_guest_and_its_host_wait_for_the_same_instants_each_on_its_own_clock
         assert ((told["wake_due_tai_ns"] <= told["irq_tai_ns"]) & (told["irq_tai_ns"] <= told["wake_tai_ns"])).all()
 
 
-def test_both_have_their_figures_their_windows_and_the_published_ones_beside_them(run: GuestRun) -> None:
+def test_both_have_their_figures_their_windows_and_the_published_ones_next_to_them(run: GuestRun) -> None:
     (cell,) = run.result.values()
     for name in BOTH:
         block = cell["streams"][name]

@@ -42,7 +42,7 @@ def page(run: GuestRun) -> str:
     return (run.folder / "report.html").read_text(encoding="utf-8")
 
 
-def test_netperfs_round_trips_are_asked_at_their_rate_and_in_a_loop_and_what_lacks_netperf_is_told(
+def test_netperfs_round_trips_are_asked_at_their_rate_and_in_a_loop_and_what_does_not_have_netperf_is_reported(
     short: Short,
 ) -> None:
     run = short("netperf-rr", {"probes": ["host", "vm", "vm-loop", "vm-netperf"]})

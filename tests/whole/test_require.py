@@ -33,7 +33,7 @@ def require(place: Path, *absent: str, want: str = "build") -> subprocess.Comple
     )
 
 
-def test_a_machine_that_has_everything_is_told_nothing(tmp_path: Path) -> None:
+def test_a_machine_that_has_everything_is_reported_nothing(tmp_path: Path) -> None:
     done = require(tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 

@@ -136,7 +136,7 @@ def made_late(seed: int, n: int) -> tuple[Signals, NDArray[np.int64], NDArray[np
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_holds_of_all_stretches_are_those_of_each(seed: int) -> None:
+def test_holds_of_all_intervals_are_those_of_each(seed: int) -> None:
     signals, begins, ends = made_late(seed, 1_500)
     of_each = [
         span
@@ -167,7 +167,7 @@ def test_of_two_that_overlap_the_one_with_more_packets_is_left(one: Spans, other
     assert list(zip(*(part.tolist() for part in left), strict=True)) == taken
 
 
-def test_episodes_are_a_sequence_and_what_is_told_is_the_same_each_time() -> None:
+def test_episodes_are_a_sequence_and_what_is_reported_is_the_same_each_time() -> None:
     anomalies = found(stream(PeriodicStalls(6_300_000, 2 * SECOND, SECOND), Spikes((3_500, 12_500), 300_000)))
     episodes = anomalies.episodes
     every = list(episodes)
