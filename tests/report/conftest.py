@@ -28,7 +28,7 @@ START_TAI_NS = 1_795_294_349_000_000_000
 WARMUP_NS = 1_000_000_000
 PERIODS_NS = {"control": 1_006_000, "status": 10_000_000}
 DURATION_NS = 9_000_000_000
-BRIEF_NS = 3_000_000_000
+BRIEF_NS = 5_000_000_000
 LOST = {"loads=none": 0, "loads=flood1": 7}
 
 
@@ -283,7 +283,7 @@ def pristine_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def brief_pristine_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same of a third of the packets."""
+    """The same with about half of the packets."""
     return made_once(tmp_path_factory, "brief", NAME, lambda folder: write_run(folder, duration_ns=BRIEF_NS))
 
 
