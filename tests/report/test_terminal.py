@@ -10,6 +10,7 @@ import pytest
 from partial import partial
 from rich.console import Console
 
+from latlab.report.document import Table
 from latlab.report.result import judged_result
 from latlab.report.rows import counted_title, summaries
 from latlab.report.sections import Shown, parts_of
@@ -296,3 +297,37 @@ def test_a_maximum_that_packets_without_a_timestamp_may_be_above_is_at_least_tha
     figures = cell["streams"]["control"]["metrics"]["latency"]
     figures["max_at_least"] = figures["max"] + 700_000
     assert f"≥{(figures['max'] + 700_000) / 1000:.1f}" in cells_of(printed(result, width=140), "flood1", "2")
+
+
+CELL = "bridge ovs-afxdp, loads load-down"
+WHY = "one packet was later than usual, in the path, and noise does not make packets that late"
+
+
+def printed_table(table: Table, width: int) -> list[str]:
+    file = io.StringIO()
+    print_parts([table], Console(file=file, width=width, force_terminal=True, color_system=None))
+    return [line.rstrip() for line in file.getvalue().splitlines()]
+
+
+def test_a_sentence_that_a_table_has_no_room_for_stands_below_its_row() -> None:
+    table = Table(("cell", "repeat", "packets", "the worst"), [(CELL, "1", "12", WHY), (CELL, "2", "7", "")], (2,))
+    wide, narrow = printed_table(table, 160), printed_table(table, 70)
+    assert wide[2] == f"{CELL}  1            12  {WHY}"
+    assert narrow[:2] == ["below each row: the worst", "cell                               repeat  packets"]
+    assert narrow[3] == f"{CELL}  1            12"
+    assert " ".join(line.strip() for line in narrow[4:6]) == WHY
+    assert narrow[6] == f"{CELL}  2             7"
+    assert max(map(len, narrow)) <= 70
+
+
+def test_what_rows_are_of_stands_above_them_where_figures_leave_it_no_room() -> None:
+    figures = [f"{number}00.5 … {number}99.5" for number in range(1, 5)]
+    headings = ("cell", "stream", "late beyond usual by", *(f"figure {number}" for number in range(1, 4)))
+    rows = [(CELL, stream, *figures) for stream in ("down", "down", "up")]
+    lines = printed_table(Table(headings, rows, range(2, 6)), 62)
+    assert lines[0] == "above its rows: cell, stream"
+    assert [line for line in lines if line.startswith(CELL)] == [f"{CELL}, down", f"{CELL}, up"]
+    assert sum("100.5 … 199.5" in line for line in lines) == 3
+    # The heading of the first figures is broken between words, into lines no wider than these are.
+    assert [line[:13].strip() for line in lines[1:3]] == ["late beyond", "usual by"]
+    assert max(map(len, lines)) <= 62

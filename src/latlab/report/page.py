@@ -12,7 +12,7 @@ from latlab.analysis.reception import RECEPTION
 from latlab.analysis.words import left_out_text, plural
 from latlab.recordings.cell import RecordedStream
 from latlab.recordings.run_folder import RunFolder
-from latlab.report import chain_table, definitions, files, rows, schedules, where
+from latlab.report import anomalies, chain_table, definitions, files, rows, schedules, where
 from latlab.report.chain_page import chain_drawing
 from latlab.report.chains import chain_views
 from latlab.report.clock_series import clock_charts
@@ -167,7 +167,12 @@ def _streams(shown: Shown, sweeps: Sequence[Sweep]) -> Iterator[Section]:
 
 
 def _anomalies(shown: Shown) -> Iterator[Part]:
-    found = parts_of("anomalies", shown)
+    found = [
+        Fold(f"Each stream and repetition: {len(part.rows)} rows", [part])
+        if isinstance(part, Table) and part.headings == anomalies.HEADINGS and len(part.rows) > _FEW
+        else part
+        for part in parts_of("anomalies", shown)
+    ]
     yield from found or [Lines(["Not evaluated: no cell of this run has packets."])]
 
 

@@ -310,6 +310,9 @@ def _anomalies(shown: Shown) -> Iterator[Part]:
         else row.texts
         for row in anomalies.anomaly_rows(result)
     ]
+    classes = list(anomalies.class_rows(result))
+    if len(found) > 1:
+        yield Table(anomalies.CLASS_HEADINGS, classes, (1, 2, 3), f"{anomalies.CLASSES_TITLE} · {shown.label}")
     yield Table(anomalies.HEADINGS, found, (4, 5), f"{anomalies.TITLE} · {shown.label}")
     # What was cut is too long for a column: it stands below.
     windows = [row.texts[:-1] for row in anomalies.window_rows(result)]
