@@ -97,6 +97,8 @@ def page_sections(shown: Shown, folder: RunFolder, sweeps: Sequence[Sweep], sche
 
 def _stages(shown: Shown) -> Iterator[Part]:
     tables = where.where_tables(shown.result)
+    if shares := where.share_table(shown.result):
+        yield shares
     few = len(tables) <= _FEW // 4
     yield Fold("Stage by stage, for each cell and stream", tables, open=few, reference=not few)
     yield from timers_and_traces(shown)

@@ -274,6 +274,8 @@ def _comparison(shown: Shown) -> Iterator[Part]:
 
 
 def _stages(shown: Shown) -> Iterator[Part]:
+    if shares := where.share_table(shown.result):
+        yield shares
     yield from where.where_tables(shown.result)
     yield from (chain_part(view) for view in chain_views(shown.result).values())
     yield from timers_and_traces(shown)
