@@ -55,7 +55,7 @@ def test_one_that_is_ended_in_mid_run_finishes_its_recordings(
     for agent in (pair.ping, pair.pong):
         end(agent)
         assert agent.ended() == 0
-        time.sleep(0.1)  # for what is still on its way to pong
+        time.sleep(0.1)  # for what is still in flight to pong
         done[agent.verb] = agent.events[-1]
         assert done[agent.verb]["event"] == "done"
     found = {f"{side}.{name}": recording(tmp_path, f"{side}.{name}") for side in ("ping", "pong") for name in TABLES}

@@ -1,4 +1,4 @@
-"""What tracepoints tell is recorded as it was asked for, with all that was lost counted, and nothing is left behind."""
+"""What tracepoints show is recorded as it was asked for, with all that was lost counted, and nothing is left behind."""
 
 from __future__ import annotations
 

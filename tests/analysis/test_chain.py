@@ -104,7 +104,7 @@ def test_lasting_growth_is_within_each_interval_s_growth_and_adds_up_to_the_late
 
 @pytest.fixture(scope="module")
 def long_stream() -> pl.DataFrame:
-    """Enough packets for p99.9; some late on the wire, some on their way to the application, some in the qdisc."""
+    """Enough packets for p99.9; some late on the wire, some on their path to the application, some in the qdisc."""
     ways = ("rx_hard", "rx_soft", "tx_soft")
     return stream(4000, HARD, {n: (ways[n % 3], 10 * n) for n in range(1, 4000, 29)})
 

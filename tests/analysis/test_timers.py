@@ -21,7 +21,7 @@ from latlab.result.types import Cell
 PERIOD = 1_000_000
 START = 10**18
 Row = tuple[int | None, int | None, bool]
-"""(interrupt, thread) after the instant in ns, None: not told or not come to; and whether it was overdue."""
+"""(interrupt, thread) after the instant in ns, None: unknown or not come to; and whether it was overdue."""
 
 
 def timer_cell(count: int, window_ns: int = 4 * PERIOD, **agent: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A packet's value is split at every timestamp on its way, and nothing is lost or gained."""
+"""A packet's value is split at every timestamp on its path, and nothing is lost or gained."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_figures_are_those_that_isochron_itself_prints_of_complete_packets(impor
     found = importing(log(complete))
     for metric in SUMMED.values():
         assert found.figures("packets", metric)["missing"] == 0
-    # Of the captured file isochron left two packets out: one that lacks a timestamp, and one that was lost.
+    # Of the captured file isochron left two packets out: one that does not have a timestamp, and one that was lost.
     captured = importing("isochron.dat")
     own = captured.packets.drop_nulls(["tx_hard_tai_ns", "rx_hard_tai_ns", "rx_user_tai_ns"])
     spans = {

@@ -10,7 +10,7 @@ S = 10**9
 
 
 def table(*, hard_ns: int = 0, receiver_ns: int = 0, soft_receiver_ns: int = 0, leave_ns: int = 500) -> bytes:
-    """isochron's packets each ms: leaving `leave_ns` after their time, 1.5 µs on their way; clocks off by so much."""
+    """isochron's packets each ms: leaving `leave_ns` after their time, 1.5 µs in flight; clocks off by so much."""
     lines = ["q,S,w,s,T,R,r,a"]
     for k in range(60):
         due = T + k * 1_000_000

@@ -1,4 +1,4 @@
-"""classes.parquet says of every packet what is the matter with it, row by row beside the packet table."""
+"""classes.parquet says of every packet what is the matter with it, row by row next to the packet table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guests behind bridges, both ways and several times: what the tables and the page tell of them."""
+"""Guests behind bridges, both ways and several times: what the tables and the page report of them."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ def test_an_episode_of_which_nobody_knows_the_place_is_marked_in_every_metric() 
 
 
 def test_a_metric_without_any_value_has_the_time_axis_of_its_packets(tmp_path: Path) -> None:
-    """Where nothing bounds the clocks no packet has a latency, and its stalls are marked all the same."""
+    """Where nothing bounds the clocks no packet has a latency, and its stalls are marked still."""
     stalls = (Stall(3 * S, 6_300_000), Stall(9 * S, 8_300_000))
     made = Description(seed=5, packets=12_000, period_ns=1_000_000, warmup=1_000, ingredients=stalls)
     folder = RunFolder(write_run(generate(made), tmp_path / "unbounded"))

@@ -1,4 +1,4 @@
-"""A traced listener's packets, in every report: bars that stand beside each metric, tables, and what was lost."""
+"""A traced listener's packets, in every report: bars that stand next to each metric, tables, and what was lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""User-defined windows, beforehand or after the fact, stand beside the whole run wherever a result is told."""
+"""User-defined windows, beforehand or after the fact, stand next to the whole run wherever a result is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents that run when another cannot be started are in cell.json all the same."""
+"""Agents that run when another cannot be started are in cell.json still."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ SCENARIO: dict[str, Any] = {
 
 
 class Guest(LocalHost):
-    """A process of this machine that sees KVM's clock, in place of a guest of KVM."""
+    """A process of this machine that sees KVM's clock, instead of a guest of KVM."""
 
     def __init__(self, name: str, begun_real_ns: int) -> None:
         super().__init__(name)

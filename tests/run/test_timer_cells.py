@@ -1,4 +1,4 @@
-"""Timers in cells of a real test bed, beside streams and tools: waited for, recorded, joined, judged and told."""
+"""Timers in cells of a real test bed, next to streams and tools: waited for, recorded, joined, judged and told."""
 
 from __future__ import annotations
 

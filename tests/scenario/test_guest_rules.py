@@ -264,7 +264,7 @@ def test_a_guest_on_a_cable_between_two_interfaces_of_one_host_cannot_tell_them_
 
 
 ONE_MISTAKE: list[dict[str, Any]] = [
-    # a mistake in a guest or beside it, of which nothing else follows
+    # a mistake in a guest or next to it, of which nothing else follows
     guests(vm1={"host": "ecuu", "uplink": "eth0"}),
     guests(vm1={"host": "ecu", "uplink": "eth9"}),
     guests(vm1={"host": "ecu", "bridge": "macvtap"}),

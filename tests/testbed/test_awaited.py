@@ -1,4 +1,4 @@
-"""What takes long says so."""
+"""What takes long reports it."""
 
 from __future__ import annotations
 

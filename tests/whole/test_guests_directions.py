@@ -1,4 +1,4 @@
-"""Every direction that packets can take between guests and hosts, many streams at once, idle and beside loads."""
+"""Every direction that packets can take between guests and hosts, many streams at once, idle and next to loads."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def all_ways(bridge: str) -> dict[str, Any]:
 
 
 def loaded(scenario: dict[str, Any]) -> dict[str, Any]:
-    """The scenario beside four loads at once."""
+    """The scenario next to four loads at once."""
     flood = {"kind": "flood", "size": "1000B", "rate": "1Mbit/s"}
     iperf3 = {"kind": "iperf3", "size": "1000B", "rate": "500kbit/s", "instances": 2}
     loads = {

@@ -1,4 +1,4 @@
-"""Repetitions with guests: each cell is built anew, in the order that the seed has drawn."""
+"""Repetitions with guests: each cell is built again, in the order that the seed has drawn."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_both_have_their_figures_their_windows_and_the_published_ones_next_to_th
         assert (block["counts"]["came"], block["metrics"]["wakeup"]["n"]) == (200, 200)
         assert [one["n"] for one in block["timer"]["windows"]] == [50] * 4
         assert block["timer"]["threshold_ns"] == 30_000
-        # Whether the kernels tell of interrupts is theirs; that they do not is told.
+        # Whether the kernels report interrupts is theirs; that they do not is reported.
         assert ("interrupt" in block["metrics"]) == block["timer"]["traced"]
         assert block["timer"]["traced"] or block["timer"]["trace_problem"]
     page = (run.folder / "report.html").read_text(encoding="utf-8")

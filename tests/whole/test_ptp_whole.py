@@ -1,4 +1,4 @@
-"""PTP in a run: streams wait for the lock, what ptp4l says is recorded, and what goes wrong with it is told."""
+"""PTP in a run: streams wait for the lock, what ptp4l says is recorded, and what goes wrong with it is reported."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def short(pytestconfig: pytest.Config, tmp_path: Path) -> Iterator[Short]:
         for guest in scenario["guests"].values():
             guest |= {"image": IMAGE, "memory": "256MiB"}
         for load in scenario.get("loads", {}).values():
-            # What a guest that is emulated beside other tests can send: of 900 Mbit/s iperf3 does not come to an end.
+            # What a guest that is emulated next to other tests can send: of 900 Mbit/s iperf3 does not finish.
             load |= {"instances": 1, "rate": "5Mbit/s"}
         brief = {"duration": "1500ms", "warmup": "500ms", "repeat": 1, "matrix": matrix}
         return guest_run(place, cache, scenario | brief)

@@ -53,7 +53,7 @@ class Tools:
 
     @property
     def asking(self) -> list[asyncio.Task[None]]:
-        """What has to finished before the cell is measured; it fails with whatever fails first."""
+        """What has to finish before the cell is measured; it fails with whatever fails first."""
         return [self._asking] if self._asking else []
 
     def failure(self) -> LabError | None:

@@ -94,7 +94,7 @@ def test_ranges_follow_one_another() -> None:
 
 
 def one_by_one(signals: Signals, begin: int, end: int) -> Spans:
-    """The holds of one stretch, as its docstring says them."""
+    """The holds of one interval, as its docstring says them."""
     found: Spans = []
     while end - begin >= 2:
         first = begin + int(np.argmax(signals.late_ns[begin:end]))
@@ -114,7 +114,7 @@ def one_by_one(signals: Signals, begin: int, end: int) -> Spans:
 
 
 def made_late(seed: int, n: int) -> tuple[Signals, NDArray[np.int64], NDArray[np.int64]]:
-    """Packets that are late at random, held, or behind a queue that empties slowly; and stretches of them."""
+    """Packets that are late at random, held, or behind a queue that empties slowly; and intervals of them."""
     rng = np.random.default_rng(seed)
     late = rng.integers(0, 20, n) * 500.0
     for at in rng.integers(0, n, n // 40).tolist():

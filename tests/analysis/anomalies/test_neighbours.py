@@ -1,4 +1,4 @@
-"""Single packets that stand out of those beside them, in noise that changes little from one to the next."""
+"""Single packets that stand out of those next to them, in noise that changes little from one to the next."""
 
 from __future__ import annotations
 

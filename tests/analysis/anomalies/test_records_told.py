@@ -1,4 +1,4 @@
-"""What is on record beside the packets stands in the evidence, in figures that an engineer can look up."""
+"""What is on record next to the packets stands in the evidence, in figures that an engineer can look up."""
 
 from __future__ import annotations
 

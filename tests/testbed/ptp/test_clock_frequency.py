@@ -15,7 +15,7 @@ from latlab.testbed.ptp.daemon import frequency
 from latlab.testbed.step import Argv, Step, fill
 
 NOBODYS = "nosuch0"
-"""No interface: phc_ctl says so once it has understood its words."""
+"""No interface: phc_ctl reports it once it has understood its words."""
 Restore = Callable[[str, str], subprocess.CompletedProcess[str]]
 
 FAKE = """\
