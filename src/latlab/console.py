@@ -33,13 +33,13 @@ class PatientConsole(Console):
     """A console whose reader may go away, as `head` does: what is left to be done is done anyway."""
 
     def on_broken_pipe(self) -> None:
-        """Send what is still printed nowhere."""
+        """Discard what is still printed."""
         self.quiet = True
         write_to_nobody(self.file)
 
 
 def write_to_nobody(stream: Any) -> None:
-    """Send what is still in the stream, and all that comes, nowhere."""
+    """Discard what is still in the stream, and all that comes."""
     nobody = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nobody, stream.fileno())
     os.close(nobody)

@@ -189,7 +189,7 @@ class Turns:
         self.lost: Lost | None = None
         """Why nothing more is to be heard of it, though its QEMU runs; None as long as there is hope."""
         self.kept: list[Turn] = []
-        """Its turns, as long as `keeping` reports it."""
+        """Its turns, as long as `keeping` is true."""
         self.keeping = False
         self.differs = False
         """Whether the lab has said anything else than in the turn that it was to repeat: the machine is lost then."""

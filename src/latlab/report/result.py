@@ -259,7 +259,7 @@ def _noted_trust(run: Mapping[str, Any]) -> Trust | None:
 def read_scenario(path: Path) -> Loaded | None:
     """The scenario as it was run; None where a later version of latlab reads it differently.
 
-    The measurement is shown still: its order is lost then, and its limits are not evaluated (`unread_limits`).
+    The measurement is still shown: its order is lost then, and its limits are not evaluated (`unread_limits`).
     LabError: it is there, and no scenario of any version: whoever had limits would be told that none was exceeded.
     """
     try:

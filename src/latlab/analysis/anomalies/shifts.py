@@ -136,7 +136,7 @@ def _from_inside(look: Look) -> Look:
 
 
 def _beside_still(look: Look, begin: int, end: int) -> bool:
-    """Whether the level next to one that reaches to an end of the stream is stopped."""
+    """Whether the level next to one that reaches to an end of the stream stays the same."""
     fine, side = look.course.fine, look.side
     beside = fine[end + 1 : end + 1 + side] if begin == 0 else fine[max(0, begin - 1 - side) : begin - 1]
     peak = float(abs(np.median(fine[begin:end]) - np.median(beside))) if len(beside) else 0.0
