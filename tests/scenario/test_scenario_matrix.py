@@ -331,7 +331,7 @@ def test_a_name_stands_for_its_value_in_exclude_and_in_overrides(with_: With) ->
         ({SIZE: {"big": "1400B"}, "exclude": [{"streams.control.size": "bg"}]}, "'bg'"),
     ],
 )
-def test_what_is_wrong_with_named_values_is_told_where_it_stands(
+def test_what_is_wrong_with_named_values_is_reported_where_it_stands(
     said: Said, changes: dict[str, Any], told: str
 ) -> None:
     assert any(told in line for line in said(changes)), said(changes)

@@ -105,11 +105,6 @@ def class_rows(result: Result) -> Iterator[tuple[str, ...]]:
         yield (title, f"{len(several)} of {len(evaluated)}", *counts, worst)
 
 
-def found_any(result: Result) -> bool:
-    """Whether any stream has an anomaly."""
-    return any(block.anomalies for _, block, _ in _streams(result))
-
-
 def _why_not(block: Stream) -> str:
     """Why nothing was looked for in a stream."""
     if block.metrics and all(figures.kept for figures in block.metrics.values()):

@@ -225,7 +225,7 @@ def _differences(result: Result, metric: str) -> Iterator[Lines]:
 
 
 def _over(result: Result, entries: Sequence[Compared]) -> str:
-    repeats = max(cell.repeat for cell in result.cells)
+    repeats = 1 if result.repeats else max(cell.repeat for cell in result.cells)
     level = "" if repeats == 1 else f", mean over {repeats} repetitions [95 % interval]"
     return f"Differences {at(MEDIAN)}, µs{level}"
 
@@ -237,20 +237,26 @@ def _said(result: Result, entries: Sequence[Compared]) -> Iterator[str]:
             yield f"none can be shown in {plural(count, 'comparison')}: {why}"
         return
     several = len({one.stream for one in judged}) > 1
-    # How bridges compare under each load comes first, then what a load does to every bridge.
     for key in sorted(dict.fromkeys(one.key for one in judged), key=lambda key: key == LOADS):
+        # A bridge: how it compares with the others, under each load. A load: what it does to every bridge.
         turned = key == LOADS
         groups: dict[tuple[str, ...], list[Compared]] = {}
         for one in judged:
             if one.key == key:
-                rest = _value(one.b.name) if turned else one.cell
+                rest = _value(one.b.name) if turned else _beside(one.cell)
                 groups.setdefault((one.stream, _value(one.a.name), rest), []).append(one)
         for (stream, base, rest), found in groups.items():
             place = [stream] * several
-            place += [f"{rest} compared with {base}"] if turned else [*_context(rest), f"compared with {base}"]
+            place += [f"{rest} compared with {base}"] if turned else [*filter(None, [rest]), f"compared with {base}"]
             yield f"{', '.join(place)}: {_listed(found, _names(found, turned=turned))}"
     if missing := len(entries) - len(judged):
         yield f"none can be shown in {missing} of {plural(len(entries), 'comparison')}: {_why(entries)}"
+
+
+def _beside(cell: str) -> str:
+    """What two cells share: "flavour rt, idle" of "flavour rt, loads none"."""
+    parts = (part.partition(" ") for part in cell.split(", "))
+    return ", ".join(load(value) if key == LOADS else f"{key}{space}{value}" for key, space, value in parts)
 
 
 def _why(entries: Sequence[Compared]) -> str:
@@ -264,11 +270,6 @@ def _names(entries: Sequence[Compared], *, turned: bool) -> list[str]:
     cells = [one.cell.split(", ") for one in entries]
     alike = set(cells[0]).intersection(*cells[1:])
     return [", ".join(_value(part) for part in cell if part not in alike) for cell in cells]
-
-
-def _context(cell: str) -> list[str]:
-    """What two cells have in common, as in the table: "policy fifo", "idle"."""
-    return [_value(part) if part.startswith(f"{LOADS} ") else part for part in cell.split(", ") if part]
 
 
 def _value(name: str) -> str:

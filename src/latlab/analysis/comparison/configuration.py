@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Final
+from typing import Final
 
 from latlab.analysis.pooled import Pooled, pooled
-from latlab.model.part import Verdict
+from latlab.model.part import Keys, Verdict
 from latlab.result.types import Cell, Interval, Metric, Result
 
 Figure = int | float
@@ -25,7 +25,7 @@ class Configuration:
 
     run: str
     slug: str
-    cell: Mapping[str, Any]
+    cell: Keys
     repetitions: Mapping[int, Cell]
     left_out: Mapping[int, str]
 
@@ -97,10 +97,14 @@ class Configuration:
 
 
 def configurations(result: Result) -> tuple[Configuration, ...]:
-    """Every configuration of which at least one repetition ran to its end, in the result's order."""
+    """Every configuration of which at least one repetition ran to its end, in the result's order.
+
+    Where repetitions were made alike, to see whether they are equal, one of them counts.
+    """
     groups: dict[str, list[Cell]] = {}
     for cell in result.cells:
-        groups.setdefault(cell.slug, []).append(cell)
+        if not result.repeats or cell.repeat == 1:
+            groups.setdefault(cell.slug, []).append(cell)
     found = (_configuration(result.run, cells) for cells in groups.values())
     return tuple(one for one in found if one.repetitions)
 
