@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self
 
 from pydantic import (
     BaseModel,
@@ -14,8 +14,6 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
-
-from latlab.errors import LatlabError
 
 Document = dict[str, Any]
 """A JSON object, as a file has it or an output prints it."""
@@ -64,6 +62,13 @@ class Recorded(Part):
         return {key: written[key] for key in self._keys if key in written} | written
 
 
+class Told(Protocol):
+    """An error that says of itself what, where and what to do next."""
+
+    def as_dict(self) -> Document:
+        """It as a document."""
+
+
 class Failure(Part):
     """Why a cell failed, was interrupted, never ran or cannot be built here. problems: if it is made of several."""
 
@@ -74,6 +79,6 @@ class Failure(Part):
     errno: int | None = None
 
     @classmethod
-    def of(cls, error: LatlabError) -> Failure:
+    def of(cls, error: Told) -> Failure:
         """The error as cell.json has it."""
         return cls.model_validate(error.as_dict())
