@@ -30,7 +30,7 @@ MS = 1_000_000
 
 
 def main() -> None:
-    """Nothing; prints one line of JSON."""
+    """Print one line of JSON."""
     parser = argparse.ArgumentParser(description="analyse a cell of N packets")
     parser.add_argument("--packets", type=int, default=10_000_000)
     parser.add_argument("--values", choices=VALUES, default="noise", help="how latencies are spread")

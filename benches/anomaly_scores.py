@@ -3,7 +3,7 @@
 `benches/anomaly_scores.py [--cases N] [--packets N] [--first SEED] [--kinds KIND,…] [--large N]`
 
 Each case is a run of its own (`latlab.synthetic.random_description`): period, noise, sizes, lengths and places are
-drawn anew. `mix` draws several kinds at once. A packet is right if it was given the class it plainly has; wrong if it
+drawn again. `mix` draws several kinds at once. A packet is right if it was given the class it plainly has; wrong if it
 was given one that it neither has nor may have: `may` counts those that may have theirs. `clean` and `single_losses` are
 noise: there is nothing to find in them.
 --grid: late packets of every share and separation, at random and in combs, in each of five noises, instead.
@@ -49,7 +49,7 @@ MAY = "may"
 
 
 def main() -> None:
-    """Nothing; prints a table, or with --large one line of JSON."""
+    """Print a table, or with --large one line of JSON."""
     parser = argparse.ArgumentParser(description="precision and recall of the anomaly classes")
     parser.add_argument("--cases", type=int, default=300)
     parser.add_argument("--packets", type=int, default=60_000, help="at most, in each case")
@@ -195,7 +195,7 @@ def counted(count: Count) -> str:
 
 
 def write_large(path: Path, packets: int) -> None:
-    """Nothing; `path` then holds one stream's packet table with a bit of everything."""
+    """Write to `path` one stream's packet table with a bit of everything."""
     span_ns = packets * LARGE_PERIOD_NS
     description = Description(
         seed=1,

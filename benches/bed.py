@@ -177,7 +177,7 @@ def mean_ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
 
 
 def need_root() -> None:
-    """Nothing; the benchmark ends here without privileges."""
+    """End the benchmark here without privileges."""
     if os.geteuid() != 0:
         sys.exit("run as root: namespaces and real-time scheduling need it (make bench)")
 

@@ -2,7 +2,7 @@
 
     benches/board_times.py [--repeat 2] [--nested]
 
-In either kind of time, beside what each is to take at most. All figures are seconds of this machine's time. With
+In either kind of time, next to what each is to take at most. All figures are seconds of this machine's time. With
 --nested the packets go to a guest in the board and back: that takes as long as its boot, and nothing is promised of it.
 """
 

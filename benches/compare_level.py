@@ -34,7 +34,7 @@ KINDS: dict[str, Callable[[np.random.Generator, tuple[int, int], float], Array]]
 
 
 def main() -> None:
-    """Nothing; prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description="levels of methods to compare repetitions")
     parser.add_argument("--times", type=int, default=200_000)
     times = parser.parse_args().times

@@ -133,7 +133,7 @@ def tail(packets: pl.DataFrame) -> float:
 
 
 def shown(title: str, ratios: list[float]) -> None:
-    """Nothing; the least, the median and the largest are printed."""
+    """Print the least, the median and the largest."""
     print(f"{title:22} {min(ratios):8.3f} {float(np.median(ratios)):8.3f} {max(ratios):8.3f}")
 
 

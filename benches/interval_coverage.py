@@ -24,7 +24,7 @@ from latlab.analysis.statistics import PERCENTILES
 Floats = NDArray[np.float64]
 
 UNIT_NS = 1_000_000
-"""One unit of a process in ns: what rounding to integers does is not seen beside chance."""
+"""One unit of a process in ns: what rounding to integers does is not seen next to chance."""
 
 ROWS = 50
 """Series made at a time."""
@@ -43,7 +43,7 @@ class Process:
 
 
 def main() -> None:
-    """Nothing; prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description="how often 95 %% intervals hold the truth")
     parser.add_argument("--repetitions", type=int, default=2000)
     parser.add_argument("--only", default="", help="processes whose name contains this")
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def report(process: Process, n: int, found: list[dict[str, list[bool | None]]]) -> None:
-    """Nothing; prints a line a statistic: None is blank, else whether the interval held the truth."""
+    """Print a line a statistic: None is blank, else whether the interval held the truth."""
     for name in found[0]:
         results = [result for batch in found for result in batch[name]]
         given = [result for result in results if result is not None]

@@ -75,7 +75,7 @@ class Peer:
         return cls(bed, *await bed.spawn(bed.hosts[host], argv[3], argv))
 
     def make_fifo(self, priority: int, *, main_thread: bool) -> None:
-        """Nothing; its threads are SCHED_FIFO, its first one (which sends, in the client) only if main_thread."""
+        """Make its threads SCHED_FIFO, its first one (which sends, in the client) only if main_thread."""
         pid = self._process.pid
         threads = [int(path.name) for path in Path(f"/proc/{pid}/task").iterdir()]
         for thread in threads:
@@ -89,7 +89,7 @@ class Peer:
         return printed.decode()
 
     async def kill(self) -> None:
-        """Nothing; the process is gone."""
+        """Kill the process."""
         self._process.kill()
         await self._process.wait()
         self._bed.settle(self._record)

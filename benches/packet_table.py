@@ -40,7 +40,7 @@ LOST_EVERY = 100_003
 
 
 def main() -> None:
-    """Nothing; prints one line of JSON."""
+    """Print one line of JSON."""
     parser = argparse.ArgumentParser(description="join and summarise a cell of N packets")
     parser.add_argument("--packets", type=int, default=10_000_000)
     parser.add_argument("--values", choices=DELAYS, default="exponential", help="how delays are distributed")

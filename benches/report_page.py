@@ -27,7 +27,7 @@ from latlab.report.build import write_report  # noqa: E402
 
 
 def main() -> None:
-    """Nothing; prints a line of JSON for each run."""
+    """Print a line of JSON for each run."""
     parser = argparse.ArgumentParser(description="size of a report page, and seconds to make and open it")
     parser.add_argument("--packets", type=int, default=1_500, help="of each stream of each cell")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="make the run there, or take the one that is there")

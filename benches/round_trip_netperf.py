@@ -96,7 +96,7 @@ async def main() -> None:
 
 
 def provide(place: Path) -> None:
-    """Nothing; netperf is on the PATH. LabError: it is not to be had."""
+    """Put netperf on the PATH. LabError: it cannot be had."""
     if shutil.which("netperf") and shutil.which("netserver"):
         return
     for file in fetch(other_components(place).packages(["netperf"]), place):

@@ -46,7 +46,7 @@ PARTS: dict[str, Callable[[Ints], object]] = {
 
 
 def main() -> None:
-    """Nothing; prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description="seconds and peak memory of the statistics of one metric")
     parser.add_argument("--values", type=int, default=10_000_000)
     arguments = parser.parse_args()

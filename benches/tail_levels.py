@@ -71,7 +71,7 @@ TAILS = (
 
 
 def main() -> None:
-    """Nothing; prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description="how often levels of an extrapolated tail hold the truth")
     parser.add_argument("--repetitions", type=int, default=300)
     parser.add_argument("--only", default="", help="processes whose name contains this")
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def report(tail: Tail, n: int, repetitions: int) -> None:
-    """Nothing; prints the lines of one process and length."""
+    """Print the lines of one process and length."""
     packets = (n, 10 * n)
     held: dict[int, list[bool]] = {m: [] for m in packets}
     ratio: dict[int, list[float]] = {m: [] for m in packets}

@@ -1,13 +1,13 @@
 """What a trace of the listener's thread adds to a round trip: its tracepoints switched on and off within one run.
 
-    benches/trace_overhead.py [--guest] [--seconds 60] [--stretch 0.1] [--period 1000] [--seed 1] [--parts]
+    benches/trace_overhead.py [--guest] [--seconds 60] [--interval 0.1] [--period 1000] [--seed 1] [--parts]
 
 A ping at a rate between two namespaces, each end pinned to a CPU of its own and SCHED_FIFO, while the agent traces the
 thread that answers, as `tuning.HOST.listener.trace` has it; with --guest a guest behind tap and bridge asks, not a
-namespace. Each is one cell of `latlab run`. Every stretch of time its events are switched on or off,
-so that what else happens on the machine is in both alike; each stretch with them is compared with the two without that
-surround it. Printed: the median of those ratios of medians, with its 95 % interval (bootstrap over stretches), and the
-medians in µs; and the same of stretches in which nothing is switched on, which shows what such a ratio is worth on this
+namespace. Each is one cell of `latlab run`. Every interval its events are switched on or off,
+so that what else happens on the machine is in both alike; each interval with them is compared with the two without that
+surround it. Printed: the median of those ratios of medians, with its 95 % interval (bootstrap over intervals), and the
+medians in µs; and the same of intervals in which nothing is switched on, which shows what such a ratio is worth on this
 machine. With --parts sets of events are switched on by themselves, too, to see what each costs.
 """
 
@@ -140,7 +140,7 @@ def instance() -> Path:
 
 
 def switched(place: Path, names: Sequence[str], stretch_s: float, ended: threading.Event) -> Iterator[Stretch]:
-    """Stretches by turns without events and with those of each name, until the cell has ended, or its agent."""
+    """Stretches alternately without events and with those of each name, until the cell has ended, or its agent."""
     order = [part for name in names for part in ("off", name)]
     for number in count():
         name = order[number % len(order)]
@@ -157,14 +157,14 @@ def switched(place: Path, names: Sequence[str], stretch_s: float, ended: threadi
 
 
 def medians(both: pl.DataFrame, stretches: Sequence[Stretch]) -> list[tuple[str, float]]:
-    """The name and the median round trip, ns, of each stretch that has any."""
+    """The name and the median round trip, ns, of each interval that has any."""
     at_ns, took_ns = both["at_tai_ns"].to_numpy(), both["took_ns"].to_numpy()
     inside = ((one.name, took_ns[(at_ns >= one.begin_ns) & (at_ns < one.end_ns)]) for one in stretches)
     return [(name, float(np.median(values))) for name, values in inside if len(values)]
 
 
 def against_neighbours(found: Sequence[tuple[str, float]], name: str) -> NDArray[np.float64]:
-    """Logarithms of the ratios of stretches of this name to the mean of the two without events beside each."""
+    """Logarithms of the ratios of intervals of this name to the mean of the two without events next to each."""
     trios = zip(found, found[1:], found[2:], strict=False)
     ratios = [
         2 * middle[1] / (before[1] + after[1])

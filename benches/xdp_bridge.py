@@ -7,7 +7,7 @@ The two run in turn, round by round, on the same interfaces, in two ways:
 driver  The kernel hands frames to the XDP program as a NIC's driver does, before they are packets of its own. latlab's
         program redirects them; one that passes everything leaves them to the kernel bridge. A burst goes into the tap's
         empty queue and is taken out afterwards, so the figure is forwarding alone. Every frame has to arrive.
-sender  With the agent beside the bridge, and without: a process sends by a veth as fast as it can, and forwards itself,
+sender  With the agent at the bridge, and without: a process sends by a veth as fast as it can, and forwards itself,
         as is the way of a veth; the other CPU empties the tap. Counted is what came out of it. A veth makes packets
         of the kernel first and frames for XDP of those, so it shows what XDP costs where no NIC spares that work. "cpu"
         is the sending CPU's time for each packet: sending and forwarding, not taking in.
@@ -77,7 +77,7 @@ class Agent:
         self.hear("ready")
 
     def say(self, document: dict[str, Any]) -> None:
-        """Nothing; the agent was told."""
+        """Send it to the agent."""
         assert self._process.stdin
         self._process.stdin.write(json.dumps(document) + "\n")
         self._process.stdin.flush()
@@ -129,11 +129,11 @@ class Bed:
             tool(["bridge", "-n", self.switch, "fdb", "replace", mac, "dev", port, "master", "static"], 10)
 
     def ip(self, *arguments: str) -> None:
-        """Nothing; `ip` did it in the bridge's namespace."""
+        """Run `ip` in the bridge's namespace."""
         tool(["ip", "-n", self.switch, *arguments], 10)
 
     def remove(self) -> None:
-        """Nothing; nothing of it is left."""
+        """Remove all of it."""
         os.close(self.tap)
         for name in (self.sender, self.switch):
             tool(["ip", "netns", "del", name], 10)
@@ -186,7 +186,7 @@ def take_in(tap: int, seconds: float) -> tuple[int, int, int]:
 
 
 def beside(bed: Bed) -> Agent:
-    """The agent beside the kernel bridge."""
+    """The agent next to the kernel bridge."""
     return Agent(bed.switch, "bridge", {"bridge": "br0", "ports": ["eth0", "tap0"], "mode": "native", "realtime": {}})
 
 

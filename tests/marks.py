@@ -19,6 +19,7 @@ CALLS = {
     f"{build_image.__module__}.build_image": "guest",
     "devtools.Browser": "browser",
     "browser.opened": "browser",
+    "matrix_run.write_matrix_run": "slow",
 }
 """A function or class → the mark of a test that calls it."""
 SLOW = {"real", "alone", "slow", *FOLDERS.values(), *CALLS.values()}

@@ -33,13 +33,13 @@ class PatientConsole(Console):
     """A console whose reader may go away, as `head` does: what is left to be done is done anyway."""
 
     def on_broken_pipe(self) -> None:
-        """Nothing; what is still printed goes nowhere."""
+        """Discard what is still printed."""
         self.quiet = True
         write_to_nobody(self.file)
 
 
 def write_to_nobody(stream: Any) -> None:
-    """Nothing; what is still in the stream, and all that comes, goes nowhere."""
+    """Discard what is still in the stream, and all that comes."""
     nobody = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nobody, stream.fileno())
     os.close(nobody)
@@ -149,7 +149,7 @@ class RunConsole:
         self._progress.stop()
 
     def show(self, event: events.Event) -> None:
-        """Nothing; the event is on the console."""
+        """Print the event on the console."""
         match event:
             case events.Cleaned():
                 self._line("An earlier run was interrupted; undone now: " + "; ".join(event.undone))
@@ -203,7 +203,7 @@ class RunConsole:
             self._line(text)
 
     def _window(self, event: events.Window) -> str:
-        """A timer's stretch of time in a line, and the least and the largest since its start."""
+        """A timer's interval in a line, and the least and the largest since its start."""
         extremes = self._cells[event.order].extremes if event.order in self._cells else {}
         least, most = extremes.get(event.probe, (event.min_ns, event.max_ns))
         found = extremes[event.probe] = min(least, event.min_ns), max(most, event.max_ns)

@@ -1,4 +1,4 @@
-"""What will make a measurement suspect, as far as the scenario and this machine tell before anything is run.
+"""What will make a measurement suspect, as far as the scenario and this machine show before anything is run.
 
 The rules are those that judge the measurement: they are compared with what is known by now, and what is not known yet
 breaks none of them.

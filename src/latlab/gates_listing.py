@@ -27,7 +27,7 @@ ASSUMED = (
 
 
 def print_gates(found: Sequence[tuple[Sequence[str], Sequence[Promised]]], console: Console) -> None:
-    """Nothing; the schedules of each group of cells are printed. found: the cells' slugs, and their ports."""
+    """Print the schedules of each group of cells. found: the cells' slugs, and their ports."""
     for cells, ports in found:
         if len(found) > 1:
             _say(console, f"In {_cells(cells)}:" if ports else f"In {_cells(cells)}: no gate schedule")

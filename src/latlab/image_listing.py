@@ -16,7 +16,7 @@ REBUILD = "no: latlab image build {}"
 
 
 def print_images(images: Sequence[Image], console: Console) -> None:
-    """Nothing; the images are printed, by name, each with whether it has this latlab's agent in it."""
+    """Print the images, by name, each with whether it has this latlab's agent in it."""
     if not images:
         console.print(f"no images in {image_directory()} yet: latlab image build", highlight=False, markup=False)
         return

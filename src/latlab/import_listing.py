@@ -20,7 +20,7 @@ def formats_document() -> list[Document]:
 
 
 def print_formats(console: Console) -> None:
-    """Nothing; the formats are printed."""
+    """Print the formats."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("format", "what", "files"):
         table.add_column(heading, overflow="fold")
@@ -54,7 +54,7 @@ def outcome_document(outcome: Outcome) -> Document:
 
 
 def print_outcome(outcome: Outcome, console: Console) -> None:
-    """Nothing; what was recognised, kept and left out is printed, and where it is."""
+    """Print what was recognised, kept and left out, and where it is."""
     lines = []
     for cell in outcome.cells:
         found = cell.imported

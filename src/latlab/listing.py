@@ -42,7 +42,7 @@ def print_findings(findings: Sequence[Finding], console: Console, machine: str =
 
 
 def print_runs(runs: Sequence[RunSummary], root: Path, console: Console) -> None:
-    """Nothing; the runs are printed, newest first."""
+    """Print the runs, newest first."""
     if not runs:
         console.print(f"no runs in {root} yet: latlab run SCENARIO", highlight=False, markup=False)
         return

@@ -31,7 +31,7 @@ PACKETS_MAX: Final = 20_000_000
 _SIGNED: Final = frozenset({"amplitude_ns", "shift_ns"})
 _LEFT_OUT: Final = frozenset({"start_tai_ns"})
 _UNKNOWN: Final = object()
-"""Instead of a value that is wrong: it has been told."""
+"""Instead of a value that is wrong: it has been reported."""
 
 
 def read_description(path: Path) -> Description:

@@ -92,7 +92,7 @@ class Agent:
         return hot
 
     def wait_until_stopped(self) -> None:
-        """Nothing; after SIGSTOP, every thread of it stands still."""
+        """Nothing; after SIGSTOP, every thread of it is stopped."""
         while any(_state(self.pid, tid) != "T" for tid in self.threads()):
             time.sleep(0.001)
 

@@ -1,4 +1,4 @@
-"""Agents that cannot do what they are told, and say so once."""
+"""Agents that cannot do what they are told, and report it once."""
 
 from __future__ import annotations
 

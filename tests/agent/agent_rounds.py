@@ -188,7 +188,7 @@ def trip(bed: Bed, folder: Path, trips: Trips, ping: Any = None, pong: Any = Non
 def assert_no_faster_than_recorded(launches: pl.Series, ring: int) -> None:
     """Nothing; these questions waited for the recordings in rings of so many rows.
 
-    The writer comes round each 5 ms at most, and may be interrupted on its way. Each time it came, and before, three
+    The writer comes round each 5 ms at most, and may be interrupted meanwhile. Each time it came, and before, three
     quarters of the ring were filled and one question more was asked; the next one then rested for 10 ms.
     """
     most = 3 * (ring * 3 // 4 + 1)

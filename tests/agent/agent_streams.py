@@ -252,7 +252,7 @@ def measure(bed: Bed, folder: Path, *streams: Stream, talk: Any = None, listen: 
 
 
 def relayed(stream: Stream) -> Stream:
-    """The stream, on its way through the namespace `relay`."""
+    """The stream, on its path through the namespace `relay`."""
     return replace(stream, target="10.78.0.2", sink="10.78.1.2", talks_by="relay", heard_by="relay")
 
 

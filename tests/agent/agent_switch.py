@@ -1,4 +1,4 @@
-"""A kernel bridge with stations around it, the agent's fast path beside it, and frames between the stations."""
+"""A kernel bridge with stations around it, the agent's fast path next to it, and frames between the stations."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Switch(Bed):
         return found
 
     def bridging(self, *ports: str, before: tuple[str, ...] = (), **changes: Any) -> Agent:
-        """The agent beside the kernel bridge, ready; changes replace parts of its spec."""
+        """The agent next to the kernel bridge, ready; changes replace parts of its spec."""
         agent = self.unready(*ports, before=before, **changes)
         agent.until("ready")
         return agent

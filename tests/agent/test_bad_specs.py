@@ -87,7 +87,7 @@ def test_what_is_no_spec_at_all_is_one_error_that_names_the_format(bed: Bed, ver
     refused(bed, verb, line, f"spec of {verb}")
 
 
-def test_a_port_in_use_is_told_before_anything_is_received(bed: Bed, tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_before_anything_is_received(bed: Bed, tmp_path: Path) -> None:
     taken = bed.udp("ecu", ECU, STREAM.port)
     error = refused(bed, "listen", listen(tmp_path), "stream stream1 on sensor")
     assert error["errno"] == 98

@@ -312,7 +312,7 @@ def test_a_driver_without_xdp_makes_all_ports_generic(switch: Switch) -> None:
     assert "no native XDP" in error["what"]
 
 
-def test_a_port_that_cannot_be_native_now_is_generic_beside_a_native_one(switch: Switch) -> None:
+def test_a_port_that_cannot_be_native_now_is_generic_next_to_a_native_one(switch: Switch) -> None:
     run("ip", "-n", "right", "link", "set", "eth0", "mtu", "9000")
     agent = switch.bridging("left", "right")
     assert [port["mode"] for port in agent.events[-1]["ports"]] == ["native", "generic"]

@@ -23,7 +23,7 @@ ENOUGH = 60
 """Rows after which a reader has seen enough. How many times that takes depends on what else the machine does."""
 CPUS = sorted(os.sched_getaffinity(0))
 COMES_TO, COMES_FROM = ("127.77.0.1", 1021), ("127.77.0.1", 1022)
-"""Where knocks come to, and from."""
+"""Where doorbells come to, and from."""
 Start = Callable[..., Agent]
 
 
@@ -96,7 +96,7 @@ def test_between_two_processes_on_one_clock_every_bound_holds_zero(start: Start,
     print(f"± {(done['bound']['upper_ns'] - done['bound']['lower_ns']) / 2} ns, {done['lost']} bursts lost")
 
 
-def test_where_host_and_guest_never_run_at_once_knocks_bound_the_offset(start: Start, tmp_path: Path) -> None:
+def test_where_host_and_guest_never_run_at_once_doorbells_bound_the_offset(start: Start, tmp_path: Path) -> None:
     page, run_id, one = tmp_path / "page", new_run_id(), {"realtime": {"cpus": CPUS[:1]}}
     start(writer(page, run_id, **one)).until("ready")
     done = when_it_has(start(reader(page, run_id, tmp_path, **one)), ENOUGH)
@@ -147,7 +147,7 @@ def test_a_writer_that_stands_still_in_between_bounds_less_and_never_wrongly(sta
     assert done["bound"]["lower_ns"] <= 0 <= done["bound"]["upper_ns"]
 
 
-def test_knocks_that_were_left_lying_are_not_answered(start: Start, tmp_path: Path) -> None:
+def test_doorbells_that_were_left_lying_are_not_answered(start: Start, tmp_path: Path) -> None:
     page, run_id = tmp_path / "page", new_run_id()
     shows = start(writer(page, run_id))
     shows.until("ready")
@@ -224,7 +224,7 @@ def test_a_page_that_cannot_be_written_is_one_error(
     assert error["where"] == where and error["remedy"]
 
 
-def test_knocks_too_often_to_be_told_apart_are_refused(start: Start, tmp_path: Path) -> None:
+def test_doorbells_too_often_to_be_told_apart_are_refused(start: Start, tmp_path: Path) -> None:
     agent = start(reader(tmp_path / "page", new_run_id(), tmp_path, period_ns=MS))
     assert agent.ended() == 1
     (error,) = agent.events

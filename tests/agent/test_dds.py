@@ -203,7 +203,7 @@ def test_nobody_there_is_an_error_that_says_what_to_look_at(bed: Bed, tmp_path: 
     assert ping.ended() == 1
     error, done = ping.events
     assert (error["event"], done["event"]) == ("error", "done")
-    assert "nobody was found within 0.3 s" in error["what"]
+    assert "no peer was found within 0.3 s" in error["what"]
     assert error["where"] == "dds on ecu, domain 0"
     for word in ("interface", "multicast", "domain", "firewall", "7400 to 7649"):
         assert word in error["remedy"]
@@ -218,7 +218,7 @@ def test_probes_of_other_runs_and_domains_are_not_found(bed: Bed, tmp_path: Path
     for other in (replace(made, run_id=new_run_id()), replace(made, up=7), replace(made, domain=3)):
         ping = bed.agent("sensor", "dds", ping_spec(other) | {"discovery_ns": 300 * MS})
         assert ping.ended() == 1
-        assert "nobody was found" in ping.events[0]["what"]
+        assert "no peer was found" in ping.events[0]["what"]
 
 
 def test_two_probes_at_once_keep_apart(bed: Bed, tmp_path: Path) -> None:

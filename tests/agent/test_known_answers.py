@@ -1,4 +1,4 @@
-"""A relay does a known thing to the packets on their way: just that comes out of the measurement."""
+"""A relay does a known thing to the packets in flight: just that comes out of the measurement."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_known_hold_comes_out_as_measured(relay_bed: Bed, tmp_path: Path) -> N
     latency, held = way["rx_soft_tai_ns"] - way["launch_tai_ns"], way["went"] - way["came"]
     assert (held >= HOLD_NS).all()
     assert (latency >= held).all()
-    # What is left beside the relay's own hold is the talker's lateness and two virtual cables: far less than the hold.
+    # What is left next to the relay's own hold is the talker's lateness and two virtual cables: far less than the hold.
     rest = (latency - held).median()
     assert isinstance(rest, float) and 0 <= rest < HOLD_NS / 2
     assert found.metrics["latency"]["min"] >= HOLD_NS

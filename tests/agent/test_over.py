@@ -144,7 +144,7 @@ def test_a_signal_gets_through_while_input_is_not_read() -> None:
     assert relay.returncode == 128 + signal.SIGTERM
 
 
-def test_a_program_whose_output_nobody_reads_any_more_is_told() -> None:
+def test_a_program_whose_output_nobody_reads_any_more_is_reported() -> None:
     relay = start("cat", "/dev/zero")
     assert relay.stdout
     relay.stdout.read(1)
@@ -210,7 +210,7 @@ def test_a_command_that_does_not_end_when_its_connection_closes_is_ended() -> No
     ("by", "status", "relay_status"),
     [("exit 3", 3, 125), ("exit 255", 255, 255), ("exit 0", 0, 125), ("no-such-command", 127, 125)],
 )
-def test_a_command_that_ends_before_anything_answers_is_told_after_its_own_words(
+def test_a_command_that_ends_before_anything_answers_is_reported_after_its_own_words(
     by: str, status: int, relay_status: int
 ) -> None:
     done = run("true", by=f"echo its own words >&2; {by}")

@@ -55,7 +55,7 @@ def test_one_that_is_ended_in_mid_run_finishes_its_recordings(
     for agent in (pair.ping, pair.pong):
         end(agent)
         assert agent.ended() == 0
-        time.sleep(0.1)  # for what is still on its way to pong
+        time.sleep(0.1)  # for what is still in flight to pong
         done[agent.verb] = agent.events[-1]
         assert done[agent.verb]["event"] == "done"
     found = {f"{side}.{name}": recording(tmp_path, f"{side}.{name}") for side in ("ping", "pong") for name in TABLES}
@@ -171,7 +171,7 @@ def test_pong_serves_one_connection_after_the_other(bed: Bed, tmp_path: Path) ->
     assert recording(tmp_path, "pong.received").table["sequence"].to_list()[-200:] == list(range(200))
 
 
-def test_nobody_listening_is_told_at_once_before_anything_is_asked(bed: Bed, tmp_path: Path) -> None:
+def test_nobody_listening_is_reported_at_once_before_anything_is_asked(bed: Bed, tmp_path: Path) -> None:
     began = time.monotonic()
     ping = bed.agent("sensor", "ping", ping_spec(new_run_id(), tmp_path, Trips(kind="tcp")))
     assert ping.ended() == 1

@@ -33,7 +33,7 @@ TIMEOUT_NS = 20 * MS
 
 
 def held_up(agent: Agent, start_tai_ns: int) -> tuple[int, int]:
-    """From when to when the agent stood still, CLOCK_TAI ns: after 100 ms of the run, for HELD_S."""
+    """From when to when the agent stopped, CLOCK_TAI ns: after 100 ms of the run, for HELD_S."""
     while tai_ns() < start_tai_ns + 100 * MS:
         time.sleep(0.005)
     agent.signal(signal.SIGSTOP)

@@ -93,7 +93,7 @@ def test_what_is_no_spec_at_all_is_one_error_that_names_the_format(bed: Bed, ver
 
 
 @pytest.mark.parametrize("kind", ["udp", "tcp"])
-def test_a_port_in_use_is_told_before_anything_is_received(bed: Bed, tmp_path: Path, kind: str) -> None:
+def test_a_port_in_use_is_reported_before_anything_is_received(bed: Bed, tmp_path: Path, kind: str) -> None:
     first = bed.agent("ecu", "pong", pong_spec(new_run_id(), tmp_path, Trips(kind=kind)))
     first.until("ready")
     spec = pong_spec(new_run_id(), tmp_path, Trips(kind=kind), recording=str(tmp_path / "second"))

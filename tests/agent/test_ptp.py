@@ -136,7 +136,7 @@ def test_offset_delay_and_grandmaster_of_a_clock_that_follows_a_master_are_recor
 
 
 def test_offset_and_delay_are_those_that_linuxptps_own_tool_shows(clocks: Clocks) -> None:
-    # While its master stands still, and is not yet given up, a slave measures nothing new.
+    # While its master is stopped, and is not yet given up, a slave measures nothing new.
     master = clocks.start("sensor", master=True)
     slave = clocks.start("ecu", announceReceiptTimeout=80)
     slave.until(lambda told: follows(told) and told["path_delay_ns"] is not None)
@@ -168,7 +168,7 @@ def test_while_no_delay_is_known_there_is_no_offset_though_syncs_come_in(clocks:
 
 def test_between_neighbours_that_measure_their_cable_the_delay_is_the_peers(clocks: Clocks, tmp_path: Path) -> None:
     master, slave = clocks.pair(network_transport="L2", delay_mechanism="P2P", transportSpecific="0x1")
-    # A master has no offset, and knows its cable all the same.
+    # A master has no offset, and knows its cable still.
     told = master.until(lambda told: told["state"] == "MASTER" and told["path_delay_ns"] is not None)
     assert (told["offset_ns"], told["gm_present"], told["steps_removed"]) == (None, False, 0)
     agent = clocks.observe(slave.socket, tmp_path, count=2, period_ns=LONG_NS, transport_specific=1)
@@ -338,7 +338,7 @@ def test_a_ptp4l_of_another_namespace_is_observed_and_no_file_of_an_agents_stays
     assert files(clocks) == []
 
 
-def test_that_nobody_answers_is_told_with_the_socket_and_what_to_do(clocks: Clocks, tmp_path: Path) -> None:
+def test_that_nobody_answers_is_reported_with_the_socket_and_what_to_do(clocks: Clocks, tmp_path: Path) -> None:
     nobody = clocks.folder / "nobody.sock"
     elsewhere = clocks.start("ecu", domainNumber=24).socket
     while not elsewhere.exists():
@@ -361,7 +361,7 @@ def test_that_nobody_answers_is_told_with_the_socket_and_what_to_do(clocks: Cloc
     assert files(clocks) == []
 
 
-def test_a_clock_that_cannot_be_read_is_told_and_its_frequency_is_unknown(clocks: Clocks, tmp_path: Path) -> None:
+def test_a_clock_that_cannot_be_read_is_reported_and_its_frequency_is_unknown(clocks: Clocks, tmp_path: Path) -> None:
     agent = clocks.observe(clocks.start("ecu").socket, tmp_path, count=2, clock="/dev/null")
     ready = agent.until("ready")
     assert ready["clock"]["where"] == "/dev/null" and "ethtool -T" in ready["clock"]["remedy"]

@@ -1,4 +1,4 @@
-"""Real-time settings: those asked for are in force on the thread that measures, and what cannot be is told."""
+"""Real-time settings: those asked for are in force on the thread that measures, and what cannot be is reported."""
 
 from __future__ import annotations
 

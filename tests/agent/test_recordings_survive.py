@@ -132,7 +132,7 @@ def assert_ended_by_a_full_disk(agent: Agent, disk: Path) -> None:
     assert rows > 0
 
 
-def test_a_disk_that_is_full_from_the_start_is_told_before_anything_is_sent(bed: Bed, small_disk: Path) -> None:
+def test_a_disk_that_is_full_from_the_start_is_reported_before_anything_is_sent(bed: Bed, small_disk: Path) -> None:
     (small_disk / "other").write_bytes(bytes(512 << 10))
     talker = bed.agent("sensor", "talk", talk_spec(new_run_id(), small_disk, ENDLESS))
     assert talker.ended() == 1

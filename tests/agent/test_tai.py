@@ -24,7 +24,7 @@ def now_ns() -> int:
     return time.clock_gettime_ns(time.CLOCK_TAI)
 
 
-def test_the_clocks_are_told_with_the_kernels_offset() -> None:
+def test_the_clocks_are_reported_with_the_kernels_offset() -> None:
     before = now_ns()
     told = json.loads(tai().stdout)
     after = now_ns()
@@ -74,7 +74,7 @@ def test_an_instant_that_no_number_holds_is_an_error() -> None:
     assert "64 bits" in found.stderr
 
 
-def test_without_the_privilege_the_offset_stays_and_what_it_takes_is_told() -> None:
+def test_without_the_privilege_the_offset_stays_and_what_it_takes_is_reported() -> None:
     assert shutil.which("setpriv"), "install util-linux: setpriv takes the privilege away"
     before = json.loads(tai().stdout)["tai_offset_s"]
     found = tai("--set", str(before), by=("setpriv", "--bounding-set=-sys_time", "--inh-caps=-sys_time"))

@@ -72,7 +72,7 @@ def test_it_is_told_of_a_real_time_thread_on_its_cpu(timer: Start, tmp_path: Pat
     assert_every_interrupt_told(waited(timer(spec), spec))
 
 
-def test_a_timer_with_slack_is_told_of_by_its_instant(timer: Start, tmp_path: Path) -> None:
+def test_a_timer_with_slack_is_reported_by_its_instant(timer: Start, tmp_path: Path) -> None:
     # Slack lets the kernel run it later than the instant: it is armed for a range, which begins there.
     spec = traced_spec(tmp_path, realtime=ORDINARY | {"timer_slack_ns": 400_000})
     found = waited(timer(spec), spec)
@@ -134,7 +134,7 @@ def test_a_long_wait_before_the_start_costs_no_interrupt(timer: Start, tmp_path:
     assert_every_interrupt_told(over(agent, spec, agent.begin()))
 
 
-def test_it_is_told_where_nothing_has_mounted_tracefs(timer: Start, tmp_path: Path) -> None:
+def test_it_is_reported_where_nothing_has_mounted_tracefs(timer: Start, tmp_path: Path) -> None:
     # As in a network namespace, whose /sys is another one.
     script = 'mount -t tmpfs tmpfs /sys/kernel && exec "$@"'
     spec = traced_spec(tmp_path)
@@ -203,7 +203,7 @@ def test_a_trace_that_may_not_be_read_is_an_error_that_says_what_to_do(timer: St
     assert "CAP_SYS_ADMIN" in error["remedy"]
 
 
-def test_where_it_is_wanted_only_if_it_can_be_had_the_reason_is_told_and_the_rest_goes_on(
+def test_where_it_is_wanted_only_if_it_can_be_had_the_reason_is_reported_and_the_rest_goes_on(
     timer: Start, tmp_path: Path
 ) -> None:
     spec = traced_spec(tmp_path) | {"trace": "auto"}

@@ -1,4 +1,4 @@
-"""What tracepoints tell is recorded as it was asked for, with all that was lost counted, and nothing is left behind."""
+"""What tracepoints show is recorded as it was asked for, with all that was lost counted, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def assert_all_recorded(traced: Traced) -> None:
         assert rows["tai_ns"].is_sorted()
 
 
-def test_each_packets_way_to_its_reader_is_told(bed: Bed, tmp_path: Path) -> None:
+def test_each_packets_way_to_its_reader_is_reported(bed: Bed, tmp_path: Path) -> None:
     measurement = Measurement(bed, tmp_path / "cell", [Stream(count=300)])
     reader = next(event for event in measurement.listener.events if event["event"] == "ready")["realtime"]["tid"]
     with tracing(trace_spec(tmp_path, threads=[reader])) as agent:
@@ -76,7 +76,7 @@ def test_each_packets_way_to_its_reader_is_told(bed: Bed, tmp_path: Path) -> Non
     assert "latlab-agent" in {one["comm"] for one in document["raised_by"]}
 
 
-def test_a_timers_interrupt_and_what_it_interrupted_is_told(tmp_path: Path) -> None:
+def test_a_timers_interrupt_and_what_it_interrupted_is_reported(tmp_path: Path) -> None:
     events = ["irq_vectors:local_timer_entry", "irq_vectors:local_timer_exit", *THREADS]
     if os.uname().machine != "x86_64":
         events[:2] = ["irq:irq_handler_entry", "irq:irq_handler_exit"]
@@ -167,7 +167,7 @@ def test_threads_are_named(tmp_path: Path) -> None:
     assert traced.tasks.height == len(known)
 
 
-def test_an_overrun_is_told_with_how_many(tmp_path: Path) -> None:
+def test_an_overrun_is_reported_with_how_many(tmp_path: Path) -> None:
     naps = [sleeper() for _ in range(3)]
     try:
         with tracing(trace_spec(tmp_path, events=list(THREADS), buffer_kib=4)) as agent:
@@ -193,7 +193,7 @@ def test_an_overrun_is_told_with_how_many(tmp_path: Path) -> None:
     assert traced.done["ring_full"] == 0
 
 
-def test_all_that_the_kernel_lacks_is_named_with_what_to_do(tmp_path: Path) -> None:
+def test_all_that_the_kernel_does_not_have_is_named_with_what_to_do(tmp_path: Path) -> None:
     if os.uname().machine != "x86_64":
         pytest.skip("this machine has the tracepoint of arm64")
     with tracing(trace_spec(tmp_path, events=[NOT_OF_X86, "sched:sched_waking"])) as agent:
@@ -205,7 +205,7 @@ def test_all_that_the_kernel_lacks_is_named_with_what_to_do(tmp_path: Path) -> N
     assert "leave it out" in error["remedy"]
 
 
-def test_what_the_kernel_lacks_is_left_out_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_what_the_kernel_does_not_have_is_left_out_where_that_is_asked_for(tmp_path: Path) -> None:
     if os.uname().machine != "x86_64":
         pytest.skip("this machine has the tracepoint of arm64")
     spec = trace_spec(tmp_path, events=[NOT_OF_X86, "sched:sched_waking"], absent="skip")

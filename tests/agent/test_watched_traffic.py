@@ -169,7 +169,7 @@ def test_what_a_relay_drops_is_lost_between_its_two_interfaces_and_nowhere_else(
     assert cell["verdict"] == "trusted"
 
 
-def test_a_flow_that_comes_nowhere_is_named_beside_the_others(bed: Bed, tmp_path: Path) -> None:
+def test_a_flow_that_comes_nowhere_is_named_next_to_the_others(bed: Bed, tmp_path: Path) -> None:
     run("ip", "-n", "ecu", "link", "set", "sensor", "mtu", "500")
     with bed.udp("sensor", "10.78.0.1", 6000) as talker, bed.udp("sensor", "10.78.0.1", 6001) as larger:
 

@@ -104,7 +104,7 @@ def test_lasting_growth_is_within_each_interval_s_growth_and_adds_up_to_the_late
 
 @pytest.fixture(scope="module")
 def long_stream() -> pl.DataFrame:
-    """Enough packets for p99.9; some late on the wire, some on their way to the application, some in the qdisc."""
+    """Enough packets for p99.9; some late on the wire, some on their path to the application, some in the qdisc."""
     ways = ("rx_hard", "rx_soft", "tx_soft")
     return stream(4000, HARD, {n: (ways[n % 3], 10 * n) for n in range(1, 4000, 29)})
 
@@ -145,7 +145,7 @@ def test_the_median_and_the_worst_are_real_packets_with_all_their_ns() -> None:
     assert keys == sorted(keys)
 
 
-def test_a_packet_that_lacks_a_stamp_is_compared_between_those_it_has() -> None:
+def test_a_packet_that_does_not_have_a_stamp_is_compared_between_those_it_has() -> None:
     rows = [SOFT] * 200
     rows[9] = {"wake": 4, "submit": 10, "tx_sched": 13, "rx_soft": 960, "rx_user": 975}
     found = document(packet_table(rows), worst=1)

@@ -61,7 +61,7 @@ def test_each_has_the_figures_of_the_packets_launched_in_it_and_all_together_the
     assert not found["after_the_fact"] and not found["passed_over"]
 
 
-def test_what_clean_windows_would_have_cut_in_it_is_told() -> None:
+def test_what_clean_windows_would_have_cut_in_it_is_reported() -> None:
     (found,) = documents(Named(12 * SECOND, 14 * SECOND))
     assert [one["class"] for one in found["passed_over"]] == ["clock_swing"]
     assert found["passed_over"][0]["text"].startswith("all latencies moved by up to +")

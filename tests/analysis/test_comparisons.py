@@ -33,7 +33,7 @@ def said(a: Configuration, b: Configuration, statistic: str = "p50") -> str:
     return sentence(one(a, b, statistic), NAMES)
 
 
-def test_a_difference_that_is_shown_is_told_with_its_interval() -> None:
+def test_a_difference_that_is_shown_is_reported_with_its_interval() -> None:
     assert (
         said(medians("tap", *TAP), medians("xdp", *XDP)) == "xdp is 18.4 µs faster than tap at the median [7.3, 29.5]"
     )
@@ -42,7 +42,7 @@ def test_a_difference_that_is_shown_is_told_with_its_interval() -> None:
     )
 
 
-def test_a_difference_that_is_not_shown_is_told_with_what_would_have_been() -> None:
+def test_a_difference_that_is_not_shown_is_reported_with_what_would_have_been() -> None:
     found = said(medians("tap", 10_000, 11_000, 12_000), medians("xdp", 10_400, 12_600, 10_000))
     assert found == "no difference shown at the median (0 ± 4.6 µs at 95 %; 4.6 µs would have been)"
 
@@ -65,7 +65,7 @@ def test_virtual_time_that_repeats_has_an_interval_of_no_width_and_says_so() -> 
     assert said(tap, tap) == "no difference at the median: the same figure to the nanosecond in every repetition"
 
 
-def test_virtual_time_that_nearly_repeats_is_told_in_nanoseconds() -> None:
+def test_virtual_time_that_nearly_repeats_is_reported_in_nanoseconds() -> None:
     tap = medians("tap", 59_004, 59_006, 59_001, label="virtual time")
     xdp = medians("xdp", 54_902, 54_902, 54_905, label="virtual time")
     assert said(tap, xdp) == "xdp is 4.101 µs faster than tap at the median [4.090, 4.111]"
@@ -102,13 +102,13 @@ def test_figures_of_other_labels_are_not_compared() -> None:
     assert sentence(found, NAMES).endswith("the labels differ: measured against virtual time")
 
 
-def test_a_figure_that_one_side_lacks_is_not_compared() -> None:
+def test_a_figure_that_one_side_does_not_have_is_not_compared() -> None:
     blank = configuration("xdp", {1: {"p50": None}, 2: {"p50": None}})
     assert one(medians("tap", *TAP), blank).why_not == compare.ONE_SIDE
     assert one(blank, blank).why_not == compare.NO_FIGURE
 
 
-def test_repetitions_that_the_other_side_lacks_are_left_out_within_one_run() -> None:
+def test_repetitions_that_the_other_side_does_not_have_are_left_out_within_one_run() -> None:
     tap = configuration("tap", {n: {"p50": ns} for n, ns in enumerate(TAP, start=1)})
     xdp = configuration("xdp", {n: {"p50": ns} for n, ns in enumerate(XDP, start=1) if n != 3})
     found = one(tap, xdp)
@@ -139,7 +139,7 @@ def test_clocks_that_could_have_made_the_difference_hide_it() -> None:
     assert said(tap, xdp) == "no difference shown at the median (−18.4 ± 28.2 µs at 95 %; 28.2 µs would have been)"
 
 
-def test_clocks_that_nothing_bounds_are_told() -> None:
+def test_clocks_that_nothing_bounds_are_reported() -> None:
     found = said(medians("tap", *TAP, uncertainty_ns=None), medians("xdp", *XDP))
     assert found.endswith("[7.3, 29.5]; the clocks are not bounded")
 
@@ -216,7 +216,7 @@ def test_runs_are_matched_by_their_matrix_values() -> None:
     assert [one.slug for one in unmatched] == ["bridge=tap,loads=none", "bridge=ovs,loads=none"]
 
 
-def test_each_is_held_against_the_first_that_differs_in_the_key_alone() -> None:
+def test_each_is_compared_with_the_first_that_differs_in_the_key_alone() -> None:
     made = [
         Configuration("r", f"{bridge}-{load}", {"bridge": bridge, "load": load}, {}, {})
         for bridge in ("tap", "xdp", "ovs")
@@ -247,7 +247,7 @@ def test_two_deployments_are_held_apart_by_their_packets() -> None:
     assert one(medians("tap", 1, 2), medians("xdp", 3, 4)).within_ns is None
 
 
-def test_what_another_program_did_not_keep_is_told_as_such() -> None:
+def test_what_another_program_did_not_keep_is_reported_as_such() -> None:
     kept, packets = configuration("tap", {1: {"p50": None, "kept": "summary"}}), medians("xdp", 8_000)
     assert one(kept, kept).why_not == one(kept, packets).why_not == compare.NOT_KEPT
     assert one(packets, configuration("ovs", {1: {"p50": None}})).why_not == compare.ONE_SIDE

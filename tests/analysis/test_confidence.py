@@ -173,7 +173,7 @@ def test_values_that_are_all_equal_leave_nothing_to_chance() -> None:
 
 
 def test_a_run_in_which_dependence_has_no_end_has_no_intervals_and_says_over_how_much_it_reaches() -> None:
-    """20,000 values that rise all the time: no stretch of which there are ten is apart from the next one."""
+    """20,000 values that rise all the time: no interval of which there are ten is apart from the next one."""
     found = document(exponential(0, 20_000, seed=12)[0] + np.arange(20_000) * 500)
     for name in ("mean", "p50", "p90", "p99", "p99_9"):
         assert (found[name]["low"], found[name]["needs_n"]) == (None, None)

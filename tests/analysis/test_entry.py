@@ -96,7 +96,7 @@ def test_another_threads_asking_is_not_taken_for_it() -> None:
     assert found([asked, for_another, *rest], 1_020)[0][0] == -1
 
 
-def test_where_the_vm_hosts_events_were_lost_on_the_way_nothing_is_told() -> None:
+def test_where_the_vm_hosts_events_were_lost_on_the_way_nothing_is_reported() -> None:
     events = [*entry(1_000), *entry(2_000)]
     gap = [*events[:4], (1_500, 1, LOST, 0, 7), *events[4:]]
     assert found(gap, 1_020, 2_020) == [UNTOLD, [2_000, 2_002, 2_010, 2_013]]
@@ -104,7 +104,7 @@ def test_where_the_vm_hosts_events_were_lost_on_the_way_nothing_is_told() -> Non
     assert found(before, 1_020) == [[1_000, 1_002, 1_010, 1_013]]
 
 
-def test_where_nothing_is_injected_nothing_is_told() -> None:
+def test_where_nothing_is_injected_nothing_is_reported() -> None:
     assert found([event for event in entry(1_000) if event[2] != INJECT], 1_020) == [UNTOLD]
     assert found([], 1_020) == [UNTOLD]
 

@@ -186,7 +186,7 @@ def test_stepping_from_one_open_entry_to_the_next_is_no_wait_worth_a_warning() -
     assert "no multiple" not in said(replace(PORT, flows=(clock,)))
 
 
-def test_very_many_streams_of_a_class_are_told_as_such() -> None:
+def test_very_many_streams_of_a_class_are_reported_as_such() -> None:
     flows = tuple(replace(CONTROL, name=f"s{number}") for number in range(25))
     assert "class 0: 25 streams share it: so many are not compared" in said(port(flows=flows))
 
@@ -206,7 +206,7 @@ PTP = GateLoad("PTP", 0, Frame(90), endless=False)
 """Messages of a protocol, one at a time."""
 
 
-def test_messages_that_fit_no_window_are_told_as_what_they_are() -> None:
+def test_messages_that_fit_no_window_are_reported_as_what_they_are() -> None:
     (found,) = warnings(port(flows=(), loads=(PTP,), speed_bps=5_000_000))
     assert (found.where, found.remedy) == ("PTP", "a longer entry")
     assert found.what.startswith("its frames of up to 94 bytes need 163.2 µs: ")
@@ -219,6 +219,6 @@ def test_messages_come_one_at_a_time_and_bound_what_they_add() -> None:
     assert (found.unbounded, found.same_class_ns) == ((), PTP.frame.occupied_ns(beside.speed_bps))
 
 
-def test_a_load_in_the_class_of_a_stream_is_told() -> None:
+def test_a_load_in_the_class_of_a_stream_is_reported() -> None:
     one = port(loads=(GateLoad("flood", 0, Frame.of(1400, "udp")),))
     assert "load flood is in the same class: it delays stream control without a bound" in said(one)

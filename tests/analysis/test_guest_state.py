@@ -49,7 +49,7 @@ def test_a_vcpu_is_in_its_guest_between_entry_and_exit(
     assert states(turns(reason, at), 1_000, 1_099, 1_100, 1_199, 1_250) == [inside, inside, outside, outside, inside]
 
 
-def test_before_the_first_turn_and_after_the_last_nothing_is_told() -> None:
+def test_before_the_first_turn_and_after_the_last_nothing_is_reported() -> None:
     assert states(turns(), 999, 1_300, 1_400, -1) == [None] * 4
     assert states([], 1_050) == [None]
 
@@ -67,7 +67,7 @@ def test_a_turn_that_may_have_been_lost_is_not_guessed() -> None:
     assert states(gap, 1_050, 1_150) == [None, HYPERVISOR]
 
 
-def test_each_packet_of_a_guest_is_told_what_its_interrupt_came_to() -> None:
+def test_each_packet_of_a_guest_is_reported_what_its_interrupt_came_to() -> None:
     packets, events = listened()
     host: list[Event] = []
     for number in range(COUNT):

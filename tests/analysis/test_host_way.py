@@ -82,14 +82,14 @@ def test_another_threads_waking_is_not_taken_for_it() -> None:
     assert asked(others, 1_060) == [UNTOLD]  # type: ignore[arg-type]
 
 
-def test_where_events_were_lost_or_nobody_asked_nothing_is_told() -> None:
+def test_where_events_were_lost_or_nobody_asked_nothing_is_reported() -> None:
     events = sent(1_000)
     assert asked([*events[:-1], (1_050, 1, LOST, 0, 7), events[-1]], 1_060) == [UNTOLD]
     assert asked(events, -1) == [UNTOLD]
     assert asked([], 1_060) == [UNTOLD]
 
 
-def test_of_two_that_were_asked_for_in_the_same_nanosecond_nothing_is_told() -> None:
+def test_of_two_that_were_asked_for_in_the_same_nanosecond_nothing_is_reported() -> None:
     assert asked([*sent(1_000), (1_060, 0, MSI, 77, 0xFEE00000, 0x4023)], 1_060) == [UNTOLD]
 
 

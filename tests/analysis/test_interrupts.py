@@ -158,7 +158,7 @@ def test_a_thread_woken_on_its_way_to_sleep_did_not_begin_to_run() -> None:
 
 
 @pytest.mark.parametrize("cpu", [0, 1])
-def test_where_events_of_the_time_were_lost_nothing_is_told(cpu: int) -> None:
+def test_where_events_of_the_time_were_lost_nothing_is_reported(cpu: int) -> None:
     events = [(500, cpu, SOFTIRQ_ENTRY, 0, 1), (1_035, cpu, LOST, 0, 3), (1_036, cpu, SOFTIRQ_ENTRY, 0, 1)]
     told = wakings(waits((1_020, 1_047), (3_020, 3_047)), trace(*events, *received(2_990 + 10, cpu=cpu)), READER)
     assert told["why"].to_list() == [EVENTS_LOST, None]

@@ -36,7 +36,7 @@ def test_counts_and_extremes_are_those_of_all_packets() -> None:
 
 
 @pytest.mark.parametrize("name", PERCENTILES)
-def test_the_exact_percentile_of_all_packets_is_within_what_is_told(name: str) -> None:
+def test_the_exact_percentile_of_all_packets_is_within_what_is_reported(name: str) -> None:
     found, every = pooled([figures(one) for one in samples()]), np.concatenate(samples())
     exact = getattr(statistics(every, np.arange(len(every), dtype=np.uint64)), name)
     assert found

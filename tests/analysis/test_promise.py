@@ -65,7 +65,7 @@ def waits_by_walking(schedule: Schedule, mode: Mode, one: Flow) -> list[tuple[in
 
 
 @given(SCHEDULES, st.sampled_from(MODES), st.integers(0, 60), st.integers(1, 120), st.integers(0, 90))
-def test_a_promise_is_what_a_walk_through_all_launches_finds(
+def test_a_guarantee_is_what_a_walk_through_all_launches_finds(
     schedule: Schedule, mode: Mode, offset: int, period: int, delay: int
 ) -> None:
     one = flow(offset_ns=offset, period_ns=period, handover=Handover(ready_ns=delay, early_ns=delay // 2))
@@ -176,7 +176,7 @@ def test_a_shift_of_the_cycles_shifts_what_launches_meet() -> None:
 
 
 @given(SCHEDULES, st.integers(0, 200))
-def test_a_packet_that_keeps_its_promise_is_no_slot_late(schedule: Schedule, at: int) -> None:
+def test_a_packet_that_keeps_its_guarantee_is_no_slot_late(schedule: Schedule, at: int) -> None:
     openings, _ = openings_of(schedule, "offload", flow(), SPEED)
     if openings:
         launch = at + schedule.shift_ns

@@ -224,7 +224,7 @@ def test_a_slave_that_becomes_a_master_is_its_own_grandmaster_then() -> None:
     assert described(PORT | OBSERVED, series(LEADS, LEADS))["grandmasters"] == ["525400.fffe.000002"]
 
 
-def test_not_locked_is_told_with_why_since_when_and_how_long() -> None:
+def test_not_locked_is_reported_with_why_since_when_and_how_long() -> None:
     lost = {"state": LISTENING, "offset_ns": None}
     (once,) = broken(ptp_was_locked, described(PORT, series({}, lost, {}, SILENT, {})))
     assert (once.where, once.expected) == ("ecu.eth0", "locked, within 1 µs")
@@ -242,7 +242,7 @@ def test_not_locked_is_told_with_why_since_when_and_how_long() -> None:
     assert never.actual == "no reading while streams ran"
 
 
-def test_what_ptp4l_says_is_held_against_our_own_readings() -> None:
+def test_what_ptp4l_says_is_compared_with_our_own_readings() -> None:
     ours = {"our_offset_ns": 0, "our_half_ns": 200}
     fine = described(PORT, series(ours, ours | {"offset_ns": -900}, ours | {"our_offset_ns": None}, ours=True))
     assert fine["checked"] == {
@@ -264,7 +264,7 @@ def test_what_ptp4l_says_is_held_against_our_own_readings() -> None:
     assert found.actual == "1 of 2 readings are further, 1.795 µs at most"
 
 
-def test_another_grandmaster_is_told() -> None:
+def test_another_grandmaster_is_reported() -> None:
     found = described(PORT, series({}, {"grandmaster": 0x525400FFFE000002}, {}))
     (one,) = broken(ptp_kept_its_grandmaster, found)
     assert one.actual == "525400.fffe.000001 then 525400.fffe.000002"

@@ -63,7 +63,7 @@ def test_packets_that_left_in_later_windows_missed_their_slot() -> None:
     assert missed.to_list() == [False, False, True, True, False, False]
 
 
-def test_what_is_told_without_them_is_of_the_others_alone() -> None:
+def test_what_is_reported_without_them_is_of_the_others_alone() -> None:
     one = port()
     found = gates_of(packets([20_000, 500_000, 30_000]), one, one.flows[0], PERIOD_NS)
     assert found is not None

@@ -113,7 +113,7 @@ def test_levels_of_what_comes_in_clusters_are_of_episodes() -> None:
         assert level["low_ns"] <= log(level["packets"]) * UNIT_NS <= level["high_ns"]
 
 
-def test_the_stability_of_the_shape_is_told_for_every_threshold() -> None:
+def test_the_stability_of_the_shape_is_reported_for_every_threshold() -> None:
     found = tail_of(pareto(0.2, 50_000, seed=9)).document()
     rows = found["stability"]
     assert found["fit"] in rows
@@ -146,7 +146,7 @@ def test_where_no_threshold_fits_none_is_told_to_fit() -> None:
     assert found["fit"] == found["stability"][-1]
 
 
-def test_the_peaks_stand_beside_the_fit_they_have() -> None:
+def test_the_peaks_stand_next_to_the_fit_they_have() -> None:
     """All of them are counted, and the largest is one in as many packets as there are; a good fit is close to all."""
     n = 100_000
     found = tail_of(exponential(0, n, seed=7)[0]).document()
@@ -223,7 +223,7 @@ def test_stalls_of_one_length_are_no_tail_and_their_fit_is_called_degenerate() -
     )
 
 
-def test_of_a_single_threshold_that_does_not_fit_one_p_value_is_told() -> None:
+def test_of_a_single_threshold_that_does_not_fit_one_p_value_is_reported() -> None:
     found = Clusters(100, 57, 1.0, 0, np.arange(57), np.full(57, 200))
     fits = [
         Fit(found, 100.0, Pareto(57, 0.1, 50.0), Refits(p, np.empty(0), np.empty(0)), np.ones(57))

@@ -21,7 +21,7 @@ from latlab.result.types import Cell
 PERIOD = 1_000_000
 START = 10**18
 Row = tuple[int | None, int | None, bool]
-"""(interrupt, thread) after the instant in ns, None: not told or not come to; and whether it was overdue."""
+"""(interrupt, thread) after the instant in ns, None: unknown or not come to; and whether it was overdue."""
 
 
 def timer_cell(count: int, window_ns: int = 4 * PERIOD, **agent: Any) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def test_every_instant_is_counted_for_what_became_of_it() -> None:
     }
 
 
-def test_a_timer_whose_interrupts_nobody_told_of_has_no_parts_and_lacks_none() -> None:
+def test_a_timer_whose_interrupts_nobody_told_of_has_no_parts_and_does_not_have_none() -> None:
     found = block([(None, late, False) for _, late, _ in ROWS[:8]])
     assert list(found["metrics"]) == ["wakeup"]
     assert found["counts"]["untold"] == 0
@@ -167,7 +167,7 @@ def test_the_warm_up_is_in_no_figure_and_no_window() -> None:
     assert (found["counts"]["warmup"], found["counts"]["above"]) == (3, 2)
 
 
-def test_of_too_many_windows_none_is_told() -> None:
+def test_of_too_many_windows_none_is_reported() -> None:
     cell = timer_cell(1_001, window_ns=PERIOD)
     found = summarise_cell(cell, timer_rows([(None, 5, False)] * 1_001)).document()["streams"]["irq"]["timer"]
     assert found["windows"] is None

@@ -98,7 +98,7 @@ def side_of(**late: int) -> tuple[str, frozenset[str]]:
     return found.side, found.hosts
 
 
-def test_a_late_packet_is_held_against_the_machines_on_the_side_where_it_lost_its_time() -> None:
+def test_a_late_packet_is_compared_with_the_machines_on_the_side_where_it_lost_its_time() -> None:
     assert side_of(rx_user=200_120) == ("listener", {"vm1", "ecu"})
     assert side_of(rx_soft=200_100, rx_user=200_120) == ("way", {"sensor", "vm1", "ecu"})
     assert side_of(wake=200_005, tx_soft=200_010, rx_soft=200_100, rx_user=200_120) == ("talker", {"sensor"})

@@ -41,7 +41,7 @@ def test_a_wait_of_a_period_beyond_the_wake_up_is_none_and_one_more_is() -> None
     assert len(list(queues_drain(queued(PERIOD_NS + ROW["wake"] + 1)))) == 1
 
 
-def test_what_the_gate_schedule_promises_is_no_backlog() -> None:
+def test_what_the_gate_schedule_guarantees_is_no_backlog() -> None:
     assert list(queues_drain(gated(queued(3000), worst_wait_ns=2000))) == []
     (broken,) = queues_drain(gated(queued(3000), worst_wait_ns=1000))
     assert broken.expected == (
@@ -49,7 +49,7 @@ def test_what_the_gate_schedule_promises_is_no_backlog() -> None:
     )
 
 
-def test_windows_that_were_missed_are_told_with_the_interface() -> None:
+def test_windows_that_were_missed_are_reported_with_the_interface() -> None:
     (broken,) = queues_drain(gated(queued(3000), 0, missed=10, windows_late={"631": 4, "3447": 6}))
     assert broken.where == "control.lateness"
     assert broken.actual == (

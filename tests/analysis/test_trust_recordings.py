@@ -28,14 +28,14 @@ def test_packets_may_all_have_taken_the_xdp_bridge(found: Evidence) -> None:
     assert not [reason for reason in judge(found) if "XDP" in reason.check]
 
 
-def test_what_an_xdp_bridge_counted_before_a_cell_was_cut_short_is_not_held_against_it() -> None:
+def test_what_an_xdp_bridge_counted_before_a_cell_was_cut_short_is_not_compared_with_it() -> None:
     found = across_xdp("frames redirected 0, passed 2, dropped 0")
     cut = replace(found, cell=changed(found.cell, status="interrupted"))
     assert [reason.check for reason in judge(cut) if "XDP" in reason.check] == []
     assert [reason.check for reason in judge(found) if "XDP" in reason.check] == ["the XDP bridge carried the streams"]
 
 
-def test_the_step_that_ended_a_cell_is_told_once() -> None:
+def test_the_step_that_ended_a_cell_is_reported_once() -> None:
     failed = {"what": "give the vCPU SCHED_FIFO 1: failed", "where": "ecu", "remedy": ""}
     found = judge(evidence(status="failed", reason=failed, steps=[step(ok=False)]))
     assert [reason.check for reason in found] == ["the cell ran to its end"]

@@ -1,4 +1,4 @@
-"""A packet's value is split at every timestamp on its way, and nothing is lost or gained."""
+"""A packet's value is split at every timestamp on its path, and nothing is lost or gained."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_no_nic_s_clock_parts_two_system_clocks(metric: str) -> None:
     assert not any("hard" in name for name in split_of([one_nic], metric).stops)
 
 
-def test_whose_clocks_an_interval_subtracts_is_told() -> None:
+def test_whose_clocks_an_interval_subtracts_is_reported() -> None:
     told = [clocks_between(*ends) for ends in pairwise(stops_between("launch", "rx_user"))]
     assert told == ["one clock"] * 4 + ["a NIC"] * 3 + ["one clock"]
     told = [clocks_between(*ends) for ends in pairwise(stops_between("launch", "rx_soft"))]

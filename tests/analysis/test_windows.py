@@ -134,7 +134,9 @@ def test_cuts_that_meet_are_one_with_both_reasons() -> None:
     assert "all latencies moved" in one.text and "throttled for" in one.text
 
 
-def test_in_a_cut_one_cause_is_told_once_whatever_the_last_digit_of_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_cut_one_cause_is_reported_once_whatever_the_last_digit_of_its_length(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     synthetic, anomalies = made(Throttling(5 * SECOND, "talker"))
     first = next(one for one in anomalies.episodes if is_cut(one))
     again = [

@@ -27,7 +27,7 @@ Window = tuple[int, int]
 """When a gate opens and closes within the cycle, ns."""
 PANIC = "echo c >/proc/sysrq-trigger"
 HANG = f"echo 0 >/proc/sys/kernel/panic; {PANIC}"
-"""A kernel that panics and is not to start anew stands still for ever."""
+"""A kernel that panics and is not to start again is stopped for ever."""
 
 
 def assert_left_within(windows: Sequence[Window], left_tai_ns: NDArray[np.int64], cycle_ns: int) -> None:
@@ -46,7 +46,7 @@ class BoardPlace(Place):
     """A place whose scenarios are made on one board, two namespaces on it with a link between them."""
 
     patience_s = 500
-    """Whole kernels boot in emulation, and guests in emulation within it, beside whatever else the machine does."""
+    """Whole kernels boot in emulation, and guests in emulation within it, next to whatever else the machine does."""
 
     def board_scenario(self, **parts: Any) -> Path:
         """A file: one stream over the link; parts of it replaced."""

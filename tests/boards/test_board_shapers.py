@@ -201,7 +201,7 @@ CARDS: dict[str, Any] = {
 }
 
 
-def test_what_a_card_refuses_is_told_with_the_kernels_answer_and_what_would_work(place: BoardPlace) -> None:
+def test_what_a_card_refuses_is_reported_with_the_kernels_answer_and_what_would_work(place: BoardPlace) -> None:
     offloaded = {
         "kind": "taprio",
         "mode": "offload",

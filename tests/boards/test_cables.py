@@ -74,9 +74,9 @@ def test_a_killed_board_fails_its_cell_and_leaves_the_board_at_the_cables_other_
     assert place.trace() == before
 
 
-# With half of the CPUs the guest stands still for seconds, and then nothing bounds its clock.
+# With half of the CPUs the guest is stopped for seconds, and then nothing bounds its clock.
 @pytest.mark.alone
-def test_a_guest_nested_in_one_board_is_reached_from_the_other_through_vhost_beside_a_load(place: BoardPlace) -> None:
+def test_a_guest_nested_in_one_board_is_reached_from_the_other_through_vhost_under_a_load(place: BoardPlace) -> None:
     before = place.trace()
     hosts = {"board1": {"kind": "board", "nics": 1}, "board2": {"kind": "board", "nics": 1}}
     guest = {"host": "board2", "uplink": "eth0", "bridge": "macvtap", "acceleration": "kvm", "vhost": "on"}

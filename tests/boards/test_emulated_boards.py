@@ -61,7 +61,7 @@ def test_a_board_that_is_killed_fails_its_cell_and_the_others_go_on(place: Board
     assert place.trace() == before
 
 
-def test_a_snapshot_of_another_qemu_is_made_anew(place: BoardPlace) -> None:
+def test_a_snapshot_of_another_qemu_is_made_again(place: BoardPlace) -> None:
     before = place.trace()
     scenario = place.board_scenario()
     path = snapshot_of(scenario)

@@ -1,7 +1,7 @@
 """Short copies of the scenarios of published experiments, on boards in virtual time: what their authors found.
 
 Each copy is the shipped file with fewer cells and a shorter duration. On every machine an image gives the same figures.
-An image that was built anew has other phases against the ticks of its kernels: medians and means are compared.
+An image that was built again has other phases against the ticks of its kernels: medians and means are compared.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def test_receiving_in_a_virtual_machine_takes_longer_than_sending_and_load_from_
         out, into = (both[leg]["metrics"]["latency_user"]["p50"] for leg in (leaves, arrives))
         assert out < into
     # A load from who sends fills the line ahead of the packet; one the other way takes CPU time only.
-    # A round trip beside load has the line to itself but for that.
+    # A round trip next to load has the line to itself but for that.
     matrix = bridge | {"probes": ["as-ecu"], "loads": ["load-up", "load-down"]}
     loaded = short("two-way-board", matrix, duration="500ms")
 
@@ -105,8 +105,8 @@ def test_a_ping_over_tcp_has_one_transaction_a_period_and_figures_of_them(short:
         assert 0 < figures["min"] <= figures["p50"] <= figures["max"] < 10_000_000
 
 
-def test_a_timers_handler_is_later_in_a_guest_than_natively_and_later_still_beside_load(short: Short) -> None:
-    # Each in a cell by itself, as in the shipped file: beside each other they would share the CPU.
+def test_a_timers_handler_is_later_in_a_guest_than_natively_and_later_still_under_load(short: Short) -> None:
+    # Each in a cell by itself, as in the shipped file: side by side they would share the CPU.
     matrix = {"probes": ["native", "guest"], "loads": ["none", "vm2-packets"]}
     exclude = [{"probes": "native", "loads": "vm2-packets"}]
     cells = short("irq-latency-board", matrix, exclude=exclude)

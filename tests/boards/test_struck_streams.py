@@ -52,7 +52,7 @@ def struck(place: BoardPlace, command: str) -> tuple[Ended, dict[str, Any], dict
     return ended, cell, judged | {"reasons": {one["check"]: one for one in read(folder / "result.json")["reasons"]}}
 
 
-def test_a_clock_that_is_stepped_is_told_and_nothing_measured_across_it_is_trusted(place: BoardPlace) -> None:
+def test_a_clock_that_is_stepped_is_reported_and_nothing_measured_across_it_is_trusted(place: BoardPlace) -> None:
     ended, cell, judged = struck(place, 'date -s "@$(($(date +%s) + 100))"')
     assert (ended.status, cell["status"], judged["verdict"]) == (4, "ok", "untrusted")
     told = judged["reasons"]["clocks were not stepped"]

@@ -20,7 +20,7 @@ IN_TIME = 8
 """So many instants are left to a timer that is told seconds late when to start, where the machine is busy besides."""
 
 
-def test_the_way_of_an_interrupt_into_a_nested_guest_is_told(place: BoardPlace) -> None:
+def test_the_way_of_an_interrupt_into_a_nested_guest_is_reported(place: BoardPlace) -> None:
     path = place.board_scenario(
         guests={
             "vm1": {

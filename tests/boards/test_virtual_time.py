@@ -64,7 +64,7 @@ def test_a_cell_is_measured_twice_and_repeats_on_a_busy_machine(place: BoardPlac
     assert f"{PACKETS} packets, at most {alike['largest_ns']} ns apart" in ended.out
 
 
-def test_a_load_runs_beside_the_stream_in_virtual_time(place: BoardPlace) -> None:
+def test_a_load_runs_next_to_the_stream_in_virtual_time(place: BoardPlace) -> None:
     load = {"kind": "flood", "from": "sensor", "to": "ecu", "size": "1000B", "rate": "8Mbit/s"}
     path = place.board_scenario(hosts=HOSTS, streams={"control": STREAM}, loads={"bulk": load}, repeat=2)
     ended = place.latlab("run", path)

@@ -74,7 +74,7 @@ def test_a_json_document_has_none_on_a_terminal(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("variables", PLAIN, ids=str)
-def test_a_run_is_told_in_lines_and_not_in_a_live_one(
+def test_a_run_is_reported_in_lines_and_not_in_a_live_one(
     variables: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert ESCAPE in told_of_a_run(monkeypatch, {})

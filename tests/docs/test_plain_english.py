@@ -131,6 +131,16 @@ def test_what_is_printed_has_the_terms_of_the_field() -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda path: path.stem)
+def test_ready_made_scenarios_have_the_terms_of_the_field(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    said = [line.partition("#")[2] or line for line in lines if "#" in line or line.startswith("description: ")]
+    text = _INLINE.sub(blank, "\n".join(said))
+    assert [
+        f"{match[0]!r}: write {instead}" for pattern, instead in INSTEAD.items() if (match := re.search(pattern, text))
+    ] == []
+
+
 def test_code_and_output_are_not_scanned() -> None:
     assert re.search("knock", prose("a knock `knock`\n```\nknock\n```\n"))
     assert not re.search("knock", prose("a `knock`\n\n```json\nknock\n```\n    knock = 1\n[it](knock.md)\n"))

@@ -1,4 +1,4 @@
-"""The fast path beside a kernel bridge that tells VLANs apart, on a kernel whose bridge can."""
+"""The fast path next to a kernel bridge that tells VLANs apart, on a kernel whose bridge can."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STATIONS = {"left": "02:00:00:00:00:01", "right": "02:00:00:00:00:02"}
 COUNT = 20
 PERIOD_NS = 2_000_000
 MEMBERS = {"left": {"5": (), "6": (), "7": ()}, "right": {"5": (), "6": ("untagged",)}}
-"""VLANs of each port beside 1, in which untagged frames are."""
+"""VLANs of each port next to 1, in which untagged frames are."""
 
 
 class Switch:
@@ -85,7 +85,7 @@ def switch(machine: Machine) -> Iterator[Switch]:
 
 @pytest.fixture(params=["native", "generic"])
 def agent(machine: Machine, switch: Switch, request: pytest.FixtureRequest) -> Iterator[Conversation]:
-    """The agent beside the bridge; it knows the stations in every VLAN."""
+    """The agent next to the bridge; it knows the stations in every VLAN."""
     with machine.speak(IP, "netns", "exec", SWITCH, AGENT, "bridge") as agent:
         agent.say({"bridge": "br0", "ports": list(STATIONS), "mode": request.param, "realtime": {}})
         ready = agent.hear("ready")

@@ -132,7 +132,7 @@ def assert_launches_are_scheduled(found: Found) -> None:
         assert found.findings[name].launch_mismatched == 0
 
 
-def test_packets_late_at_hand_over_are_told_where_they_are_left_to_the_qdisc(hosts: Hosts) -> None:
+def test_packets_late_at_hand_over_are_reported_where_they_are_left_to_the_qdisc(hosts: Hosts) -> None:
     hosts.tc("sensor", ETF)
     found = hosts.measure(Stream(count=100, launch_time=launched(150 * MS)), start_after_ns=-250 * MS)
     assert_all_accounted_for(found)

@@ -1,4 +1,4 @@
-"""What the network does to packets on a kernel with every qdisc, and the facts that tell of it."""
+"""What the network does to packets on a kernel with every qdisc, and the facts that report it."""
 
 from __future__ import annotations
 

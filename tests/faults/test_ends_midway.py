@@ -1,4 +1,4 @@
-"""A guest that fails while it is measured: what it had recorded is kept, its cell says so, and the others go on."""
+"""A guest that fails while it is measured: what it had recorded is kept, its cell reports it, and the others go on."""
 
 from __future__ import annotations
 

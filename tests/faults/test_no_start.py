@@ -46,7 +46,7 @@ def why(cell: dict[str, Any]) -> dict[str, str]:
     ],
     ids=["its kernel panics", "QEMU refuses it"],
 )
-def test_a_guest_that_ends_before_it_answers_is_told_with_its_last_words(
+def test_a_guest_that_ends_before_it_answers_is_reported_with_its_last_words(
     place: GuestPlace, guest: dict[str, Any], words: str, said: str
 ) -> None:
     before = place.trace()
@@ -57,7 +57,7 @@ def test_a_guest_that_ends_before_it_answers_is_told_with_its_last_words(
     assert place.trace() == before
 
 
-def test_a_guest_that_boots_and_never_answers_is_told_with_its_last_words(
+def test_a_guest_that_boots_and_never_answers_is_reported_with_its_last_words(
     place: GuestPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(steps, "BOOT_S", 7)
@@ -69,7 +69,7 @@ def test_a_guest_that_boots_and_never_answers_is_told_with_its_last_words(
     assert place.trace() == before
 
 
-def test_a_service_that_ends_is_told_at_once_though_a_cancellation_gets_lost(
+def test_a_service_that_ends_is_reported_at_once_though_a_cancellation_gets_lost(
     place: GuestPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def read_back(host: Host, check: Check) -> str:

@@ -1,4 +1,4 @@
-"""A cell with a guest is taken down by asking, not by force, and how long it takes is told."""
+"""A cell with a guest is taken down by asking, not by force, and how long it takes is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run would make is there already: the cell says so, and leaves to others what is theirs."""
+"""What a run would make is there already: the cell reports it, and leaves to others what is theirs."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def test_a_signal_gets_through_while_input_is_not_read(guest: BootedGuest) -> No
     assert relay.returncode == 9
 
 
-def test_a_program_whose_output_nobody_reads_any_more_is_told(guest: BootedGuest) -> None:
+def test_a_program_whose_output_nobody_reads_any_more_is_reported(guest: BootedGuest) -> None:
     relay = guest.start("cat", "/dev/zero")
     assert relay.stdout
     relay.stdout.read(1)

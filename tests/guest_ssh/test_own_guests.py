@@ -57,7 +57,7 @@ def test_a_disk_of_one_s_own_is_measured_and_not_written_to(place: Place, system
     assert digest() == before
 
 
-def test_a_guest_that_lets_nobody_in_is_told_at_once_and_how_to_mend_it(place: Place, system: System) -> None:
+def test_a_guest_that_lets_nobody_in_is_reported_at_once_and_how_to_mend_it(place: Place, system: System) -> None:
     keyless = place.folder / "keyless"
     keyless.write_text(system.config.read_text().replace("IdentityFile", "#"))
     ended = place.latlab("run", scenario(place, guest(system, ssh={"config": str(keyless)})))
@@ -67,7 +67,9 @@ def test_a_guest_that_lets_nobody_in_is_told_at_once_and_how_to_mend_it(place: P
     assert "Permission denied" in said and "add your public key to its authorized_keys" in said
 
 
-def test_a_host_key_that_is_not_known_is_told_with_the_name_it_is_wanted_under(place: Place, system: System) -> None:
+def test_a_host_key_that_is_not_known_is_reported_with_the_name_it_is_wanted_under(
+    place: Place, system: System
+) -> None:
     stranger = place.folder / "stranger"
     stranger.write_text(system.config.read_text().replace("UserKnownHostsFile ", "UserKnownHostsFile /dev/null #"))
     ended = place.latlab("run", scenario(place, guest(system, ssh={"config": str(stranger)})))
@@ -81,7 +83,7 @@ def test_the_interface_that_has_the_card_is_named_when_the_scenario_names_anothe
     assert "expected 'eth1', actual 'eth0'" in reason(place)
 
 
-def test_a_guest_that_does_not_boot_is_told_with_its_last_words(place: Place, system: System) -> None:
+def test_a_guest_that_does_not_boot_is_reported_with_its_last_words(place: Place, system: System) -> None:
     wanted = guest(system, append="console=ttyS0 panic=-1 rdinit=/no/such/init")
     assert place.latlab("run", scenario(place, wanted)).status == 3
     said = reason(place)

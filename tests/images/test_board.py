@@ -108,7 +108,7 @@ def test_every_module_is_there_or_built_in_with_what_it_needs(found: dict[str, F
     assert set(NEEDED) <= known
 
 
-def test_the_image_lacks_nothing_here(board: Image) -> None:
+def test_the_image_does_not_have_nothing_here(board: Image) -> None:
     assert board.lacking == {}
     assert (board.kind, board.flavour) == ("board", "rt")
 
@@ -173,7 +173,7 @@ def kernel_with(folder: Path, *names: str) -> Modules:
     return Modules(folder)
 
 
-def test_a_module_the_kernel_lacks_is_recorded_with_what_cannot_be_done_without(tmp_path: Path) -> None:
+def test_a_module_the_kernel_does_not_have_is_recorded_with_what_cannot_be_done_without(tmp_path: Path) -> None:
     kernel = kernel_with(tmp_path, *NEEDED, *(name for name in FEATURES if name != "act_gate"))
     names, lacking = chosen_modules(kernel, BOARDS["rt"])
     assert lacking == {"act_gate": FEATURES["act_gate"]}
@@ -187,7 +187,7 @@ def test_a_kernel_without_what_no_board_can_be_without_is_refused(tmp_path: Path
         chosen_modules(kernel, BOARDS["rt"])
 
 
-def test_without_a_compiler_or_a_module_there_is_an_image_that_says_what_it_lacks(
+def test_without_a_compiler_or_a_module_there_is_an_image_that_says_what_it_does_not_have(
     own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts = guest_recipe("cloud").parts
@@ -224,7 +224,7 @@ exit "$status"
 
 
 @pytest.mark.parametrize("before", ["", FOUND_OUT_ON_THE_WAY], ids=["known beforehand", "found out on the way"])
-def test_no_room_is_told_in_a_line_with_where_and_how_much_and_leaves_nothing(
+def test_no_room_is_reported_in_a_line_with_where_and_how_much_and_leaves_nothing(
     own: Path, tmp_path: Path, before: str
 ) -> None:
     small = tmp_path / "small"
@@ -254,7 +254,7 @@ def no_lists(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_lists")
-def test_a_board_whose_packages_are_not_to_be_had_is_told_with_what_fills_the_lists() -> None:
+def test_a_board_whose_packages_are_not_to_be_had_is_reported_with_what_fills_the_lists() -> None:
     with pytest.raises(LabError, match=r"linux-image-6.12-rt-amd64, linux-image-rt-amd64.*`apt-get update`"):
         build_image(NAME)
     assert find_image(NAME) is None
@@ -264,7 +264,9 @@ def test_a_board_whose_packages_are_not_to_be_had_is_told_with_what_fills_the_li
     assert list_images() == []
 
 
-def test_no_room_for_the_guests_image_in_a_board_is_told_as_such(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_room_for_the_guests_image_in_a_board_is_reported_as_such(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clean_images(["debian-cloud"])
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
     with pytest.raises(LabError, match=r"debian-cloud: debian-cloud, for guests .*: not enough space: .*LATLAB_CACHE"):

@@ -81,7 +81,9 @@ def test_another_agent_needs_no_package(own: Path, monkeypatch: pytest.MonkeyPat
     assert list_images() == [after]
 
 
-def test_what_cannot_be_fetched_is_told_and_the_image_before_stays(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_fetched_is_reported_and_the_image_before_stays(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = find_image(NAME)
     no_fetching(own, monkeypatch)
     with pytest.raises(LabError, match="apt-get update"):
@@ -89,7 +91,7 @@ def test_what_cannot_be_fetched_is_told_and_the_image_before_stays(own: Path, mo
     assert find_image(NAME) == before
 
 
-def test_empty_package_lists_are_told_with_what_fills_them(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_package_lists_are_reported_with_what_fills_them(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (own / "lists").mkdir()
     settings = own / "apt.conf"
     settings.write_text(f'Dir::State::lists "{own}/lists"; Dir::State::status "/dev/null";')
@@ -98,7 +100,7 @@ def test_empty_package_lists_are_told_with_what_fills_them(own: Path, monkeypatc
         build_image(NAME)
 
 
-def test_an_unknown_package_is_told(own: Path) -> None:
+def test_an_unknown_package_is_reported(own: Path) -> None:
     with pytest.raises(LabError, match=r"apt finds no package no-such-package; it searched \S+ \w+"):
         build_image(NAME, packages=["no-such-package"])
     assert (own / "packages" / "components" / "sources.list").read_text().count(" non-free\n") == 1

@@ -1,4 +1,4 @@
-"""The driver igb of a board's image: the kernel's own source, mended; the stock one where that cannot be had."""
+"""The driver igb of a board's image: the kernel's own source, patched; the stock one where that cannot be had."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def found(board: Image) -> dict[str, Found]:
     return {one.name: one for one in read(board.initramfs.read_bytes())}
 
 
-def test_the_boards_driver_is_the_mended_one_where_modprobe_finds_the_stock_one(
+def test_the_boards_driver_is_the_patched_one_where_modprobe_finds_the_stock_one(
     found: dict[str, Found], board: Image
 ) -> None:
     home = f"usr/lib/modules/{board.kernel_version}"
@@ -63,7 +63,7 @@ def test_the_boards_driver_is_the_mended_one_where_modprobe_finds_the_stock_one(
     )
     facts, others = dict(module_facts(ours)), dict(module_facts(theirs))
     assert facts["vermagic"] == others["vermagic"]
-    # The kernel says so itself of what was built with it.
+    # The kernel reports it itself of what was built with it.
     assert others["intree"] == "Y" and "intree" not in facts
     assert b"igb_ptp_expect_answer" in ours
     assert b"/.building-" not in ours, "another folder would make other bytes"

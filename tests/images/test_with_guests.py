@@ -63,7 +63,7 @@ def test_one_of_another_name_and_the_same_content_is_put_there_by_its_name(made:
     assert b"usr/share/latlab/images/other/kernel" in nested_path(made["board"], [same]).read_bytes()
 
 
-def test_no_room_is_told_with_where_and_how_much_and_leaves_nothing(made: dict[str, Image]) -> None:
+def test_no_room_is_reported_with_where_and_how_much_and_leaves_nothing(made: dict[str, Image]) -> None:
     with pytest.raises(LabError, match="not enough space: building it takes about 10000") as caught:
         put_together(made["board"], [replace(made["other"], size=10**16)])
     assert caught.value.where == str(made["board"].folder / "nested")

@@ -128,7 +128,7 @@ def test_answers_of_a_host_without_ports_go_the_other_way(importing: Importing) 
 
 
 def conversation(*, offset_ns: int, lost: int | None = None) -> tuple[list[Packet], list[Packet]]:
-    """What two points see of questions (1.5 µs on their way) and answers (1.7 µs), the second's clock ahead by so much.
+    """What two points see of questions (1.5 µs in flight) and answers (1.7 µs), the second's clock ahead by so much.
 
     lost: an answer that the first did not see.
     """

@@ -93,7 +93,7 @@ def test_a_file_that_was_cut_is_read_as_far_as_it_goes(tmp_path: Path, make) -> 
         (b"what is this, and is it long enough?", "not a capture"),
     ],
 )
-def test_what_cannot_be_read_is_told(tmp_path: Path, file: bytes, said: str) -> None:
+def test_what_cannot_be_read_is_reported(tmp_path: Path, file: bytes, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         seen(tmp_path, file)
 

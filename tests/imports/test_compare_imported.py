@@ -64,7 +64,7 @@ def test_imported_figures_are_not_compared_with_others(imported: Any, tmp_path: 
         compared(tmp_path, b, baseline=str(a.path))
 
 
-def test_another_label_is_told_before_other_cells(imported: Any, tmp_path: Path) -> None:
+def test_another_label_is_reported_before_other_cells(imported: Any, tmp_path: Path) -> None:
     a = imported("sockperf-ping-pong.csv", name="a")
     b = imported("sockperf-ping-pong.csv", "sockperf-under-load.csv", name="b")
     relabelled(b, "measured")

@@ -58,7 +58,7 @@ def test_skipped_periods_are_told_of(importing: Importing) -> None:
     assert not any("cycles while" in note for note in importing("cyclictest-quiet.txt").found.notes)
 
 
-def test_the_unit_is_what_is_told_and_that_it_was_assumed_is_said(importing: Importing) -> None:
+def test_the_unit_is_what_is_reported_and_that_it_was_assumed_is_said(importing: Importing) -> None:
     assumed, told = importing("cyclictest-quiet.txt"), importing("cyclictest-quiet.txt", unit="ns")
     assert any("taken as microseconds" in note for note in assumed.found.notes)
     assert told.figures("thread-0", "wakeup")["max"] == 479
@@ -149,7 +149,7 @@ def test_threads_of_longer_intervals_missed_nothing(importing: Importing) -> Non
     assert not any("missed" in note for note in importing("cyclictest-distance.txt").notes)
 
 
-def test_a_thread_that_missed_periods_is_held_against_its_own(importing: Importing) -> None:
+def test_a_thread_that_missed_periods_is_compared_with_its_own(importing: Importing) -> None:
     (note,) = [note for note in importing("cyclictest-really-missed.txt").notes if "missed" in note]
     assert note.startswith(
         "thread 1 made 4100 of the 6667 cycles of 1500 µs that 10.0 s have: it missed 2567 periods (38.5"

@@ -68,7 +68,7 @@ def test_a_value_below_zero_in_json_leaves_no_thread_out(importing: Importing) -
     assert len(early(found)) == 1
 
 
-def test_an_answer_that_the_log_lacks_is_missed_without_its_total_too(importing: Importing) -> None:
+def test_an_answer_that_the_log_does_not_have_is_missed_without_its_total_too(importing: Importing) -> None:
     lines = text("sockperf-ping-pong.csv").splitlines(keepends=True)
     rows = [place for place, line in enumerate(lines) if line[:1].isdigit()]
     kept = [line for place, line in enumerate(lines) if place not in rows[5:9] and "observations" not in line]

@@ -36,7 +36,7 @@ def test_figures_are_those_that_isochron_itself_prints_of_complete_packets(impor
     found = importing(log(complete))
     for metric in SUMMED.values():
         assert found.figures("packets", metric)["missing"] == 0
-    # Of the captured file isochron left two packets out: one that lacks a timestamp, and one that was lost.
+    # Of the captured file isochron left two packets out: one that does not have a timestamp, and one that was lost.
     captured = importing("isochron.dat")
     own = captured.packets.drop_nulls(["tx_hard_tai_ns", "rx_hard_tai_ns", "rx_user_tai_ns"])
     spans = {
@@ -57,7 +57,7 @@ def test_figures_are_those_that_isochron_itself_prints_of_complete_packets(impor
         assert values.std(ddof=0) == pytest.approx(deviation, abs=0.001)
 
 
-def test_the_metrics_are_ours_and_what_relates_the_clocks_is_told(importing: Importing) -> None:
+def test_the_metrics_are_ours_and_what_relates_the_clocks_is_reported(importing: Importing) -> None:
     found = importing("isochron.dat")
     metrics = found.streams["packets"]["metrics"]
     assert set(metrics) == {"latency", "latency_user", "wakeup", "lateness", "path", "delivery", "arrival_offset"}
@@ -66,7 +66,7 @@ def test_the_metrics_are_ours_and_what_relates_the_clocks_is_told(importing: Imp
     assert ("untrusted", "the offset between the two clocks is not bounded") in found.checks
 
 
-def test_a_bound_that_is_told_is_every_two_clocked_figures_uncertainty(importing: Importing) -> None:
+def test_a_bound_that_is_reported_is_every_two_clocked_figures_uncertainty(importing: Importing) -> None:
     found = importing("isochron.dat", clock_bound_ns=250)
     metrics = found.streams["packets"]["metrics"]
     assert {name for name, one in metrics.items() if one["uncertainty_ns"] == 250} == set(metrics) - {
@@ -118,7 +118,7 @@ def test_another_version_is_refused_by_its_number(importing: Importing, version:
     ],
     ids=["in the sender's log", "in the receiver's log"],
 )
-def test_a_file_that_was_cut_is_read_as_far_as_it_goes_and_that_is_told(
+def test_a_file_that_was_cut_is_read_as_far_as_it_goes_and_that_is_reported(
     importing: Importing, kept: int, rows: int
 ) -> None:
     found = importing((CAPTURED / "isochron.dat").read_bytes()[:kept])
@@ -177,7 +177,7 @@ def test_what_happened_to_packets_is_looked_for_against_their_launch_times(impor
     assert "anomalies of packets: against its launch times, 1 ms apart (the median of their differences)" in found.notes
 
 
-def test_packets_without_a_launch_time_are_not_held_against_any(importing: Importing) -> None:
+def test_packets_without_a_launch_time_are_not_compared_with_any(importing: Importing) -> None:
     found = importing("sockperf-under-load.csv")
     assert found.streams["server-0"]["anomalies"] is None
     assert not any("anomalies" in note for note in found.notes)

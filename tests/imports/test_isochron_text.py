@@ -42,7 +42,7 @@ def test_columns_that_nobody_names_are_asked_for(importing: Importing) -> None:
 
 
 @pytest.mark.parametrize(("letters", "said"), [("SX", "no variable 'X'"), ("TTR", "twice"), ("qT", "fewer than two")])
-def test_letters_that_cannot_be_are_told(importing: Importing, letters: str, said: str) -> None:
+def test_letters_that_cannot_be_are_reported(importing: Importing, letters: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         importing("isochron-report.csv", columns=letters)
 
@@ -98,7 +98,7 @@ def test_a_file_without_any_sequence_number_of_a_packet_is_empty(importing: Impo
 
 
 @pytest.mark.parametrize("name", ["isochron.dat", "isochron-summary.txt"])
-def test_what_isochron_calls_a_packet_is_told(importing: Importing, name: str) -> None:
+def test_what_isochron_calls_a_packet_is_reported(importing: Importing, name: str) -> None:
     assert "packets are counted from 0: packet n is isochron's seqid n + 1" in importing(name).notes
 
 

@@ -65,7 +65,7 @@ def test_its_microseconds_are_nanoseconds(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_mean_is_the_time_a_transaction_takes(kind: str) -> None:
-    # One at a time: what is between an answer and the next request is all that the mean lacks.
+    # One at a time: what is between an answer and the next request is all that the mean leaves out.
     apart_ns = 1e9 / float(printed(kind)["TRANSACTION_RATE"])
     assert figures_of(kind).mean == pytest.approx(apart_ns, rel=0.02)
 

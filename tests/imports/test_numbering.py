@@ -75,7 +75,7 @@ def test_counting_goes_on_behind_the_last_number(frame: Callable[[int], bytes]) 
     assert found.gaps == Gaps(lost=1, duplicated=0, reordered=1)
 
 
-def test_samples_are_counted_anew_each_second_and_several_may_be_in_a_frame() -> None:
+def test_samples_are_counted_again_each_second_and_several_may_be_in_a_frame() -> None:
     lost = {37, 4100, 4101}
     found = numbers_of(seen([sampled(number) for number in range(9000) if number not in lost]))
     assert found

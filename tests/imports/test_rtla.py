@@ -26,7 +26,7 @@ def test_a_bin_reaches_to_the_next_multiple_of_what_all_have_in_common(importing
     assert wakeup["bins"]["p50"] == [2_000, 4_000]  # 6021 of 10000
     assert wakeup["bins"]["p90"] == [4_000, 6_000]
     assert wakeup["p99_9"] == 6_000  # the 9990th of 6021 + 3940 + 30
-    assert wakeup["uncertainty_ns"] == 2_000  # a bin; the mean, which is cut twice, lacks no more
+    assert wakeup["uncertainty_ns"] == 2_000  # a bin; the mean, which is cut twice, leaves out no more
     assert wakeup["above"] == 2
 
 
@@ -47,7 +47,7 @@ def test_noise_is_of_bins_beginnings(importing: Importing) -> None:
     assert noise["p99_9"] is None
 
 
-def test_of_the_table_of_noise_the_longest_stretch_is_known(importing: Importing) -> None:
+def test_of_the_table_of_noise_the_longest_interval_is_known(importing: Importing) -> None:
     found = importing("rtla-osnoise-top.txt")
     assert {name: block["metrics"]["noise"]["max"] for name, block in found.streams.items()} == {
         "cpu-0": 55_000,

@@ -152,7 +152,7 @@ def test_an_error_in_the_second_run_says_where_it_is(importing: Importing, tmp_p
     assert refused.value.where == f"{path}, run 2 (from line 14)"
 
 
-def test_files_with_several_runs_are_cells_beside_others(importing: Importing) -> None:
+def test_files_with_several_runs_are_cells_next_to_others(importing: Importing) -> None:
     found = importing("cyclictest-summary-twice.txt", "cyclictest-quiet.txt")
     assert {cell["cell"]["file"] for cell in found.result["cells"]} == {
         "cyclictest-summary-twice.txt-run-1",

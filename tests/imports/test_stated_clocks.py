@@ -10,7 +10,7 @@ S = 10**9
 
 
 def table(*, hard_ns: int = 0, receiver_ns: int = 0, soft_receiver_ns: int = 0, leave_ns: int = 500) -> bytes:
-    """isochron's packets each ms: leaving `leave_ns` after their time, 1.5 µs on their way; clocks off by so much."""
+    """isochron's packets each ms: leaving `leave_ns` after their time, 1.5 µs in flight; clocks off by so much."""
     lines = ["q,S,w,s,T,R,r,a"]
     for k in range(60):
         due = T + k * 1_000_000
@@ -57,7 +57,7 @@ def test_a_machines_own_timestamps_contradict_the_bound(importing: Importing, of
     assert not any("contradict" in finding for _, finding in wide.checks)
 
 
-def test_a_cards_clock_in_tai_beside_a_system_in_utc_is_named(importing: Importing) -> None:
+def test_a_cards_clock_in_tai_next_to_a_system_in_utc_is_named(importing: Importing) -> None:
     found = importing(table(hard_ns=-37 * S), clock_bound_ns=1_000)
     (reason,) = [one for one in found.result["reasons"] if "wake" in one["where"] and "contradict" in one["finding"]]
     assert "TAI and UTC are 37 s apart" in reason["actual"]

@@ -135,7 +135,7 @@ def test_every_crate_that_is_linked_in_is_listed_with_its_licence_and_the_text(d
     assert gzip.decompress((tmp_path / f"usr/share/man/man1/{AGENT}.1.gz").read_bytes()).startswith(b".TH LATLAB-AGENT")
 
 
-def test_the_recipe_of_an_image_installs_a_package_that_is_beside_it(dist: Dist) -> None:
+def test_the_recipe_of_an_image_installs_a_package_that_is_next_to_it(dist: Dist) -> None:
     lines = dist.only("Containerfile").read_text().splitlines()
     (pattern,) = (line.split()[1] for line in lines if line.startswith("COPY "))
     assert dist.only(pattern).name.startswith("latlab_")

@@ -572,7 +572,7 @@ def test_the_largest_value_is_at_least_what_the_timestamps_before_say(tmp_path: 
 
 
 @pytest.mark.parametrize("stamp", ["rx_soft", "tx_soft"])
-def test_a_timestamp_that_every_packet_lacks_is_a_finding(tmp_path: Path, stamp: str) -> None:
+def test_a_timestamp_that_every_packet_does_not_have_is_a_finding(tmp_path: Path, stamp: str) -> None:
     rows = packet_rows()
     if stamp == "rx_soft":
         rows["listener-ecu.received"] = [(*row[:4], None, row[5]) for row in rows["listener-ecu.received"]]
@@ -584,7 +584,7 @@ def test_a_timestamp_that_every_packet_lacks_is_a_finding(tmp_path: Path, stamp:
     ]
 
 
-def test_a_table_that_an_earlier_version_joined_is_joined_anew(kept: Kept) -> None:
+def test_a_table_that_an_earlier_version_joined_is_joined_again(kept: Kept) -> None:
     without_batches(kept.path("listener-ecu.received"), [4])
     build_packets(kept.folder)
     earlier = kept.folder.packets().drop("unknown")

@@ -164,7 +164,7 @@ def test_runs_are_not_kept_in_another_user_s_folder_where_all_may_write(tmp_path
     assert list(runs.iterdir()) == []
 
 
-def test_what_is_started_anew_finds_no_lines_of_before_in_its_logs(tmp_path: Path) -> None:
+def test_what_is_started_again_finds_no_lines_of_before_in_its_logs(tmp_path: Path) -> None:
     cell = RunFolder.create(tmp_path, "x").add_cell("all", 1)
     cell.begin_logs_anew(keep=True)
     cell.logs_path.mkdir(exist_ok=True)

@@ -71,7 +71,7 @@ def test_what_was_launched_before_the_end_of_the_warm_up_does_not_count(make_cel
     assert found.received["counted"].to_list() == [False, False, True, True]
 
 
-def test_a_guests_vm_host_is_told_with_what_it_recorded(make_cell: Make) -> None:
+def test_a_guests_vm_host_is_reported_with_what_it_recorded(make_cell: Make) -> None:
     folder = traced(make_cell, [received(2)])
     folder.recording("entry", "ecu", "trace").write_bytes(recording_bytes("trace", [[EVENT, EVENT]]))
     cell = folder.cell()
@@ -92,7 +92,7 @@ def test_what_was_cut_short_has_what_there_is(make_cell: Make) -> None:
     assert (found.done, found.received.height, found.tasks.height, found.trace.height) == (None, 0, 0, 1)
 
 
-def test_who_answers_a_ping_stands_beside_the_listener_and_who_answers_by_cyclone_does_not(make_cell: Make) -> None:
+def test_who_answers_a_ping_stands_next_to_the_listener_and_who_answers_by_cyclone_does_not(make_cell: Make) -> None:
     folder = traced(make_cell, [received(2)])
     for name in ("rr", "dds"):
         folder.recording("pong", name, "received").write_bytes(recording_bytes("received", [[received(3, stream=2)]]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from lanes import LANE
 from matrix_run import write_matrix_run
 from numpy.typing import NDArray
 
@@ -25,17 +27,18 @@ START_TAI_NS = 1_795_294_349_000_000_000
 WARMUP_NS = 1_000_000_000
 PERIODS_NS = {"control": 1_006_000, "status": 10_000_000}
 DURATION_NS = 9_000_000_000
+BRIEF_NS = 5_000_000_000
 LOST = {"loads=none": 0, "loads=flood1": 7}
 
 
-def packet_table(slug: str, number: int, period_ns: int, seed: int) -> pl.DataFrame:
+def packet_table(slug: str, number: int, period_ns: int, seed: int, duration_ns: int) -> pl.DataFrame:
     """The packet table of one stream of one cell, as docs/reference/run-folder.md gives it.
 
     Idle: a narrow body with a skewed tail. Loaded: slower, with losses and one stall of 6 ms that
     drains linearly, as when everything queued arrives at once.
     """
     rng = np.random.default_rng(seed)
-    count = DURATION_NS // period_ns
+    count = duration_ns // period_ns
     sequence = np.arange(count)
     launch = START_TAI_NS + sequence * period_ns
     loaded = slug != "loads=none"
@@ -98,7 +101,7 @@ def facts(host: str, moment: str) -> dict[str, Any]:
     }
 
 
-def cell_document(slug: str, repeat: int, order: int, status: str) -> dict[str, Any]:
+def cell_document(slug: str, repeat: int, order: int, status: str, duration_ns: int) -> dict[str, Any]:
     """cell.json."""
     load = slug.removeprefix("loads=")
     ok = status == "ok"
@@ -114,7 +117,7 @@ def cell_document(slug: str, repeat: int, order: int, status: str) -> dict[str, 
         "run_id": f"8f3c5e0d12ab34c{order}",
         "start_tai_ns": START_TAI_NS,
         "warmup_ns": WARMUP_NS,
-        "duration_ns": DURATION_NS,
+        "duration_ns": duration_ns,
         "streams": [
             {
                 "name": name,
@@ -198,6 +201,7 @@ def load_documents(slug: str) -> list[dict[str, Any]]:
 
 
 NAME = "20261121-205152-first-3f9a"
+MATRIX_NAME = "20261121-205152-bridges-3f9a"
 MATRIX = (
     ("loads=none", 1, "ok"),
     ("loads=flood1", 1, "ok"),
@@ -216,7 +220,7 @@ ISOLATION = reason_of(
 )
 
 
-def write_run(path: Path, *, scenario: str = "first") -> Path:
+def write_run(path: Path, *, scenario: str = "first", duration_ns: int = DURATION_NS) -> Path:
     """A whole run folder: two cells twice, ok; a third that this machine cannot build."""
     folder = RunFolder(path)
     folder.write_run(
@@ -232,36 +236,54 @@ def write_run(path: Path, *, scenario: str = "first") -> Path:
             "exit_status": 1,
         }
     )
-    cells = [write_cell(folder, order, *cell) for order, cell in enumerate(MATRIX, start=1)]
+    cells = [write_cell(folder, order, *cell, duration_ns) for order, cell in enumerate(MATRIX, start=1)]
     folder.write_result(judged_result(folder.run(), cells, {"control.latency.max": 500_000}).document())
     folder.scenario_path.write_text(f"name: {json.dumps(scenario)}\nduration: 8s\nwarmup: 1s\n")
     folder.plan_path.write_text("# on sensor\nip link add eth0 type veth peer name eth0 netns ecu\n")
     return path
 
 
-def write_cell(run: RunFolder, order: int, slug: str, repeat: int, status: str) -> JudgedCell:
+def write_cell(run: RunFolder, order: int, slug: str, repeat: int, status: str, duration_ns: int) -> JudgedCell:
     """One cell's folder; returns its part of the result."""
     cell = run.add_cell(slug, repeat)
-    cell.write_cell(cell_document(slug, repeat, order, status))
+    cell.write_cell(cell_document(slug, repeat, order, status, duration_ns))
     document = cell.cell()
     if status != "ok":
         return JudgedCell(summarise_cell(document, None))
     for moment in ("before", "after"):
         cell.write_facts(moment, {host: facts(host, moment) for host in ("sensor", "ecu")})
     packets = pl.concat(
-        packet_table(slug, number, period_ns, seed=order * 10 + number)
+        packet_table(slug, number, period_ns, order * 10 + number, duration_ns)
         for number, period_ns in enumerate(PERIODS_NS.values(), start=1)
     )
     packets.write_parquet(cell.packets_path)
     return JudgedCell.of(summarise_cell(document, packets), [ISOLATION])
 
 
+def made_once(factory: pytest.TempPathFactory, title: str, name: str, make: Callable[[Path], object]) -> Path:
+    """The folder `name` that `make` fills, once for all the processes that run tests side by side."""
+    shared = factory.getbasetemp().parent if LANE else factory.getbasetemp()
+    home, begun = shared / title, shared / f"{title}.begun"
+    with (shared / f"{title}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not home.exists():
+            shutil.rmtree(begun, ignore_errors=True)
+            (begun / name).mkdir(parents=True)
+            make(begun / name)
+            begun.rename(home)
+    return home / name
+
+
 @pytest.fixture(scope="session")
 def pristine_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run folder that nobody writes to."""
-    folder = tmp_path_factory.mktemp("pristine") / NAME
-    folder.mkdir()
-    return write_run(folder)
+    """A run folder that no test writes to."""
+    return made_once(tmp_path_factory, "pristine", NAME, write_run)
+
+
+@pytest.fixture(scope="session")
+def brief_pristine_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with about half of the packets."""
+    return made_once(tmp_path_factory, "brief", NAME, lambda folder: write_run(folder, duration_ns=BRIEF_NS))
 
 
 @pytest.fixture
@@ -276,6 +298,12 @@ def new_run(tmp_path: Path, pristine_run: Path) -> Callable[..., Path]:
         return write_run(folder, **options)
 
     return make
+
+
+@pytest.fixture
+def brief_run(tmp_path: Path, brief_pristine_run: Path) -> Path:
+    """A run folder of its own, for tests that analyse it again and need few packets."""
+    return Path(shutil.copytree(brief_pristine_run, tmp_path / NAME))
 
 
 @pytest.fixture(scope="session")
@@ -294,19 +322,15 @@ def result(shared_run: Path) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def matrix_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of guests behind 4 bridges with 3 loads, both ways and 3 times; one bridge is not to be had."""
-    folder = tmp_path_factory.mktemp("runs") / "20261121-205152-bridges-3f9a"
-    folder.mkdir()
-    write_matrix_run(folder)
-    write_report(folder, formats=())
-    return folder
+    return made_once(
+        tmp_path_factory, "matrix", MATRIX_NAME, lambda folder: write_report(write_matrix_run(folder), formats=())
+    )
 
 
 @pytest.fixture(scope="session")
-def slow_matrix_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def slow_matrix_run(tmp_path_factory: pytest.TempPathFactory, matrix_run: Path) -> Path:
     """The same with figures as wide as they get: of seconds, with every percentile, in cells with long names."""
-    folder = tmp_path_factory.mktemp("runs") / "20261121-205152-bridges-3f9a"
-    folder.mkdir()
-    write_matrix_run(folder)
+    folder = Path(shutil.copytree(matrix_run, tmp_path_factory.mktemp("runs") / MATRIX_NAME))
     run = RunFolder(folder)
     result = run.result()
     for cell in result["cells"]:

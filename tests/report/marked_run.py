@@ -1,4 +1,4 @@
-"""A run with something of several kinds to be marked, a stretch that is cut, and a window that was chosen."""
+"""A run with something of several kinds to be marked, an interval that is cut, and a window that was chosen."""
 
 from __future__ import annotations
 

@@ -14,7 +14,16 @@ from partial import partial
 from rich.console import Console
 
 from latlab.recordings.run_folder import RunFolder
-from latlab.report.anomalies import HEADINGS, TITLE, WINDOW_HEADINGS, anomaly_rows, cut_lines, uncut_text, window_rows
+from latlab.report.anomalies import (
+    HEADINGS,
+    TITLE,
+    WINDOW_HEADINGS,
+    anomaly_rows,
+    class_rows,
+    cut_lines,
+    uncut_text,
+    window_rows,
+)
 from latlab.report.build import write_report
 from latlab.report.document import Lines
 from latlab.report.gfm import escaped
@@ -63,6 +72,16 @@ def test_a_stall_is_a_class_of_its_own_with_its_length_in_words(result: dict[str
         assert "ms" in row["the worst"]
     told = [line for row in anomaly_rows(typed(result)) if row.texts[3] == "Stall" for line in row.episodes]
     assert all(line.startswith("at ") for line in told)
+
+
+def test_each_class_has_its_counts_and_its_worst_episodes_of_all_streams(result: dict[str, Any]) -> None:
+    blocks = [block for cell in result["cells"] for block in cell["streams"].values() if block["anomalies"] is not None]
+    stalls = [block["anomalies"]["stall"] for block in blocks if "stall" in block["anomalies"]]
+    (row,) = [row for row in class_rows(typed(result)) if row[0] == "Stall"]
+    packets, episodes = (sum(one[name] for one in stalls) for name in ("packets", "episodes"))
+    assert row[1:4] == (f"{len(stalls)} of {len(blocks)}", str(packets), str(episodes))
+    worst = max(stalls, key=lambda one: max(episode["severity"] for episode in one["shown"]))
+    assert row[4].startswith("loads flood1, repeat ") and row[4].endswith(f", control: {worst['worst']}")
 
 
 def test_what_is_cut_stands_with_its_reason_and_both_sides_whole(slow_at_first: dict[str, Any]) -> None:

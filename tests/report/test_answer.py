@@ -5,17 +5,18 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from compared_run import with_comparisons, write_figures_run
-from matrix_run import REPEATS, TITLES, write_matrix_run
+from matrix_run import REPEATS, TITLES
 from rich.console import Console
 
+import latlab.report.answer as of_answer
 from latlab.recordings.run_folder import RunFolder
-from latlab.report.answer import answer
+from latlab.report.answer import answer, next_commands
 from latlab.report.document import OneOf
 from latlab.report.html import render
 from latlab.report.terminal import print_answer
@@ -28,18 +29,6 @@ def printed(result: dict[str, Any], width: int = 100) -> list[str]:
     file = io.StringIO()
     print_answer(typed(result), ["latency"], Console(file=file, width=width, force_terminal=True, color_system=None))
     return [line.rstrip() for line in file.getvalue().splitlines()]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    path = tmp_path_factory.mktemp("matrix") / "run"
-    path.mkdir()
-    return RunFolder(write_matrix_run(path))
-
-
-@pytest.fixture
-def matrix(folder: RunFolder) -> dict[str, Any]:
-    return folder.result()
 
 
 def compared(path: Path, medians: dict[str, Sequence[float]], **options: Any) -> dict[str, Any]:
@@ -91,12 +80,19 @@ def test_what_differs_is_told_from_what_does_not_with_intervals_and_amounts(tmp_
     tap, xdp, ovs = (812, 818, 815, 814, 813), (400, 403, 401, 402, 399), (811, 819, 816, 812, 815)
     lines = printed(compared(tmp_path / "run", {"tap": tap, "xdp": xdp, "ovs": ovs}))
     at = lines.index("Differences at the median, µs, mean over 5 repetitions [95 % interval]")
-    expected = r"  against tap: xdp (\S+) faster \[(\S+), (\S+)\]; ovs: no difference shown (.*)"
+    expected = r"  compared with tap: xdp (\S+) faster \[(\S+), (\S+)\]; ovs: no difference shown (.*)"
     found = re.fullmatch(expected, lines[at + 1])
     assert found, lines
     amount, low, high = map(float, found.groups()[:3])
     assert low < amount < high and amount == pytest.approx(413.4, abs=0.1)
-    assert re.fullmatch(r"\(less than [\d.]+\)", found[4])
+    assert re.fullmatch(r"\(would need [\d.]+\)", found[4])
+
+
+def test_more_differences_than_a_screen_has_room_for_are_counted(matrix: dict[str, Any]) -> None:
+    lines = printed(matrix)
+    at = lines.index("Differences at the median, µs, mean over 3 repetitions [95 % interval]")
+    assert lines[at + 1].startswith("  down, idle, compared with tap: ")
+    assert "  and 6 more: latlab show comparison" in lines
 
 
 def test_of_one_repetition_nothing_is_said_to_differ(tmp_path: Path) -> None:
@@ -104,14 +100,16 @@ def test_of_one_repetition_nothing_is_said_to_differ(tmp_path: Path) -> None:
     assert "  none can be shown in 1 comparison: one repetition: how much repetitions differ is unknown" in lines
 
 
-def test_bridges_come_first_and_loads_are_held_against_the_idle_cell_of_every_bridge(
+def test_bridges_come_first_and_loads_are_compared_with_the_idle_cell_of_every_bridge(
     matrix: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert any(line.startswith("  down, idle, against tap: xdp ") for line in printed(matrix))
-    monkeypatch.setattr("latlab.report.answer.DIFFERENCES", 99)
+    assert any(line.startswith("  down, idle, compared with tap: xdp ") for line in printed(matrix))
+    monkeypatch.setattr(of_answer, "DIFFERENCES", 99)
     lines = printed(matrix)
-    (at,) = [place for place, line in enumerate(lines) if line.startswith("  down, load-up against idle")]
+    (at,) = [place for place, line in enumerate(lines) if line.startswith("  down, load-up compared with idle")]
     assert all(bridge in " ".join(lines[at : at + 2]) for bridge in ("tap", "macvtap", "xdp"))
+    last_of_bridges = max(number for number, line in enumerate(lines) if "compared with tap" in line)
+    assert last_of_bridges < min(number for number, line in enumerate(lines) if "compared with idle" in line)
 
 
 def test_cells_without_figures_are_named_with_what_to_do(matrix: dict[str, Any]) -> None:
@@ -120,7 +118,7 @@ def test_cells_without_figures_are_named_with_what_to_do(matrix: dict[str, Any])
     assert "boot the kernel with intel_iommu=on or amd_iommu=on" in text
 
 
-def test_three_reasons_are_told_and_where_the_others_are(matrix: dict[str, Any]) -> None:
+def test_three_reasons_are_reported_and_where_the_others_are(matrix: dict[str, Any]) -> None:
     (reason, *_) = matrix["reasons"]
     several = [reason | {"id": f"rule-{number}", "finding": f"finding {number}"} for number in range(5)]
     lines = printed(matrix | {"reasons": several})
@@ -135,7 +133,44 @@ def test_the_dominant_stage_of_each_stream_and_load_is_named(matrix: dict[str, A
     lines = printed(matrix)
     at = lines.index("Where the latest packets lost their time (share of their delay)")
     assert lines[at + 1].startswith("  down, idle: path ")
+    assert lines[at + 1].startswith("  down, idle: path (wire, switch, VM host, virtual bridge) ")
+    assert "(" not in lines[at + 2]
     assert lines[at + 4] == "  and 3 more: latlab show stages"
+
+
+def stages_of(matrix: dict[str, Any], load: str, bridge: str) -> Iterator[dict[str, Any]]:
+    """The dominant stage of each repetition's latest packets, to be changed."""
+    for cell in matrix["cells"]:
+        if cell["slug"] == f"guests.vm1.bridge={bridge},loads={load}":
+            for metric in cell["streams"]["down"]["metrics"].values():
+                if (chain := metric.get("chain")) and chain["worst"]:
+                    yield from chain["worst"]["grew"]
+
+
+def test_a_stage_that_dominates_in_one_bridge_only_is_shown_with_that_bridge(matrix: dict[str, Any]) -> None:
+    for grown in stages_of(matrix, "none", "xdp"):
+        grown |= {"from": "launch", "to": "wake"}
+    (line,) = [line for line in printed(matrix, 200) if line.startswith("  down, idle: path")]
+    assert re.fullmatch(
+        r"  down, idle: path \(.*\) \d+ %( to \d+ %)?, in 3 of \d+ measurements \(xdp\) "
+        r"wake-up \(the talker's thread wakes\) \d+ %( to \d+ %)?",
+        line,
+    )
+
+
+def test_next_commands_are_those_that_the_run_has_something_for(matrix: dict[str, Any]) -> None:
+    assert [name for name, _ in next_commands(typed(matrix))] == ["trust", "missing", "stages"]
+    fine = matrix | {"verdict": "trusted", "cells": [cell for cell in matrix["cells"] if cell["status"] == "ok"]}
+    assert next(name for name, _ in next_commands(typed(fine))) == "stages"
+
+
+def test_of_many_cells_without_figures_the_first_is_named_and_the_others_are_counted(matrix: dict[str, Any]) -> None:
+    reason = {"what": "a signal ended the run", "where": "", "remedy": ""}
+    for number, cell in enumerate(matrix["cells"]):
+        if cell["status"] == "ok" and number % 5 == 0:
+            cell |= {"status": "interrupted", "reason": reason}
+    (line,) = [line for line in printed(matrix, 300) if ": interrupted: " in line]
+    assert re.fullmatch(r"  bridge [\w, -]+ \d; \d+ more: interrupted: a signal ended the run", line)
 
 
 def test_a_run_without_loads_has_a_row_a_bridge_and_no_column_that_is_empty(tmp_path: Path) -> None:
@@ -145,13 +180,13 @@ def test_a_run_without_loads_has_a_row_a_bridge_and_no_column_that_is_empty(tmp_
     assert list(table.shapes[-1][0].headings) == ["bridge", "p50", "max", "lost"]
 
 
-def test_the_page_begins_with_the_same_table_and_sentences(folder: RunFolder, matrix: dict[str, Any]) -> None:
-    page = render(folder, {}).before
+def test_the_page_begins_with_the_same_table_and_sentences(matrix_run: Path, matrix: dict[str, Any]) -> None:
+    page = render(RunFolder(matrix_run), {}).before
     first, _, _ = page.partition('<nav aria-label="Contents">')
     shown = {one.name: one.parts for one in answer(typed(matrix), ["latency"])}
     (table, _) = shown["figures"]
     assert isinstance(table, OneOf)
     for row in table.shapes[0][0].rows:
         assert f'<th scope="row">{row[0]}</th><th scope="row">{row[1]}</th><td>{row[2]}</td>' in first
-    assert "down, load-up, against tap: xdp " in first
+    assert "down, load-up, compared with tap: xdp " in first
     assert "<summary>1 reason: tuning-in-force</summary>" in first

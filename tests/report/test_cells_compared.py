@@ -48,7 +48,7 @@ def only(result: dict[str, Any], statistic: str = "p50") -> list[dict[str, Any]]
     return [one for one in metric["comparisons"] if one["statistic"] == statistic]
 
 
-def test_sizes_that_a_line_is_drawn_over_are_not_held_against_each_other(made: Result) -> None:
+def test_sizes_that_a_line_is_drawn_over_are_not_compared_with_each_other(made: Result) -> None:
     medians = {"64B": TAP, "1kB": XDP, "8kB": OVS}
     assert made(medians, key="probes.rr.size")["comparisons"] == []
 
@@ -75,7 +75,7 @@ def test_a_p_value_as_printed_is_on_its_side_of_the_line(p: float | None, told: 
 
 
 @pytest.mark.slow
-def test_each_cell_is_held_against_the_first_that_shares_the_rest(matrix: dict[str, Any]) -> None:
+def test_each_cell_is_compared_with_the_first_that_shares_the_rest(matrix: dict[str, Any]) -> None:
     found = matrix["comparisons"]
     assert [one["metric"] for one in found] == ["latency", "latency_user"]
     for metric in found:
@@ -198,7 +198,7 @@ def with_confidence(result: dict[str, Any], half_us: float) -> dict[str, Any]:
     return with_comparisons(result)
 
 
-def test_cells_deployed_once_show_nothing_and_say_that_repetitions_are_lacking(made: Result) -> None:
+def test_cells_deployed_once_show_nothing_and_say_that_repetitions_are_missing(made: Result) -> None:
     result = with_confidence(made({"tap": (812.0,), "xdp": (400.0,)}), 3.0)
     (one,) = only(result)
     assert (one["shown"], one["half_ns"], one["p_adjusted"]) == (False, None, None)
@@ -213,7 +213,7 @@ def test_cells_deployed_once_show_nothing_and_say_that_repetitions_are_lacking(m
     assert "faster" not in " ".join(line for group in metric.groups for line in group.lines)
 
 
-def test_why_nothing_can_be_shown_is_told_once_where_it_rules_out_many(made: Result) -> None:
+def test_why_nothing_can_be_shown_is_reported_once_where_it_rules_out_many(made: Result) -> None:
     (metric,) = compared_metrics(typed(made({"tap": (812.0,), "xdp": (400.0,), "ovs": (530.0,)})))
     (group,) = metric.groups
     count = sum(len(block.entries) for block in group.blocks)
@@ -221,7 +221,7 @@ def test_why_nothing_can_be_shown_is_told_once_where_it_rules_out_many(made: Res
     assert line.startswith(f"nothing can be shown in any of the {count} comparisons: one repetition")
 
 
-def test_repetitions_are_not_told_to_be_lacking_where_they_are_there(made: Result) -> None:
+def test_repetitions_are_not_told_to_be_missing_where_they_are_there(made: Result) -> None:
     (metric,) = compared_metrics(typed(made({"tap": TAP, "xdp": XDP})))
     assert not any("deployed once" in note for note in metric.notes)
 

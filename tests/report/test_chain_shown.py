@@ -128,7 +128,7 @@ def test_every_interval_of_every_cell_is_drawn_where_it_was_on_both_scales(softw
     assert not [line for line in figure.axes[1].lines if line.get_gid() == "beyond"]
 
 
-def test_the_line_of_the_start_is_beside_bars_and_crosses_nothing_that_is_written(software: ChainView) -> None:
+def test_the_line_of_the_start_is_next_to_bars_and_crosses_nothing_that_is_written(software: ChainView) -> None:
     figure = chain_figure(software, "caption")
     for axes in figure.axes:
         starts = [line.get_ydata() for line in axes.lines if line.get_gid() == "start"]
@@ -217,7 +217,7 @@ def test_the_page_draws_the_same_bars_without_script_or_style(software: ChainVie
     assert "&lt;script&gt;" in markup
 
 
-def test_on_the_page_s_whole_scale_intervals_lie_beside_each_other(software: ChainView) -> None:
+def test_on_the_page_s_whole_scale_intervals_lie_side_by_side(software: ChainView) -> None:
     drawing = chain_drawing(software)
     whole, scale = drawing.scales[-1], software.scales[-1]
     for one, shown in zip(bars(software), (bar for part in whole.cells for bar in part.bars), strict=True):

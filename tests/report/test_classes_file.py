@@ -1,4 +1,4 @@
-"""classes.parquet says of every packet what is the matter with it, row by row beside the packet table."""
+"""classes.parquet says of every packet what is the matter with it, row by row next to the packet table."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_page_links_to_it(run: RunFolder) -> None:
         assert f'<a href="{relative.replace("=", "%3D")}" download>' in page
 
 
-def test_a_folder_that_cannot_be_written_is_told_with_what_to_do(run: RunFolder) -> None:
+def test_a_folder_that_cannot_be_written_is_reported_with_what_to_do(run: RunFolder) -> None:
     gone = CellFolder(run.path / "cells" / "none" / "r1")
     with pytest.raises(LabError, match=r"cannot be written: .*latlab report RUN"):
         write_classes(gone, pl.DataFrame({"stream": [1]}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +29,9 @@ def window(at_ns: int, low: int, high: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def folder(new_run: Callable[..., Path]) -> RunFolder:
+def folder(brief_run: Path) -> RunFolder:
     """Its first measured cell has a slave of PTP's and clocks that were compared, five times a second apart."""
-    run = RunFolder(new_run())
+    run = RunFolder(brief_run)
     cell = next(one for one in run.cells() if one.cell().status == "ok")
     document = cell.cell().document()
     start = document["start_tai_ns"]
@@ -93,7 +92,7 @@ def compared(folder: RunFolder, low_ns: list[int], wide_ns: int) -> ClockChart:
     return list(clock_charts(folder, make_result(folder)))[1]
 
 
-def test_clocks_that_run_apart_are_drawn_beside_their_line_so_that_the_band_is_seen(folder: RunFolder) -> None:
+def test_clocks_that_run_apart_are_drawn_next_to_their_line_so_that_the_band_is_seen(folder: RunFolder) -> None:
     """2 ppm over 4 s are 8 µs, the band is 0.4 µs wide, and 0.1 µs off the line once: no nanosecond of it is lost."""
     low_ns = [FAR_NS + 2000 * number + (100 if number == 2 else 0) for number in range(5)]
     chart = compared(folder, low_ns, 400)
@@ -125,6 +124,6 @@ def test_the_page_has_them_with_words_for_who_does_not_see_them(folder: RunFolde
     assert "as ptp4l reports it; band: as latlab measures it: from −140 ns to 100 ns in 4 s" in page
 
 
-def test_nothing_is_drawn_of_clocks_that_nobody_compared(new_run: Callable[..., Path]) -> None:
-    run = RunFolder(new_run())
+def test_nothing_is_drawn_of_clocks_that_nobody_compared(brief_run: Path) -> None:
+    run = RunFolder(brief_run)
     assert list(clock_charts(run, make_result(run))) == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -112,7 +111,7 @@ def test_json_is_the_whole_document(latlab: Latlab) -> None:
     assert [side["name"] for side in document["sides"]] == ["baseline", "new"]
 
 
-def test_what_is_refused_is_told_with_what_where_and_remedy(latlab: Latlab) -> None:
+def test_what_is_refused_is_reported_with_what_where_and_remedy(latlab: Latlab) -> None:
     code, output, errors = latlab("compare", "old", "virtual", "--json")
     assert code == 2
     error = json.loads(output)["error"]
@@ -149,9 +148,15 @@ def test_markdown_is_one_table_with_a_row_a_comparison(latlab: Latlab) -> None:
 
 
 @pytest.mark.slow
-def test_a_result_is_written_as_junit(latlab: Latlab, matrix_run: Path, tmp_path: Path) -> None:
-    copy, junit = tmp_path / matrix_run.name, tmp_path / "junit.xml"
-    shutil.copytree(matrix_run, copy)
-    code, _, errors = latlab("report", str(copy), "--picture", "none", "--junit", str(junit))
+def test_a_result_is_written_as_junit_and_what_shows_more_is_named(
+    latlab: Latlab, brief_run: Path, tmp_path: Path
+) -> None:
+    junit = tmp_path / "junit.xml"
+    code, output, errors = latlab("report", str(brief_run), "--picture", "none", "--junit", str(junit))
     assert code in (0, 1, 4), errors
-    assert etree.parse(junit).getroot().get("name") == "latlab: bridges"
+    assert etree.parse(junit).getroot().get("name") == "latlab: first"
+    *_, report, first, _, last = output.splitlines()
+    assert report == f"Report: {brief_run / 'report.html'}"
+    # Without its name the command would show another run, the newest in the folder.
+    assert first.startswith(f"Next:   latlab show {brief_run} trust ")
+    assert last.endswith("more: latlab show -h")

@@ -108,7 +108,7 @@ def test_four_statistics_of_latency_are_compared_unless_others_are_asked_for(run
     assert [one.statistic for one in asked] == ["p99_9", "mean"]
 
 
-def test_verdicts_of_both_sides_are_beside_the_figures(run: Runs, tmp_path: Path) -> None:
+def test_verdicts_of_both_sides_are_next_to_the_figures(run: Runs, tmp_path: Path) -> None:
     run("a", {"tap": TAP})
     run("b", {"tap": XDP}, verdict="untrusted")
     document = compared(tmp_path, "a", "b")
@@ -186,7 +186,7 @@ def differing(document: ComparisonDocument) -> dict[str, dict[str, str]]:
     return {one.what: one.values for one in document.differs}
 
 
-def test_what_is_sent_otherwise_is_told_with_both_values(run: Runs, tmp_path: Path) -> None:
+def test_what_is_sent_otherwise_is_reported_with_both_values(run: Runs, tmp_path: Path) -> None:
     run("a", {"tap": TAP})
     run("b", {"tap": XDP}, stream={"period_ns": 2_000_000, "size": 1400, "priority": 3}, duration_ns=9_000_000_000)
     assert differing(compared(tmp_path, "a", "b")) == {
@@ -197,7 +197,7 @@ def test_what_is_sent_otherwise_is_told_with_both_values(run: Runs, tmp_path: Pa
     }
 
 
-def test_other_machines_and_versions_are_told_and_counters_are_not(run: Runs, tmp_path: Path) -> None:
+def test_other_machines_and_versions_are_reported_and_counters_are_not(run: Runs, tmp_path: Path) -> None:
     powersave = {"cpus": {"0": {"governor": "powersave", "idle_ns": 9}}}
     kernel = {"release": "6.1.0-41", "boot_id": "b"}
     run("a", {"tap": TAP})
@@ -215,7 +215,7 @@ def test_nothing_is_told_of_runs_that_were_made_alike(run: Runs, tmp_path: Path)
     assert compared(tmp_path, "a", "b").differs == []
 
 
-def test_what_the_key_varies_is_no_difference_beside_it(run: Runs, tmp_path: Path) -> None:
+def test_what_the_key_varies_is_no_difference_next_to_it(run: Runs, tmp_path: Path) -> None:
     key, size = "streams.control.size", {"80B": {"size": 80}}
     run("a", {"64B": TAP, "80B": XDP}, key=key, streams=size)
     assert compared(tmp_path, "a", by=key).differs == []
@@ -223,7 +223,7 @@ def test_what_the_key_varies_is_no_difference_beside_it(run: Runs, tmp_path: Pat
     assert differing(compared(tmp_path, "b", by="bridge")) == {"control.size": {"64B": "64B", "80B": "80B"}}
 
 
-def test_scenarios_that_differ_are_told(run: Runs, tmp_path: Path) -> None:
+def test_scenarios_that_differ_are_reported(run: Runs, tmp_path: Path) -> None:
     text = (Path(__file__).parents[2] / "scenarios" / "first.yaml").read_text()
     (run("a", {"tap": TAP}) / "scenario.yaml").write_text(text)
     (run("b", {"tap": XDP}) / "scenario.yaml").write_text(text.replace("fifo: 90", "fifo: 40"))

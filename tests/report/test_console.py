@@ -74,7 +74,7 @@ def test_several_reasons_are_all_told() -> None:
     assert "no IOMMU is in use (turn it on); guests.vm1.bridge: vfio: no card" in line
 
 
-def test_what_could_not_be_set_or_kept_is_told_with_the_packets() -> None:
+def test_what_could_not_be_set_or_kept_is_reported_with_the_packets() -> None:
     step = {"title": "vCPU 0 runs at SCHED_FIFO 1", "ok": False}
     assert cell_line(cell(steps=[step | {"ok": True}], rechecks=[step | {"ok": True}])) == "10 sent, 9 received"
     assert cell_line(cell(steps=[step], rechecks=[step])) == (
@@ -82,7 +82,7 @@ def test_what_could_not_be_set_or_kept_is_told_with_the_packets() -> None:
     )
 
 
-def test_instants_that_had_passed_when_their_turn_came_are_told() -> None:
+def test_instants_that_had_passed_when_their_turn_came_are_reported() -> None:
     done = {"events": 1_000_000, "above": 0, "overdue": 936_635}
     waited = {"verb": "timer", "done": done}
     assert cell_line(cell(agents=[waited])) == "1000000 instants, 0 above the threshold, 936635 overdue"
@@ -93,7 +93,7 @@ def test_instants_that_had_passed_when_their_turn_came_are_told() -> None:
     assert "overdue" not in window_line(replace(window, overdue=0), 60, 900)
 
 
-def test_all_instants_of_a_timer_are_told_at_its_end_in_ticks_too_where_its_counter_is_known() -> None:
+def test_all_instants_of_a_timer_are_reported_at_its_end_in_ticks_too_where_its_counter_is_known() -> None:
     done = {"events": 400, "mean_ns": 3120.5, "stddev_ns": 410.0, "min_ns": 2514, "max_ns": 38120, "above": 3}
     done |= {"threshold_ns": 30_000, "overdue": 1}
     timer = {"verb": "timer", "probe": "irq", "host": "vm1", "ready": {"timer": {"tick_ns": 10.0}}, "done": done}

@@ -62,7 +62,7 @@ def test_a_tuned_machine_is_not_blamed_beforehand_for_what_is_not_known_yet(path
     assert told(loaded(path), {}) == []
 
 
-def test_what_the_machine_is_is_told_once_for_all_cells(path: Path) -> None:
+def test_what_the_machine_is_is_reported_once_for_all_cells(path: Path) -> None:
     ordinary = FACTS | {"kernel": {"preempt_rt": False}}
     cells = loaded(path, matrix={"streams.control.size": ["64B", "128B"]})
     assert told(cells, ordinary) == [("the kernel is PREEMPT_RT", "sensor, ecu")]
@@ -75,7 +75,7 @@ def test_agents_that_are_not_pinned_run_where_programs_run(path: Path) -> None:
     assert found == ("the agents' CPUs are isolated", "talk on sensor")
 
 
-def test_a_period_in_step_with_the_vm_hosts_tick_is_told(path: Path) -> None:
+def test_a_period_in_step_with_the_vm_hosts_tick_is_reported(path: Path) -> None:
     tick = ("the streams are out of step with the timer tick", "stream control, ecu")
     assert told(loaded(path, **TO_GUEST), FACTS) == [tick]
     apart = TO_GUEST | {"streams": {"control": TO_GUEST["streams"]["control"] | {"period": "4093us"}}}

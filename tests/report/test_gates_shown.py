@@ -107,7 +107,7 @@ def test_a_cable_that_is_there_is_taken_for_a_gigabit(tmp_path: Path) -> None:
     assert scenario_ports(cell.scenario)[0].speed_bps == 10**9
 
 
-def test_cells_with_the_same_schedules_and_streams_are_told_once(tmp_path: Path) -> None:
+def test_cells_with_the_same_schedules_and_streams_are_reported_once(tmp_path: Path) -> None:
     matrix = {"loads": ["none", "netperf"], "shapers.sensor.eth0.mode": ["software", "offload"]}
     found = schedules(cells_of(tmp_path, loads={"netperf": NETPERF}, matrix=matrix))
     assert [len(group.cells) for group in found] == [2, 2]
@@ -120,13 +120,13 @@ def test_without_a_schedule_it_is_said_where_to_look(tmp_path: Path) -> None:
         schedules(cells_of(tmp_path, shapers={}))
 
 
-def test_a_cell_without_a_schedule_beside_others_is_named(tmp_path: Path) -> None:
+def test_a_cell_without_a_schedule_next_to_others_is_named(tmp_path: Path) -> None:
     said = text(tmp_path, matrix={"shapers": [{}, {"sensor.eth0": TAPRIO}]})
     assert "no gate schedule" in said
     assert "sensor.eth0: cycle of 503 µs" in said
 
 
-def test_the_text_has_entries_bars_promises_and_warnings(tmp_path: Path) -> None:
+def test_the_text_has_entries_bars_guarantees_and_warnings(tmp_path: Path) -> None:
     said = text(tmp_path, streams={"control": STREAM, "status": STREAM | {"period": "1ms"}})
     assert "sensor.eth0: cycle of 503 µs from its multiples in TAI on, 10Gbit/s; software" in said
     assert "0 (control, status) · 1" in said

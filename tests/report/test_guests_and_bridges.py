@@ -1,4 +1,4 @@
-"""Guests behind bridges, both ways and several times: what the tables and the page tell of them."""
+"""Guests behind bridges, both ways and several times: what the tables and the page report of them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_each_direction_has_a_table_of_bridges_and_loads_that_fits(matrix: dict[
     assert labels == [(b, load, str(r)) for b in ("tap", "macvtap", "xdp") for load in loads for r in (1, 2, 3)]
 
 
-def test_what_this_machine_cannot_build_is_told_once_and_is_in_no_other_table(matrix: dict[str, Any]) -> None:
+def test_what_this_machine_cannot_build_is_reported_once_and_is_in_no_other_table(matrix: dict[str, Any]) -> None:
     text = "\n".join(printed(matrix, 200))
     (line,) = [line for line in text.splitlines() if line.startswith("bridge vfio")]
     assert "no IOMMU is in use" in line
@@ -126,7 +126,7 @@ def test_a_failed_cell_is_a_failure_whatever_could_not_be_built(matrix: dict[str
     assert exit_code(judged_result(RUN, judged(cells), {})) == 3
 
 
-def test_the_clock_stands_beside_the_uncertainty(matrix: dict[str, Any], page: str) -> None:
+def test_the_clock_stands_next_to_the_uncertainty(matrix: dict[str, Any], page: str) -> None:
     title = next(line for line in printed(matrix, 200) if line.startswith("down, sensor → vm1: latency = "))
     assert "µs ± 0.4 (shared page) · " in title
     captions = re.findall(r"<caption>(.*?)</caption>", section(page, 'data-for-metric="latency"', "</table>"))
@@ -183,7 +183,7 @@ def test_of_two_ways_the_one_that_bounds_best_is_named() -> None:
     assert "ptp_kvm" in str(clock_source(ways, "sensor", "vm1"))
 
 
-def test_repetitions_are_never_pooled_and_their_spread_stands_beside_that_within_one(matrix: dict[str, Any]) -> None:
+def test_repetitions_are_never_pooled_and_their_spread_stands_next_to_that_within_one(matrix: dict[str, Any]) -> None:
     cells = [cell for cell in matrix["cells"] if cell["slug"] == slug("xdp", "load-up")]
     found = [cell["streams"]["up"]["metrics"]["latency"] for cell in cells]
     lines = printed(matrix, 200)
@@ -233,7 +233,7 @@ def test_a_figure_that_one_repetition_cannot_support_is_blank(matrix: dict[str, 
     assert spread.text("max") != ""
 
 
-def test_a_finding_that_differs_from_cell_to_cell_is_told_once_with_a_few_of_them(matrix: dict[str, Any]) -> None:
+def test_a_finding_that_differs_from_cell_to_cell_is_reported_once_with_a_few_of_them(matrix: dict[str, Any]) -> None:
     late = {
         "id": "i",
         "check": "c",
@@ -284,7 +284,7 @@ def test_the_repetitions_shown_are_those_of_the_chosen_metric(matrix_run: Path) 
     )
 
 
-def test_why_figures_are_functional_only_stands_in_the_head_and_beside_every_table(
+def test_why_figures_are_functional_only_stands_in_the_head_and_next_to_every_table(
     matrix: dict[str, Any], page: str
 ) -> None:
     sentence = "vm1 is emulated in software (TCG): its figures show that packets pass"
@@ -301,7 +301,7 @@ def test_why_figures_are_functional_only_stands_in_the_head_and_beside_every_tab
         assert "functional only" in section(page, f'id="{heading}"', "</h2>")
 
 
-def test_a_measured_cell_beside_an_emulated_one_is_told_apart(matrix: dict[str, Any]) -> None:
+def test_a_measured_cell_next_to_an_emulated_one_is_told_apart(matrix: dict[str, Any]) -> None:
     for cell in matrix["cells"]:
         if cell["cell"]["guests.vm1.bridge"] == "xdp":
             cell["label"] = "measured"
@@ -330,7 +330,7 @@ def test_the_test_bed_tells_bridges_guests_and_what_is_not_as_set(page: str) -> 
         assert said in text, said
 
 
-def test_what_is_not_in_force_makes_the_run_suspect_and_is_told_once_for_all_cells(matrix: dict[str, Any]) -> None:
+def test_what_is_not_in_force_makes_the_run_suspect_and_is_reported_once_for_all_cells(matrix: dict[str, Any]) -> None:
     assert matrix["verdict"] == "suspect"
     text = "\n".join(printed(matrix, 200))
     assert text.count("failed: Operation not permitted") == 1

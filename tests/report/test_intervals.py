@@ -145,7 +145,7 @@ def test_terminal_markdown_and_page_say_what_the_words_of_the_table_mean(result:
         assert [note for note in found.notes() if note not in text] == [] and found.notes()
 
 
-def test_without_any_interval_the_terminal_says_what_is_lacking(result: dict[str, Any]) -> None:
+def test_without_any_interval_the_terminal_says_what_is_missing(result: dict[str, Any]) -> None:
     bare = json.loads(json.dumps(result))
     for cell in bare["cells"]:
         for block in cell["streams"].values():

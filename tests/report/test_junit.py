@@ -160,6 +160,6 @@ def test_what_cannot_be_judged_is_skipped_and_a_lost_cell_is_an_error(tmp_path: 
     assert kinds(found["cells without a pair"]) == {"bridge xdp, repeat 5: failed": "error"}
 
 
-def test_a_cell_that_the_new_run_lacks_is_skipped(tmp_path: Path) -> None:
+def test_a_cell_that_the_new_run_does_not_have_is_skipped(tmp_path: Path) -> None:
     found = suites(against(tmp_path, {"tap": OLD}))
     assert kinds(found["cells without a pair"]) == {"baseline only: bridge xdp": "skipped"}

@@ -75,7 +75,7 @@ def test_where_nothing_was_found_every_report_says_so_and_from_when_on_a_packet_
         assert anomalies.NONE_FOUND in text and told in text
 
 
-def test_a_heavy_tail_whose_limit_is_beyond_all_that_was_measured_is_told_beside_what_was_found(
+def test_a_heavy_tail_whose_limit_is_beyond_all_that_was_measured_is_reported_next_to_what_was_found(
     marked: RunFolder,
 ) -> None:
     """In the table of anomalies, of a stream that has some as of one that has none."""
@@ -93,7 +93,7 @@ def test_a_heavy_tail_whose_limit_is_beyond_all_that_was_measured_is_told_beside
     assert told in lateness(only_block(result))
 
 
-def test_where_nothing_bounds_the_clocks_lateness_is_told_beyond_what_is_usual_and_no_level_is(
+def test_where_nothing_bounds_the_clocks_lateness_is_reported_beyond_what_is_usual_and_no_level_is(
     clean: RunFolder,
 ) -> None:
     result = clean.result()
@@ -117,7 +117,7 @@ def test_where_nothing_bounds_the_clocks_lateness_is_told_beyond_what_is_usual_a
     assert lateness(block).endswith("the latest packet took 9 µs more than usual")
 
 
-def test_where_neighbours_are_alike_it_is_said_from_when_on_one_is_late_beside_them(clean: RunFolder) -> None:
+def test_where_neighbours_are_alike_it_is_said_from_when_on_one_is_late_next_to_them(clean: RunFolder) -> None:
     result = clean.result()
     limits = only_block(result)["late_limits"]
     assert limits["beside_ns"] is None
@@ -146,7 +146,7 @@ def test_limits_are_in_order_and_no_packet_of_a_clean_run_is_beyond_the_greatest
     assert limits["usual_ns"]["least"] <= latency["p50"] <= limits["usual_ns"]["greatest"]
 
 
-def test_every_late_packet_was_held_against_limits_within_those_that_are_told(marked: RunFolder) -> None:
+def test_every_late_packet_was_compared_with_limits_within_those_that_are_reported(marked: RunFolder) -> None:
     block = only_block(marked.result())
     limits, found = block["late_limits"], block["anomalies"]
     assert found["late_sender"]["episodes"] == LATE_SENDS and found["unexplained"]["episodes"] == len(SPIKES)
@@ -159,7 +159,7 @@ def test_every_late_packet_was_held_against_limits_within_those_that_are_told(ma
         assert max(one["wake_ns"], one["submit_ns"]) > sender["least"]
 
 
-def test_the_limits_stand_beside_the_thresholds_a_row_a_stream(marked: RunFolder) -> None:
+def test_the_limits_stand_next_to_the_thresholds_a_row_a_stream(marked: RunFolder) -> None:
     result = marked.result()
     (row,) = late_rows(typed(result))
     found = dict(zip(HEADINGS, row, strict=True))

@@ -84,7 +84,7 @@ def test_what_is_on_its_way_is_not_lost_and_what_was_sent_a_second_ago_and_has_n
     assert row(cell, talked(1, 1000), heard(1, 990)).lost == 0
     assert row(cell, talked(2, 2000), heard(2, 1995)).lost == 0
     assert row(cell, heard(3, 2900, missing=7)).lost == 7
-    # Nothing comes any more: no gap says so.
+    # Nothing comes any more: no gap reports it.
     assert row(cell, talked(3, 3000), heard(4, 2900, late=None), talked(4, 4000)).lost == 100
     assert row(cell, talked(5, 5000)).lost == 1100
 

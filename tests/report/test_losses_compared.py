@@ -1,4 +1,4 @@
-"""What the sides of a comparison lost is told beside figures, which are of what arrived."""
+"""What the sides of a comparison lost is told next to figures, which are of what arrived."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_against_a_baseline_a_loss_that_grew_is_a_regression(root: Path) -> None
     assert failure.get("message") == one.sentence
 
 
-def test_what_is_lost_now_and_then_is_told_and_no_regression(root: Path) -> None:
+def test_what_is_lost_now_and_then_is_reported_and_no_regression(root: Path) -> None:
     document = held(root, "unlucky", baseline="whole")
     (one,) = document.losses
     assert not one.more and not one.regression and "0.02 % of its packets (1 of 5000)" in one.sentence

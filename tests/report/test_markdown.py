@@ -47,7 +47,7 @@ def test_every_row_has_as_many_cells_as_there_are_headings_and_the_figures_of_th
     assert [value for value in measured if value not in written] == []
 
 
-def test_reasons_limits_and_what_is_lacking_are_told(result: dict[str, Any]) -> None:
+def test_reasons_limits_and_what_is_missing_are_reported(result: dict[str, Any]) -> None:
     text = result_markdown(typed(result), ["latency"])
     for reason in result["reasons"]:
         assert f"**{reason['severity']}**: {reason['finding']}" in text

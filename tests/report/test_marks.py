@@ -83,12 +83,12 @@ def test_the_page_has_every_episode_those_that_the_result_leaves_out_too(run: Ru
     assert episodes["stall"]["text"].keys() == {str(number) for number in episodes["stall"]["number"]}
 
 
-def test_without_the_file_of_classes_those_that_are_told_are_marked(run: RunFolder, tmp_path: Path) -> None:
+def test_without_the_file_of_classes_those_that_are_reported_are_marked(run: RunFolder, tmp_path: Path) -> None:
     (trace,) = view(run, typed(run.result()), "control", "latency").traces
     assert len(every_mark(trace.marks, None, 0, 1_000_000)) == len(trace.marks.told)
 
 
-def test_of_very_many_those_that_are_told_and_others_evenly_are_marked() -> None:
+def test_of_very_many_those_that_are_reported_and_others_evenly_are_marked() -> None:
     told = tuple(Mark("stall", number, number * 20, number * 20 + 10, 1.0, "a stall") for number in range(1, 21))
     sequence = list(range(0, 4_000, 2))
     rows = {"sequence": sequence, "class": ["stall"] * 2_000, "episode": list(range(1, 2_001))}
@@ -213,7 +213,7 @@ def test_an_episode_of_which_nobody_knows_the_place_is_marked_in_every_metric() 
 
 
 def test_a_metric_without_any_value_has_the_time_axis_of_its_packets(tmp_path: Path) -> None:
-    """Where nothing bounds the clocks no packet has a latency, and its stalls are marked all the same."""
+    """Where nothing bounds the clocks no packet has a latency, and its stalls are marked still."""
     stalls = (Stall(3 * S, 6_300_000), Stall(9 * S, 8_300_000))
     made = Description(seed=5, packets=12_000, period_ns=1_000_000, warmup=1_000, ingredients=stalls)
     folder = RunFolder(write_run(generate(made), tmp_path / "unbounded"))

@@ -40,7 +40,7 @@ def test_every_episode_is_marked_every_cut_is_hatched_and_a_chosen_window_is_the
     assert 5 < len(chart["data-letters"]) < EPISODES
 
 
-def test_the_only_one_of_its_class_has_a_letter_beside_many_of_another(page: Path) -> None:
+def test_the_only_one_of_its_class_has_a_letter_next_to_many_of_another(page: Path) -> None:
     """A stall every 100 ms leaves no room between letters; where the first of them stands is the only path change."""
     head, start, rest = page.read_text().partition('id="marks">')
     text, end, tail = rest.partition("</script>")

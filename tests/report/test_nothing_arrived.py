@@ -1,4 +1,4 @@
-"""A stream of which every packet was lost stands in every table, and says so."""
+"""A stream of which every packet was lost stands in every table, and reports it."""
 
 from __future__ import annotations
 

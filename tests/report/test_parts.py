@@ -59,7 +59,7 @@ def test_facts_that_never_differ_are_apart_from_those_that_do() -> None:
     assert ecu.changed == 1
 
 
-def test_a_fact_that_disappeared_is_told() -> None:
+def test_a_fact_that_disappeared_is_reported() -> None:
     (host,) = compare_facts([("a", {"h": {"phc": "ptp0"}}, {"h": {}})])
     assert dict(host.varied)["phc"][0].after == "absent"
 

@@ -159,13 +159,13 @@ def test_the_picture_says_by_how_much_the_clocks_may_make_it_wrong_and_how_many_
     assert note in notes(shared_run, "control", "latency")
 
 
-def test_each_cell_s_own_uncertainty_stands_beside_its_figures(matrix_run: Path) -> None:
+def test_each_cell_s_own_uncertainty_stands_next_to_its_figures(matrix_run: Path) -> None:
     for metric, ends in (("path", "± 0.4"), ("delivery", "lost 0")):
         figure = series_figure(shown(matrix_run, "down", metric), "caption")
         assert all(axes.get_title(loc="right").endswith(ends) for axes in figure.axes[1::2])
 
 
-def test_packets_that_nothing_bounds_are_marked_beside_their_cell_and_under_the_title(matrix_run: Path) -> None:
+def test_packets_that_nothing_bounds_are_marked_next_to_their_cell_and_under_the_title(matrix_run: Path) -> None:
     view_ = shown(matrix_run, "down")
     first, *others = view_.traces
     lacking = replace(

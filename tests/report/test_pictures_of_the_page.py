@@ -144,7 +144,7 @@ def test_many_clocks_go_on_in_another_file(tmp_path: Path) -> None:
     assert write_clock_pictures([], tmp_path, caption="c") == []
 
 
-def test_a_report_draws_them_beside_the_others_and_only_of_the_metrics_it_is_asked_for(
+def test_a_report_draws_them_next_to_the_others_and_only_of_the_metrics_it_is_asked_for(
     new_run: Callable[..., Path],
 ) -> None:
     run = new_run()

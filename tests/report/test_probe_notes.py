@@ -1,4 +1,4 @@
-"""What has to be known to read a probe's figures stands once beside them, however many cells it is of."""
+"""What has to be known to read a probe's figures stands once next to them, however many cells it is of."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_a_frequency_is_that_of_a_clock_that_is_turned(
     assert row(result, timestamps=timestamps, free_running=free_running).frequency == said
 
 
-def test_spells_are_told_with_their_reason_start_and_length_and_marked(result: dict[str, Any]) -> None:
+def test_spells_are_reported_with_their_reason_start_and_length_and_marked(result: dict[str, Any]) -> None:
     ended = {"from_ns": 250_000_000, "to_ns": 750_000_000, "why": "its port was LISTENING"}
     lasting = {"from_ns": 1_500_000_000, "to_ns": None, "why": "no Sync was heard"}
     found = row(result, unlocked=[ended, lasting])
@@ -119,7 +119,7 @@ def test_spells_are_told_with_their_reason_start_and_length_and_marked(result: d
     assert bad(found.texts) == [found.unlocked]
 
 
-def test_our_own_readings_are_told_with_what_they_are_worth(result: dict[str, Any]) -> None:
+def test_our_own_readings_are_reported_with_what_they_are_worth(result: dict[str, Any]) -> None:
     assert row(result, checked=CHECKED).checked == "−3 ns ± 40 ns"
     one_clock = row(result, checked=CHECKED | {"ours_p50_ns": 0.0, "half_p50_ns": 0.0})
     assert one_clock.checked == "0 ns: one clock"
@@ -131,12 +131,12 @@ def test_our_own_readings_are_told_with_what_they_are_worth(result: dict[str, An
     assert bad(apart.texts) == [apart.checked]
 
 
-def test_one_that_is_observed_is_told_with_what_it_was(result: dict[str, Any]) -> None:
+def test_one_that_is_observed_is_reported_with_what_it_was(result: dict[str, Any]) -> None:
     assert "ecu.eth0, observed master," in row(result, role="observed", acts_as="master").port
     assert "ecu.eth0, observed, " in row(result, role="observed", acts_as=None).port
 
 
-def test_one_that_was_not_started_is_told_with_why_and_nothing_else(result: dict[str, Any]) -> None:
+def test_one_that_was_not_started_is_reported_with_why_and_nothing_else(result: dict[str, Any]) -> None:
     found = row(result, absent="vfio, for vm1: the card itself is passed to the guest", states={}, readings=0)
     assert found.texts[3:] == ("not started: vfio, for vm1: the card itself is passed to the guest", *[""] * 6)
     assert bad(found.texts) == []

@@ -118,7 +118,7 @@ def test_one_repetition_can_neither_pass_nor_fail(tmp_path: Path, new: tuple[flo
     assert exit_code(document) == 4
 
 
-def test_a_figure_that_the_new_run_lacks_is_not_passed_over(tmp_path: Path) -> None:
+def test_a_figure_that_the_new_run_does_not_have_is_not_passed_over(tmp_path: Path) -> None:
     document = against(tmp_path, OLD, WORSE, wanted(statistics=["p50", "p99.9"]), metric={"p99_9": None})
     assert outcomes(document) == ["regression", "not judged"]
     assert exit_code(document) == 4

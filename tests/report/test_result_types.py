@@ -1,4 +1,4 @@
-"""What the result's types take beside what every run has."""
+"""What the result's types take next to what every run has."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_missed_slots_are_counted_with_their_packets_and_the_others_latency(resu
     assert row.texts[2:4] == ("control", "2")
 
 
-def test_one_that_missed_and_those_that_were_early_are_told(result: dict[str, Any]) -> None:
+def test_one_that_missed_and_those_that_were_early_are_reported(result: dict[str, Any]) -> None:
     one = GATES | {"missed": 1, "windows_late": {"1": 1}, "last_missed": 1, "early": 3}
     (row,) = slot_rows(typed(with_gates(result, one)))
     assert row.missed == "1 of 987, 1 window late, packet 1; 3 left before their own window"

@@ -74,7 +74,7 @@ def test_what_n_does_not_support_is_not_drawn_and_leaves_a_gap(shown: Sweep) -> 
     assert any("n does not support" in note for note in shown.notes)
 
 
-def test_a_figure_of_stretches_of_time_only_is_a_bar_without_a_line(run: RunFolder) -> None:
+def test_a_figure_of_intervals_of_time_only_is_a_bar_without_a_line(run: RunFolder) -> None:
     result = run.result()
     for cell in result["cells"]:
         for block in cell["streams"].values():
@@ -98,7 +98,7 @@ def test_the_line_at_the_mtu_is_where_the_last_payload_fits_a_frame(shown: Sweep
     assert 64 < 1472 < 32_000 and 0 < place < 1
 
 
-def test_a_frame_that_no_payload_fills_is_told_and_not_drawn(shown: Sweep) -> None:
+def test_a_frame_that_no_payload_fills_is_reported_and_not_drawn(shown: Sweep) -> None:
     wide = replace(shown, panels=tuple(replace(panel, rooms=(Room(65535, 65507),)) for panel in shown.panels))
     figure = sweep_figure(wide, "caption")
     assert [line for axes in figure.axes for line in axes.lines if line.get_gid() == "mtu"] == []

@@ -42,7 +42,7 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
-def test_label_verdict_and_frames_stand_beside_the_figure_and_a_table_has_what_is_drawn(page: Path) -> None:
+def test_label_verdict_and_frames_stand_next_to_the_figure_and_a_table_has_what_is_drawn(page: Path) -> None:
     document = page.read_text(encoding="utf-8")
     figure = document[document.index('<figure class="sweep">') : document.index("</figure>")]
     assert "functional only · verdict: trusted" in figure

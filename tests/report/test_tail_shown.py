@@ -168,7 +168,7 @@ def test_cells_without_any_fit_are_named_with_the_reason(shown: TailView) -> Non
     assert "fewer than 50 episodes" in shown.without[0]
 
 
-def test_the_line_is_the_fit_of_the_peaks_and_goes_on_to_what_is_told(shown: TailView) -> None:
+def test_the_line_is_the_fit_of_the_peaks_and_goes_on_to_what_is_reported(shown: TailView) -> None:
     """At each measured peak the line is no further than the axis' tenth away; beyond, it ends at the farthest level."""
     cell = named(shown, "tap")
     at, up = np.array(cell.measured).T

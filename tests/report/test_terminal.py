@@ -11,6 +11,7 @@ from partial import partial
 from rich.console import Console
 
 from latlab.analysis.summary import JudgedCell
+from latlab.report.document import Table
 from latlab.report.result import judged_result
 from latlab.report.rows import counted_title, summaries
 from latlab.report.sections import Shown, parts_of
@@ -65,7 +66,7 @@ def test_eighty_columns_are_enough_for_every_statistic(result: dict[str, Any]) -
     assert not re.search(r"\S…|…\S", output), "a figure is cut short"
 
 
-def test_label_and_verdict_stand_beside_the_figures(result: dict[str, Any]) -> None:
+def test_label_and_verdict_stand_next_to_the_figures(result: dict[str, Any]) -> None:
     first = printed(result, width=140).splitlines()[0]
     assert first.split() == [
         "control,",
@@ -96,18 +97,18 @@ def test_label_and_verdict_stand_beside_the_figures(result: dict[str, Any]) -> N
     ]
 
 
-def test_reasons_that_differ_only_in_their_place_are_told_once(result: dict[str, Any]) -> None:
+def test_reasons_that_differ_only_in_their_place_are_reported_once(result: dict[str, Any]) -> None:
     output = printed(result, width=200)
     assert output.count("boot with isolcpus=1") == 1
     assert "where: every measured cell: sensor\n" in output
 
 
-def test_places_that_are_not_everywhere_are_told_one_by_one(result: dict[str, Any]) -> None:
+def test_places_that_are_not_everywhere_are_reported_one_by_one(result: dict[str, Any]) -> None:
     del result["reasons"][-1]
     assert "where: loads flood1: sensor; loads none, repeat 1: sensor\n" in printed(result, 200)
 
 
-def test_a_place_that_stands_in_every_cell_is_told_once(result: dict[str, Any]) -> None:
+def test_a_place_that_stands_in_every_cell_is_reported_once(result: dict[str, Any]) -> None:
     result["cells"] = [cell for cell in result["cells"] if cell["streams"]]
     assert "where: every cell: sensor\n" in printed(result, 200)
 
@@ -146,7 +147,7 @@ def test_a_cell_that_was_interrupted_shows_what_it_has_and_why_it_ended(result: 
     assert "\n  loads flood1, repeat 2: interrupted: SIGINT (run it again)\n" in output
 
 
-def test_what_listeners_refused_and_streams_lost_is_told_for_its_cell_only(result: dict[str, Any]) -> None:
+def test_what_listeners_refused_and_streams_lost_is_reported_for_its_cell_only(result: dict[str, Any]) -> None:
     cell = next(cell for cell in result["cells"] if cell["slug"] == "loads=none" and cell["repeat"] == 1)
     cell["refused"] = {"ecu": {"foreign": 3, "truncated": 0, "other_run": 2, "empty_wakeups": 9}}
     cell["streams"]["status"]["counts"]["out_of_range"] = 4
@@ -172,7 +173,7 @@ def test_the_slowest_packet_is_explained_by_intervals_that_add_up(result: dict[s
     assert sum(float(part.split()[1]) for part in parts) == pytest.approx(figures["max"] / 1000, abs=0.3)
 
 
-def test_loads_are_told_with_what_they_achieved(result: dict[str, Any]) -> None:
+def test_loads_are_reported_with_what_they_achieved(result: dict[str, Any]) -> None:
     output = printed(result, width=140)
     assert "812 Mbit/s" in output
     assert "810 Mbit/s" in output
@@ -298,3 +299,37 @@ def test_a_maximum_that_packets_without_a_timestamp_may_be_above_is_at_least_tha
     figures = cell["streams"]["control"]["metrics"]["latency"]
     figures["max_at_least"] = figures["max"] + 700_000
     assert f"≥{(figures['max'] + 700_000) / 1000:.1f}" in cells_of(printed(result, width=140), "flood1", "2")
+
+
+CELL = "bridge ovs-afxdp, loads load-down"
+WHY = "one packet was later than usual, in the path, and noise does not make packets that late"
+
+
+def printed_table(table: Table, width: int) -> list[str]:
+    file = io.StringIO()
+    print_parts([table], Console(file=file, width=width, force_terminal=True, color_system=None))
+    return [line.rstrip() for line in file.getvalue().splitlines()]
+
+
+def test_a_sentence_that_a_table_has_no_room_for_stands_below_its_row() -> None:
+    table = Table(("cell", "repeat", "packets", "the worst"), [(CELL, "1", "12", WHY), (CELL, "2", "7", "")], (2,))
+    wide, narrow = printed_table(table, 160), printed_table(table, 70)
+    assert wide[2] == f"{CELL}  1            12  {WHY}"
+    assert narrow[:2] == ["below each row: the worst", "cell                               repeat  packets"]
+    assert narrow[3] == f"{CELL}  1            12"
+    assert " ".join(line.strip() for line in narrow[4:6]) == WHY
+    assert narrow[6] == f"{CELL}  2             7"
+    assert max(map(len, narrow)) <= 70
+
+
+def test_what_rows_are_of_stands_above_them_where_figures_leave_it_no_room() -> None:
+    figures = [f"{number}00.5 … {number}99.5" for number in range(1, 5)]
+    headings = ("cell", "stream", "late beyond usual by", *(f"figure {number}" for number in range(1, 4)))
+    rows = [(CELL, stream, *figures) for stream in ("down", "down", "up")]
+    lines = printed_table(Table(headings, rows, range(2, 6)), 62)
+    assert lines[0] == "above its rows: cell, stream"
+    assert [line for line in lines if line.startswith(CELL)] == [f"{CELL}, down", f"{CELL}, up"]
+    assert sum("100.5 … 199.5" in line for line in lines) == 3
+    # The heading of the first figures is broken between words, into lines no wider than these are.
+    assert [line[:13].strip() for line in lines[1:3]] == ["late beyond", "usual by"]
+    assert max(map(len, lines)) <= 62

@@ -42,12 +42,11 @@ OFF = {RT: "bridges are compared", SETTINGS: "the board has no cpuidle"}
 
 
 @pytest.fixture
-def judged(new_run: Callable[..., Path]) -> Callable[..., RunFolder]:
+def judged(brief_run: Path) -> Callable[..., RunFolder]:
     """A run folder whose scenario has this `trust`; its clocks are known to within 3 µs, and no cell failed."""
-    path = new_run()
 
     def made(**trust: Any) -> RunFolder:
-        folder = RunFolder(path)
+        folder = RunFolder(brief_run)
         folder.scenario_path.write_text(yaml.safe_dump(SCENARIO | {"trust": trust}, sort_keys=False))
         for cell in folder.cells():
             document = cell.cell().document()
@@ -112,7 +111,7 @@ def test_what_a_rule_that_is_turned_off_finds_is_kept_with_the_reason_why(judged
     assert json.loads(json.dumps(result)) == result
 
 
-def test_a_rule_that_is_turned_off_is_told_even_where_it_found_nothing(judged: Callable[..., RunFolder]) -> None:
+def test_a_rule_that_is_turned_off_is_reported_even_where_it_found_nothing(judged: Callable[..., RunFolder]) -> None:
     result = make_result(judged(off={"cpu-stolen": "it is a guest"}, clock_bound_share="50%")).document()
     assert off_lines(typed(result)) == [
         "turned off by the scenario: cpu-stolen, no CPU time was stolen (it is a guest); it found nothing",
@@ -163,7 +162,7 @@ def test_the_exit_code_goes_by_the_scenarios_thresholds(
     assert folder.run()["exit_status"] == code
 
 
-def test_what_the_scenario_changed_stands_beside_the_verdict_wherever_it_is_told(
+def test_what_the_scenario_changed_stands_next_to_the_verdict_wherever_it_is_reported(
     judged: Callable[..., RunFolder],
 ) -> None:
     folder = judged(late="1ms", off={RT: "bridges are compared"})
@@ -196,7 +195,7 @@ def test_a_reason_names_the_id_by_which_it_is_explained(judged: Callable[..., Ru
         assert "latlab explain ID" in text
 
 
-def test_a_scenario_that_was_changed_since_is_told_and_another_runs_is_refused(
+def test_a_scenario_that_was_changed_since_is_reported_and_another_runs_is_refused(
     judged: Callable[..., RunFolder],
 ) -> None:
     folder = judged()

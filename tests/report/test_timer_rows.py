@@ -79,7 +79,7 @@ RUN = {
 }
 
 
-def test_the_handler_stands_beside_the_thread_natively_beside_guests_and_in_one() -> None:
+def test_the_handler_stands_next_to_the_thread_natively_next_to_guests_and_in_one() -> None:
     found = [dict(zip(HEADINGS, row, strict=True)) for row in timer_rows(partial(Result, RUN))]
     assert [(row["where"], row["of"]) for row in found] == [
         (place, of) for place in (NATIVE, BESIDE, GUEST) for of in (HANDLER, THREAD)

@@ -1,4 +1,4 @@
-"""A traced listener's packets, in every report: bars that stand beside each metric, tables, and what was lost."""
+"""A traced listener's packets, in every report: bars that stand next to each metric, tables, and what was lost."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ CAME_TO = "guest idle 900, guest user 90, hypervisor 5"
         ("tcg", None, "emulated, without KVM"),
     ],
 )
-def test_of_a_guest_it_is_said_whether_the_way_into_it_is_told(
+def test_of_a_guest_it_is_said_whether_the_way_into_it_is_reported(
     result: dict[str, Any], acceleration: str, entry: dict[str, Any] | None, said: str
 ) -> None:
     traced = with_trace(result, host="vm1", **({"entry": entry} if entry else {}))
@@ -139,7 +139,7 @@ def test_a_terminal_and_markdown_have_all_of_it(result: dict[str, Any]) -> None:
             assert part in said
 
 
-def test_the_worst_packet_is_told_with_whom_its_interrupt_came_to(result: dict[str, Any]) -> None:
+def test_the_worst_packet_is_reported_with_whom_its_interrupt_came_to(result: dict[str, Any]) -> None:
     found = [one for one in where_tables(typed(with_trace(result))) if RECEPTION in one.title]
     assert len(found) == 1
     assert f"worst: packet {LATE}, whose interrupt came to thread hog" in found[0].remarks[0]

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from latlab.report.chain_view import percent
 from latlab.report.document import Table
 from latlab.report.terminal import print_result
-from latlab.report.where import HEADINGS, where_tables
+from latlab.report.where import HEADINGS, share_table, where_tables
 from latlab.result.store import typed
 
 
@@ -86,3 +87,18 @@ def test_a_result_without_chains_has_no_table(result: dict[str, Any]) -> None:
                 figures.pop("chain", None)
     assert where_tables(typed(result)) == []
     assert "here the time" not in printed(result)
+
+
+def test_one_table_has_the_middle_share_of_each_stage_over_the_repetitions(result: dict[str, Any]) -> None:
+    table = share_table(typed(result))
+    assert table and table.headings.index("wake-up") < table.headings.index("path")
+    (row,) = [row for row in table.rows if row[:2] == ("loads flood1", "control")]
+    cells = [cell for cell in result["cells"] if cell["slug"] == "loads=flood1"]
+    chains = [cell["streams"]["control"]["metrics"]["latency_user"]["chain"] for cell in cells]
+    shares = [one["share"] for chain in chains for one in chain["worst"]["grew"] if one["from"] == "tx_soft"]
+    assert len(shares) == len(cells) == 2
+    assert row[table.headings.index("path")] == percent(sum(shares) / 2)
+
+
+def test_few_tables_have_none_of_all_before_them(result: dict[str, Any]) -> None:
+    assert share_table(typed(result | {"cells": result["cells"][:2]})) is None

@@ -1,4 +1,4 @@
-"""User-defined windows, beforehand or after the fact, stand beside the whole run wherever a result is told."""
+"""User-defined windows, beforehand or after the fact, stand next to the whole run wherever a result is reported."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def told(result: dict[str, Any]) -> list[dict[str, str]]:
     return [dict(zip(CHOSEN_HEADINGS, row, strict=True)) for row in chosen_rows(typed(result))]
 
 
-def test_a_scenarios_window_stands_beside_the_whole_run_and_the_clean_windows(swung: Path) -> None:
+def test_a_scenarios_window_stands_next_to_the_whole_run_and_the_clean_windows(swung: Path) -> None:
     result = make_result(RunFolder(swung)).document()
     whole, clean, window = told(result)
     assert (whole["of"], whole["n"]) == ("whole run", "19000")
@@ -113,7 +113,7 @@ def test_a_window_is_two_durations_and_perhaps_a_reason(text: str, span: tuple[i
         (["1s..5s", "2s..3s"], r"--window: 2s\.\.3s overlaps 1s\.\.5s \(give windows that do not overlap\)"),
     ],
 )
-def test_what_is_no_window_is_told(texts: list[str], said: str) -> None:
+def test_what_is_no_window_is_reported(texts: list[str], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         chosen_later(texts)
 
@@ -126,7 +126,7 @@ def test_what_is_no_window_is_told(texts: list[str], said: str) -> None:
         ("2000100us..2000200us", r"no packet of control is launched in .* \(give a longer window: its period is 1ms\)"),
     ],
 )
-def test_a_window_without_packets_is_told_and_the_result_stays(swung: Path, text: str, said: str) -> None:
+def test_a_window_without_packets_is_reported_and_the_result_stays(swung: Path, text: str, said: str) -> None:
     make_result(RunFolder(swung))
     before = RunFolder(swung).result_path.read_bytes()
     with pytest.raises(UsageError, match=said):

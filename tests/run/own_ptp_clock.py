@@ -4,7 +4,7 @@
     own_ptp_clock.py AHEAD_NS GAIN_PPB BEGUN_REAL_NS PROGRAM…
 
 The kernel hands over just that call (seccomp(2), SECCOMP_RET_USER_NOTIF); all others are its own. The answer is made as
-drivers/ptp/ptp_chardev.c does: CLOCK_REALTIME and the clock are read by turns.
+drivers/ptp/ptp_chardev.c does: CLOCK_REALTIME and the clock are read alternately.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Agents that run when another cannot be started are in cell.json all the same."""
+"""Agents that run when another cannot be started are in cell.json still."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMPARED = {
 }
 
 
-def test_agents_that_compare_clocks_are_told_where_nobody_can_watch_ptp(
+def test_agents_that_compare_clocks_are_reported_where_nobody_can_watch_ptp(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fails(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""A timer, idle and beside a busy process on its CPU: the native mock-up, in cells of a real test bed."""
+"""A timer, idle and next to a busy process on its CPU: the native mock-up, in cells of a real test bed."""
 
 from __future__ import annotations
 

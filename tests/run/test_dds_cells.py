@@ -172,7 +172,7 @@ def test_dds_that_finds_nobody_fails_the_cell_with_what_to_look_at(
     )
     cell, _, _ = measure(probes={"rr": DDS | {"period": "10ms"}}, duration="700ms")
     assert cell["status"] == "failed"
-    assert "nobody was found within 0.4 s" in cell["reason"]["what"]
+    assert "no peer was found within 0.4 s" in cell["reason"]["what"]
     assert cell["reason"]["where"].startswith("sensor: probes.rr")
     for word in ("interface", "multicast", "domain", "firewall"):
         assert word in cell["reason"]["remedy"]

@@ -70,7 +70,7 @@ def test_its_legs_are_told_to_be_ddss(scenario: Make) -> None:
     assert (entry.asked.domain, entry.asked.reliable, entry.period_ns) == (40, True, None)
 
 
-def test_ddsperf_is_told_the_same_of_interfaces_and_addresses(scenario: Make) -> None:
+def test_ddsperf_is_reported_the_same_of_interfaces_and_addresses(scenario: Make) -> None:
     small = scenario(streams={}, probes={"peer": DDS | {"probe": "ddsperf", "domain": 5, "reliable": False}})
     (plan,) = plan_probes(small, Places(devices={End("ecu", "eth1"): "br0"}))
     assert (plan.asker_interface, plan.answerer_interface) == ("eth0", "br0")

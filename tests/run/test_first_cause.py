@@ -60,7 +60,7 @@ def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable
 
 @pytest.mark.real
 @pytest.mark.usefixtures("machine")
-def test_a_talker_that_hangs_is_the_reason_and_that_it_could_not_be_stopped_is_told_after_it(
+def test_a_talker_that_hangs_is_the_reason_and_that_it_could_not_be_stopped_is_reported_after_it(
     cells: Callable[[Callable[[], None]], list[Any]],
 ) -> None:
     found = cells(lambda: None)
@@ -96,7 +96,7 @@ def test_an_interrupted_run_stays_interrupted_when_stopping_fails_and_the_signal
 FIRST = LabError("it broke", where="ecu", remedy="mend it")
 
 
-def test_two_failures_are_told_as_one_with_both_places_and_both_remedies() -> None:
+def test_two_failures_are_reported_as_one_with_both_places_and_both_remedies() -> None:
     told = after_that(FIRST, LabError("so did that", where="sensor", remedy="mend that, too"))
     assert isinstance(told, LabError)
     assert told.as_dict() == {
@@ -107,7 +107,7 @@ def test_two_failures_are_told_as_one_with_both_places_and_both_remedies() -> No
     assert told.__cause__ is FIRST
 
 
-def test_what_the_system_refuses_is_told_as_a_failure() -> None:
+def test_what_the_system_refuses_is_reported_as_a_failure() -> None:
     full = OSError(errno.ENOSPC, "No space left on device", "/runs/x")
     assert "it broke; after that, /runs/x: No space left on device" in str(after_that(FIRST, full))
     assert str(after_that(full, FIRST)).startswith("/runs/x: No space left on device; after that, ecu: it broke")

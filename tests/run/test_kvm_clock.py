@@ -66,7 +66,7 @@ SCENARIO: dict[str, Any] = {
 
 
 class Guest(LocalHost):
-    """A process of this machine that sees KVM's clock, in place of a guest of KVM."""
+    """A process of this machine that sees KVM's clock, instead of a guest of KVM."""
 
     def __init__(self, name: str, begun_real_ns: int) -> None:
         super().__init__(name)
@@ -133,7 +133,7 @@ async def compare(scenario: Scenario, path: Path) -> Compared:
     return Compared(clocks, found.table, begun, guest_tai_offset_s)
 
 
-def test_the_guest_is_joined_to_its_host_by_kvms_clock_and_its_name_is_told(compared: Compared) -> None:
+def test_the_guest_is_joined_to_its_host_by_kvms_clock_and_its_name_is_reported(compared: Compared) -> None:
     assert [(leg.from_, leg.to, leg.source) for leg in compared.clocks] == [
         ("sensor", "pc", "one kernel"),
         ("pc", "ecu", "ptp_kvm"),

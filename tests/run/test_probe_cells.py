@@ -151,7 +151,7 @@ def test_streams_and_probes_are_measured_side_by_side(measure: Measure) -> None:
     assert all(one["version"] for one in document["probes"])
 
 
-def test_limits_on_probes_are_held_against_them(measure: Measure) -> None:
+def test_limits_on_probes_are_compared_with_them(measure: Measure) -> None:
     accept = {"rr.round_trip.max": "1h", "rr.up.latency_user.p50": "1ns", "rr.counts.unanswered": 0}
     _, _, folder = measure(probes={"rr": RATE}, accept=accept)
     kept = {one["path"]: (one["ok"], one["reason"]) for one in folder.result()["accept"]}
@@ -200,7 +200,7 @@ def test_a_cell_whose_probe_nothing_runs_is_unavailable(measure: Measure, monkey
     assert cell["reason"]["where"] == "probes.dds"
 
 
-def test_the_report_says_beside_the_figures_whether_it_was_a_closed_loop_or_at_which_rate(measure: Measure) -> None:
+def test_the_report_says_next_to_the_figures_whether_it_was_a_closed_loop_or_at_which_rate(measure: Measure) -> None:
     probes = {"rr": RATE, "loop": PING | {"transport": "tcp"}}
     _, _, folder = measure(probes=probes)
     write_report(folder, formats=())

@@ -32,7 +32,7 @@ NETPERF = {"probe": "netperf", "from": "sensor", "to": "ecu"}
 GUEST = {"vm1": {"host": "ecu", "uplink": "eth1"}}
 
 
-def test_ping_and_pong_are_told_the_same_of_what_they_share(scenario: Make) -> None:
+def test_ping_and_pong_are_reported_the_same_of_what_they_share(scenario: Make) -> None:
     small = scenario(probes={"rr": PING | {"offset": "250us", "timeout": "50ms"}})
     bed = Bed({"ecu.eth1": "02:00:00:00:00:02"})
     ping = ping_spec(small, "rr", bed, "8f3c5e0d12ab34cd", "/r/ping-rr")

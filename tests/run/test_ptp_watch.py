@@ -170,7 +170,7 @@ def test_what_is_known_of_a_port_has_its_master_its_syncs_and_its_hosts_start(
 
 
 @pytest.mark.parametrize("claim_ns", [TRUE_NS, TRUE_NS + HALF_NS + 900, -TRUE_NS, 0])
-def test_a_claim_is_held_against_the_offset_that_the_cards_truly_have(
+def test_a_claim_is_compared_with_the_offset_that_the_cards_truly_have(
     started: Started, scenario: Callable[..., Scenario], tmp_path: Path, claim_ns: int
 ) -> None:
     folder = CellFolder(tmp_path)

@@ -63,7 +63,7 @@ def test_cells_that_differ_in_their_loads_share_a_test_bed_and_those_of_other_br
     assert all(len(set(several)) == 1 for several in by_bed.values())
 
 
-def test_they_are_measured_one_after_the_other_beside_those_of_another(tmp_path: Path) -> None:
+def test_they_are_measured_one_after_the_other_next_to_those_of_another(tmp_path: Path) -> None:
     order = order_of(tmp_path)
     found = shared(order)
     grouped = found.in_groups(order, 2)

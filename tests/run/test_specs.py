@@ -31,7 +31,7 @@ def launched(small: Scenario) -> dict[str, Any]:
     return launch
 
 
-def test_a_talker_is_told_its_streams_and_how_to_run(scenario: Make) -> None:
+def test_a_talker_is_reported_its_streams_and_how_to_run(scenario: Make) -> None:
     assert talk_spec(scenario(), "sensor", BED, RUN, "/run/talker-sensor") == {
         "run_id": RUN,
         "recording": "/run/talker-sensor",
@@ -62,13 +62,13 @@ def test_a_talker_is_told_its_streams_and_how_to_run(scenario: Make) -> None:
     }
 
 
-def test_both_ends_are_told_who_takes_the_kernels_timestamps(scenario: Make) -> None:
+def test_both_ends_are_reported_who_takes_the_kernels_timestamps(scenario: Make) -> None:
     asked = scenario(timestamps={"by": "socket"})
     assert talk_spec(asked, "sensor", BED, RUN, "")["stamps"]["by"] == "socket"
     assert listen_spec(asked, "ecu", BED, RUN, "")["stamps_by"] == "socket"
 
 
-def test_a_listener_is_told_the_same_streams_from_its_side(scenario: Make) -> None:
+def test_a_listener_is_reported_the_same_streams_from_its_side(scenario: Make) -> None:
     spec = listen_spec(scenario(), "ecu", BED, RUN, "/run/listener-ecu")
     assert spec | {"realtime": None} == {
         "run_id": RUN,
@@ -101,7 +101,7 @@ def test_frames_go_to_the_listener_s_own_address_with_the_stream_s_tag(scenario:
     assert listened["transport"] == {"kind": "ethernet", "ethertype": 0x88B5, "vlan": 5}
 
 
-def test_each_host_is_told_only_what_it_does(scenario: Make) -> None:
+def test_each_host_is_reported_only_what_it_does(scenario: Make) -> None:
     both = {"there": stream(), "back": stream(talker="ecu", listener="sensor"), "more": stream(period="7ms")}
     small = scenario(streams=both)
     assert (talkers(small), listeners(small)) == (["sensor", "ecu"], ["ecu", "sensor"])

@@ -1,4 +1,4 @@
-"""Timers in cells of a real test bed, beside streams and tools: waited for, recorded, joined, judged and told."""
+"""Timers in cells of a real test bed, next to streams and tools: waited for, recorded, joined, judged and told."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def instances() -> set[str]:
 
 
 @traces
-def test_timers_of_two_hosts_beside_a_stream_have_a_row_for_each_instant(
+def test_timers_of_two_hosts_next_to_a_stream_have_a_row_for_each_instant(
     measure: Measure, heard: list[events.Event], tmp_path: Path
 ) -> None:
     timers = {"irq": TIMER | {"trace": True}, "other": TIMER | {"on": "sensor", "how": "timerfd", "trace": False}}
@@ -144,7 +144,7 @@ def _told_everywhere(whole: RunFolder, tmp_path: Path) -> None:
     assert set(load(whole.path).metrics["metric"]) >= {"wakeup", "interrupt", "dispatch"}
 
 
-def test_where_tracing_is_refused_the_whole_is_measured_and_the_reason_is_told(
+def test_where_tracing_is_refused_the_whole_is_measured_and_the_reason_is_reported(
     measure: Measure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unprivileged = tmp_path / "latlab-agent"
@@ -163,7 +163,7 @@ def test_where_tracing_is_refused_the_whole_is_measured_and_the_reason_is_told(
     assert "the time of that interrupt is not known" in cell["streams"]["irq"]["probe"]["told"]
 
 
-def test_a_period_that_nothing_can_serve_is_told_and_makes_the_cell_suspect(measure: Measure) -> None:
+def test_a_period_that_nothing_can_serve_is_reported_and_makes_the_cell_suspect(measure: Measure) -> None:
     cell, folder, whole = measure(probes={"irq": TIMER | {"period": "1us", "trace": False}}, duration="200ms", warmup=0)
     counts = cell["streams"]["irq"]["counts"]
     assert (counts["scheduled"], counts["came"], counts["unrecorded"]) == (200_000, 200_000, 0)
@@ -201,7 +201,7 @@ def test_what_a_killed_timer_leaves_in_the_kernel_is_gone_after_the_clean_up(tmp
 
 
 @needs_cyclictest
-def test_cyclictest_stands_beside_a_timer_under_the_same_metric(measure: Measure) -> None:
+def test_cyclictest_stands_next_to_a_timer_under_the_same_metric(measure: Measure) -> None:
     probes = {"irq": TIMER, "ct": {"probe": "cyclictest", "on": "ecu", "period": "2ms"}}
     cell, folder, whole = measure(probes=probes, duration="1100ms")
     assert (cell["status"], cell["reason"]) == ("ok", None)

@@ -30,7 +30,7 @@ Make = Callable[..., Scenario]
 TIMER = {"probe": "timer", "on": "ecu", "period": "1ms"}
 
 
-def test_a_timer_is_told_what_the_scenario_says_of_it(scenario: Make) -> None:
+def test_a_timer_is_reported_what_the_scenario_says_of_it(scenario: Make) -> None:
     own = {"offset": "250us", "how": "timerfd", "threshold": "20us", "window": "1s", "trace": False}
     small = scenario(probes={"irq": TIMER | own}, tuning={"ecu": {"talker": {"fifo": 70, "cpus": [1]}}})
     spec = timer_spec(small, "irq", "8f3c5e0d12ab34cd", "/r/timer-irq")
@@ -77,7 +77,7 @@ def test_instants_need_room_as_packets_do(scenario: Make, tmp_path: Any) -> None
         check_room([Cell({}, "all", endless)], 1_000_000, tmp_path)
 
 
-def test_the_plan_has_the_timers_command_and_what_it_is_told(tmp_path: Path) -> None:
+def test_the_plan_has_the_timers_command_and_what_it_is_reported(tmp_path: Path) -> None:
     probes = {"irq": TIMER, "ct": {"probe": "cyclictest", "on": "ecu"}}
     small = {"name": "small", "hosts": {"ecu": {"kind": "local"}}, "probes": probes, "duration": "2s"}
     path = tmp_path / "s.yaml"

@@ -71,7 +71,7 @@ def measure(tmp_path: Path, journals: Path) -> Measure:
 
 
 @needs_sockperf
-def test_sockperfs_observations_are_rows_and_its_round_trip_is_told_with_what_it_means(measure: Measure) -> None:
+def test_sockperfs_observations_are_rows_and_its_round_trip_is_reported_with_what_it_means(measure: Measure) -> None:
     cell, folder, _ = measure(probes={"sp": SOCKPERF, "tcp": SOCKPERF | {"transport": "tcp"}})
     assert (cell["status"], cell["reason"]) == ("ok", None)
     numbers = {stream.name: stream.stream for stream in folder.cell().streams}
@@ -106,7 +106,7 @@ def test_sockperf_at_a_rate_sends_that_many(measure: Measure) -> None:
 
 @pytest.mark.usefixtures("netperf")
 @pytest.mark.parametrize("test", ["TCP_RR", "UDP_RR"])
-def test_netperfs_round_trips_are_told_with_what_they_mean(measure: Measure, test: str) -> None:
+def test_netperfs_round_trips_are_reported_with_what_they_mean(measure: Measure, test: str) -> None:
     cell, folder, _ = measure(probes={"nrr": NETPERF | {"test": test}})
     assert (cell["status"], cell["reason"]) == ("ok", None)
     block = cell["streams"]["nrr"]
@@ -196,7 +196,7 @@ def test_a_tool_that_is_not_what_is_needed_is_one_clear_error(
     assert cell["reason"]["what"].startswith(told)
 
 
-def test_a_tool_that_prints_something_else_is_told_with_where_to_look(
+def test_a_tool_that_prints_something_else_is_reported_with_where_to_look(
     measure: Measure, tools: Callable[..., None]
 ) -> None:
     tools(

@@ -32,7 +32,7 @@ pytestmark = [
 STREAMED: dict[str, Any] = {
     "streams": {"control": {"talker": "sensor", "listener": "ecu", "period": "2ms", "size": "64B"}},
     "tuning": {"ecu": {"listener": {"trace": True}}},
-    # No CPU is idle: there are kernels that do not always tell of the switch from a CPU's idle thread to another.
+    # No CPU is idle: there are kernels that do not always report the switch from a CPU's idle thread to another.
     "loads": {"calls": {"kind": "busy", "on": "ecu", "what": "calls", "workers": 2}},
     "matrix": {"loads": ["calls"]},
     "duration": "600ms",

@@ -35,7 +35,7 @@ def test_only_hosts_that_are_to_be_traced_are(scenario: Make) -> None:
     assert (step.host, step.do[1:], step.undo) == (MACHINE, ("timer", "--clear-traces"), step.do)
 
 
-def test_its_agent_is_told_the_listeners_thread_and_what_receives(scenario: Make) -> None:
+def test_its_agent_is_reported_the_listeners_thread_and_what_receives(scenario: Make) -> None:
     assert trace_spec(scenario(tuning=TRACED), "ecu", [4711], "8f3c5e0d12ab34cd", "/run/trace-ecu") == {
         "run_id": "8f3c5e0d12ab34cd",
         "recording": "/run/trace-ecu",
@@ -77,7 +77,7 @@ def test_how_a_timers_thread_is_woken_is_traced_where_its_probe_says_so(scenario
     assert step.do[1:] == ("timer", "--clear-traces")
 
 
-def test_beside_a_timer_in_a_guest_its_vm_host_is_traced(scenario: Make) -> None:
+def test_next_to_a_timer_in_a_guest_its_vm_host_is_traced(scenario: Make) -> None:
     parts = in_a_guest(False) | {"probes": {"late": {"probe": "timer", "on": "vm1", "trace": "threads"}}}
     small = scenario(**parts)
     assert (small.traced, small.traced_timers, small.entered) == ([], ["late"], ["vm1"])
@@ -95,7 +95,7 @@ def in_a_guest(trace: Any, **guest: Any) -> dict[str, Any]:
     }
 
 
-def test_beside_a_guests_listener_its_vm_host_is_traced_and_cleared(scenario: Make) -> None:
+def test_next_to_a_guests_listener_its_vm_host_is_traced_and_cleared(scenario: Make) -> None:
     small = scenario(**in_a_guest(True))
     assert (small.traced, small.entered) == (["vm1"], ["vm1"])
     assert [step.host for step in tracing_steps(small, planned_site(small))] == [MACHINE]

@@ -1,6 +1,6 @@
 """Stands in for latlab-agent where what traces is to fail: TRACING_AGENT says how, REAL_AGENT is our agent.
 
-`overrun`: it is given room for a page of events, and stands still for a while. `unprivileged`: it may not trace.
+`overrun`: it is given room for a page of events, and is stopped for a while. `unprivileged`: it may not trace.
 What does not trace is our agent itself.
 """
 

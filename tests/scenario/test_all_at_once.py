@@ -111,7 +111,7 @@ accept:
 """
 
 
-def test_a_file_full_of_mistakes_is_told_in_one_pass_each_in_its_line(problems: Problems) -> None:
+def test_a_file_full_of_mistakes_is_reported_in_one_pass_each_in_its_line(problems: Problems) -> None:
     expected = {
         number: line.partition("#! ")[2] for number, line in enumerate(MISTAKES.splitlines(), start=1) if "#! " in line
     }
@@ -140,7 +140,7 @@ ALONE: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("wrong", "other"), ALONE, ids=[next(iter(wrong)) for wrong, _ in ALONE])
-def test_a_mistake_is_told_whatever_else_is_wrong(said: Said, wrong: dict[str, Any], other: dict[str, Any]) -> None:
+def test_a_mistake_is_reported_whatever_else_is_wrong(said: Said, wrong: dict[str, Any], other: dict[str, Any]) -> None:
     alone = said(wrong)
     assert alone
     told = said(wrong | other)
@@ -149,7 +149,7 @@ def test_a_mistake_is_told_whatever_else_is_wrong(said: Said, wrong: dict[str, A
         assert any(one.startswith(place.split(": ")[0]) and one.endswith(what) for one in told), told
 
 
-def test_a_bad_name_of_a_host_is_told_once_however_often_it_is_used(problems: Problems, base: str) -> None:
+def test_a_bad_name_of_a_host_is_reported_once_however_often_it_is_used(problems: Problems, base: str) -> None:
     (problem,) = problems(base.replace("ecu", "Ecu_1"))
     assert (problem.line, problem.path) == (4, "hosts.Ecu_1")
     assert problem.expected == "at most 31 of a–z, 0–9 and -, beginning with a letter"
@@ -160,7 +160,7 @@ def test_a_reference_that_is_no_name_is_an_unknown_host_and_nothing_else(said: S
     assert "unknown host 'Nobody!'" in line
 
 
-def test_a_percentile_that_cannot_be_measured_is_told_with_the_packets_it_needs_and_has(said: Said) -> None:
+def test_a_percentile_that_cannot_be_measured_is_reported_with_the_packets_it_needs_and_has(said: Said) -> None:
     values = {"accept/control.latency.p99.99": "1ms", "duration": "2s", "warmup": "1s"}
     assert said(values) == [
         "accept.control.latency.p99.99: control has 1000 packets after the warm-up, too few for p99.99; "
@@ -170,7 +170,7 @@ def test_a_percentile_that_cannot_be_measured_is_told_with_the_packets_it_needs_
     assert said(values | {"duration": "37886ms"}) != []
 
 
-def test_a_cell_that_is_too_short_for_a_percentile_is_told(said: Said) -> None:
+def test_a_cell_that_is_too_short_for_a_percentile_is_reported(said: Said) -> None:
     (line,) = said({"accept/control.latency.p99": "1ms", "matrix": {"duration": ["1s", "100ms"]}})
     assert "in cell duration=100ms" in line
 

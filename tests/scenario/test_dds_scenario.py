@@ -58,7 +58,7 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("changes", "told"), IMPOSSIBLE)
-def test_what_cannot_be_is_told_where_it_stands(said: Said, changes: dict[str, Any], told: str) -> None:
+def test_what_cannot_be_is_reported_where_it_stands(said: Said, changes: dict[str, Any], told: str) -> None:
     (found,) = said(changes)
     assert found.startswith(told)
 

@@ -195,13 +195,15 @@ BRIDGES = "(known: user, tap, macvtap, xdp, ovs, ovs-afxdp, vfio)"
         *(("macvtp", "macvtap"), ("xpd", "xdp")),
     ],
 )
-def test_of_a_misspelt_bridge_the_one_that_is_meant_is_told(said: Said, bridge: str, meant: str) -> None:
+def test_of_a_misspelt_bridge_the_one_that_is_meant_is_reported(said: Said, bridge: str, meant: str) -> None:
     (line,) = said(guests(vm1=ECU | {"bridge": bridge}))
     assert line == f"guests.vm1.bridge: '{bridge}' is not supported; expected {meant}? {BRIDGES}"
 
 
 @pytest.mark.parametrize(("key", "value", "what"), FORMS, ids=[f"{key}-{value}" for key, value, _ in FORMS])
-def test_a_value_of_the_wrong_form_is_told_with_the_right_one(said: Said, key: str, value: object, what: str) -> None:
+def test_a_value_of_the_wrong_form_is_reported_with_the_right_one(
+    said: Said, key: str, value: object, what: str
+) -> None:
     (line,) = said(guests(vm1=ECU | {key: value}))
     assert line.startswith(f"guests.vm1.{key}: {what}")
 
@@ -262,7 +264,7 @@ def test_a_guest_on_a_cable_between_two_interfaces_of_one_host_cannot_tell_them_
 
 
 ONE_MISTAKE: list[dict[str, Any]] = [
-    # a mistake in a guest or beside it, of which nothing else follows
+    # a mistake in a guest or next to it, of which nothing else follows
     guests(vm1={"host": "ecuu", "uplink": "eth0"}),
     guests(vm1={"host": "ecu", "uplink": "eth9"}),
     guests(vm1={"host": "ecu", "bridge": "macvtap"}),
@@ -279,11 +281,11 @@ ONE_MISTAKE: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("values", ONE_MISTAKE)
-def test_one_mistake_is_told_once_though_a_stream_goes_to_the_guest(said: Said, values: dict[str, Any]) -> None:
+def test_one_mistake_is_reported_once_though_a_stream_goes_to_the_guest(said: Said, values: dict[str, Any]) -> None:
     assert len(said(values | {"streams.in": STREAM})) == 1
 
 
-def test_every_mistake_of_several_guests_is_told_at_once(said: Said) -> None:
+def test_every_mistake_of_several_guests_is_reported_at_once(said: Said) -> None:
     values = guests(
         vm1=ECU | {"memory": "1B", "device": "x", "kernel": "/k"},
         vm2={"host": "ecu", "uplink": "eth7", "vcpuss": 2},

@@ -131,7 +131,7 @@ def test_bridges_of_guests_on_one_uplink_are_varied_together_by_their_mapping(wi
     assert all("is joined to ecu.eth0 by" in line for line in found)
 
 
-def test_what_a_guests_matrix_cannot_have_is_told_in_the_line_of_its_value(said: Said) -> None:
+def test_what_a_guests_matrix_cannot_have_is_reported_in_the_line_of_its_value(said: Said) -> None:
     values = {"guests.vm1": {"host": "ecu"}, "matrix/guests.vm1.bridge": ["tap", "bridge", "macvtap"]}
     assert [line.split("; ")[0] for line in said(values)] == [
         "matrix.guests.vm1.bridge[1]: in cell guests.vm1.bridge=bridge: guests.vm1.bridge: 'bridge' is not supported",

@@ -268,7 +268,7 @@ FORMS: list[tuple[dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("host", "key", "what"), FORMS, ids=[f"{key}-{what}"[:60] for _, key, what in FORMS])
-def test_a_value_of_a_host_of_the_wrong_form_is_told_with_the_right_one(
+def test_a_value_of_a_host_of_the_wrong_form_is_reported_with_the_right_one(
     said: Said, host: dict[str, Any], key: str, what: str
 ) -> None:
     (line,) = said({"hosts.gw": host})
@@ -323,11 +323,11 @@ ONE_MISTAKE: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("values", ONE_MISTAKE)
-def test_one_mistake_in_a_host_is_told_once(said: Said, values: dict[str, Any]) -> None:
+def test_one_mistake_in_a_host_is_reported_once(said: Said, values: dict[str, Any]) -> None:
     assert len(said(values)) == 1
 
 
-def test_every_mistake_of_several_hosts_is_told_at_once_each_in_its_line(
+def test_every_mistake_of_several_hosts_is_reported_at_once_each_in_its_line(
     problems: Callable[[str], list[Problem]], base: str
 ) -> None:
     hosts = """\

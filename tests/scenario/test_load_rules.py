@@ -18,7 +18,7 @@ GUEST = {"guests.vm1": {"host": "ecu", "uplink": "eth0"}}
 L = "loads.l"
 
 
-def test_what_keeps_a_host_busy_stands_beside_what_is_sent(with_: With) -> None:
+def test_what_keeps_a_host_busy_stands_next_to_what_is_sent(with_: With) -> None:
     guest = {"kind": "stress-ng", "on": "vm1", "what": "cpu", "workers": 2}
     scenario = with_({**GUEST, "loads.calls": CALLS, "loads.cpu": guest}).scenario
     assert list(scenario.loads) == ["same", "back", "calls", "cpu"]
@@ -64,7 +64,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("values", "expected"), WRONG, ids=[expected for _, expected in WRONG])
-def test_what_does_not_fit_is_told_where_it_stands(said: Said, values: dict[str, Any], expected: str) -> None:
+def test_what_does_not_fit_is_reported_where_it_stands(said: Said, values: dict[str, Any], expected: str) -> None:
     (line,) = said(values)
     assert line.startswith(expected), line
 

@@ -167,7 +167,7 @@ def test_the_place_of_what_an_override_sets_is_its_own_line(load: Callable[[str]
     ]
 
 
-def test_beside_other_mistakes_a_value_is_tried_with_what_it_sets(said: Said) -> None:
+def test_next_to_other_mistakes_a_value_is_tried_with_what_it_sets(said: Said) -> None:
     values = BRIDGES | {"duration": "10", "overrides": [USER]}
     assert [line.split(": ")[0] for line in said(values)] == ["duration"]
     wrong = USER | {"set": UDP | {"guests.vm1.uplink": "eth0.6"}}

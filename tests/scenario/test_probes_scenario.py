@@ -37,7 +37,7 @@ def test_every_kind_of_probe_is_a_scenario(with_: With) -> None:
     assert scenario.probe_hosts("timer") == ("ecu",)
 
 
-def test_streams_may_be_absent_beside_a_probe(with_: With, said: Said) -> None:
+def test_streams_may_be_absent_next_to_a_probe(with_: With, said: Said) -> None:
     assert list(with_({"streams": None, "probes.rr": PING}).scenario.flows) == ["rr.up", "rr.down"]
     assert said({"streams": None}) == [
         "streams: nothing is measured; expected a stream in streams, or a probe in probes"
@@ -194,7 +194,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("values", "expected"), WRONG, ids=[expected for _, expected in WRONG])
-def test_what_is_wrong_with_a_probe_is_told_where_it_stands(said: Said, values: dict[str, Any], expected: str) -> None:
+def test_what_is_wrong_with_a_probe_is_reported_where_it_stands(
+    said: Said, values: dict[str, Any], expected: str
+) -> None:
     found = said(values)
     assert len(found) == 1, found
     assert found[0].startswith(expected)

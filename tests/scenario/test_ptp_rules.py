@@ -53,7 +53,7 @@ ONCE: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("values", "line"), [one[1:] for one in ONCE], ids=[one[0] for one in ONCE])
-def test_one_mistake_is_told_once(said: Said, values: dict[str, Any], line: str) -> None:
+def test_one_mistake_is_reported_once(said: Said, values: dict[str, Any], line: str) -> None:
     assert said(values) == [line]
 
 
@@ -87,7 +87,7 @@ RIGHT: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("values", [one[1] for one in RIGHT], ids=[one[0] for one in RIGHT])
-def test_what_is_right_is_told_nothing(said: Said, values: dict[str, Any]) -> None:
+def test_what_is_right_is_reported_nothing(said: Said, values: dict[str, Any]) -> None:
     assert said(values) == []
 
 

@@ -106,7 +106,7 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("values", "lines"), WRONG, ids=[lines[0][:70] for _, lines in WRONG])
-def test_what_does_not_fit_is_told_where_it_stands(said: Said, values: dict[str, Any], lines: list[str]) -> None:
+def test_what_does_not_fit_is_reported_where_it_stands(said: Said, values: dict[str, Any], lines: list[str]) -> None:
     assert said(values) == lines
 
 

@@ -38,7 +38,7 @@ def test_the_first_scenario_is_experiment_1s_stream_idle_and_flooded_for_about_2
     assert 2 * scenario.duration <= 20 * 10**9
 
 
-def test_all_mistakes_are_told_at_once_in_the_files_order(problems: Problems, base: str) -> None:
+def test_all_mistakes_are_reported_at_once_in_the_files_order(problems: Problems, base: str) -> None:
     text = (
         base.replace("listener: ecu", "listener: ecuu").replace("size: 64B", "sise: 64B").replace("10s", "10")
         + "tuning:\n  nobody: {}\nmatrix:\n  loads: [none, gone]\naccept:\n  control.latency.p98: 1us\n"
@@ -187,7 +187,7 @@ GUESTS: dict[str, Any] = {
     },
     "matrix": {"guests.vm1.bridge": ["tap", "user"], "tuning.ecu.guests.vm1.vcpus.fifo": [1, None]},
 }
-"""A scenario with guests and their tuning, beside the first one's other keys."""
+"""A scenario with guests and their tuning, next to the first one's other keys."""
 
 MACHINES: dict[str, Any] = {
     "hosts": {
@@ -206,7 +206,7 @@ MACHINES: dict[str, Any] = {
     "tuning": {"ecu": {"listener": {"cpus": [0]}, "halt_poll": 0}, "board1": {"halt_poll": 0}},
     "matrix": {"hosts.board1.cpus": [1, 2], "hosts.board2.ssh.port": [22, 2222]},
 }
-"""A scenario on other machines, beside the first one's other keys."""
+"""A scenario on other machines, next to the first one's other keys."""
 
 SHAPERS: dict[str, Any] = {
     "links": [{"ends": ["sensor.eth0", "ecu.eth0"], "queues": 4}],
@@ -235,7 +235,7 @@ SHAPERS: dict[str, Any] = {
     },
     "matrix": {"loads": ["none", "flood-same"], "shapers.sensor.eth0.children.1.delta": ["100us", "150us"]},
 }
-"""A scenario with shapers, beside the first one's other keys."""
+"""A scenario with shapers, next to the first one's other keys."""
 
 PROBES: dict[str, Any] = {
     "probes": {
@@ -250,7 +250,7 @@ PROBES: dict[str, Any] = {
     "accept": {"rr.round_trip.max": "1ms", "frames.down.latency.p50": "1ms"},
     "matrix": {"probes": [["rr", "nrr"], ["frames", "irq"]], "probes.rr.size": ["64B", "9kB"], "links.0.mtu": [1500]},
 }
-"""A scenario with probes, beside the first one's other keys."""
+"""A scenario with probes, next to the first one's other keys."""
 
 VALUES = st.recursive(
     SCRAPS,

@@ -207,7 +207,7 @@ def test_a_value_that_spoils_a_cell_is_a_mistake_in_its_line_of_the_matrix(
     )
 
 
-def test_a_mistake_in_a_cell_is_told_with_the_path_that_it_has_without_the_matrix(said: Said) -> None:
+def test_a_mistake_in_a_cell_is_reported_with_the_path_that_it_has_without_the_matrix(said: Said) -> None:
     (mtu,) = said({"matrix": {"links.0.mtu": [1500, 20]}})
     assert mtu == "matrix.links.0.mtu[1]: in cell links.0.mtu=20: links[0].mtu: 20 is too small; expected 68 or more"
     (vlan,) = said({"matrix": {"links.0.vlans": [{}, {"4095": {}}]}})
@@ -221,7 +221,7 @@ def test_a_combination_is_judged_as_a_whole(said: Said, with_: With) -> None:
     assert len(cells(with_({"matrix": matrix | {"links.0.mtu": [9000]}}))) == 2
 
 
-def test_a_key_unknown_beside_a_broken_stream_is_still_told(said: Said) -> None:
+def test_a_key_unknown_next_to_a_broken_stream_is_still_told(said: Said) -> None:
     found = said({"streams.control.size": 64, SIZE: ["64B"], "matrix/streams.gone.size": ["64B"]})
     assert [line.split(": ")[0] for line in found] == ["streams.control.size", "matrix.streams.gone.size"]
 
@@ -234,7 +234,7 @@ def test_runs_hold_every_cell_in_each_repetition_and_repetitions_do_not_mix(with
         assert Counter(run.cell.slug for run in order[start : start + 20]) == Counter(cell.slug for cell in found)
 
 
-def test_the_order_of_runs_is_shuffled_anew_for_each_repetition_and_the_same_for_a_seed(with_: With) -> None:
+def test_the_order_of_runs_is_shuffled_again_for_each_repetition_and_the_same_for_a_seed(with_: With) -> None:
     found = cells(with_({SIZE: [f"{n}B" for n in range(40, 60)]}))
     first, second = ([run.cell.slug for run in runs(found, 2, 7)][at : at + 20] for at in (0, 20))
     assert first != second
@@ -331,7 +331,7 @@ def test_a_name_stands_for_its_value_in_exclude_and_in_overrides(with_: With) ->
         ({SIZE: {"big": "1400B"}, "exclude": [{"streams.control.size": "bg"}]}, "'bg'"),
     ],
 )
-def test_what_is_wrong_with_named_values_is_told_where_it_stands(
+def test_what_is_wrong_with_named_values_is_reported_where_it_stands(
     said: Said, changes: dict[str, Any], told: str
 ) -> None:
     assert any(told in line for line in said(changes)), said(changes)

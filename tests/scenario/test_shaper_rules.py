@@ -205,7 +205,7 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("values", "lines"), WRONG, ids=[lines[0].split("; ")[0][:80] for _, lines in WRONG])
-def test_what_does_not_fit_is_told_where_it_stands(said: Said, values: dict[str, Any], lines: list[str]) -> None:
+def test_what_does_not_fit_is_reported_where_it_stands(said: Said, values: dict[str, Any], lines: list[str]) -> None:
     assert said(values) == lines
 
 
@@ -249,7 +249,7 @@ def test_what_fits_is_accepted(said: Said, values: dict[str, Any]) -> None:
     assert said(values) == []
 
 
-def test_unknown_keys_beneath_a_shaper_are_told_in_their_lines_with_the_closest_one(
+def test_unknown_keys_beneath_a_shaper_are_reported_in_their_lines_with_the_closest_one(
     problems: Callable[[str], list[Problem]], base: str
 ) -> None:
     text = base.replace("ecu.eth0]}", "ecu.eth0], queues: 2}") + (
@@ -278,7 +278,7 @@ def test_unknown_keys_beneath_a_shaper_are_told_in_their_lines_with_the_closest_
     assert child.expected == f"idle_slope? (known: {CBS_KEYS})"
 
 
-def test_every_mistake_of_a_shaper_is_told_at_once(said: Said) -> None:
+def test_every_mistake_of_a_shaper_is_reported_at_once(said: Said) -> None:
     values = FOUR | {
         S: TAPRIO
         | {
@@ -314,7 +314,7 @@ def test_a_mode_that_spoils_a_cell_is_a_mistake_in_its_line_of_the_matrix(said: 
     ]
 
 
-def test_a_key_of_the_matrix_that_a_shaper_does_not_have_is_told_with_the_closest_one(said: Said) -> None:
+def test_a_key_of_the_matrix_that_a_shaper_does_not_have_is_reported_with_the_closest_one(said: Said) -> None:
     (line,) = said(FOUR | {S: MQPRIO, "matrix/shapers.sensor.eth0.rset": [1]})
     assert line.startswith(
         "matrix.shapers.sensor.eth0.rset: unknown key 'rset' in shapers.sensor.eth0; expected rest? (known: map, rest,"

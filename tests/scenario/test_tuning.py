@@ -149,7 +149,7 @@ def test_what_can_be_tuned_is_accepted(said: Said, values: dict[str, Any]) -> No
     assert said(WITH_VM | values) == []
 
 
-def test_every_mistake_of_a_tuning_is_told_at_once(said: Said) -> None:
+def test_every_mistake_of_a_tuning_is_reported_at_once(said: Said) -> None:
     values = {
         E + "guests": {"gone": {"vcpus": {"fifo": 100}}, "vm1": {"vhost": {"cpus": []}}, "vm2": {}},
         E + "irq": {"eth9": {"cpus": "all", "queues": {"x": [1]}}, "eth0": {}},

@@ -188,7 +188,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("values", "told"), WRONG, ids=[told[:60] for _, told in WRONG])
-def test_what_does_not_fit_is_told_where_it_stands(said: Said, values: dict[str, Any], told: str) -> None:
+def test_what_does_not_fit_is_reported_where_it_stands(said: Said, values: dict[str, Any], told: str) -> None:
     changes = VIA | values
     found = said({path: value for path, value in changes.items() if value is not None or path == "loads"})
     assert len(found) == 1, found

@@ -43,7 +43,7 @@ def test_windows_are_read_and_written_as_they_are(with_: With) -> None:
         (0, 10, 95, 100, 0),
     ],
 )
-def test_launches_in_a_stretch_are_counted_without_listing_them(
+def test_launches_in_a_interval_are_counted_without_listing_them(
     offset: int, period: int, begin: int, end: int, count: int
 ) -> None:
     assert launches_between(offset, period, begin, end) == count
@@ -94,13 +94,13 @@ def test_windows_that_meet_or_are_of_other_streams_do_not_overlap(said: Said) ->
     assert len(said(other | {"windows": [*apart, window("4s", "5s", streams=["camera"])]})) == 1
 
 
-def test_its_line_is_told(problems: Callable[[str], list[Problem]], base: str) -> None:
+def test_its_line_is_reported(problems: Callable[[str], list[Problem]], base: str) -> None:
     text = f"{base}windows:\n  - from: 2s\n    to: 12s\n    why: late\n"
     (problem,) = problems(text)
     assert (problem.line, problem.path) == (base.count("\n") + 3, "windows[0].to")
 
 
-def test_a_cell_that_is_too_short_for_a_window_is_told(said: Said) -> None:
+def test_a_cell_that_is_too_short_for_a_window_is_reported(said: Said) -> None:
     (line,) = said({"windows": [window("2s", "5s")], "matrix": {"duration": ["10s", "4s"]}})
     assert "5s is beyond the run" in line and "in cell duration=4s" in line
 

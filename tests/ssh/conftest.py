@@ -1,4 +1,4 @@
-"""A machine of each test's own, with two boards beside it that are reached over ssh."""
+"""A machine of each test's own, with two boards next to it that are reached over ssh."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lab's machine with two boards beside it, and the scenarios that use them."""
+"""The lab's machine with two boards next to it, and the scenarios that use them."""
 
 from __future__ import annotations
 

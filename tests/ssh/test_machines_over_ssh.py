@@ -39,7 +39,7 @@ def test_the_agent_is_copied_once(bench: Bench) -> None:
     assert [board.inside(*look) for board in bench.boards.values()] == first
 
 
-def test_namespaces_on_a_machine_are_hosts_with_loads_beside_the_stream(bench: Bench) -> None:
+def test_namespaces_on_a_machine_are_hosts_with_loads_next_to_the_stream(bench: Bench) -> None:
     before = bench.traces()
     hosts = read_hosts(bench) | {"sensor": {"kind": "netns", "on": "board1"}, "ecu": {"kind": "netns", "on": "board1"}}
     path = bench.scenario(
@@ -194,7 +194,7 @@ def test_where_no_program_may_be_run_the_mount_is_named_and_nothing_stays(bench:
     assert bench.traces() == before
 
 
-def test_an_agent_that_is_not_this_labs_is_replaced_and_recordings_need_no_programs_beside_them(bench: Bench) -> None:
+def test_an_agent_that_is_not_this_labs_is_replaced_and_recordings_need_no_programs_next_to_them(bench: Bench) -> None:
     board = bench.boards["board2"]
     board.inside("mount", "-o", "remount,noexec", "/var/tmp")
     assert bench.latlab("run", bench.scenario()).status == 0

@@ -124,12 +124,12 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("more", "line"), WRONG, ids=[line[:50] for _, line in WRONG])
-def test_what_is_wrong_is_told_in_its_line(more: str, line: str, tmp_path: Path) -> None:
+def test_what_is_wrong_is_reported_in_its_line(more: str, line: str, tmp_path: Path) -> None:
     (found,) = said(BASE + more, tmp_path)
     assert found.startswith(line)
 
 
-def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+def test_all_that_is_wrong_is_reported_at_once(tmp_path: Path) -> None:
     text = "packets: many\nperiod: 1\nnoise: {spred: 1us}\ningredients: [{kind: stall, at: soon}]\n"
     found = said(text, tmp_path)
     assert [line.split(":")[0] for line in found] == ["1", "1", "2", "3", "4", "4"]
@@ -139,7 +139,7 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line"), [("", "the file is empty"), ("[1]", "[1] is not a mapping"), ("a: [", "YAML")]
 )
-def test_a_file_that_is_no_mapping_is_told(text: str, line: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_mapping_is_reported(text: str, line: str, tmp_path: Path) -> None:
     assert any(line in one for one in said(text, tmp_path))
 
 
@@ -148,7 +148,7 @@ def test_more_packets_than_can_be_made_are_refused(tmp_path: Path) -> None:
     assert found.startswith(f"2: packets: {PACKETS_MAX + 1} packets; expected {PACKETS_MAX} or fewer")
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(LatlabError, match="there is no such file"):
         read_description(tmp_path / "none.yaml")
 

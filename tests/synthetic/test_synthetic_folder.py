@@ -1,4 +1,4 @@
-"""A synthetic run is a run folder like any other, but for its label and the truth that lies beside it."""
+"""A synthetic run is a run folder like any other, but for its label and the truth that lies next to it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_its_result_and_page_are_made_as_of_a_measured_one(folder: Path) -> None
     assert stream["counts"]["duplicated"] == 4
     assert stream["metrics"]["latency"]["max"] > 5_000_000
     assert stream["metrics"]["latency"]["uncertainty_ns"] == 400
-    # The scenario beside it has its gates, so that the packet that missed its slot is told.
+    # The scenario next to it has its gates, so that the packet that missed its slot is reported.
     assert stream["gates"]["missed"] == 1
     assert cell["ptp"][0]["states"] == {"SLAVE": 11}
     write_report(RunFolder.open(folder), formats=())
@@ -53,7 +53,7 @@ def test_its_packets_are_loaded_as_of_a_measured_one(folder: Path) -> None:
     assert packets.drop("cell", "repeat", "stream_name").equals(generate(DESCRIPTION).packets)
 
 
-def test_the_truth_lies_beside_it(folder: Path) -> None:
+def test_the_truth_lies_next_to_it(folder: Path) -> None:
     cell = folder / "cells" / "all" / "r1"
     truth = generate(DESCRIPTION).truth
     table = pl.read_parquet(cell / "truth.parquet")

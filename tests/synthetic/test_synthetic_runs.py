@@ -252,7 +252,7 @@ def test_a_description_that_cannot_be_made_is_one_clear_error(changes: dict[str,
     assert error.value.where == where and error.value.remedy
 
 
-def test_several_errors_are_told_at_once() -> None:
+def test_several_errors_are_reported_at_once() -> None:
     with pytest.raises(UsageError) as error:
         run(Spikes((9_000,), 5), Periodic(5))
     assert [part.where for part in error.value.parts] == ["ingredients[0], Spikes", "ingredients[1], Periodic"]

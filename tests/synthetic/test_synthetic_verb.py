@@ -87,7 +87,7 @@ def test_a_wrong_description_makes_no_folder(latlab: Latlab, tmp_path: Path) -> 
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_folder_that_cannot_be_made_is_told(latlab: Latlab, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(latlab: Latlab, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     code, _, err = latlab("synthetic", "try.yaml", "--output", "file")
     assert code == 2 and "no run folder can be made" in err

@@ -101,7 +101,7 @@ def test_an_agent_of_another_architecture_is_none_for_this_machine(
 
 
 @pytest.mark.usefixtures("on_x86")
-def test_agents_for_other_machines_are_beside_this_machines_own(
+def test_agents_for_other_machines_are_next_to_this_machines_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
@@ -112,7 +112,7 @@ def test_agents_for_other_machines_are_beside_this_machines_own(
 
 
 @pytest.mark.usefixtures("on_x86")
-def test_agents_in_the_package_serve_where_none_is_beside_python(
+def test_agents_in_the_package_serve_where_none_is_next_to_python(
     tmp_path: Path, on_x86: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     packaged = tmp_path / "agents"

@@ -1,4 +1,4 @@
-"""What takes long says so."""
+"""What takes long reports it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_what_is_over_soon_is_not_told() -> None:
     assert told == []
 
 
-def test_within_something_the_more_precise_is_told() -> None:
+def test_within_something_the_more_precise_is_reported() -> None:
     told: list[str] = []
     enough = asyncio.Event()
 

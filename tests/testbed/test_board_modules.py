@@ -94,7 +94,7 @@ def test_a_guest_that_gets_a_card_has_a_kernel_that_drives_it() -> None:
             )
 
 
-def test_what_is_lacking_and_not_asked_for_keeps_nothing_from_being_built() -> None:
+def test_what_is_missing_and_not_asked_for_keeps_nothing_from_being_built() -> None:
     assert told(on_a_board(), LACKING) == []
     assert told(on_a_board(bridge="ovs"), LACKING) == []
     assert told(on_a_board(acceleration="kvm"), {"constant_tsc": NESTED_KVM}, kvm=True) == []

@@ -64,7 +64,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("what", COMMANDS)
-def test_stress_ng_is_told_the_work_and_the_size_of_all_workers_together(what: str) -> None:
+def test_stress_ng_is_reported_the_work_and_the_size_of_all_workers_together(what: str) -> None:
     parts, expected = COMMANDS[what]
     found = process(planned(what, **parts))
     assert " ".join(found.argv) == f"stress-ng {expected} --metrics-brief --yaml /proc/self/fd/1 --timeout 63s"
@@ -88,7 +88,7 @@ def test_both_kinds_run_where_the_host_s_loads_do() -> None:
         ("calls", None, "calls"),
     ],
 )
-def test_an_emulated_cpu_has_no_exits_and_none_are_told(what: str, hypervisor: str | None, name: str) -> None:
+def test_an_emulated_cpu_has_no_exits_and_none_are_reported(what: str, hypervisor: str | None, name: str) -> None:
     done = {"event": "done", "what": what, "count": 640, "elapsed_ns": 10**9, "per_s": 640.0, "hypervisor": hypervisor}
     said = "\n".join(map(json.dumps, ({"event": "ready", "version": "0.2.0"}, done)))
     assert achieved(planned(what, "busy"), said).work_per_s == {name: 640.0}
@@ -272,7 +272,7 @@ class TestOnRealNamespaces:
             asyncio.run(loaded({"kind": "stress-ng", "what": "cpu"}, 1.0))
         assert dump() == before
 
-    def test_what_kvm_counts_meanwhile_stands_beside_it(self) -> None:
+    def test_what_kvm_counts_meanwhile_stands_next_to_it(self) -> None:
         # A counter that goes up by a thousand a second.
         counter = ExitCounter(MACHINE, ("awk", '{printf "%d", $1 * 1000}', "/proc/uptime"))
         result = asyncio.run(loaded({"kind": "busy", "what": "calls"}, 1.0, {"ecu": counter}))

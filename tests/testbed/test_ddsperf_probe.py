@@ -41,7 +41,7 @@ def error(stdout: str, status: int, plan: ToolPlan = DDS, stderr: str = "") -> L
     return told
 
 
-def test_both_sides_are_told_their_interface_and_each_other_s_address() -> None:
+def test_both_sides_are_reported_their_interface_and_each_other_s_address() -> None:
     assert configuration(ASKER) == (
         '<General><Interfaces><NetworkInterface name="veth0"/></Interfaces><AllowMulticast>false</AllowMulticast>'
         "<MaxMessageSize>65500B</MaxMessageSize></General><Discovery><ParticipantIndex>auto</ParticipantIndex>"
@@ -65,7 +65,7 @@ def test_pong_answers_until_told_to_end_and_ping_ends_by_itself_a_second_later_t
     assert " ".join(ping.argv[8:]) == ("ddsperf -i 5 -Q minmatch:1 -Q initwait:10 -D 5 -T KS ping size 200 listener")
 
 
-def test_a_rate_a_waitset_and_best_effort_are_told() -> None:
+def test_a_rate_a_waitset_and_best_effort_are_reported() -> None:
     plan = replace(DDS, period_ns=1_000_000, dds=OverDds(5, reliable=False, take="waitset"))
     pong, ping = server(plan), client(plan)
     assert ping.argv[-5:] == ("ping", "1000Hz", "size", "200", "waitset")

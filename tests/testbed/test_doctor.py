@@ -115,7 +115,7 @@ def test_a_machine_with_qemu_alone_has_user_nat_only() -> None:
     assert available(of_machine(machine)) == ["bridge user"]
 
 
-def test_a_machine_with_nothing_has_no_bridge_and_every_remedy_is_told() -> None:
+def test_a_machine_with_nothing_has_no_bridge_and_every_remedy_is_reported() -> None:
     findings = of_machine(stand_in(has_tool=lambda tool: False))
     assert available(findings) == []
     assert findings["bridge tap"].found == "not available: qemu-system-x86_64 is missing, and no guest without it"
@@ -124,7 +124,7 @@ def test_a_machine_with_nothing_has_no_bridge_and_every_remedy_is_told() -> None
     assert [one for one in findings.values() if not one.ok and not one.remedy] == []
 
 
-def test_what_a_well_kept_machine_has_is_told_with_its_versions() -> None:
+def test_what_a_well_kept_machine_has_is_reported_with_its_versions() -> None:
     said = {
         ("qemu-system-x86_64", "--version"): "QEMU emulator version 10.0.2 (Debian 1:10.0.2+ds-2)",
         ("ovs-vswitchd", "--version"): "ovs-vswitchd (Open vSwitch) 3.5.0\nDPDK 24.11.1",

@@ -56,7 +56,7 @@ def test_tcp_has_rates_but_no_packets(captured: Path) -> None:
     assert result.sent_pps is None
 
 
-def test_an_iperf3_that_gave_up_is_told_with_what_it_said(captured: Path, tmp_path: Path) -> None:
+def test_an_iperf3_that_gave_up_is_reported_with_what_it_said(captured: Path, tmp_path: Path) -> None:
     plan = planned(kind="iperf3", rate="100Mbit/s", size="1400B")
     said = {"start": {}, "intervals": [], "end": {}, "error": "error - unable to send control message: Broken pipe"}
     client = tmp_path / "client.json"

@@ -185,7 +185,7 @@ def test_a_missing_agent_is_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert "make build" in line
 
 
-def test_the_agent_is_the_named_one_or_the_one_beside_python(agent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_agent_is_the_named_one_or_the_one_next_to_python(agent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_agent() == agent
     monkeypatch.delenv("LATLAB_AGENT")
     monkeypatch.setattr("sys.executable", str(agent.parent / "python"))
@@ -211,7 +211,7 @@ def test_the_kernel_s_lists_and_masks_are_read() -> None:
     assert effective_capabilities("CapPrm:\t0\nCapEff:\t0000000000001000\n") == {"CAP_NET_ADMIN"}
 
 
-def test_an_image_that_is_not_there_is_told_with_the_command_that_builds_it(
+def test_an_image_that_is_not_there_is_reported_with_the_command_that_builds_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LATLAB_CACHE", str(tmp_path))
@@ -260,7 +260,7 @@ def test_a_boards_image_that_is_not_built_is_one_line_and_nothing_is_said_of_wha
     assert [unavailable_here(cell.scenario) for cell in loaded.combinations] == [[], [], []]
 
 
-def test_an_image_that_guests_of_several_cells_lack_is_told_once(
+def test_an_image_that_guests_of_several_cells_lack_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LATLAB_CACHE", str(tmp_path))

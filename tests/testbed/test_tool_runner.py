@@ -60,7 +60,7 @@ def test_where_there_is_no_time_for_that_it_begins_at_once(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("plan", [DDS, SOCKPERF], ids=lambda plan: plan.kind)
-def test_a_pong_that_is_never_ready_is_told_with_what_to_do_and_without_its_command(
+def test_a_pong_that_is_never_ready_is_reported_with_what_to_do_and_without_its_command(
     monkeypatch: pytest.MonkeyPatch, plan: ToolPlan
 ) -> None:
     said = NotReadyError("probe dds: `env CYCLONEDDS_URI=<General> ddsperf pong` was not ready within 30 s", where="b")

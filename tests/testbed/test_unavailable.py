@@ -27,7 +27,7 @@ def test_several_keep_where_they_are_and_what_to_do() -> None:
     assert told.remedy == "intel_iommu=on; `sudo apt install stress-ng`"
 
 
-def test_what_two_have_in_common_is_told_once() -> None:
+def test_what_two_have_in_common_is_reported_once() -> None:
     there = LabError(NO_TOOL.what, where="loads.files", remedy=NO_TOOL.remedy)
     told = summed_up([NO_TOOL, there])
     assert (told.what, told.where, told.remedy) == (NO_TOOL.what, "loads.memory, loads.files", NO_TOOL.remedy)

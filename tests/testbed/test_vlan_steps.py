@@ -195,7 +195,7 @@ def test_a_boards_image_without_the_module_is_named() -> None:
     assert (lacking.where, "no kernel module 8021q" in lacking.what) == ("links[0].vlans", True)
 
 
-def test_an_interface_of_that_name_on_this_machine_is_told_before_anything_is_done() -> None:
+def test_an_interface_of_that_name_on_this_machine_is_reported_before_anything_is_done() -> None:
     machine = replace(assumed_machine(), interfaces=frozenset({"lo", "eth1", "eth1.5"}))
     hosts = {"sensor": "local", "ecu": "local"}
     machine = replace(machine, interfaces=machine.interfaces | {"eth0"})

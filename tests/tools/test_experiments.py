@@ -105,7 +105,7 @@ def test_what_was_not_measured_is_never_said_to_agree(tmp_path: Path) -> None:
     assert "other: not measured" in both.measured
 
 
-def test_a_ratio_is_told_with_its_interval_and_bounded_on_both_sides(tmp_path: Path) -> None:
+def test_a_ratio_is_reported_with_its_interval_and_bounded_on_both_sides(tmp_path: Path) -> None:
     run = made_up(tmp_path / "run", "tsn-bridges", by_bridge(tap=120, vfio=60))
     found = times([("tap", VFIO, TAP)], 1.5, 2.5)(Figures(run))
     assert found.agrees == "yes"
@@ -137,7 +137,7 @@ def test_every_entry_and_claim_finds_its_cells_in_its_scenario(tmp_path: Path, p
     assert [line for line in tables if line.endswith("| – |")] == []
 
 
-def test_a_page_has_the_published_row_beside_ours_and_keeps_sections_of_other_runs(tmp_path: Path) -> None:
+def test_a_page_has_the_published_row_next_to_ours_and_keeps_sections_of_other_runs(tmp_path: Path) -> None:
     pages = tmp_path / "pages"
     rr = made_up(tmp_path / "rr", "netperf-rr-board", by_bridge(tap=95.5, vfio=61))
     write_pages([rr], pages)

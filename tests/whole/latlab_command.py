@@ -34,7 +34,7 @@ SMALL: dict[str, Any] = {
     "warmup": f"{WARMUP}ms",
     "matrix": {"loads": ["none", "flood1"]},
 }
-"""Two namespaces, idle and beside a modest load."""
+"""Two namespaces, idle and next to a modest load."""
 
 
 @dataclass(frozen=True)

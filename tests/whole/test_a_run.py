@@ -140,7 +140,7 @@ def test_the_load_s_achieved_rate_is_in_the_result(finished: FinishedRun) -> Non
     assert len(load["commands"]) == 2
 
 
-def test_progress_is_told_line_by_line_and_leaves_standard_output_to_the_document(finished: FinishedRun) -> None:
+def test_progress_is_reported_line_by_line_and_leaves_standard_output_to_the_document(finished: FinishedRun) -> None:
     lines = finished.ended.err.splitlines()
     assert lines[0].startswith(f"runs/{finished.folder.name}: 2 cells, in an order shuffled with seed ")
     assert lines[-1] == "drawing the report"

@@ -35,7 +35,9 @@ def run_while_it_fills(place: Place, phase: str, left: int) -> Ended:
 
 
 @pytest.mark.parametrize(("phase", "left"), [("setting up", 0), ("measuring", 160 << 10)])
-def test_a_disk_that_fills_up_is_told_with_a_remedy_whenever_it_happens(place: Place, phase: str, left: int) -> None:
+def test_a_disk_that_fills_up_is_reported_with_a_remedy_whenever_it_happens(
+    place: Place, phase: str, left: int
+) -> None:
     before = place.trace()
     ended = run_while_it_fills(place, phase, left)
     assert ended.status == 3
@@ -50,12 +52,12 @@ def test_a_disk_that_fills_up_is_told_with_a_remedy_whenever_it_happens(place: P
         assert sent == list(range(len(sent)))
 
 
-def test_what_the_agent_could_still_save_is_told_though_no_other_file_can_be_written(place: Place) -> None:
+def test_what_the_agent_could_still_save_is_reported_though_no_other_file_can_be_written(place: Place) -> None:
     ended = run_while_it_fills(place, "measuring", 640 << 10)
     assert re.search(r"(talk|listen): \S+\.arrow: cannot write: .*; \d+ rows before it are safe", ended.out + ended.err)
 
 
-def test_a_disk_that_is_full_already_is_told_before_anything_is_begun(place: Place) -> None:
+def test_a_disk_that_is_full_already_is_reported_before_anything_is_begun(place: Place) -> None:
     before = place.trace()
     (disk(place, "16k") / "other").write_bytes(bytes(16 << 10))
     ended = place.latlab("run", place.scenario())

@@ -139,7 +139,7 @@ def test_strict_takes_a_suspect_measurement_for_an_untrusted_one(
     assert finished.place.latlab("report", changed(cell=weak_setting).path, "--strict", "--json").status == 4
 
 
-def test_every_mistake_of_a_scenario_is_told_at_once_with_its_line(place: Place) -> None:
+def test_every_mistake_of_a_scenario_is_reported_at_once_with_its_line(place: Place) -> None:
     before = place.trace()
     path = place.scenario(duraton="1s", duration="-1s", hosts={"sensor": {"kind": "moon"}, "ecu": {"kind": "netns"}})
     lines = path.read_text().splitlines()
@@ -205,7 +205,7 @@ LACKING: dict[str, tuple[tuple[str, ...], dict[str, str], str]] = {
 
 
 @pytest.mark.parametrize(("before", "environment", "word"), LACKING.values(), ids=LACKING)
-def test_what_the_machine_lacks_is_one_line_with_a_remedy_and_3(
+def test_what_the_machine_does_not_have_is_one_line_with_a_remedy_and_3(
     place: Place, before: tuple[str, ...], environment: dict[str, str], word: str
 ) -> None:
     trace = place.trace()

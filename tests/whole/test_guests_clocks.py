@@ -1,4 +1,4 @@
-"""A guest's clock that is set wrong and runs wrong, and figures that are right within their ± all the same.
+"""A guest's clock that is set wrong and runs wrong, and figures that are right within their ± still.
 
 The witness is a packet socket on the guest's tap. Its timestamps are the host's own, taken just before a frame is
 handed to the guest, and just after one has come out of it. So of every packet into the guest witness ≤ rx_soft + ±, and
@@ -76,7 +76,7 @@ class Watched:
 
 @pytest.fixture(scope="module")
 def watched(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
-    """The run: the guest's clock begins seconds ahead, and its rate changes while packets are on their way."""
+    """The run: the guest's clock begins seconds ahead, and its rate changes while packets are in flight."""
     cache = image_cache(pytestconfig)
     with private_network(), Place(tmp_path_factory.mktemp("clocks")) as place:
         wrong = place.folder / "wrong"
@@ -144,7 +144,7 @@ def test_the_bound_is_far_below_what_the_clock_was_wrong_by(watched: Watched) ->
         assert seen["clock_bound_ns"].max() < 1_000_000
 
 
-def test_the_latencies_are_those_of_the_same_packets_beside_the_witness(watched: Watched) -> None:
+def test_the_latencies_are_those_of_the_same_packets_next_to_the_witness(watched: Watched) -> None:
     """From the talker to the tap is the host's own, and can be taken from its clock alone."""
     down = watched.down
     assert (down["witness_tai_ns"] >= down["tx_soft_tai_ns"]).all()

@@ -1,4 +1,4 @@
-"""Every direction that packets can take between guests and hosts, many streams at once, idle and beside loads."""
+"""Every direction that packets can take between guests and hosts, many streams at once, idle and next to loads."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def all_ways(bridge: str) -> dict[str, Any]:
 
 
 def loaded(scenario: dict[str, Any]) -> dict[str, Any]:
-    """The scenario beside four loads at once."""
+    """The scenario next to four loads at once."""
     flood = {"kind": "flood", "size": "1000B", "rate": "1Mbit/s"}
     iperf3 = {"kind": "iperf3", "size": "1000B", "rate": "500kbit/s", "instances": 2}
     loads = {
@@ -132,7 +132,7 @@ def test_every_way_between_guests_and_hosts_carries_all_its_packets_at_once(
         assert (stream["priority"], stream["vlan"]) == (how.get("priority", 0), how.get("vlan"))
 
 
-def test_loads_into_guests_and_out_of_them_run_at_their_rates_beside_the_streams(runs: dict[str, GuestRun]) -> None:
+def test_loads_into_guests_and_out_of_them_run_at_their_rates_next_to_the_streams(runs: dict[str, GuestRun]) -> None:
     run = runs["tap"]
     cell = run.result[LOADED]
     assert cell["status"] == "ok", run

@@ -1,4 +1,4 @@
-"""Repetitions with guests: each cell is built anew, in the order that the seed has drawn."""
+"""Repetitions with guests: each cell is built again, in the order that the seed has drawn."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_order_is_the_one_the_seed_draws_each_repetition_apart(run: GuestRun
     assert [cell["order"] for cell in by_order] == list(range(1, len(drawn) + 1))
 
 
-def test_each_repetition_builds_its_test_bed_and_starts_its_guest_anew(run: GuestRun) -> None:
+def test_each_repetition_builds_its_test_bed_and_starts_its_guest_again(run: GuestRun) -> None:
     for slug in SLUGS:
         first, again = (run.cells[f"{slug}/r{number}"] for number in (1, 2))
         titles = [[step["title"] for step in cell["steps"]] for cell in (first, again)]

@@ -56,14 +56,14 @@ def test_the_guest_and_its_host_wait_for_the_same_instants_each_on_its_own_clock
         assert ((told["wake_due_tai_ns"] <= told["irq_tai_ns"]) & (told["irq_tai_ns"] <= told["wake_tai_ns"])).all()
 
 
-def test_both_have_their_figures_their_windows_and_the_published_ones_beside_them(run: GuestRun) -> None:
+def test_both_have_their_figures_their_windows_and_the_published_ones_next_to_them(run: GuestRun) -> None:
     (cell,) = run.result.values()
     for name in BOTH:
         block = cell["streams"][name]
         assert (block["counts"]["came"], block["metrics"]["wakeup"]["n"]) == (200, 200)
         assert [one["n"] for one in block["timer"]["windows"]] == [50] * 4
         assert block["timer"]["threshold_ns"] == 30_000
-        # Whether the kernels tell of interrupts is theirs; that they do not is told.
+        # Whether the kernels report interrupts is theirs; that they do not is reported.
         assert ("interrupt" in block["metrics"]) == block["timer"]["traced"]
         assert block["timer"]["traced"] or block["timer"]["trace_problem"]
     page = (run.folder / "report.html").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""PTP in a run: streams wait for the lock, what ptp4l says is recorded, and what goes wrong with it is told."""
+"""PTP in a run: streams wait for the lock, what ptp4l says is recorded, and what goes wrong with it is reported."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_killed_lab_leaves_no_ptp4l(place: Place) -> None:
     assert set(Path("/run/latlab").glob("*-ptp")) == before
 
 
-def test_one_that_is_not_there_is_told_before_anything_is_measured(place: Place) -> None:
+def test_one_that_is_not_there_is_reported_before_anything_is_measured(place: Place) -> None:
     nobody = str(place.folder / "ptp4l")
     ptp = {"observed": {"ecu.eth0": nobody}, "wait": "1s"}
     before = place.trace()

@@ -29,7 +29,7 @@ def short(pytestconfig: pytest.Config, tmp_path: Path) -> Iterator[Short]:
         for guest in scenario["guests"].values():
             guest |= {"image": IMAGE, "memory": "256MiB"}
         for load in scenario.get("loads", {}).values():
-            # What a guest that is emulated beside other tests can send: of 900 Mbit/s iperf3 does not come to an end.
+            # What a guest that is emulated next to other tests can send: of 900 Mbit/s iperf3 does not finish.
             load |= {"instances": 1, "rate": "5Mbit/s"}
         brief = {"duration": "1500ms", "warmup": "500ms", "repeat": 1, "matrix": matrix}
         return guest_run(place, cache, scenario | brief)
@@ -42,7 +42,7 @@ def page(run: GuestRun) -> str:
     return (run.folder / "report.html").read_text(encoding="utf-8")
 
 
-def test_netperfs_round_trips_are_asked_at_their_rate_and_in_a_loop_and_what_lacks_netperf_is_told(
+def test_netperfs_round_trips_are_asked_at_their_rate_and_in_a_loop_and_what_does_not_have_netperf_is_reported(
     short: Short,
 ) -> None:
     run = short("netperf-rr", {"probes": ["host", "vm", "vm-loop", "vm-netperf"]})

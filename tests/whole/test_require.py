@@ -1,4 +1,4 @@
-"""What the system lacks is named, with its package, where nothing installs it."""
+"""What the system does not have is named, with its package, where nothing installs it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def require(place: Path, *absent: str, want: str = "build") -> subprocess.Comple
         # What `python3` names may itself be a script that looks for others: the interpreter is taken.
         found = f"{sys.base_prefix}/bin/python3" if name == "python3" else shutil.which(name)
         if found and name not in absent:
-            # A link would take compiler drivers and version managers away from what lies beside them.
+            # A link would take compiler drivers and version managers away from what lies next to them.
             (place / name).write_text(f'#!/bin/sh\nexec "{found}" "$@"\n')
             (place / name).chmod(0o755)
     return subprocess.run(
@@ -33,7 +33,7 @@ def require(place: Path, *absent: str, want: str = "build") -> subprocess.Comple
     )
 
 
-def test_a_machine_that_has_everything_is_told_nothing(tmp_path: Path) -> None:
+def test_a_machine_that_has_everything_is_reported_nothing(tmp_path: Path) -> None:
     done = require(tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 

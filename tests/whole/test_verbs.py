@@ -82,7 +82,9 @@ def test_with_json_a_verb_prints_one_document(place: Place, arguments: tuple[str
     assert (ended.status, ended.err, ended.document) == (0, "", document)
 
 
-def test_what_keeps_a_right_scenario_from_running_here_is_told_with_its_line_and_is_no_mistake(place: Place) -> None:
+def test_what_keeps_a_right_scenario_from_running_here_is_reported_with_its_line_and_is_no_mistake(
+    place: Place,
+) -> None:
     path = place.scenario(tuning={"ecu": {"listener": {"cpus": [4000]}}})
     line = path.read_text().splitlines().index("      cpus:") + 1
     ended = place.latlab("validate", "small.yaml")

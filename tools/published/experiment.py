@@ -1,4 +1,4 @@
-"""What a published experiment is here: its scenarios, the author's table beside ours, and the author's claims."""
+"""What a published experiment is here: its scenarios, the author's table next to ours, and the author's claims."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def _share(probe: str, load: str, *, thread: bool = False) -> Callable[[Figures]
 
 
 def _more_above(load: str) -> Check:
-    """A claim that more of a guest's interrupts are later than 30 µs beside this load than idle."""
+    """A claim that more of a guest's interrupts are later than 30 µs next to this load than idle."""
 
     def check(figures: Figures) -> Finding:
         idle, busy = ([100 * above / n for above, n in _counted(figures, "guest", one) if n] for one in ("none", load))

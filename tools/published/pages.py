@@ -1,4 +1,4 @@
-"""The pages of docs/experiments: the author's tables beside ours, claims, what does not agree, how it was measured.
+"""The pages of docs/experiments: the author's tables next to ours, claims, what does not agree, how it was measured.
 
 A page has a section for each of its scenarios, between marks: one that is not written anew stays as it is. The table of
 all claims in README.md is read from the pages.

@@ -27,7 +27,7 @@ def _leg(probe: str, leg: str) -> str:
 
 
 def _beside(probe: str, leg: str, load: str) -> tuple[Of, Of]:
-    """The leg idle, and beside this load."""
+    """The leg idle, and next to this load."""
     return _two(probe, leg, "none"), _two(probe, leg, load)
 
 

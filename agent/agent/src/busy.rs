@@ -43,7 +43,7 @@ type Worker = JoinHandle<Result<(), Failure>>;
 /// Runs the verb; its result has been reported when this returns.
 ///
 /// # Errors
-/// What the lab is to be told.
+/// What the lab needs to know.
 pub fn run() -> Result<(), Failure> {
     let (spec, session) = session::open::<Busy>("busy")?;
     spec.check().map_err(refused)?;

@@ -62,7 +62,7 @@ type Flow = JoinHandle<Result<(), Failure>>;
 /// Runs the verb; its result has been reported when this returns.
 ///
 /// # Errors
-/// What the lab is to be told.
+/// What the lab needs to know.
 pub fn run() -> Result<(), Failure> {
     let (spec, session) = session::open::<Flood>("flood")?;
     let (Flood::Sink { realtime, flows, .. } | Flood::Source { realtime, flows, .. }) = &spec;

@@ -27,7 +27,7 @@ impl LaunchClock {
         clock
     }
 
-    /// Reads the two clocks anew. Done before every call that hands packets over: a clock stepped up to then is followed, and
+    /// Reads the two clocks again. Done before every call that hands packets over: a clock stepped up to then is followed, and
     /// in between it would take a system call to change anything about them.
     #[inline]
     pub fn look(&mut self) {

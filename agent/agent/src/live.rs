@@ -1,6 +1,6 @@
 //! What progress says of streams where the lab shows them live (`live` in a spec).
 //!
-//! It is computed where recordings are written and told by whoever tells of progress: threads that measure have no part in it.
+//! It is computed where recordings are written and told by whoever reports progress: threads that measure have no part in it.
 
 use crate::facts::{self, Tree};
 use crate::recording::Recorder;

@@ -75,9 +75,9 @@ enum Verb {
     /// Ask over Cyclone DDS and take the answers, or answer: every sample recorded.
     Dds,
     /// Wait for the instants of a period one after the other, and tell how late the thread came to each: by
-    /// clock_nanosleep or by a timerfd, with the kernel's timer interrupt between them where its tracepoints tell.
+    /// clock_nanosleep or by a timerfd, with the kernel's timer interrupt between them where its tracepoints show.
     Timer(timer::Asked),
-    /// Record what the kernel's tracepoints tell of interrupts, softirqs and threads, filtered, and count what was lost.
+    /// Record what the kernel's tracepoints show of interrupts, softirqs and threads, filtered, and count what was lost.
     Trace,
     /// Record which packets of a run the kernel drops, where and for what reason.
     Drops,
@@ -95,7 +95,7 @@ enum Verb {
         #[arg(long = "interface", value_name = "NAME")]
         interfaces: Vec<String>,
     },
-    /// Print what each verb reads and tells (JSON Schema), and the columns of each recording (Arrow types), as JSON.
+    /// Print what each verb reads and reports (JSON Schema), and the columns of each recording (Arrow types), as JSON.
     Schema,
     /// Print CLOCK_TAI, CLOCK_REALTIME and the kernel's TAI offset, as JSON; set that offset; or tell when a cycle begins.
     Tai(tai::Asked),
@@ -171,7 +171,7 @@ fn main() -> ExitCode {
     if let Err(failure) = result {
         session::emit(&Event::Error(failure));
     }
-    // A run may end in order after an error, with its recordings whole: it failed all the same.
+    // A run may end in order after an error, with its recordings whole: it has failed nevertheless.
     if session::told_error() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 

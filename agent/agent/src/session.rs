@@ -156,7 +156,7 @@ pub fn network_namespace() -> std::io::Result<u32> {
 /// TAI − UTC as the kernel has it, s.
 ///
 /// # Errors
-/// It does not tell.
+/// The kernel does not report it.
 pub fn kernels_tai_offset_s() -> Result<i32, Failure> {
     let remedy = "report this: it should not happen";
     tai_offset_s().map_err(|error| failed(error, "the kernel's TAI offset", remedy))
@@ -173,7 +173,7 @@ impl Progress {
         Self { told: Instant::now() }
     }
 
-    /// Tells the lab, once a second however often it is called.
+    /// Reports to the lab, once a second however often it is called.
     pub fn tell(&mut self, packets: u64) {
         self.tell_bound(packets, || None);
     }
@@ -210,12 +210,12 @@ pub fn told_error() -> bool {
     TOLD_ERROR.load(Ordering::Relaxed)
 }
 
-/// A failed system call as the lab is told of it.
+/// A failed system call as the lab gets it.
 pub fn failed(error: sys::Error, place: &str, remedy: &str) -> Failure {
     Failure { what: error.to_string(), place: place.into(), remedy: remedy.into(), errno: Some(error.errno) }
 }
 
-/// A thread of `verb` that panicked, as the lab is told of it; `which`: such as "the sending thread".
+/// A thread of `verb` that panicked, as the lab gets it; `which`: such as "the sending thread".
 pub fn died(verb: &str, which: &str) -> Failure {
     Failure {
         what: format!("{which} ended unexpectedly"),
@@ -225,7 +225,7 @@ pub fn died(verb: &str, which: &str) -> Failure {
     }
 }
 
-/// A spec that cannot be done, as the lab is told of it.
+/// A spec that cannot be done, as the lab gets it.
 pub fn refused(wrong: wire::spec::Wrong) -> Failure {
     Failure { what: wrong.what, place: wrong.at, remedy: "correct the spec".into(), errno: None }
 }

@@ -86,7 +86,7 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Has the kernel keep no names of threads beside our events, which it would at each switch and waking after one
+    /// Has the kernel keep no names of threads next to our events, which it would at each switch and waking after one
     /// (`probe_sched_switch`, kernel/trace/trace_sched_switch.c). That takes them from all events that are on, whoever traces
     /// them (`trace_event_enable_cmd_record`): where any is, or cannot be told, they are kept.
     fn leave_out_names(&self) {

@@ -40,13 +40,13 @@ pub fn tai_ns() -> i64 {
 }
 
 /// The period of the kernel's timer tick in ns, 1 / CONFIG_HZ: the resolution of its coarse clocks
-/// (`posix_get_coarse_res`, kernel/time/posix-timers.c). None: the kernel does not tell.
+/// (`posix_get_coarse_res`, kernel/time/posix-timers.c). None: the kernel does not report it.
 pub fn tick_ns() -> Option<i64> {
     resolution(libc::CLOCK_MONOTONIC_COARSE)
 }
 
 /// How finely the clock's timers are set, ns: 1, or a tick of the kernel's where it has no high-resolution timers
-/// (`hrtimer_get_res`, kernel/time/hrtimer.c). None: the kernel does not tell.
+/// (`hrtimer_get_res`, kernel/time/hrtimer.c). None: the kernel does not report it.
 pub fn resolution_ns(clock: Clock) -> Option<i64> {
     resolution(clock.id())
 }

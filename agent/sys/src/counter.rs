@@ -17,7 +17,7 @@ pub fn hz() -> Option<u64> {
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const WHILE: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// How fast the counter counts beside CLOCK_MONOTONIC_RAW, which nothing slews; None where it does not count at one rate in
+/// How fast the counter counts next to CLOCK_MONOTONIC_RAW, which nothing slews; None where it does not count at one rate in
 /// all states of the CPU.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn measured() -> Option<u64> {

@@ -1,6 +1,6 @@
 //! Which hypervisor runs this machine, as it signs itself to its guests.
 
-/// The hypervisor's signature, such as `KVMKVMKVM` or `TCGTCGTCGTCG`; None on bare metal and where CPUs do not tell.
+/// The hypervisor's signature, such as `KVMKVMKVM` or `TCGTCGTCGTCG`; None on bare metal and where CPUs do not report it.
 ///
 /// Source: Linux `Documentation/virt/kvm/x86/cpuid.rst`; leaf 0x40000000, where bit 31 of leaf 1's ECX says there is one.
 #[cfg(target_arch = "x86_64")]
@@ -33,11 +33,11 @@ pub fn leave() {
     std::hint::black_box(leaf);
 }
 
-/// Nothing: no instruction that a program may use leaves the machine. `signature` tells of no hypervisor here.
+/// Nothing: no instruction that a program may use leaves the machine. `signature` reports no hypervisor here.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn leave() {}
 
-/// The hypervisor's signature; None on bare metal and where CPUs do not tell.
+/// The hypervisor's signature; None on bare metal and where CPUs do not report it.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn signature() -> Option<String> {
     None

@@ -1,4 +1,4 @@
-//! Control messages: what stands beside the bytes of a packet.
+//! Control messages: what stands next to the bytes of a packet.
 
 use crate::clock::nanoseconds;
 
@@ -18,7 +18,7 @@ impl Control {
 /// # Safety
 /// `header` was filled by a successful `recvmsg`, and its control buffer is still valid.
 pub(crate) unsafe fn for_each_control(header: &libc::msghdr, mut each: impl FnMut(libc::c_int, libc::c_int, &[u8])) {
-    // SAFETY: promised by the caller; the macros stay within msg_controllen.
+    // SAFETY: guaranteed by the caller; the macros stay within msg_controllen.
     unsafe {
         let mut at = libc::CMSG_FIRSTHDR(header);
         while let Some(control) = at.as_ref() {

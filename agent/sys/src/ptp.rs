@@ -96,7 +96,7 @@ pub fn cross(device: &File) -> Result<Cross, Error> {
     Ok(Cross { clock_ns: asked.device.ns(), real_ns: asked.sys_realtime.ns() })
 }
 
-/// Stamps of the system's and the PTP clock by turns, beginning and ending with the system's.
+/// Stamps of the system's and the PTP clock alternately, beginning and ending with the system's.
 fn in_brackets(stamps: &[Stamp]) -> Vec<Reading> {
     stamps
         .windows(3)

@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd;
 /// SCM_TS_OPT_ID (include/uapi/asm-generic/socket.h, Linux 6.13): the id a packet's timestamps will carry.
 const SCM_TS_OPT_ID: libc::c_int = 81;
 
-/// What stands beside each packet of a batch.
+/// What stands next to each packet of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Beside {
     /// SCM_TXTIME: when it must leave.
@@ -66,7 +66,7 @@ impl Batch {
         &mut self.packets[n * self.packet_bytes..(n + 1) * self.packet_bytes]
     }
 
-    /// Sets what stands beside packet `n`, as far as this batch has it: its launch time (ns) and its id.
+    /// Sets what stands next to packet `n`, as far as this batch has it: its launch time (ns) and its id.
     pub fn set_beside(&mut self, n: usize, launch_ns: i64, id: u32) {
         let control = &mut self.controls[n].0;
         let mut at = 0;
@@ -94,7 +94,7 @@ impl Batch {
             }
         }
         if control_bytes == 0 && to - from == 1 {
-            // Nothing beside the packet, as it is with every answer: the shortest way in.
+            // Nothing next to the packet, as it is with every answer: the shortest way in.
             let packet = self.packet(from);
             let (bytes, room) = (packet.as_ptr(), packet.len());
             let Peer { address, length } = &self.destination;

@@ -58,7 +58,7 @@ impl Waker {
         Ok(Self(()))
     }
 
-    /// Wakes `thread` from the call that it is in. One that is about to make a call sleeps in it all the same: this is to be
+    /// Wakes `thread` from the call that it is in. One that is about to make a call sleeps in it nevertheless: this is to be
     /// said until it has its effect.
     pub fn wake<T>(self, thread: &JoinHandle<T>) {
         // SAFETY: a thread that has not been joined has its number still; the signal has a handler since `new`. That the

@@ -120,7 +120,7 @@ impl FrameCount {
     }
 }
 
-/// The errno by which a connected socket tells of an ICMP answer to an earlier packet: with the next send, which was then not
+/// The errno by which a connected socket reports an ICMP answer to an earlier packet: with the next send, which was then not
 /// tried, or the next receive.
 pub const ANSWERED_BY_ICMP: i32 = libc::ECONNREFUSED;
 
@@ -267,7 +267,7 @@ impl Socket {
     /// # Safety
     /// `fd` is open and nobody else's.
     pub(crate) unsafe fn from_new(fd: RawFd) -> Self {
-        // SAFETY: promised by the caller.
+        // SAFETY: guaranteed by the caller.
         Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } }
     }
 

@@ -29,7 +29,7 @@ impl Timerfd {
         self.wait()
     }
 
-    /// Arms it for the instant `ns` of its clock, above 0, in place of any other: whoever waits goes on waiting.
+    /// Arms it for the instant `ns` of its clock, above 0, instead of any other: whoever waits goes on waiting.
     ///
     /// # Errors
     /// `timerfd_settime` failed.

@@ -1,4 +1,4 @@
-//! What `dds` tells the lab beside what every verb does.
+//! What `dds` reports to the lab in addition to what every verb does.
 
 use crate::event::Taken;
 use schemars::JsonSchema;
@@ -20,7 +20,7 @@ pub struct Found {
 pub struct Thread {
     /// As Cyclone calls it, such as `recv`.
     pub name: String,
-    /// SCHED_OTHER, SCHED_FIFO and so on; None: the kernel does not tell.
+    /// SCHED_OTHER, SCHED_FIFO and so on; None: the kernel does not report it.
     pub policy: Option<&'static str>,
     /// Its priority in that policy.
     pub priority: Option<i32>,
@@ -35,7 +35,7 @@ pub struct Below {
     pub socket_drops: u64,
     /// Bytes that Cyclone sent again.
     pub resent_bytes: u64,
-    /// How often a write was held up because too much was not acknowledged.
+    /// How often a write was delayed because too much was not acknowledged.
     pub throttled: u64,
     /// Samples that the reader never got, as Cyclone says.
     pub samples_lost: u64,

@@ -13,7 +13,7 @@ const CODE_MISSED: u8 = 2;
 const INFO_SENT: u32 = 0;
 const INFO_SCHED: u32 = 1;
 
-/// One message as the kernel gave it: `struct sock_extended_err` and the timestamps beside it.
+/// One message as the kernel gave it: `struct sock_extended_err` and the timestamps next to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Message {
     /// `ee_origin`.

@@ -1,8 +1,8 @@
-//! Which interrupt ran the timer for which instant: what the kernel's tracepoints tell of timers, held against what the
+//! Which interrupt ran the timer for which instant: what the kernel's tracepoints show of timers, compared with what the
 //! waiting thread knows.
 //!
 //! `hrtimer_start` tells where the timer is that the thread arms, and for when it is: to the nanosecond the instant that the
-//! thread waits for. `hrtimer_expire_entry` tells of every timer that is run where it is, and what its clock had read when
+//! thread waits for. `hrtimer_expire_entry` reports every timer that is run where it is, and what its clock had read when
 //! the interrupt's handler began. So an instant has its timer, and the timer, between the instant and the thread's waking, its
 //! interrupt. Others' timers that run meanwhile are at other places; the same place may hold the next instant's, later.
 
@@ -28,7 +28,7 @@ impl Expiries {
         self.run.insert((irq_ns, timer));
     }
 
-    /// When the interrupt's handler began that woke the thread at `woke_ns` for `due_ns`; None: that was not told.
+    /// When the interrupt's handler began that woke the thread at `woke_ns` for `due_ns`; None: that was unknown.
     pub fn irq(&self, due_ns: i64, woke_ns: i64) -> Option<i64> {
         if woke_ns < due_ns {
             return None;
@@ -91,7 +91,7 @@ mod tests {
         expiries.run(OURS, 1_011);
         assert_eq!(expiries.irq(1_000, 1_010), None);
         assert_eq!(expiries.irq(1_000, 1_011), Some(1_011));
-        // A clock that was put back between.
+        // A clock that was set back between.
         assert_eq!(expiries.irq(1_000, 900), None);
     }
 

@@ -31,7 +31,7 @@ pub struct Statistics {
     pub max_ns: i64,
 }
 
-/// The same as the lab is told of it.
+/// The same as the lab gets it.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Figures {
     /// None, as the three that follow: there are none.
@@ -49,7 +49,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Of these latenesses, which were held against this threshold.
+    /// Of these latenesses, which were compared with this threshold.
     pub fn of(latenesses: &Latenesses, threshold_ns: i64) -> Self {
         let found = latenesses.statistics();
         Self {

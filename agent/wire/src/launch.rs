@@ -8,7 +8,7 @@ use crate::spec::{LatePolicy, LaunchTime};
 pub enum Late {
     /// Nothing special: it was not late.
     No = 0,
-    /// Its launch had passed, and it was handed over with it all the same.
+    /// Its launch had passed, and it was handed over with it nevertheless.
     Reported = 1,
     /// It was handed over with a later launch time.
     Moved = 2,

@@ -32,7 +32,7 @@ pub struct Latencies {
     pub max_ns: i64,
 }
 
-/// Latencies of a stretch of time.
+/// Latencies of a interval.
 struct Sketch {
     kept: Vec<i64>,
     n: u64,

@@ -81,7 +81,7 @@ impl Pace {
         // One that was given up has been followed by another question already.
         let question = self.open.filter(|question| question.sequence == sequence)?;
         self.open = None;
-        // Or ought to have been: then the next was due as it was to be given up.
+        // Or should have been: then the next was due as it was to be given up.
         self.ask_if_there_is_time(at_tai_ns.min(self.given_up(question)).saturating_add(rested_ns))
     }
 

@@ -13,8 +13,8 @@
 //! Such a look needs both to run at the same moment, each on a CPU of its own, which nothing can promise. So the guest knocks
 //! first: it writes a byte to a port of its machine, and the virtual machine's monitor sends it on as a datagram before the
 //! guest goes on. The host's kernel stamps the datagram as it arrives (h), whoever runs. The guest reads its clock before (g₀)
-//! and after (g₁): θ ≤ g₁ − h and θ ≥ g₀ − h. The host answers with h on the page, whenever it comes to it; and a knock wakes
-//! it to write for a while, so that the guest may look as well. Looks bound the offset narrowly, knocks always.
+//! and after (g₁): θ ≤ g₁ − h and θ ≥ g₀ − h. The host answers with h on the page, whenever it comes to it; and a doorbell wakes
+//! it to write for a while, so that the guest may look as well. Looks bound the offset narrowly, doorbells always.
 //!
 //! All words are 64 bits in the machine's own byte order: a guest runs on its host's processor.
 
@@ -34,17 +34,17 @@ pub const BURST_AT: usize = 3;
 pub const HEAD_AT: usize = 8;
 /// Where the guest says, with another value than 0, that it looks. On a cache line of the guest's own.
 pub const LOOKING_AT: usize = 16;
-/// Where the guest says the number of its last knock, before it knocks; the first is number 1.
+/// Where the guest says the number of its last doorbell, before it rings; the first is number 1.
 pub const KNOCK_AT: usize = 17;
 const ANSWERS_AT: usize = 24;
 const ANSWERS: u64 = 64;
 const RING_AT: usize = ANSWERS_AT + 2 * ANSWERS as usize;
 const SLOTS: u64 = 1 << 15;
-/// Knocks at a time: one of them may be held up.
+/// Doorbells at a time: one of them may be delayed.
 pub const KNOCKS: u64 = 3;
 /// Least time from one time to the next, ns.
 pub const KNOCK_PERIOD_NS: i64 = 10_000_000;
-/// Oldest knock that is answered, ns. A knock is told by one byte: it is the last whose number ends so, if the guest has knocked
+/// Oldest doorbell that is answered, ns. A doorbell is known by one byte: it is the last whose number ends so, if the guest has rung
 /// less than 256 times since. It has by then: at most [`KNOCKS`] in half a [`KNOCK_PERIOD_NS`].
 pub const KNOCK_AGE_NS: i64 = 250_000_000;
 const _: () = assert!(KNOCK_AGE_NS / (KNOCK_PERIOD_NS / 2) * (KNOCKS as i64) < 256);
@@ -59,12 +59,12 @@ pub fn entry_at(number: u64) -> usize {
     RING_AT + (number % SLOTS) as usize
 }
 
-/// Where the answer to knock `number` is: its number, stored last, and in the word after it when it came, host's CLOCK_TAI ns.
+/// Where the answer to doorbell `number` is: its number, stored last, and in the word after it when it came, host's CLOCK_TAI ns.
 pub fn answer_at(number: u64) -> usize {
     ANSWERS_AT + 2 * (number % ANSWERS) as usize
 }
 
-/// The number of the knock that `byte` tells of, where `last` is the guest's last; None if there was none.
+/// The number of the doorbell that `byte` stands for, where `last` is the guest's last; None if there was none.
 pub fn knock_number(byte: u8, last: u64) -> Option<u64> {
     last.checked_sub((last as u8).wrapping_sub(byte).into()).filter(|&number| number > 0)
 }
@@ -104,7 +104,7 @@ impl Look {
     }
 }
 
-/// A knock as an exchange: the guest's clock before and after it, and when it came to the host.
+/// A doorbell as an exchange: the guest's clock before and after it, and when it came to the host.
 pub fn knock(before_tai_ns: i64, came_tai_ns: i64, after_tai_ns: i64) -> Exchange {
     let (t1_tai_ns, t4_tai_ns) = (came_tai_ns, came_tai_ns);
     Exchange { sequence: 0, t1_tai_ns, t2_tai_ns: after_tai_ns, t3_tai_ns: before_tai_ns, t4_tai_ns }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     proptest! {
-        /// A writer and looks that are each held up anywhere for any time: no look ever excludes the true offset.
+        /// A writer and looks that are each delayed anywhere for any time: no look ever excludes the true offset.
         #[test]
         fn every_look_is_a_bound_wherever_writer_and_guest_are_held_up(
             offset in -1_000_000_000i64..1_000_000_000,

@@ -110,7 +110,7 @@ pub struct Woken {
     pub sequence: u64,
     /// The instant, CLOCK_TAI.
     pub due_tai_ns: i64,
-    /// When the handler of the timer's interrupt began, by CLOCK_TAI; None: no timer was set, or it was not told.
+    /// When the handler of the timer's interrupt began, by CLOCK_TAI; None: no timer was set, or it was unknown.
     pub irq_tai_ns: Option<i64>,
     /// When the thread had come to it, CLOCK_TAI.
     pub woke_tai_ns: i64,
@@ -133,7 +133,7 @@ pub struct Traced {
     pub preempt: u8,
     /// The thread that ran there, by the kernel's number; 0 is idle.
     pub pid: i32,
-    /// What it is of; of lost records how many. None: the kernel does not tell.
+    /// What it is of; of lost records how many. None: the kernel does not report it.
     pub subject: Option<i64>,
     /// And more.
     pub detail: Option<i64>,

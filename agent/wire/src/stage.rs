@@ -103,7 +103,7 @@ const MOST_ARRIVALS: usize = 1 << 16;
 const OLD_NS: i64 = 1_000_000_000;
 
 impl Arrivals {
-    /// A packet arrived. Where it is told twice, it was merged with others after the first time: that counts.
+    /// A packet arrived. Where it is reported twice, it was merged with others after the first time: that counts.
     pub fn note(&mut self, packet: Packet, real_ns: i64) {
         self.newest_ns = self.newest_ns.max(real_ns);
         self.at.entry(packet).or_insert(real_ns);
@@ -116,7 +116,7 @@ impl Arrivals {
         }
     }
 
-    /// When the packet of this row arrived; None: not told.
+    /// When the packet of this row arrived; None: unknown.
     pub fn take(&mut self, row: &Received) -> Option<i64> {
         self.at.remove(&packet(row.stream, row.sequence))
     }

@@ -30,7 +30,7 @@ pub struct Traceable {
     pub detail: &'static [&'static str],
     /// What it is filtered by.
     pub filtered: Filtered,
-    /// What it tells, for people.
+    /// What it shows, for people.
     pub tells: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What tracepoints tell: where a record has its fields, which records there are on a page of the kernel's ring buffer and when
+//! What tracepoints show: where a record has its fields, which records there are on a page of the kernel's ring buffer and when
 //! each was made, and how many were lost before them, by what tracefs says of its formats.
 
 /// Where a field is in its tracepoint's records.
@@ -280,7 +280,7 @@ print fmt: \"hrtimer=%p function=%ps expires=%llu\", REC->hrtimer, REC->function
         ];
         let expected = vec![vec![11, 12], vec![21, 22], vec![31]];
         assert_eq!(told(0, &words), expected);
-        // Flags of lost records stand beside the length.
+        // Flags of lost records stand next to the length.
         assert_eq!(told(3 << 30, &words), expected);
         assert_eq!(told(0, &[since | 1, 41, PADDING, since | 1, 42]), [[41]]);
     }

@@ -17,7 +17,7 @@ _STAMPS = (
 class Difference:
     """Of all packets of the repetitions, and of all their timestamps, the one that differs most.
 
-    packets: so many were compared. only_in_one: so many timestamps one repetition has and another lacks.
+    packets: so many were compared. only_in_one: so many timestamps one repetition has and another does not have.
     largest_ns: |timestamp − launch time of one − the same of the other|, ns; None where no timestamp is in both.
     repeat, stream, sequence, timestamp: where that is, against the first repetition; stream as the tables number it.
     """

@@ -63,7 +63,7 @@ def interrupts_have_other_cpus(evidence: Evidence) -> Iterator[Broken]:
 
 
 def coalescing_is_small(evidence: Evidence) -> Iterator[Broken]:
-    """Interfaces whose interrupts wait for more packets, for long beside the latency of streams that end there."""
+    """Interfaces whose interrupts wait for more packets, for long next to the latency of streams that end there."""
     if not speed_counts(evidence):
         return
     share = evidence.thresholds.coalescing_share

@@ -1,4 +1,4 @@
-"""The anomalies of a cell's streams, found with all that is on record beside their packets."""
+"""The anomalies of a cell's streams, found with all that is on record next to their packets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Beside:
-    """What is on record beside a stream's packets; None or empty where there is nothing.
+    """What is on record next to a stream's packets; None or empty where there is nothing.
 
     ptp: what PTP says that the listener's clock is ahead of the talker's. systems: the same by our own comparison of
     the two hosts' clocks, which software timestamps are corrected by; cards: that of the clocks of the two network
@@ -77,7 +77,7 @@ def cell_anomalies(
 def context_of(
     stream: RecordedStream, rows: pl.DataFrame, ports: Sequence[Port], duplicated: int, beside: Beside
 ) -> Context:
-    """What is known of a stream beside its rows."""
+    """What is known of a stream next to its rows."""
     leaves = ((port, flow) for port in ports for flow in port.flows if flow.name == stream.name)
     port, flow = next(leaves, (None, None))
     hardware = one_way_stamps(rows) == ("tx_hard", "rx_hard")

@@ -272,7 +272,7 @@ def _grown(
 ) -> list[list[Growth]]:
     """What made each packet later than the typical one, the most first; empty for one that is not.
 
-    They are compared between the stops that both have, so neither is given a timestamp that it lacks.
+    They are compared between the stops that both have, so neither is given a timestamp that it does not have.
     """
     alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for place, packet in enumerate(packets):

@@ -1,4 +1,4 @@
-"""Windows that somebody has named: what is in them, beside the whole run and the clean windows.
+"""Windows that somebody has named: what is in them, next to the whole run and the clean windows.
 
 They change no other figure: which intervals were looked at is said, by whom and why, and what was passed over there.
 """

@@ -1,7 +1,7 @@
 """How far a run's mean, deviation and percentiles may be off by chance, for values that depend on each other.
 
 Blocks of values are drawn with replacement (circular block bootstrap: Politis & Romano, 1992), so that what depends on
-its neighbours stays beside them; how long blocks are is the data's own (`dependence`). docs/explanation/statistics.md
+its neighbours stays next to them; how long blocks are is the data's own (`dependence`). docs/explanation/statistics.md
 says what the intervals mean, where they are left blank, and how often they hold what they claim.
 """
 

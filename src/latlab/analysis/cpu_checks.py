@@ -196,7 +196,7 @@ def _grown(before: Facts, after: Facts, key: str) -> int:
 
 
 def _idle_ns(evidence: Evidence, host: str, cpu: int) -> int | None:
-    """How long a CPU was idle between the facts; None where they do not tell."""
+    """How long a CPU was idle between the facts; None where they do not report it."""
     total = 0
     for key in ("idle_ns", "iowait_ns"):
         found = [grown for name, *grown in counters(evidence, "cpu", "cpus", str(cpu), key) if name == host]

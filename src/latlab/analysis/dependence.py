@@ -32,7 +32,7 @@ class Dependence:
     """The dependence of a stationary series of n values with mean 0.
 
     sums [cells]: over each circular block, one starting at each cell. block: its length in values; count = n / block,
-    rounded. cell: values a cell. variance: n × the variance of the series' mean, the long-run variance. stretch ≥ 1:
+    rounded. cell: values a cell. variance: n × the variance of the series' mean, the long-run variance. interval ≥ 1:
     how much of it is what the blocks' edges cut off.
     """
 
@@ -46,7 +46,7 @@ class Dependence:
 
 @dataclass(frozen=True)
 class TooShort:
-    """A series in which sums of blocks of `reach` values still depend on those beside them, and which has `count` of
+    """A series in which sums of blocks of `reach` values still depend on those next to them, and which has `count` of
     these at most: too few for longer ones, and so to tell whether it drifts or is only slow.
     """
 
@@ -104,7 +104,7 @@ def dependence(sums: Floats, cell: int, n: int, shortest: int = 1) -> Dependence
     shortest: the least block length, in values. Blocks are as long as `block_length` says, longer where more than
     `MOST_BLOCKS` would fit, and twice as long again as long as neighbours' sums are correlated by more than two
     standard errors (2 / √blocks) of uncorrelated ones. Too short: that would leave fewer than `FEWEST_BLOCKS`, as with
-    values that drift through the whole run, and with such as change slowly beside its length.
+    values that drift through the whole run, and with such as change slowly next to its length.
     """
     cells = len(sums)
     length = min(cells, ceil(max(block_length(sums), cells / MOST_BLOCKS, shortest / cell)))

@@ -1,14 +1,14 @@
 """How an interrupt came into a guest: when it was asked for on the VM host, taken, injected, and the guest entered.
 
-The VM host's tracepoints tell it in four steps (virt/kvm, arch/x86/kvm): somebody asks for an MSI or a line
+The VM host's tracepoints show it in four steps (virt/kvm, arch/x86/kvm): somebody asks for an MSI or a line
 (`kvm_msi_set_irq`, `kvm_set_irq`), the vCPU's APIC takes it as a vector (`kvm_apic_accept_irq`), KVM injects that
 vector while the guest is left (`kvm_inj_virq`), and the guest is entered (`kvm_entry`). The guest's own trace tells
 when the handler of an interrupt began, and on which CPU: there the guest's number of it is joined with a vector.
 
-What the VM host's kernel lost meanwhile may have been the step that was looked for: nothing is told then.
+What the VM host's kernel lost meanwhile may have been the step that was looked for: nothing is reported then.
 
 Each step is joined with the next by what both name, the vector, the vCPU, or the thread that made both; none by time
-alone. Where the machine delivers interrupts without KVM's help (AVIC, APICv) none is injected, and nothing is told.
+alone. Where the machine delivers interrupts without KVM's help (AVIC, APICv) none is injected, and nothing is reported.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _Places = NDArray[np.intp]
 @dataclass(frozen=True)
 class Events:
     """Events in the order of time: when, which, by which thread, on which CPU, of what, and what more of it; −1 where
-    the kernel does not tell.
+    the kernel does not report it.
     """
 
     tai_ns: Instants
@@ -68,7 +68,7 @@ def interrupt_entries(
     at_ns: Instants, slack_ns: Instants, irq: NDArray[np.int64], vcpu: NDArray[np.int64], trace: pl.DataFrame
 ) -> tuple[NDArray[np.int64], list[str | None]]:
     """int64 [n, 4]: when each interrupt was asked for, taken, injected, and its guest entered, by the CLOCK_TAI of the
-    trace; −1 where that is not told. And why it was not told that it was taken, or what follows (`REASONS`); else None.
+    trace; −1 where that is unknown. And why it is unknown whether it was taken, or what follows (`REASONS`); else None.
 
     at_ns: when its handler began in the guest, by that clock, to ±slack_ns. irq: its number in the guest; vcpu: the CPU
     there, which KVM calls by the same number. All int64 [n]. trace: the VM host's.
@@ -172,7 +172,7 @@ def _at(at_ns: Instants, places: _Places) -> Instants:
 def with_entries(passage: Passage, entries: NDArray[np.int64]) -> Passage:
     """The way of packets or instants in a guest with how their interrupts came into it: before their handlers.
 
-    entries: int64 [n, 8], of each stop of `WAY_IN`, by the guest's clock, −1 where that is not told.
+    entries: int64 [n, 8], of each stop of `WAY_IN`, by the guest's clock, −1 where that is unknown.
     """
     place = passage.stops.index("irq")
     passed = np.column_stack((passage.passed[:, :place], entries >= 0, passage.passed[:, place:]))

@@ -28,7 +28,7 @@ class Frame:
     """A frame by what the kernel hands over, in bytes: from the destination address on, without checksum and padding.
 
     That is the length of the socket buffer, by which taprio judges whether it fits (net/sched/sch_taprio.c,
-    length_to_duration of qdisc_pkt_len). beside: bytes of a tag that a VLAN interface has noted beside the buffer, and
+    length_to_duration of qdisc_pkt_len). beside: bytes of a tag that a VLAN interface has noted next to the buffer, and
     that are put in behind the qdisc (net/8021q/vlan_dev.c; validate_xmit_vlan in net/core/dev.c).
     """
 

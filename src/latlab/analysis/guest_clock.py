@@ -118,7 +118,7 @@ def _at(vcpus: Sequence[_Vcpu], about: int) -> GuestClock | None:
 
 
 def _vcpus(trace: pl.DataFrame, entries: pl.DataFrame) -> Sequence[_Vcpu]:
-    """Those that one thread of the VM host runs, and of which the guest tells."""
+    """Those that one thread of the VM host runs, and that the guest reports."""
     turns, injected = Events.of(entries, ENTRY, EXIT), Events.of(entries, INJECT)
     found = []
     for cpu in trace["cpu"].unique().sort().to_list():
@@ -170,7 +170,7 @@ def _candidates(vcpus: Sequence[_Vcpu], within_ns: tuple[int, int] | None) -> li
 
 
 def _within(one: _Vcpu, about: int) -> _Vcpu:
-    """It with those of the guest's events alone that are of the time of which the VM host tells."""
+    """It with those of the guest's events alone that are of the time that the VM host reports."""
     begin, end = one.enters_ns[0] + about + 2 * _ABOUT_NS, one.leaves_ns[-1] + about - 2 * _ABOUT_NS
     return _cut(one, int(begin), int(end))
 

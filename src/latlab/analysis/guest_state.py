@@ -1,6 +1,6 @@
 """What an interrupt into a guest came to: a program in it, its kernel, the hypervisor, or an idle vCPU.
 
-The VM host's tracepoints tell when a vCPU enters its guest and when, why and where it leaves it (`kvm_entry`,
+The VM host's tracepoints show when a vCPU enters its guest and when, why and where it leaves it (`kvm_entry`,
 `kvm_exit`, arch/x86/kvm). A vCPU that was in its guest as the interrupt was asked for is made to leave it, and leaves
 it where it was interrupted: in the upper half of the addresses, which is the kernel's (Linux,
 Documentation/arch/x86/x86_64/mm.rst), or in the lower one. One that had left it was idle if it left it to halt; if for
@@ -31,7 +31,7 @@ _UNKNOWN: Final = -1
 
 
 def guest_states(at_ns: Instants, vcpu: NDArray[np.int64], trace: pl.DataFrame) -> list[str | None]:
-    """What each vCPU was at: GUEST_USER, GUEST_KERNEL, HYPERVISOR, GUEST_IDLE; None where that is not told.
+    """What each vCPU was at: GUEST_USER, GUEST_KERNEL, HYPERVISOR, GUEST_IDLE; None where that is unknown.
 
     at_ns: when the interrupt was asked for or taken, by the CLOCK_TAI of the VM host's trace, −1 where nobody knows.
     vcpu: KVM's number of it. Both int64 [n].

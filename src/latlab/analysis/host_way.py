@@ -1,11 +1,11 @@
 """How a thread of a VM host came to send an interrupt on into a guest: from the VM host's own interrupt on.
 
 Of a packet that is the thread which asked for the guest's interrupt: vhost's, or QEMU's. Of a vCPU's own timer it is
-the vCPU's, which takes the interrupt itself. It had gone to sleep, and the VM host's tracepoints tell how it was woken,
-as those of any host tell it of who receives there (analysis/interrupts.py).
+the vCPU's, which takes the interrupt itself. It had gone to sleep, and the VM host's tracepoints show how it was woken,
+as those of any host show it of who receives there (analysis/interrupts.py).
 
 A thread that had sent another interrupt on since it was woken, or had run its guest, was not woken for this one; nor
-one that the guest itself had woken, as it does to send: nothing is told then.
+one that the guest itself had woken, as it does to send: nothing is reported then.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WHOM: Final = ("interrupted", "interrupted_flags")
 class HostWays:
     """at_ns: int64 [n, 4], when the interrupt's handler and its softirq began on the VM host, and when the thread that
     sent the guest's interrupt on was woken and ran, by the CLOCK_TAI of the trace. interrupted, flags: int64 [n], the
-    thread that this handler interrupted, and the state of the CPU. −1 where that is not told.
+    thread that this handler interrupted, and the state of the CPU. −1 where that is unknown.
     """
 
     at_ns: NDArray[np.int64]

@@ -22,7 +22,7 @@ program of this host sends to itself, or another CPU has polled, waits in a back
 """
 
 ENTRY_WAY: Final = ("asked", "accepted", "injected", "entered")
-"""Where an interrupt passes on its way into a guest, on the guest's VM host (analysis/entry.py)."""
+"""Where an interrupt passes on its path into a guest, on the guest's VM host (analysis/entry.py)."""
 
 HOST_WAY: Final = ("host_irq", "host_softirq", "host_waking", "host_run")
 """Where it passes before that, to the thread of the VM host that sends it on (analysis/host_way.py)."""
@@ -216,7 +216,7 @@ def _passage(stops: tuple[str, ...], placed: pl.DataFrame) -> Passage:
 def interrupted(
     told: pl.DataFrame, tasks: pl.DataFrame, vcpus: Collection[int] = (), others: Collection[int] = ()
 ) -> pl.DataFrame:
-    """`what` and `comm` of what each interrupt of `wakings` interrupted; null where no interrupt is told.
+    """`what` and `comm` of what each interrupt of `wakings` interrupted; null where no interrupt is reported.
 
     vcpus: the numbers of threads that are vCPUs; others: of such as are other guests'. comm: the thread's name, as it
     was when it was first seen.

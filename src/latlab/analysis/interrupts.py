@@ -1,10 +1,10 @@
-"""How a thread was woken: from the interrupt to its running, and what was interrupted, as tracepoints tell it.
+"""How a thread was woken: from the interrupt to its running, and what was interrupted, as tracepoints show it.
 
 A thread waits for something: a packet, an instant. Its waking is the first `sched_waking` of it after that came, and
 what caused it is found by going back on the CPU where it was made: the softirq that was being served there, who had
 asked for that softirq, and the interrupt whose handler that was. Nothing is looked for by time alone: a softirq that
 had ended by then woke nobody, and an interrupt whose handler had returned asked for nothing. Where events were lost on
-the way it is not told.
+the way it is unknown.
 
 Columns of `trace` and `tasks` are those of the recordings (docs/reference/run-folder.md).
 """
@@ -146,7 +146,7 @@ def wakings(
     """How the thread was woken for what it waited for: a row for each row of `waits`, in its order.
 
     waits: `from_tai_ns`, when that came, and `to_tai_ns`, when the thread had it, both by the CLOCK_TAI of the trace's
-    host. handlers: `handler_threads`. Columns, null where they are not told:
+    host. handlers: `handler_threads`. Columns, null where they are unknown:
 
     | column | |
     |---|---|
@@ -219,7 +219,7 @@ def _causes(found: _Trace, waking: _Places, handlers: Mapping[int, int]) -> tupl
 
 def _threaded(found: _Trace, pid: int, number: int, raised: _Places, lost: _Places) -> _Places:
     """Where the interrupt began whose handler's thread asked for a softirq: the last one of that number on the CPU, if
-    the thread has asked for nothing else since. −1: that is not told.
+    the thread has asked for nothing else since. −1: that is unknown.
     """
     asked = found.places(SOFTIRQ_RAISE)
     earlier = found.last_before(np.union1d(asked[found.pid[asked] == pid], lost), raised)
@@ -253,7 +253,7 @@ def _asleep(found: _Trace, thread: int, at_ns: NDArray[np.int64]) -> NDArray[np.
 
 
 def _raised(found: _Trace, number: int, softirq: _Places, lost: _Places) -> _Places:
-    """Where these softirqs were first asked for: after the one before had begun. −1: that is not told."""
+    """Where these softirqs were first asked for: after the one before had begun. −1: that is unknown."""
     earlier = found.last_before(np.union1d(found.places(SOFTIRQ_ENTRY, subject=number), lost), softirq)
     # Before the first that is recorded on a CPU, all that is recorded there.
     first_of_cpu = np.searchsorted(found.cpu, found.cpu[softirq]) - 1

@@ -25,7 +25,7 @@ def lost_sequences(packets: pl.DataFrame) -> NDArray[np.int64]:
 def silent_drops(packets: pl.DataFrame) -> Silent | None:
     """What was dropped silently of a stream whose packets have launch times, warm-up included; None: nothing.
 
-    Dropped without a word: taken by the kernel, and neither a timestamp of leaving, nor an error record, nor an
+    Dropped silently: taken by the kernel, and neither a timestamp of leaving, nor an error record, nor an
     arrival followed. ETF reports what it drops (SO_TXTIME, SOF_TXTIME_REPORT_ERRORS); fq beyond its horizon and taprio
     outside an open gate do not (net/sched/sch_fq.c, sch_taprio.c). Where packets arrived that have no timestamp of
     leaving, none of this interface's says anything: nothing is known then.

@@ -47,7 +47,7 @@ def ptp_port(port: RecordedPort, recorded: pl.DataFrame, window_ns: tuple[int, i
     (latlab.recordings.ptp_series). window_ns: the first and last instant of the streams by its host's TAI; None: all.
 
     `unlocked` are the spells in which it was not what it began as, or no slave within its limit, from the first reading
-    that says so until the first that does not; ns from the first reading.
+    that reports it until the first that does not; ns from the first reading.
     """
     acts_as = _acts_as(port, recorded)
     rows = _with_silence(recorded)
@@ -57,7 +57,7 @@ def ptp_port(port: RecordedPort, recorded: pl.DataFrame, window_ns: tuple[int, i
     follows = pl.col("state").is_in([SLAVE, UNCALIBRATED])
     # It was asked more often than it heard a Sync, or less: each that was seen counts once.
     syncs = rows.filter(follows).unique("ingress_ns", keep="first", maintain_order=True)
-    # A master announces itself, a slave tells of whom it has heard; one that has heard of nobody names itself.
+    # A master announces itself, a slave reports whom it has heard; one that has heard of nobody names itself.
     announced = rows.filter((pl.col("state") == MASTER) | (pl.col("steps_removed") > 0))
     sound = rows.filter(pl.Series([fault is None for fault in faults], dtype=pl.Boolean) & follows)
     return PtpPort(

@@ -148,7 +148,7 @@ class _Entered:
 
     @classmethod
     def nothing(cls, n: int, why: str | None) -> _Entered:
-        """Nothing is told of any, for this reason."""
+        """Nothing is known of any of them, for this reason."""
         whom = pl.DataFrame({"what": [None] * n, "comm": [None] * n}, schema={"what": pl.String, "comm": pl.String})
         return cls(np.full(n, _UNKNOWN, np.int64), [None] * n, [why] * n, whom)
 
@@ -231,7 +231,7 @@ def _ahead(at_ns: Instants, trace: pl.DataFrame, vm_host: VmHost) -> tuple[Insta
 
 
 def _ran(ways: HostWays, rows: NDArray[np.intp], n: int, vm_host: VmHost) -> pl.DataFrame:
-    """`what` and `comm` of what the VM host's interrupt came to there, of each of n; null where that is not told."""
+    """`what` and `comm` of what the VM host's interrupt came to there, of each of n; null where that is unknown."""
     whom = {"interrupted": ways.interrupted, "interrupted_flags": ways.flags}
     placed = pl.DataFrame({name: np.full(n, _UNKNOWN, np.int64) for name in whom}).with_columns(
         pl.Series(name, _placed(values, rows, n)).replace(_UNKNOWN, None) for name, values in whom.items()

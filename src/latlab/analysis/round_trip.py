@@ -19,11 +19,11 @@ ANSWER: Final = {
     "rx_user_tai_ns": "answered_tai_ns",
     "arrival": "arrival",
 }
-"""A column of the leg down → what it is called beside the leg up's. The answer's launch is the question's rx_user."""
+"""A column of the leg down → what it is called next to the leg up's. The answer's launch is the question's rx_user."""
 
 
 def round_trips(up: pl.DataFrame, down: pl.DataFrame) -> pl.DataFrame:
-    """Each question with its answer: the rows of the leg up, and beside them those of the leg down (`ANSWER`).
+    """Each question with its answer: the rows of the leg up, and next to them those of the leg down (`ANSWER`).
 
     up, down: the legs' rows of the packet table, as many, by sequence, on the clock of who asks. `arrival` is the
     answer's: what has none was not answered.

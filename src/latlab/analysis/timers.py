@@ -31,7 +31,7 @@ def timer_counts(stream: RecordedStream, rows: pl.DataFrame) -> dict[str, int]:
     scheduled: due; came: those that its thread came to; unknown: those of which the recording, which is not all there,
     does not say; unrecorded: the others; overdue: those that had passed when it
     was done with the one before, for which no timer was set; above: later than the threshold; untold: those that a
-    timer was set for and of whose interrupt nothing was told, where interrupts are told of at all, else 0.
+    timer was set for and of whose interrupt nothing was reported, where interrupts are reported at all, else 0.
     send_errors: none, as nothing is sent.
     """
     traced = rows["irq_tai_ns"].null_count() < rows.height

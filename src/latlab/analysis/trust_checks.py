@@ -214,7 +214,7 @@ def no_launch_was_dropped_silently(evidence: Evidence) -> Iterator[Broken]:
 
 
 def xdp_bridge_carried_the_streams(evidence: Evidence) -> Iterator[Broken]:
-    """XDP bridges that left most of the packets to the kernel bridge beside them: the figures are that one's."""
+    """XDP bridges that left most of the packets to the kernel bridge next to them: the figures are that one's."""
     for where, arrived, redirected, passed in _across_xdp(evidence):
         if 2 * redirected < arrived:
             yield _not_redirected(where, arrived, redirected, passed)

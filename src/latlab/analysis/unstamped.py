@@ -1,6 +1,6 @@
-"""Packets without a timestamp that they ought to have: how far their values may go, and whether they are the late ones.
+"""Packets without a timestamp that they should have: how far their values may go, and whether they are the late ones.
 
-The timestamps beside the missing one bound what it would have said: a packet passes them in their order.
+The timestamps next to the missing one bound what it would have said: a packet passes them in their order.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ HAPPENS: Final = {
 class Split:
     """The values of n packets as intervals between the timestamps they have.
 
-    stops: the way's k timestamps. passed: bool [n, k], whether the packet has it on its way; the first and the last
+    stops: the way's k timestamps. passed: bool [n, k], whether the packet has it on its path; the first and the last
     stop always. interval_ns: int64 [n, k − 1], column j from the last stop passed before stop j + 1 to that one; 0
     where it was not passed. Each row adds up to the packet's value, exactly.
     """

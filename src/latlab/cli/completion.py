@@ -19,7 +19,7 @@ Suggested = list[tuple[str, str]]
 
 
 TEXT_MAX: Final = 60
-"""So many characters of what a word means are shown beside it."""
+"""So many characters of what a word means are shown next to it."""
 
 
 class Shell(StrEnum):

@@ -20,7 +20,7 @@ OPTIONS: Final = "Options"
 """The group of what is declared without one. It comes last."""
 COMMANDS: Final = "Commands"
 TERM_MAX: Final = 28
-"""So many columns has a term beside its text; a longer one is on a line of its own."""
+"""So many columns has a term next to its text; a longer one is on a line of its own."""
 _EXAMPLES: Final = "Examples:\n"
 
 

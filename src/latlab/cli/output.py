@@ -18,7 +18,7 @@ _ASCII: Final = {
     "✓": "yes", "✗": "no",
 }
 # fmt: on
-"""What is printed for characters that a terminal lacks; `?` for any other."""
+"""What is printed for characters that a terminal does not have; `?` for any other."""
 
 
 def replace_characters() -> None:
@@ -43,12 +43,12 @@ def open_console(*, stderr: bool = False) -> Console:
 
 
 def print_json(document: object) -> None:
-    """Nothing; the document is printed as JSON."""
+    """Print the document as JSON."""
     write(json.dumps(document, indent=2, default=str) + "\n")
 
 
 def write(text: str) -> None:
-    """Nothing; the text is printed as it is. Whoever reads it may stop reading."""
+    """Print the text as it is. Its reader may stop reading."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -38,6 +39,7 @@ from latlab.errors import making_sense_of, reads_files
 if TYPE_CHECKING:
     from latlab.analysis.chosen_windows import Named
     from latlab.recordings.run_folder import RunFolder
+    from latlab.result.types import Result
 
 _ALL: Final = "all"
 """The name of all sections together."""
@@ -223,10 +225,15 @@ def _opened(run: str | None, runs: Path) -> RunFolder:
     from latlab.errors import UsageError
     from latlab.recordings.run_folder import RunFolder
 
-    newest = next((path.parent.name for path in sorted(runs.glob("*/run.json"), reverse=True)), None)
+    newest = _newest(runs)
     if run is None and newest is None:
         raise UsageError("there are no runs yet", where=str(runs), remedy="latlab run SCENARIO")
-    return RunFolder.open(run or str(newest), root=runs)
+    return RunFolder.open(run or str(newest and newest.name), root=runs)
+
+
+def _newest(runs: Path) -> Path | None:
+    """The folder of the newest run there."""
+    return next((path.parent for path in sorted(runs.glob("*/run.json"), reverse=True)), None)
 
 
 @reads_files
@@ -257,7 +264,7 @@ def report_run(
     from latlab.report.imported import is_imported, shown_metrics
     from latlab.report.picture_process import picture_process
     from latlab.report.result import exit_code, make_result, unread_limits
-    from latlab.report.sections import SECTIONS, default_metrics
+    from latlab.report.sections import default_metrics
     from latlab.report.terminal import print_answer, print_result
 
     drawn = [one for one in formats or [PictureFormat.PNG] if one != PictureFormat.NONE]
@@ -283,18 +290,31 @@ def report_run(
         write(result_markdown(result, shown))
     else:
         console = open_console()
+        after = [f"Report: {page.resolve()}"]
         if full:
             print_result(result, console, shown)
+            console.print(*after, highlight=False, markup=False, soft_wrap=True)
         else:
-            print_answer(result, shown, console, every=bool(metrics) or is_imported(result))
-        console.print(f"Report: {page.resolve()}", highlight=False, markup=False, soft_wrap=True)
-        if not full:
-            console.print(f"More:   latlab show {'|'.join(SECTIONS)}", highlight=False, markup=False, soft_wrap=True)
+            after += _next_lines(result, folder.path)
+            print_answer(result, shown, console, every=bool(metrics) or is_imported(result), after=after)
     return code
 
 
+def _next_lines(result: Result, path: Path) -> list[str]:
+    """Three commands that show more of the run, and how to find the others."""
+    from latlab.report.answer import next_commands
+
+    newest = _newest(RUNS)
+    run = "" if newest and newest.resolve() == path.resolve() else f"{quote(str(path))} "
+    commands = [(f"latlab show {run}{name}", what) for name, what in next_commands(result)]
+    width = max(len(command) for command, _ in commands)
+    lines = [f"{command:{width}}   {what}" for command, what in commands]
+    lines[-1] += "; more: latlab show -h"
+    return [f"{'' if number else 'Next:':8}{line}" for number, line in enumerate(lines)]
+
+
 def _check_metrics(names: list[str] | None) -> None:
-    """Nothing. UsageError: a name that is no metric's."""
+    """Check the names. UsageError: one is no metric's."""
     from latlab.analysis.metrics import METRICS_BY_NAME
     from latlab.errors import UsageError
 

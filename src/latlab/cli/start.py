@@ -18,7 +18,7 @@ INTERRUPTED: Final = 130
 
 def main() -> None:
     """Runs the command line; errors are one line on standard error and an exit code. A fault of our own has its
-    traceback below that line: nobody can mend it without.
+    traceback below that line: nobody can fix it without.
     """
     replace_characters()
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -50,14 +50,14 @@ def main() -> None:
 
 
 def _as_by_ctrl_c(number: int, frame: object) -> None:
-    """Nothing; whoever waits for SIGINT at this moment has been told."""
+    """Interrupt what waits for SIGINT at this moment."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # what a script starts in the background is to ignore it
         raise KeyboardInterrupt
     signal.raise_signal(signal.SIGINT)
 
 
 def _failed(error: LatlabError) -> int:
-    """The exit code; the error has been told."""
+    """The exit code; the error has been reported."""
     if "--json" in sys.argv:
         print_json({"error": error.as_dict(), "exit_status": error.exit_code})
     sys.stderr.write(f"latlab: {error}\n")

@@ -199,7 +199,7 @@ class Host(ABC):
         return False
 
     async def pause(self, seconds: float) -> None:
-        """Nothing; so much time is over: of a machine in virtual time its own, which goes on meanwhile."""
+        """Let so much time pass: of a machine in virtual time its own, which goes on meanwhile."""
         if self.turns:
             await self.machine.run(("sleep", f"{seconds:.9f}"))  # busybox reads no exponent
         else:

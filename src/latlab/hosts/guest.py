@@ -59,7 +59,7 @@ class GuestHost(Host):
         return self._machine
 
     def unreached(self, completed: Completed) -> UnreachedError | None:
-        """As the machine tells it."""
+        """As the machine reports it."""
         return self._machine.unreached(completed)
 
     @property

@@ -44,7 +44,7 @@ class NetnsHost(Host):
         return self._machine.passing(self.inside(argv), env)
 
     def unreached(self, completed: Completed) -> UnreachedError | None:
-        """As the machine tells it."""
+        """As the machine reports it."""
         return self._machine.unreached(completed)
 
     async def is_gone(self) -> bool:

@@ -12,10 +12,10 @@ class Input(Protocol):
     """A process's standard input."""
 
     def write(self, data: bytes) -> None:
-        """Nothing; the process will read it."""
+        """Write it to the process's input."""
 
     def close(self) -> None:
-        """Nothing; there is no more to read."""
+        """Close the process's input."""
 
 
 class Process(Protocol):
@@ -49,11 +49,11 @@ class Elsewhere(Protocol):
     """A process that is none of this machine's."""
 
     def signal_group(self, number: int) -> None:
-        """Nothing; its process group has been sent the signal."""
+        """Send the signal to its process group."""
 
 
 def signal_group(process: Process, number: int) -> None:
-    """Nothing; the process's group has been sent the signal, if it is still there."""
+    """Send the signal to the process's group, if it is still there."""
     if isinstance(process, Elsewhere):
         process.signal_group(number)
         return

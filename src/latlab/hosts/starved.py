@@ -14,7 +14,7 @@ from latlab.model.facts import Facts
 
 NS = 1e-9
 SMALL = 0.05
-"""The part of the time that a thread must have run to be named beside the one that ran longest."""
+"""The part of the time that a thread must have run to be named next to the one that ran longest."""
 VCPU = re.compile(r"CPU \d+/")
 KINDS = (
     (VCPU, "vcpus", "a vCPU of {}"),

@@ -1,4 +1,4 @@
-"""Which Debian package provides a tool that a host lacks."""
+"""Which Debian package provides a tool that a host does not have."""
 
 from __future__ import annotations
 

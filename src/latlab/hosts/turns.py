@@ -1,4 +1,4 @@
-"""A machine in virtual time: it runs only while somebody waits for what it does, and hears only when it stands still.
+"""A machine in virtual time: it runs only while somebody waits for what it does, and hears only when it is stopped.
 
 The clock of such a machine counts the instructions it executes. If it ran on while the lab thinks, or if a command
 reached it at an instant that depends on this machine's speed, no two runs would be alike. So they take turns
@@ -40,7 +40,7 @@ FINE_NET: Final = "fine-net"
 FINE_US: Final = 10
 """A timer of the virtual clock so often: of a network filter of a netdev that nothing is connected to.
 
-A CPU executes until the next timer of the virtual clock is due, and the others stand still meanwhile: for a millisecond
+A CPU executes until the next timer of the virtual clock is due, and the others stop meanwhile: for a millisecond
 and more, where the timer tick is the next (QEMU: icount_percpu_budget() in accel/tcg/tcg-accel-ops-icount.c,
 net/filter-buffer.c). While a cell measures, this one is never far."""
 PID: Final = "pid"
@@ -118,14 +118,14 @@ class TurnsProcess:
         return said[0], said[1]
 
     def signal_group(self, number: int) -> None:
-        """Nothing; its process group gets the signal in the machine's next turn. It counts as gone if that kills it."""
+        """Send its process group the signal in the machine's next turn. It counts as gone if that kills it."""
         if self.returncode is None:
             self._turns.say(self._number, _SIGNAL, bytes([number]))
             if number == signal.SIGKILL:
                 self.ended(-number)
 
     def heard(self, kind: int, payload: bytes) -> None:
-        """Nothing; the machine has said this of it."""
+        """Take in what the machine reported of it."""
         if self.returncode is not None:
             return
         if kind == _EXIT:
@@ -140,7 +140,7 @@ class TurnsProcess:
             self.said += payload
 
     def ended(self, status: int) -> None:
-        """Nothing; it is gone."""
+        """Note that it is gone."""
         if self.returncode is not None:
             return
         self.returncode = status
@@ -189,7 +189,7 @@ class Turns:
         self.lost: Lost | None = None
         """Why nothing more is to be heard of it, though its QEMU runs; None as long as there is hope."""
         self.kept: list[Turn] = []
-        """Its turns, as long as `keeping` says so."""
+        """Its turns, as long as `keeping` is true."""
         self.keeping = False
         self.differs = False
         """Whether the lab has said anything else than in the turn that it was to repeat: the machine is lost then."""
@@ -226,14 +226,14 @@ class Turns:
         return process
 
     def go_on_after(self, turns: Iterable[Turn]) -> None:
-        """Nothing; the machine has had these turns already. The lab, which has not, gets the same answers at once.
+        """Repeat these turns, which the machine has had already: the lab, which has not, gets the same answers at once.
 
         Where the lab then says anything else than in the turn that is next, the machine is lost.
         """
         self._repeated = deque(turns)
 
     def say(self, number: int, kind: int, payload: bytes = b"") -> None:
-        """Nothing; the machine hears it in its next turn."""
+        """Say it to the machine in its next turn."""
         self._said.append(_HEADER.pack(number, kind, len(payload)) + payload)
 
     @contextlib.contextmanager
@@ -292,7 +292,7 @@ class Turns:
         return self.lost
 
     async def _drive(self) -> None:
-        """Nothing; the machine is gone or lost, and with it every process that was on it."""
+        """Note that the machine is gone or lost, and with it every process that was on it."""
         client = QMPClient("latlab")
         try:
             await self._reach(client)
@@ -311,17 +311,17 @@ class Turns:
                 process.ended(-signal.SIGKILL)
             self._processes.clear()
             self._said.clear()
-            # A QEMU that is lost may not even read what it is told.
+            # A QEMU that is lost may not even read what it is sent.
             with contextlib.suppress(QMPError, EOFError, OSError, TimeoutError):
                 async with asyncio.timeout(_HANG_UP_S):
                     await client.disconnect()
 
     async def _reach(self, client: QMPClient) -> None:
-        """Nothing; the machine's monitor answers, and it stands still. OSError: it does not answer."""
+        """Connect to the machine's monitor, and stop the machine. OSError: it does not answer."""
         await client.connect(str(self._directory / MONITOR))
         if (status := await _status(client)) != HALTED:
             raise _LostError(Lost(f"it was to be stopped between two turns, and QEMU says it is {status}"))
-        # Those of turns that have ended before are not told again.
+        # Those of turns that have ended before are not reported again.
         self._turns = self._ended = 0
 
     def _shared(self) -> mmap.mmap:
@@ -344,7 +344,7 @@ class Turns:
                     await _unless_gone(client, self._turn(client, mailbox, stops), lost)
 
     async def _turn(self, client: QMPClient, mailbox: mmap.mmap, stops: EventListener) -> None:
-        """Nothing; the machine has had its turn. _LostError: it stopped elsewhere than at the end of it."""
+        """Give the machine its turn. _LostError: it stopped elsewhere than at the end of it."""
         unheard = not self._halted.is_set()
         if not unheard:
             await self._make_fine(client)
@@ -358,7 +358,7 @@ class Turns:
             raise _LostError(Lost(f"it stopped in the middle of its turn: QEMU says it is {await _status(client)}"))
 
     def _repeat(self) -> None:
-        """Nothing; what it said in its next turn is with whom it concerns. _LostError: it heard something else then."""
+        """Pass on what it said in its next turn. _LostError: it heard something else then."""
         turn = self._repeated.popleft()
         if self._batch() != turn.heard:
             self.differs = True
@@ -366,7 +366,7 @@ class Turns:
         self._told(turn)
 
     async def _make_fine(self, client: QMPClient) -> None:
-        """Add or remove the timer that makes CPUs change places, while the machine stands still."""
+        """Add or remove the timer that makes CPUs change places, while the machine is stopped."""
         if self.fine and not self._is_fine:
             await client.execute("netdev_add", {"type": "hubport", "id": FINE_NET, "hubid": 0})
             timer = {"qom-type": "filter-buffer", "id": FINE, "netdev": FINE_NET, "interval": FINE_US}
@@ -377,7 +377,7 @@ class Turns:
         self._is_fine = self.fine
 
     def _begin(self, mailbox: mmap.mmap) -> None:
-        """Nothing; the machine will hear what was said, and may go on."""
+        """Send the machine what was said, and let it go on."""
         self._tell(mailbox)
         # It says when it halts; whatever else stops it says nothing.
         struct.pack_into("=q", mailbox, _HALTED_TAI_NS, 0)
@@ -417,7 +417,7 @@ class Turns:
         return True
 
     def _told(self, turn: Turn) -> None:
-        """Nothing; what the machine said is with whom it concerns."""
+        """Pass on what the machine said to the processes that it concerns."""
         self.tai_ns = turn.halted_tai_ns
         self._halted.set()
         at, end = 0, len(turn.said)
@@ -438,7 +438,7 @@ def _word(mailbox: mmap.mmap, at: int) -> int:
 
 
 def _say(line: TextIO, command: str) -> None:
-    """Nothing; QEMU has been told."""
+    """Send QEMU the command."""
     line.write(json.dumps({"execute": command}) + "\n")
     line.flush()
 
@@ -452,7 +452,7 @@ async def _status(client: QMPClient) -> str:
 async def _unless_gone(
     client: QMPClient, awaited: Coroutine[Any, Any, object], lost: Coroutine[Any, Any, Lost] | None = None
 ) -> None:
-    """Nothing, once that has come. EOFError: the machine is gone before. _LostError: so says `lost`, with why."""
+    """Wait until that has come. EOFError: the machine is gone before. _LostError: `lost` reports it, with why."""
     coming, gone = asyncio.ensure_future(awaited), asyncio.ensure_future(client.runstate_changed())
     losing = asyncio.ensure_future(lost) if lost else None
     futures = [future for future in (coming, gone, losing) if future]

@@ -110,7 +110,7 @@ def _refuse_one_point(first: Point, second: Point) -> None:
 
 @dataclass(frozen=True)
 class Matched:
-    """Two captures beside each other.
+    """Two captures side by side.
 
     usable: the first one's packets that can be told apart, int64. match: of each packet of the first the one of the
     second, or −1. lone: the second one's packets that can be told apart and the first has not. ambiguous: how many

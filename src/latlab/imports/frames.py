@@ -1,4 +1,4 @@
-"""What of a frame stays the same on its way: its payload, without MAC addresses, VLAN tags and what routers change."""
+"""What of a frame stays the same on its path: its payload, without MAC addresses, VLAN tags and what routers change."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OTHER, _PORTS, _ADDRESSES = 0, 1, 2
 
 
 class Found(NamedTuple):
-    """Of one frame: bytes that tell it apart beside its payload, which flow it is of, where its payload lies, how long
+    """Of one frame: bytes that tell it apart next to its payload, which flow it is of, where its payload lies, how long
     that is, and how much of it was captured. padded: it may end in padding, so its length says nothing. checksum: where
     in the payload a checksum lies that does not count, (0, 0) without one. identification: of IPv4, by which packets
     with the same payload differ; empty: it has none, or 0.

@@ -1,4 +1,4 @@
-"""Percentiles of a histogram, where the histogram itself is not kept beside them."""
+"""Percentiles of a histogram, where the histogram itself is not kept next to them."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def _capture(name: str, rows: pl.DataFrame, lost: int) -> Capture:
     bytes_of = rows["bytes"].to_list()
     sizes = np.array([len(one) for one in bytes_of], np.int64)
     links = np.where(rows["ethernet"].to_numpy(), _ETHERNET, _RAW_IP).astype(np.uint16)
-    # A tag that the kernel keeps beside the frame is no part of it: what is left out of a frame is in no length.
+    # A tag that the kernel keeps next to the frame is no part of it: what is left out of a frame is in no length.
     return Capture(
         b"".join(bytes_of),
         array("q", rows["tai_ns"].to_list()),

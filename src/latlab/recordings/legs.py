@@ -53,7 +53,7 @@ def onto_askers_clock(
     answerer: str,
     asker: str,
 ) -> None:
-    """Nothing; both legs' instants are on the asker's clock, with how far those between the two hosts may be off.
+    """Put both legs' instants on the asker's clock, with how far those between the two hosts may be off.
 
     rows: of each leg. All that the answerer stamped of one question and its answer is moved by the same, the offset
     when the question came in, so that what is between them stays the answerer's; by as much as the offset was another

@@ -14,7 +14,7 @@ from pathlib import Path
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Nothing; while the context lasts, `is_held(path)` is true in every process. OSError: there is no such file."""
+    """Make `is_held(path)` true in every process while the context lasts. OSError: there is no such file."""
     # Open for writing: network file systems give an exclusive lock to nobody else.
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:

@@ -1,4 +1,4 @@
-"""What was recorded of PTP in a cell: what each port's ptp4l said over time, with our own readings beside it."""
+"""What was recorded of PTP in a cell: what each port's ptp4l said over time, with our own readings next to it."""
 
 from __future__ import annotations
 

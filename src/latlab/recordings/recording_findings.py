@@ -1,4 +1,4 @@
-"""What the join of a cell's packet table saw of one recording, beside what its agent said of it."""
+"""What the join of a cell's packet table saw of one recording, next to what its agent said of it."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ PREFIX_OF_VERB: Final = {"talk": "talker", "listen": "listener"}
 
 
 def write_json(path: Path, document: Any) -> None:
-    """Nothing; `path` then holds `document` whole, or, after a crash at any moment, what it held before."""
+    """Write `document` to `path`, which after a crash at any moment holds the new document or the old one."""
     data = json.dumps(document, indent=1, ensure_ascii=False).encode() + b"\n"
     with publishing(path) as temporary:
         temporary.write_bytes(data)
@@ -50,7 +50,7 @@ def write_json(path: Path, document: Any) -> None:
 
 @contextmanager
 def publishing(path: Path) -> Iterator[Path]:
-    """A new file beside `path` to write to; at the end it has taken that name, and both are on the disk.
+    """A new file next to `path` to write to; at the end it has taken that name, and both are on the disk.
 
     If the writing fails, the new file is gone and `path` is what it was. The file's name is random and it is made
     exclusively, so that nothing lying in the folder, a link least of all, is written through.
@@ -169,7 +169,7 @@ class CellFolder:
         return cell
 
     def write_cell(self, cell: RecordedCell | Document) -> None:
-        """Nothing; cell.json is written whole."""
+        """Write cell.json, whole or not at all."""
         write_json(self.path / "cell.json", cell.document() if isinstance(cell, RecordedCell) else cell)
 
     def facts(self, when: str) -> Facts:
@@ -179,7 +179,7 @@ class CellFolder:
         return read_json(path, remedy) if path.exists() else {}
 
     def write_facts(self, when: str, facts: Facts) -> None:
-        """Nothing; facts-`when`.json is written whole."""
+        """Write facts-`when`.json, whole or not at all."""
         write_json(self._facts_path(when), facts)
 
     def _facts_path(self, when: str) -> Path:
@@ -199,7 +199,7 @@ class CellFolder:
         return self.path / "logs"
 
     def begin_logs_anew(self, *, keep: bool) -> None:
-        """Nothing; what is started next finds no lines of what went before in its log: some are read, too.
+        """Empty the logs of what is started next, some of which are read, too.
 
         keep: they are in `logs/earlier` from now on, instead of those there.
         """
@@ -286,7 +286,7 @@ class CellFolder:
 class RunSummary:
     """One line of `latlab list`; what the run never wrote is None. Times are UTC, ISO 8601.
 
-    status: `running`, `ended` or `interrupted`; `killed` where the lab was gone before it could say so.
+    status: `running`, `ended` or `interrupted`; `killed` where the lab was gone before it could report it.
     """
 
     run: str
@@ -373,7 +373,7 @@ class RunFolder:
         )
 
     def write_run(self, document: Document) -> None:
-        """Nothing; run.json is written whole."""
+        """Write run.json, whole or not at all."""
         write_json(self.path / "run.json", document)
 
     def check_writable(self) -> None:
@@ -448,7 +448,7 @@ class RunFolder:
         return read_document(self.result_path, ("run", "cells", "verdict"), format_=RESULT_FORMAT, remedy=remedy)
 
     def write_result(self, document: Document) -> None:
-        """Nothing; result.json is written whole."""
+        """Write result.json, whole or not at all."""
         write_json(self.result_path, document)
 
     def add_cell(self, slug: str, repeat: int) -> CellFolder:

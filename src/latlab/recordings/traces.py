@@ -99,7 +99,7 @@ def read_timer_traces(folder: CellFolder, cell: RecordedCell) -> Iterator[Traced
 
 
 def _recorded(folder: CellFolder, cell: RecordedCell, agent: RecordedAgent, name: str) -> dict[str, Any]:
-    """What there is of a trace beside the thread and what it waited for; name: of the agent's recordings."""
+    """What there is of a trace next to the thread and what it waited for; name: of the agent's recordings."""
     host = agent.host
     trace, tasks = (_read(folder, cell, agent.verb, name, table) for table in ("trace", "tasks"))
     vm_host = next((one.host for one in cell.agents if (one.verb, one.probe) == ("entry", host)), None)

@@ -1,4 +1,4 @@
-"""What happened to packets beside noise, and the clean windows beside the whole run, for people."""
+"""What happened to packets next to noise, and the clean windows next to the whole run, for people."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from latlab.report.intervals import NO_CLOCKS, NONE_LEFT
 from latlab.report.late_limits import late_text, reach_text
 from latlab.report.places import cell_title
 from latlab.report.text import microseconds, whole
-from latlab.result.types import Chosen, Confidence, Result, Statistics, Stream, Windows
+from latlab.result.types import Anomaly, Chosen, Confidence, Result, Statistics, Stream, Windows
 from latlab.scenario import format_duration
 
 TITLE: Final = "Anomalies: events that noise does not explain"
 HEADINGS: Final = ("cell", "repeat", "stream", "class", "packets", "episodes", "the worst")
+CLASSES_TITLE: Final = "Classes of anomalies, of all streams and repetitions together"
+CLASS_HEADINGS: Final = ("class", "streams", "packets", "episodes", "the worst of all")
+_WORST: Final = 3
+"""So many episodes of a class, each of another stream, are listed with the class."""
 WINDOW_TITLE: Final = (
     "Whole run and clean windows side by side: latency, µs, in brackets 95 % intervals; cuts and their reasons"
 )
@@ -61,8 +65,8 @@ class AnomalyRow:
 def anomaly_rows(result: Result) -> Iterator[AnomalyRow]:
     """A row a cell, repetition, stream and class that occurs, in the order of the summary.
 
-    A stream of which nothing was found has one that says so, and from when on a packet would have been late; one of
-    which something was has one that says so if that is beyond all its packets. A probe as a whole has none: its legs
+    A stream of which nothing was found has one that reports it, and from when on a packet would have been late; one of
+    which something was has one that reports it if that is beyond all its packets. A probe as a whole has none: its legs
     have. At the end a row a stream in which nothing was looked for, and why, for all cells together.
     """
     not_looked_for: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
@@ -82,6 +86,23 @@ def anomaly_rows(result: Result) -> Iterator[AnomalyRow]:
     for (stream, why), cells in not_looked_for.items():
         cell, repeat, _ = cells[0] if len(cells) == 1 else (f"all {len(cells)} that have it", "", stream)
         yield AnomalyRow((cell, repeat, stream, NOT_LOOKED_FOR, "", "", why), ())
+
+
+def class_rows(result: Result) -> Iterator[tuple[str, ...]]:
+    """A row a class that occurs, as many texts as CLASS_HEADINGS: in how many of the streams that were evaluated."""
+    evaluated = [(whose, block.anomalies) for whose, block, _ in _streams(result) if block.anomalies is not None]
+    by_class: dict[str, list[tuple[float, str, Anomaly]]] = {}
+    for whose, anomalies in evaluated:
+        for found in anomalies.values():
+            place = ", ".join(filter(None, (whose[0], whose[1] and f"repeat {whose[1]}", whose[2])))
+            severity = max((one.severity for one in found.shown), default=0)
+            by_class.setdefault(found.title, []).append((severity, f"{place}: {found.worst}", found))
+    for title, several in by_class.items():
+        several.sort(key=lambda one: -one[0])
+        first, *others = [text for _, text, _ in several[:_WORST]]
+        counts = [str(sum(getattr(one, name) for *_, one in several)) for name in ("packets", "episodes")]
+        worst = Folded(first, f"the next {len(others)}", others) if others else first
+        yield (title, f"{len(several)} of {len(evaluated)}", *counts, worst)
 
 
 def _why_not(block: Stream) -> str:

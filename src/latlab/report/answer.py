@@ -12,6 +12,7 @@ from typing import Final
 
 from latlab.analysis.comparison.words import at, at_least, directions, signed
 from latlab.analysis.interrupt_way import interval_name
+from latlab.analysis.way import HAPPENS
 from latlab.analysis.words import counted, minus, plural
 from latlab.report import rows, unmeasured
 from latlab.report.chain_view import percent
@@ -35,10 +36,14 @@ SIDE_BY_SIDE: Final = 3
 """So many values of it at most."""
 REASONS: Final = 3
 """So many of the verdict's reasons are printed."""
-DIFFERENCES: Final = 6
+DIFFERENCES: Final = 5
 """So many lines of differences."""
 LINES: Final = 4
 """So many lines of any other list."""
+FEW_CELLS: Final = 2
+"""So many cells are named, where more could be."""
+NEXT: Final = 3
+"""So many commands to read on with."""
 MEDIAN: Final = "p50"
 
 
@@ -196,7 +201,7 @@ def _clocks(repetitions: Sequence[rows.Row]) -> str:
 
 
 def _remark(result: Result, repetitions: Sequence[rows.Row]) -> str:
-    """What is to be known of a row: why it lacks figures, or that its verdict is worse than others'."""
+    """What is to be known of a row: why it does not have figures, or that its verdict is worse than others'."""
     said = (row.remark for row in repetitions if row.remark not in (result.verdict, "trusted"))
     return ", ".join(dict.fromkeys(said))
 
@@ -204,7 +209,7 @@ def _remark(result: Result, repetitions: Sequence[rows.Row]) -> str:
 def _unmeasured(result: Result) -> Iterator[Lines]:
     found = [*unmeasured.unfinished(result), *unmeasured.unavailable(result)]
     if found:
-        yield Lines(_few([one.text for one in found], LINES, "missing"), "Cells without figures")
+        yield Lines(_few([one.short(FEW_CELLS) for one in found], LINES, "missing"), "Cells without figures")
 
 
 # Differences
@@ -242,7 +247,7 @@ def _said(result: Result, entries: Sequence[Compared]) -> Iterator[str]:
                 groups.setdefault((one.stream, _value(one.a.name), rest), []).append(one)
         for (stream, base, rest), found in groups.items():
             place = [stream] * several
-            place += [f"{rest} against {base}"] if turned else [*filter(None, [rest]), f"against {base}"]
+            place += [f"{rest} compared with {base}"] if turned else [*filter(None, [rest]), f"compared with {base}"]
             yield f"{', '.join(place)}: {_listed(found, _names(found, turned=turned))}"
     if missing := len(entries) - len(judged):
         yield f"none can be shown in {missing} of {plural(len(entries), 'comparison')}: {_why(entries)}"
@@ -297,8 +302,9 @@ def _listed(entries: Sequence[Compared], names: Sequence[str]) -> str:
         told.append(f"{name} {amount} {direction} [{low_us}, {high_us}]".strip())
     if quiet := [one for one in named if not one[0].shown]:
         least = [one.smallest_ns for one, _ in quiet if one.smallest_ns is not None]
-        would = f" (less than {at_least(max(least))})" if least else ""
+        needed = " to ".join(dict.fromkeys(at_least(ns) for ns in (min(least), max(least)))) if least else ""
         who = ", ".join(name for _, name in quiet if name)
+        would = f" (would need {needed})" if needed else ""
         told.append(f"{who}{': ' if who else ''}no difference shown{would}")
     return "; ".join(told)
 
@@ -308,34 +314,57 @@ def _listed(entries: Sequence[Compared], names: Sequence[str]) -> str:
 
 def _late(result: Result, metric: str) -> Iterator[Lines]:
     """For each stream and load the stages that dominate the delay of the latest packets, and in how many cells."""
-    found: dict[tuple[str, str], list[tuple[str, float] | None]] = {}
+    found: dict[tuple[str, str], list[_Latest]] = {}
     for cell in rows.ordered_cells(result):
         beside = load(dimension_text(cell.cell[LOADS])) if LOADS in cell.cell else ""
+        others = ", ".join(dimension_text(value) for key, value in cell.cell.items() if key != LOADS)
         for stream, block in cell.streams.items():
             latest = worst_of_longest(block) if metric in block.metrics else None
             if latest:
                 most = max(latest.grew, key=lambda one: one.share, default=None)
-                stage = (interval_name(most.from_, most.to), most.share) if most else None
-                found.setdefault((stream, beside), []).append(stage)
+                stage = interval_name(most.from_, most.to) if most else ""
+                found.setdefault((stream, beside), []).append(_Latest(others, stage, most.share if most else 0))
     several = len({stream for stream, _ in found}) > 1
-    lines = []
-    for (stream, beside), stages in found.items():
+    lines, explained = [], set[str]()
+    for (stream, beside), measured in found.items():
         place = ", ".join(filter(None, (stream if several else "", beside)))
-        lines.append(f"{place + ': ' if place else ''}{_dominant(stages)}")
+        lines.append(f"{place + ': ' if place else ''}{_dominant(measured, explained)}")
     if lines:
         yield Lines(_few(lines, LINES, "stages"), "Where the latest packets lost their time (share of their delay)")
 
 
-def _dominant(stages: Sequence[tuple[str, float] | None]) -> str:
-    shares: dict[str, list[float]] = {}
-    for one in stages:
-        if one:
-            shares.setdefault(one[0], []).append(one[1])
-    told = []
-    for stage, values in sorted(shares.items(), key=lambda one: -len(one[1])):
-        ends = " to ".join(dict.fromkeys((percent(min(values)), percent(max(values)))))
-        times = f" in {len(values)} of {len(stages)} measurements" if len(values) < len(stages) else ""
-        told.append(f"{stage} {ends}{times}")
+@dataclass(frozen=True)
+class _Latest:
+    """The dominant stage of one measurement's latest packets, "" without one, and its share of their delay.
+
+    cell: the values of the matrix without the load.
+    """
+
+    cell: str
+    stage: str
+    share: float
+
+
+def _dominant(measured: Sequence[_Latest], explained: set[str]) -> str:
+    """Each stage with its shares, the most frequent first, and in which cells the others are, where those are few.
+
+    explained: stages of which a line above says what happens in them; those of this line are added.
+    """
+    by_stage: dict[str, list[_Latest]] = {}
+    for one in measured:
+        if one.stage:
+            by_stage.setdefault(one.stage, []).append(one)
+    told: list[str] = []
+    for stage, found in sorted(by_stage.items(), key=lambda one: -len(one[1])):
+        shares = [one.share for one in found]
+        ends = " to ".join(dict.fromkeys((percent(min(shares)), percent(max(shares)))))
+        cells = list(dict.fromkeys(one.cell for one in found))
+        which = f" ({', '.join(cells)})" if told and all(cells) and len(cells) <= FEW_CELLS else ""
+        some = len(found) < len(measured) and (told or len(by_stage) == 1)
+        times = f"in {len(found)} of {len(measured)} measurements{which} " if some else ""
+        happens = HAPPENS.get(stage, "").partition(";")[0] if stage not in explained else ""
+        explained.add(stage)
+        told.append(f"{times}{stage}{f' ({happens})' if happens else ''} {ends}")
     return ", ".join(told) or "no packet took longer than the typical one"
 
 
@@ -396,3 +425,22 @@ def _few(lines: Sequence[str], most: int, name: str) -> list[str]:
     if len(lines) <= most:
         return list(lines)
     return [*lines[: most - 1], f"and {len(lines) - most + 1} more: latlab show {name}"]
+
+
+# What to read next
+
+
+def next_commands(result: Result) -> list[tuple[str, str]]:
+    """(section for `latlab show`, what it shows), three of them: what a reader of this run wants to know next."""
+    streams = [stream for cell in result.cells for stream in cell.streams.values()]
+    anomalies = [one for stream in streams for one in (stream.anomalies or {}).values()]
+    wanted = {
+        "trust": (result.verdict != "trusted", "why the verdict is as it is, and what to do"),
+        "missing": (any(cell.status != "ok" for cell in result.cells), "which cells have no figures, and why"),
+        "stages": (any(map(worst_of_longest, streams)), "where typical and late packets spent their time"),
+        "anomalies": (any(one.episodes for one in anomalies), "which events made packets late"),
+        "cells": (True, "the figures of each repetition"),
+        "testbed": (True, "what was measured, and with which settings"),
+        "tools": (True, "the versions of latlab and of the tools"),
+    }
+    return [(name, what) for name, (is_wanted, what) in wanted.items() if is_wanted][:NEXT]

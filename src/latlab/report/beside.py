@@ -1,4 +1,4 @@
-"""What a cell's folder has on record beside a stream's packets: PTP's offset, the clocks' comparison, the facts."""
+"""What a cell's folder has on record next to a stream's packets: PTP's offset, the clocks' comparison, the facts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def beside(
     facts_after: Facts,
     clocks: Mapping[str, pl.DataFrame],
 ) -> dict[str, Beside]:
-    """{stream: what is on record beside its packets}.
+    """{stream: what is on record next to its packets}.
 
     cell: cell.json; ports: PTP's; facts: {host: facts}; clocks: {`talker-HOST`: its clocks table}.
     """

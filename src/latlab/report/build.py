@@ -36,7 +36,7 @@ def write_report(
     """report.html of a run folder, written with its pictures and figures.csv; the same run gives the same bytes.
 
     formats: of the pictures: png, svg, pdf; none draws none. Those of an earlier report go. pictured: the metrics to
-    draw, beside traces; None: all. budget: how many bytes the page's data may take, None: what is left of PAGE_BYTES,
+    draw, next to traces; None: all. budget: how many bytes the page's data may take, None: what is left of PAGE_BYTES,
     and series of at most WHOLE_PACKETS whatever they take; what does not fit packet by packet comes in bins. beside: a
     process that draws meanwhile, the same pictures.
     UsageError, LabError: no such run, or it has no result.
@@ -47,7 +47,7 @@ def write_report(
     wanted = views(result)
     swept = sweeps(result, FrameRooms(folder).of)
     scheduled = run_schedules(folder)
-    # What an earlier analysis drew would stand beside what this one finds.
+    # What an earlier analysis drew would stand next to what this one finds.
     remove_own_pictures(folder.pictures_path, result, [one.heading for one in swept])
     if beside and formats:
         beside.begin(formats, pictured)

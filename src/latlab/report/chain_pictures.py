@@ -186,7 +186,7 @@ def _legend(shown: ChainView) -> list[Patch]:
 
 
 def _legend_columns(entries: Sequence[Patch]) -> int:
-    """As many beside each other as there is room for."""
+    """As many side by side as there is room for."""
     room_in = _WIDTH_IN - 2 * _SIDE_IN
     widest_in = max(text_in(str(one.get_label()), _TEXT_PT) for one in entries) + _TEXT_PT * 4.4 / 72
     return max(1, min(len(entries), int(room_in / widest_in)))

@@ -36,7 +36,7 @@ _COLOURS: Final = {
     "answer_submit": 0, "answer_tx_sched": 2, "answer_tx_soft": 3, "answer_rx_soft": 5, "answered": 7,
     # A timer's interrupt; its thread is one that wakes as any other.
     "irq": 5,
-    # What a traced listener's packets pass beside the kernel's stamp.
+    # What a traced listener's packets pass next to the kernel's stamp.
     "softirq": 4, "backlog": 2, "waking": 3, "run": 0,
     # And before that on the VM host of a guest.
     "host_irq": 6, "host_softirq": 4, "host_waking": 3, "host_run": 0,

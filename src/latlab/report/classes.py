@@ -35,7 +35,7 @@ def classes_table(cell: RecordedCell, packets: pl.DataFrame, found: Mapping[str,
 
 
 def write_classes(folder: CellFolder, table: pl.DataFrame) -> None:
-    """Nothing; classes.parquet is written whole. LabError: it cannot be."""
+    """Write classes.parquet, whole or not at all. LabError: it cannot be written."""
     with writing_table(folder.classes_path, "the packets' classes") as temporary:
         table.write_parquet(temporary, compression="zstd", compression_level=1)
 

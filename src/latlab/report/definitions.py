@@ -1,4 +1,4 @@
-"""What the words on the page mean, so that a reader needs nothing beside it."""
+"""What the words on the page mean, so that a reader needs nothing next to it."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Toned(str):
 
 
 class Linked(str):
-    """A text that leads to a file beside the page. address: relative to it, as a URL has it."""
+    """A text that leads to a file next to the page. address: relative to it, as a URL has it."""
 
     address: str
 

@@ -42,7 +42,7 @@ class HostFacts:
 def compare_facts(cells: Sequence[tuple[str, Facts, Facts]]) -> tuple[HostFacts, ...]:
     """Each host's facts, from (cell's name, {host: facts} before, {host: facts} after) of every cell.
 
-    A fact that one side lacks is written as absent there, not left out.
+    A fact that one side does not have is written as absent there, not left out.
     """
     hosts = dict.fromkeys(host for _, before, after in cells for host in (*before, *after))
     return tuple(_host(host, cells) for host in hosts)

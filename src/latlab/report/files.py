@@ -1,4 +1,4 @@
-"""What of a run can be taken elsewhere: its figures as CSV, and links from the page to the files beside it."""
+"""What of a run can be taken elsewhere: its figures as CSV, and links from the page to the files next to it."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class _Row:
 
 
 def write_gates_picture(name: str, found: Scheduled, path: Path) -> None:
-    """Nothing; the schedules are drawn into the file. name: of the scenario. found: the cells' slugs, and their ports.
+    """Draw the schedules into the file. name: of the scenario. found: the cells' slugs, and their ports.
 
     UsageError: the file's ending is none of those that can be drawn.
     """
@@ -137,7 +137,7 @@ def _panel_in(port: Port) -> float:
 
 
 def _names_in(port: Port) -> float:
-    """How wide the longest name beside the lanes is."""
+    """How wide the longest name next to the lanes is."""
     names = [_row_name(row.who) for row in _rows(port) if row.who]
     return max((text_in(name, _TEXT_PT) for name in names), default=0.0)
 

@@ -1,4 +1,4 @@
-"""An imported cell's part of the result, and what is said of it beside its figures."""
+"""An imported cell's part of the result, and what is said of it next to its figures."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def imported_result(folder: CellFolder, cell: RecordedCell) -> JudgedCell:
     """The cell: what is common to all cells, and `imported` as cell.json has it, its figures left out.
 
     The verdict on another program's figures is `suspect` at best, since nobody looked at the machines. It is
-    `untrusted` where figures are between two clocks of which nothing is told.
+    `untrusted` where figures are between two clocks of which nothing is reported.
     """
     imported = _found(cell)
     streams = {**_of_packets(folder, cell), **_summed_up(folder, cell)}

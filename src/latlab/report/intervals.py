@@ -40,7 +40,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     UNBOUNDED: NO_CLOCKS,
     LOST: NONE_LEFT,
 }
-"""{what stands in place of an interval, "" for a number in brackets: why there is none}."""
+"""{what stands instead of an interval, "" for a number in brackets: why there is none}."""
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ def placed(marks: Marks, span_ns: tuple[int, int]) -> list[Placed]:
 
 
 def draw(axes: Axes, marks: Marks, found: Iterable[Placed]) -> None:
-    """Nothing; what is cut is hatched, what was chosen has a bar below, and each of the marks its letter."""
+    """Hatch what is cut, draw a bar below what was chosen, and write each mark's letter."""
     for cut in marks.cuts:
         span = axes.axvspan(cut.from_ns / 1e9, cut.to_ns / 1e9, fill=False, hatch="////", linewidth=0, zorder=0.4)
         span.set_edgecolor(_HATCH)
@@ -135,6 +135,6 @@ def key_lines(shown: View, panels: Sequence[Sequence[Placed]], width_in: float) 
 
 
 def draw_key(figure: Figure, lines: Sequence[str], left: float, top_in: float, height_in: float) -> None:
-    """Nothing; the lines stand in the figure from top_in below its upper edge on."""
+    """Write the lines into the figure, from top_in below its upper edge on."""
     for number, line in enumerate(lines):
         figure.text(left, 1 - (top_in + number * LINE_IN) / height_in, line, fontsize=_TEXT_PT, color=QUIET, va="top")

@@ -1,6 +1,6 @@
 """What is marked in series over time: anomalies by class, what clean windows cut, what somebody chose to look at.
 
-A class is told by a letter in a shape, never by a colour: squares are what happened to packets on their way, circles
+A class is told by a letter in a shape, never by a colour: squares are what happened to packets on their path, circles
 what single late packets were, diamonds what moved all of them, hexagons what is the measurement's own.
 """
 
@@ -227,7 +227,7 @@ def _payload(marks: Marks, classes: pl.LazyFrame | None, stream: RecordedStream)
 def every_mark(marks: Marks, classes: pl.LazyFrame | None, offset_ns: int, period_ns: int) -> list[Mark]:
     """The marks of all episodes, by time, of each class MARKED_MOST at most.
 
-    classes: the stream's rows of classes.parquet, which has those that the result does not tell of; None: there is no
+    classes: the stream's rows of classes.parquet, which has those that the result does not report; None: there is no
     such file.
     """
     told = {name: [one for one in marks.told if one.class_ == name] for name in GLYPHS}

@@ -22,7 +22,7 @@ def file_stem(text: str) -> str:
 
 
 def remove_own_pictures(folder: Path, result: Result, headings: Iterable[str]) -> None:
-    """Nothing; no picture that an earlier report wrote is left in the folder, and every other file is.
+    """Remove the pictures that an earlier report wrote into the folder, and no other file.
 
     headings: of the sweeps, as their pictures have them in their names.
     """

@@ -12,7 +12,7 @@ from latlab.analysis.reception import RECEPTION
 from latlab.analysis.words import left_out_text, plural
 from latlab.recordings.cell import RecordedStream
 from latlab.recordings.run_folder import RunFolder
-from latlab.report import chain_table, definitions, files, rows, schedules, where
+from latlab.report import anomalies, chain_table, definitions, files, rows, schedules, where
 from latlab.report.chain_page import chain_drawing
 from latlab.report.chains import chain_views
 from latlab.report.clock_series import clock_charts
@@ -97,6 +97,8 @@ def page_sections(shown: Shown, folder: RunFolder, sweeps: Sequence[Sweep], sche
 
 def _stages(shown: Shown) -> Iterator[Part]:
     tables = where.where_tables(shown.result)
+    if shares := where.share_table(shown.result):
+        yield shares
     few = len(tables) <= _FEW // 4
     yield Fold("Stage by stage, for each cell and stream", tables, open=few, reference=not few)
     yield from timers_and_traces(shown)
@@ -156,7 +158,7 @@ def _streams(shown: Shown, sweeps: Sequence[Sweep]) -> Iterator[Section]:
             table = replace(chain_part(view), remarks=chain_table.remarks(view))
             found: list[Part] = [Chart("chain", chain_drawing(view)), Fold("As a table", [table])]
             if of == stream:
-                # What a trace tells is of no metric: it is seen beside every one.
+                # What a trace tells is of no metric: it is seen next to every one.
                 parts += found if metric == RECEPTION else [OfMetric(metric, found)]
         parts += [
             OfMetric(metric, [Chart("tail", tail_drawing(view))])
@@ -167,7 +169,12 @@ def _streams(shown: Shown, sweeps: Sequence[Sweep]) -> Iterator[Section]:
 
 
 def _anomalies(shown: Shown) -> Iterator[Part]:
-    found = parts_of("anomalies", shown)
+    found = [
+        Fold(f"Each stream and repetition: {len(part.rows)} rows", [part])
+        if isinstance(part, Table) and part.headings == anomalies.HEADINGS and len(part.rows) > _FEW
+        else part
+        for part in parts_of("anomalies", shown)
+    ]
     yield from found or [Lines(["Not evaluated: no cell of this run has packets."])]
 
 

@@ -21,7 +21,7 @@ from latlab.report.packed import deflated
 from latlab.report.view import Trace, View
 
 PAGE_BYTES: Final = 2_900_000
-"""What a page takes at most, where all that it has beside its data leaves room for that in fewest bins."""
+"""What a page takes at most, where all that it has next to its data leaves room for that in fewest bins."""
 
 WHOLE_PACKETS: Final = 20_000
 """A series of so many packets at most is drawn whole, whatever else the page has."""
@@ -32,8 +32,8 @@ _BIN_BYTES: Final = 6
 _SAMPLE_BYTES: Final = 3
 _LEAST_SAMPLE_BYTES: Final = 1
 _TRACE_BYTES: Final = 220
-"""What a bin takes; what a sample takes as a rule; what it takes at least, so that it is not tried where there is no
-room for it; and what a trace's bins or samples take as JSON beside the numbers themselves.
+"""What a bin takes; what a sample takes usually; what it takes at least, so that it is not tried where there is no
+room for it; and what a trace's bins or samples take as JSON next to the numbers themselves.
 """
 MOST_BINS: Final = 4_000
 GOOD_BINS: Final = 500
@@ -133,7 +133,7 @@ class Payloads:
         return found
 
     def _is_whole(self, shown: View) -> bool:
-        """Whether its series are short enough to be there in any case, beside those that were added before."""
+        """Whether its series are short enough to be there in any case, next to those that were added before."""
         counts = [len(trace.value_ns) for trace in shown.traces]
         if max(counts, default=0) > WHOLE_PACKETS:
             return False
@@ -146,7 +146,7 @@ class Payloads:
         return True
 
     def _may_be_whole(self, shown: View) -> bool:
-        """Whether a page without anything else could have its samples, beside those that were added before."""
+        """Whether a page without anything else could have its samples, next to those that were added before."""
         whole = {one.metric for one in self._metrics if one.stream == shown.stream and one.shown}
         if shown.metric in SUMS and all(name in whole for name, _ in SUMS[shown.metric]):
             return True

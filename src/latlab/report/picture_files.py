@@ -38,7 +38,7 @@ from latlab.result.types import Result
 class PictureFiles:
     """Draws into a run's folder.
 
-    caption: of every picture. formats: png, svg, pdf, at least one. metrics: what is drawn, beside traces;
+    caption: of every picture. formats: png, svg, pdf, at least one. metrics: what is drawn, next to traces;
     None: all.
     """
 
@@ -62,14 +62,14 @@ class PictureFiles:
         return [*self._of_every_packet(), *self._of_figures()]
 
     def of_packets(self, shown: View) -> None:
-        """Nothing; series, histograms and CCDFs are there, and repetitions beside each other."""
+        """Draw series, histograms and CCDFs, and repetitions next to each other."""
         if self._is_wanted(shown.metric):
             self._draw(write_pictures, shown)
             self._draw(partial(write_repeats_picture, self.result), shown)
             self._draw(partial(write_together_picture, self.result), shown)
 
     def of_figures(self) -> None:
-        """Nothing; what is drawn from figures alone is there, and clocks over time, and gate schedules."""
+        """Draw what needs figures alone, clocks over time, and gate schedules."""
         for draw in self._of_figures():
             draw()
 

@@ -1,4 +1,4 @@
-"""The process that draws a run's pictures beside the one that writes its page: `python -m`, with the run's folder.
+"""The process that draws a run's pictures next to the one that writes its page: `python -m`, with the run's folder.
 
 Standard input, a line each: {"formats": […], "pictured": […] or null}, then numbers of `PictureFiles.drawings`.
 Standard output: how many of those there are, then each number when it is drawn. It ends with its input, or by failing.
@@ -21,7 +21,7 @@ from latlab.result import load_result
 
 def main() -> None:
     """Draws until standard input ends. Whatever a drawing raises."""
-    gc.set_threshold(200_000, 20, 100)  # as in the process beside it
+    gc.set_threshold(200_000, 20, 100)  # as in the process next to it
     asked: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_listen, args=(asked,), daemon=True).start()
     folder = RunFolder(Path(sys.argv[1]))

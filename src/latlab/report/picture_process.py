@@ -62,13 +62,13 @@ class PictureProcess:
                 stream.close()  # type: ignore[union-attr]
 
     def begin(self, formats: Sequence[str], pictured: Collection[str] | None) -> None:
-        """Nothing; the process draws `PictureFiles.drawings`, from the first one on. The result is written already."""
+        """Let the process draw `PictureFiles.drawings`, from the first one on. The result is written already."""
         wish = json.dumps({"formats": list(formats), "pictured": None if pictured is None else list(pictured)})
         self._feeding = threading.Thread(target=self._feed, args=(wish,), daemon=True)
         self._feeding.start()
 
     def finish(self, drawings: Callable[[], Drawings]) -> None:
-        """Nothing; every picture is there. The last ones are drawn here while the process draws those before them.
+        """Wait until every picture is there. The last ones are drawn here while the process draws those before them.
 
         drawings: the same ones in the same order, asked for only where something is left to do here.
         """
@@ -93,7 +93,7 @@ class PictureProcess:
         return None
 
     def _feed(self, wish: str) -> None:
-        """Nothing; the process has drawn all that was left, or it has ended."""
+        """Wait until the process has drawn all that was left, or has ended."""
         # What it says is no number once it has ended; its pipes may be gone then, too.
         with suppress(OSError, ValueError):
             self._count = int(self._answer(wish))

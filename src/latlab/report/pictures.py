@@ -1,4 +1,4 @@
-"""Pictures for papers and mails: time series beside histograms, and CCDFs, all cells on identical axes."""
+"""Pictures for papers and mails: time series next to histograms, and CCDFs, all cells on identical axes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FIGURES_PT = 8.2
 _HEAD_IN = 0.92
 _KEY_IN = 0.79  # from where on the head says what marks mean
 _FOOT_IN = 0.5
-_LEFT_IN = 0.98  # the axis title, and seven digits beside it
+_LEFT_IN = 0.98  # the axis title, and seven digits next to it
 _LEGEND_LINE_IN = 0.21
 _LEGEND_PT = 8.5
 _LEGEND_HANDLE = 4.0  # a sample's length in type sizes: the longest dash once
@@ -101,7 +101,7 @@ def series_figure(shown: View, caption: str) -> Figure:
         left.set_title(
             trace.name, loc="left", fontweight="bold", fontsize=_TITLE_PT, color=INK, pad=4 + above_pt, y=1.0
         )
-        # Over this panel and the end of the one beside it: there the name has the room it needs.
+        # Over this panel and the end of the one next to it: there the name has the room it needs.
         right.set_title(trace.figures, loc="right", color=QUIET, fontsize=_FIGURES_PT, pad=4, y=1.0)
         last = number == count - 1
         left.tick_params(labelbottom=last)
@@ -289,7 +289,7 @@ def _legend(keys: Sequence[Key], width: float) -> tuple[_LegendKey, ...]:
 
 
 def _lines(entries: tuple[Entry, ...], room_in: float) -> tuple[tuple[Entry, ...], ...]:
-    """The entries line by line, as many beside each other as there is room for."""
+    """The entries line by line, as many side by side as there is room for."""
     sample_in = _LEGEND_PT * (_LEGEND_HANDLE + _LEGEND_GAPS) / 72
     for columns in range(len(entries), 0, -1):
         widest_in = (

@@ -1,4 +1,4 @@
-"""How far repetitions of one cell differ: the variance between deployments, beside the variance within one."""
+"""How far repetitions of one cell differ: the variance between deployments, next to the variance within one."""
 
 from __future__ import annotations
 

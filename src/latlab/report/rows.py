@@ -117,7 +117,7 @@ class Row:
 
     @property
     def remark(self) -> str:
-        """What is to be known beside the figures: the verdict, or why there are none."""
+        """What is to be known next to the figures: the verdict, or why there are none."""
         if self.status != "ok":
             return self.status
         if self.statistics is None:
@@ -208,7 +208,7 @@ def summaries(result: Result, metric: str) -> tuple[Summary, ...]:
     """The metric's tables: cells in the order of the matrix, then repeats.
 
     Where cells have several streams, each stream has a table to itself, whose rows compare. Else there is one: of a
-    single cell, or of cells with a stream each, as one probe beside another. Cells of which nothing was measured are
+    single cell, or of cells with a stream each, as one probe next to another. Cells of which nothing was measured are
     in none.
     """
     names = tuple(name for name in stream_names(result) if _may_have(result, name, metric))
@@ -340,7 +340,7 @@ def sourced(figure: str, source: str | None) -> str:
 
 
 def ordered_cells(result: Result) -> list[Cell]:
-    """The cells grouped by configuration in the order they first ran, repeats beside each other."""
+    """The cells grouped by configuration in the order they first ran, repeats side by side."""
     rank = {slug: place for place, slug in enumerate(dict.fromkeys(cell.slug for cell in result.cells))}
     return sorted(result.cells, key=lambda cell: (rank[cell.slug], cell.repeat))
 

@@ -109,7 +109,7 @@ class Shown:
 
     @property
     def label(self) -> str:
-        """The result's label, which stands beside figures."""
+        """The result's label, which stands next to figures."""
         return label_text(self.result)
 
     @cached_property
@@ -274,6 +274,8 @@ def _comparison(shown: Shown) -> Iterator[Part]:
 
 
 def _stages(shown: Shown) -> Iterator[Part]:
+    if shares := where.share_table(shown.result):
+        yield shares
     yield from where.where_tables(shown.result)
     yield from (chain_part(view) for view in chain_views(shown.result).values())
     yield from timers_and_traces(shown)
@@ -310,6 +312,9 @@ def _anomalies(shown: Shown) -> Iterator[Part]:
         else row.texts
         for row in anomalies.anomaly_rows(result)
     ]
+    classes = list(anomalies.class_rows(result))
+    if len(found) > 1:
+        yield Table(anomalies.CLASS_HEADINGS, classes, (1, 2, 3), f"{anomalies.CLASSES_TITLE} · {shown.label}")
     yield Table(anomalies.HEADINGS, found, (4, 5), f"{anomalies.TITLE} · {shown.label}")
     # What was cut is too long for a column: it stands below.
     windows = [row.texts[:-1] for row in anomalies.window_rows(result)]

@@ -40,28 +40,28 @@ class Sheet:
         self, x: float, y: float, text: str, *, size: float = TEXT_PT, colour: str = INK, weight: str = "normal",
         ha: str = "left", va: str = "center_baseline", rotation: float = 0,
     ) -> None:  # fmt: skip
-        """Nothing; the text stands there, as it is: nothing in it is a formula."""
+        """Write the text there, as it is: nothing in it is a formula."""
         style: Style = {"ha": ha, "va": va, "rotation": rotation, "parse_math": False}
         self._axes.text(x, y, text, fontsize=size, color=colour, fontweight=weight, **style)
 
     def lines(self, points: Iterable[Sequence[Point]], colour: str, width: float = 0.7, **style: Any) -> None:
-        """Nothing; lines through these points. style: as LineCollection has it, `gid` or `linestyles`."""
+        """Draw lines through these points. style: as LineCollection has it, `gid` or `linestyles`."""
         self._axes.add_collection(
             LineCollection([list(one) for one in points], colors=colour, linewidths=width, **style), autolim=False
         )
 
     def marks(self, points: Sequence[Point], marker: str, size: float, colour: str, **style: Any) -> None:
-        """Nothing; a marker of `size` points at each of these. style: as Line2D has it."""
+        """Draw a marker of `size` points at each of these. style: as Line2D has it."""
         if points:
             x, y = np.array(points).T
             self._axes.plot(x, y, linestyle="none", marker=marker, markersize=size, color=colour, **style)
 
     def box(self, left: float, top: float, width: float, height: float, **style: Any) -> None:
-        """Nothing; a rectangle. style: as Rectangle has it."""
+        """Draw a rectangle. style: as Rectangle has it."""
         self._axes.add_artist(Rectangle((left, top), width, height, **style))
 
     def area(self, points: Sequence[Point], colour: str, **style: Any) -> None:
-        """Nothing; what lies within these points is filled."""
+        """Fill what lies within these points."""
         x, y = np.array(points).T
         self._axes.fill(x, y, color=colour, linewidth=0, **style)
 

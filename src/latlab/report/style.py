@@ -56,7 +56,7 @@ _OWN: dict[str, Style] = {"png": {"pil_kwargs": {"compress_level": 3}}}
 
 
 def save(figure: Figure, path: Path, kind: str) -> None:
-    """Nothing; the figure is written. kind: png, svg or pdf."""
+    """Write the figure. kind: png, svg or pdf."""
     figure.savefig(path, format=kind, metadata=METADATA[kind], **_OWN.get(kind, {}))
 
 
@@ -71,7 +71,7 @@ def save_all(figure: Figure, folder: Path, stem: str, formats: Sequence[str]) ->
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], columns: int, left_in: float, size_pt: float) -> None:
-    """Nothing; the figure has a legend at its foot, from left_in on, its entries row by row in so many columns."""
+    """Draw a legend at the figure's foot, from left_in on, its entries row by row in so many columns."""
     width_in, height_in = figure.get_size_inches()
     figure.legend(
         # matplotlib fills column by column.

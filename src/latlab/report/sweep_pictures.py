@@ -20,7 +20,7 @@ from latlab.report.sweep import FIGURES, STROKES, Line, Panel, Stroke, Sweep
 
 _WIDTH_IN = 10.0
 _SIDE_IN = 0.16
-_LEFT_IN = 0.98  # the axis title, and seven digits beside it
+_LEFT_IN = 0.98  # the axis title, and seven digits next to it
 _RIGHT_IN = 0.22
 _HEAD_IN = 0.86
 _PANEL_IN = 2.7

@@ -166,7 +166,7 @@ def _panels(
     """What the lines of a panel differ in, empty where each has one only; and the panels of (key's value, cell) pairs.
 
     keys: stream → the key that is drawn. Several streams are lines of every panel. The last other key with at most
-    BESIDE values tells lines apart, so that what is tuned lies beside what is not; the others tell panels apart. room:
+    BESIDE values tells lines apart, so that what is tuned lies next to what is not; the others tell panels apart. room:
     (cell's slug, stream) → what of it goes in one frame.
     """
     several = len(keys) > 1

@@ -1,4 +1,4 @@
-"""Whether a tail's fit is stable, as a picture: a row a cell, shape, level and the tail itself beside each other."""
+"""Whether a tail's fit is stable, as a picture: a row a cell, shape, level and the tail itself side by side."""
 
 from __future__ import annotations
 
@@ -90,11 +90,11 @@ class _Panel:
         return self
 
     def above(self, top: float, name: str) -> None:
-        """Nothing; what the upward axis is, over all the cells."""
+        """Write what the upward axis is, over all the cells."""
         self.sheet.text(self._left, top - 0.08, name, size=_TICK_PT, va="bottom")
 
     def below(self, bottom: float, name: str) -> None:
-        """Nothing; what the axis across is, under all the cells."""
+        """Write what the axis across is, under all the cells."""
         self.sheet.text(self._left + self._width / 2, bottom + 0.24, name, ha="center", va="top")
 
     def point(self, at: float, up: float) -> Point:
@@ -108,7 +108,7 @@ class _Panel:
         return [self.point(*one) for one in points]
 
     def marks(self, marks: Sequence[Mark], own: str) -> None:
-        """Nothing; figures with their intervals upwards."""
+        """Draw figures with their intervals upwards."""
         for kind in (UNFIT, FITS, CHOSEN):
             those = [one for one in marks if one.kind == kind]
             colour = REFUSED if kind == UNFIT else own

@@ -338,7 +338,7 @@ def value_ticks(axis: Axis) -> Ticks:
 
 
 def _told(tail: Tail, fit: TailFit) -> str:
-    """What the tail is told by, or why it is not told."""
+    """What the tail is told by, or why it is unknown."""
     if tail.why:
         return f"refused: {tail.why}"
     shape = f"shape {_signed(fit.shape)} ({_signed(fit.shape_low)} to {_signed(fit.shape_high)})"

@@ -64,7 +64,7 @@ def off_lines(result: Result) -> list[str]:
 
 
 def stated(result: Result) -> list[str]:
-    """What the scenario itself has changed of how it is judged, a sentence each: it stands beside the verdict."""
+    """What the scenario itself has changed of how it is judged, a sentence each: it stands next to the verdict."""
     given = [
         f"threshold set by the scenario: {one.name} {one.value} (default {one.default})"
         for one in threshold_lines(result)

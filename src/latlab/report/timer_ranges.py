@@ -50,7 +50,7 @@ class Range:
 class Ranges:
     """Ranges on one axis. ticks: (place, µs as text). threshold: its place, if all timers have the same one.
 
-    anchor, caption, foot, zero: what a table of `forests` on the page has beside them.
+    anchor, caption, foot, zero: what a table of `forests` on the page has next to them.
     """
 
     rows: tuple[Range, ...]
@@ -73,7 +73,7 @@ class Ranges:
 
 
 def timer_ranges(result: Result) -> Ranges | None:
-    """Those of a result; None if it has no two to put beside each other."""
+    """Those of a result; None if it has no two to put side by side."""
     found = []
     thresholds = set()
     for cell in rows.ordered_cells(result):

@@ -108,7 +108,7 @@ def whom_text(whom: CameTo) -> str:
 
 
 def _traced(result: Result) -> Iterator[tuple[tuple[str, str, str], Trace, str]]:
-    """((cell, repetition, stream), what the trace tells of it, and of the way into a guest), in the summary's order."""
+    """((cell, repetition, stream), what the trace reports of it, and of the path into a guest), in summary's order."""
     for cell in rows.ordered_cells(result):
         for name, block in cell.streams.items():
             if trace := block.trace:

@@ -27,9 +27,18 @@ class Unmeasured:
     @property
     def text(self) -> str:
         """It in one line: which cells, what, where, and what to do."""
+        return self._text(self.cells)
+
+    def short(self, most: int) -> str:
+        """The same; of more than so many cells the first, and how many more there are."""
+        if len(self.cells) <= most:
+            return self.text
+        return self._text((*self.cells[: most - 1], f"{len(self.cells) - most + 1} more"))
+
+    def _text(self, cells: tuple[str, ...]) -> str:
         where = f"{self.where}: " if self.where else ""
         remedy = f" ({self.remedy})" if self.remedy else ""
-        return f"{'; '.join(self.cells)}: {self.status}: {where}{self.what}{remedy}"
+        return f"{'; '.join(cells)}: {self.status}: {where}{self.what}{remedy}"
 
 
 def unavailable(result: Result) -> list[Unmeasured]:

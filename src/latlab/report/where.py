@@ -4,18 +4,21 @@ late.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
+from statistics import median
 from typing import Final
 
 from latlab.analysis.interrupt_way import interval_name
 from latlab.analysis.reception import RECEPTION
+from latlab.analysis.way import INTERVALS
 from latlab.analysis.worst import CHAINS_SHOWN
 from latlab.report import rows
 from latlab.report.chain_view import GROUPS, percent, thing
 from latlab.report.chains import chain_of, has_parts
 from latlab.report.document import Table
-from latlab.report.places import cell_name
+from latlab.report.places import cell_name, cell_title
 from latlab.report.testbed import label_text
 from latlab.report.text import microseconds
 from latlab.report.traces import whom_text
@@ -23,6 +26,8 @@ from latlab.result.types import Cell, Chain, Growth, Result, StagesOfGroup, Stre
 
 HEADINGS: Final = ("stage", "typical", "worst", "dominant in", "share of delay")
 
+_FEW: Final = 4
+"""So many tables of single repetitions are looked through at once."""
 _NONE: Final = "none"
 """Of lateness where no packet took longer: what rounds to 0 % is another thing."""
 
@@ -39,6 +44,33 @@ def where_tables(result: Result) -> list[Table]:
     ]
 
 
+def share_table(result: Result) -> Table | None:
+    """Of each stream and configuration how the delay of its latest packets is divided over the stages, % at the middle
+    one of the repetitions; None where there are few tables of single repetitions to look through.
+    """
+    shares: dict[tuple[str, str], dict[str, list[float]]] = {}
+    measured = Counter[tuple[str, str]]()
+    for cell in rows.ordered_cells(result):
+        for stream, block in cell.streams.items():
+            if not (latest := worst_of_longest(block)):
+                continue
+            whose = (cell_title(cell), stream)
+            measured[whose] += 1
+            for one in latest.grew:
+                shares.setdefault(whose, {}).setdefault(interval_name(one.from_, one.to), []).append(one.share)
+    if measured.total() <= _FEW:
+        return None
+    order = list(dict.fromkeys((*INTERVALS.values(), *(name for of in shares.values() for name in of))))
+    stages = sorted({name for of in shares.values() for name in of}, key=order.index)
+    found = []
+    for whose, of in shares.items():
+        # A repetition in which no packet took longer in a stage has no share of it.
+        each = [of.get(name, []) + [0.0] * (measured[whose] - len(of.get(name, []))) for name in stages]
+        found.append((*whose, *(percent(median(one)) for one in each)))
+    title = f"Share of the latest packets' delay in each stage, median of the repetitions · {label_text(result)}"
+    return Table(("cell", "stream", *stages), found, range(2, 2 + len(stages)), title)
+
+
 def worst_of_longest(block: Stream) -> WorstStages | None:
     """The worst packets of the metric that goes furthest; None where none has a typical and a worst packet."""
     return next((worst for *_, worst in _longest(block)), None)
@@ -52,7 +84,7 @@ def _longest(block: Stream) -> list[tuple[str, Chain, WorstStages]]:
 
 
 def _traced(block: Stream) -> list[tuple[str, Chain, WorstStages]]:
-    """What tracepoints tell of the way to its listener's thread; nothing where they were not asked."""
+    """What tracepoints show of the way to its listener's thread; nothing where they were not asked."""
     chain = chain_of(block, RECEPTION)
     return [(RECEPTION, chain, chain.worst)] if chain and chain.worst else []
 

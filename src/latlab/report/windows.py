@@ -36,7 +36,7 @@ def chosen_later(texts: Sequence[str]) -> tuple[Named, ...]:
 
 
 def refuse_wrong(later: Sequence[Named], cells: Sequence[RecordedCell]) -> None:
-    """Nothing. UsageError: there is no packet in one of these windows. cells: every cell.json of the run."""
+    """Check the windows. UsageError: there is no packet in one of them. cells: every cell.json of the run."""
     if not later:
         return
     measured = [cell for cell in cells if cell.start_tai_ns and cell.imported is None]

@@ -313,7 +313,7 @@ class Chain(Part):
 
 
 class Series(Part):
-    """How many stretches of time a tool reported of, and the least and the greatest of each figure that all have."""
+    """How many intervals a tool reported of, and the least and the greatest of each figure that all have."""
 
     count: int
     n: list[int] = []
@@ -382,7 +382,7 @@ Evidence = dict[str, Any]
 
 
 class Episode(Part):
-    """Something that happened beside noise. packets: how many of its class are in it. evidence: figures of its kind."""
+    """Something that happened, not noise. packets: how many of its class are in it. evidence: figures of its kind."""
 
     number: int
     class_: str
@@ -526,7 +526,7 @@ class Chosen(Part):
 
 
 class Windows(Part):
-    """Clean windows beside the whole run; chosen: windows that somebody named."""
+    """Clean windows next to the whole run; chosen: windows that somebody named."""
 
     kept: list[KeptWindow]
     cuts: list[Cut]

@@ -106,7 +106,7 @@ class Agent:
         return self.host.command_line(self._argv)
 
     def begin(self, start_tai_ns: int) -> None:
-        """Nothing; the streams start at that instant of its host's CLOCK_TAI."""
+        """Start the streams at that instant of its host's CLOCK_TAI."""
         self._say({"start_tai_ns": start_tai_ns})
 
     async def stop(self, bed: TestBed) -> Totals:
@@ -121,7 +121,7 @@ class Agent:
         return done
 
     async def kill(self, bed: TestBed) -> None:
-        """Nothing; the process is gone, if it was not already."""
+        """Kill the process, if it is not gone already."""
         if self._process.returncode is None:
             signal_group(self._process, signal.SIGKILL)
             await self._process.wait()
@@ -166,7 +166,7 @@ class Agent:
     async def _read_events(self) -> None:
         assert self._process.stdout
         async for line in _lines(self._process.stdout):
-            # What is no event is passed over: if it was to be one, that one is missed, and its waiter says so.
+            # What is no event is passed over: if it was to be one, that one is missed, and its waiter reports it.
             with contextlib.suppress(ValueError, LookupError, TypeError):
                 event = json.loads(line)
                 if isinstance(event, dict):

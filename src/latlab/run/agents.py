@@ -46,35 +46,35 @@ class Agents:
         self._listener = listener
 
     async def listen(self, host: str, at: Bed) -> None:
-        """Nothing; the streams that end on the host are listened for."""
+        """Start listening for the streams that end on the host."""
         spec = listen_spec(self._scenario, host, at, self._outcome.run_id, self._recording(host, "listen", host))
         await self._start(self.listening, host, "listen", spec)
 
     async def talk(self, host: str, at: Bed) -> None:
-        """Nothing; the streams that begin on the host wait for their start."""
+        """Start the talker of the streams that begin on the host; it waits for their start."""
         spec = talk_spec(self._scenario, host, at, self._outcome.run_id, self._recording(host, "talk", host))
         await self._start(self.talking, host, "talk", spec)
 
     async def pong(self, name: str, at: Bed) -> None:
-        """Nothing; a ping's questions are answered."""
+        """Start answering a ping's questions."""
         _, host = self._scenario.probe_hosts(name)
         spec = pong_spec(self._scenario, name, at, self._outcome.run_id, self._recording(host, "pong", name))
         await self._start(self.listening, host, "pong", spec, probe=name)
 
     async def ping(self, name: str, at: Bed) -> None:
-        """Nothing; a ping's questions wait for their start."""
+        """Start the asker of a ping; its questions wait for their start."""
         host, _ = self._scenario.probe_hosts(name)
         spec = ping_spec(self._scenario, name, at, self._outcome.run_id, self._recording(host, "ping", name))
         await self._start(self.talking, host, "ping", spec, probe=name)
 
     async def timer(self, name: str) -> None:
-        """Nothing; a timer waits for its start: where it traces, that has been tried."""
+        """Start a timer, which waits for its start: where it traces, that has been tried."""
         (host,) = self._scenario.probe_hosts(name)
         spec = timer_spec(self._scenario, name, self._outcome.run_id, self._recording(host, "timer", name))
         await self._start(self.talking, host, "timer", spec, probe=name)
 
     async def trace(self, host: str) -> None:
-        """Nothing; what happens to packets on their way to what receives on the host, which is ready, is recorded."""
+        """Record what happens to packets on their path to what receives on the host, which is ready."""
         receivers = self._scenario.receivers[host]
         own = (agent for agent in self.listening if agent.host.name == host and agent.probe in receivers)
         threads = [_thread(agent) for agent in own]
@@ -82,14 +82,14 @@ class Agents:
         await self._start(self.listening, host, "trace", spec)
 
     async def trace_timer(self, name: str) -> None:
-        """Nothing; how the thread of a timer, which is ready, is woken is recorded."""
+        """Record how the thread of a timer, which is ready, is woken."""
         (host,) = self._scenario.probe_hosts(name)
         threads = [_thread(agent) for agent in self.talking if agent.probe == name]
         spec = waking_spec(threads, self._outcome.run_id, self._recording(host, "waking", name))
         await self._start(self.listening, host, "waking", spec, of=name)
 
     async def trace_entries(self, name: str) -> None:
-        """Nothing; how interrupts come into the guest is being recorded on its VM host, where KVM runs it."""
+        """Record how interrupts come into the guest on its VM host, where KVM runs it."""
         guest = self._scenario.guests[name]
         if not any(one.name == name and one.acceleration == "kvm" for one in self._outcome.guests):
             return
@@ -111,7 +111,7 @@ class Agents:
         probe: str | None = None,
         of: str | None = None,
     ) -> None:
-        """probe: whose agent it is. of: the guest or the timer beside which it traces."""
+        """probe: whose agent it is. of: the guest or the timer next to which it traces."""
         binary, place = self._places.agent(host), self._bed.hosts[host]
         verb = "trace" if of else verb_of(self._scenario, probe, role) if probe else role
         if self._outcome.live and verb != "trace":

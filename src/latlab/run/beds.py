@@ -59,7 +59,7 @@ class Bed:
         return Path(f"/proc/{os.getpid()}/fd/{self._memory}") if self.turns and self._memory is not None else None
 
     async def keep(self, turns: Turns, site: Site) -> None:
-        """Nothing; the machine is kept, and its QEMU has ended."""
+        """Keep the machine's state, and end its QEMU."""
         self._memory = os.memfd_create("latlab-bed")
         try:
             await move_out(f"{folder(site, turns.name)}/{MONITOR}", Path(f"/proc/{os.getpid()}/fd/{self._memory}"))
@@ -68,18 +68,18 @@ class Bed:
             self.refuse()
 
     def refuse(self) -> None:
-        """Nothing; each of its cells sets up its own."""
+        """Refuse to share it: each of its cells sets up its own."""
         self.refused = True
         self.close()
 
     def ended(self) -> None:
-        """Nothing; one of its cells has been measured: after the last nobody needs it."""
+        """Note that one of its cells has been measured: after the last it is not needed any more."""
         self.left -= 1
         if not self.left:
             self.close()
 
     def close(self) -> None:
-        """Nothing; it is not kept any more."""
+        """Do not keep it any more."""
         self.turns = ()
         if self._memory is not None:
             os.close(self._memory)
@@ -116,7 +116,7 @@ class Beds:
         return [one for block in blocks for row in zip_longest(*block) for one in row if one is not None]
 
     def close(self) -> None:
-        """Nothing; none is kept."""
+        """Keep none any more."""
         for bed in self._beds.values():
             bed.close()
 

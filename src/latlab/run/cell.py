@@ -123,12 +123,12 @@ async def run_cell(
 
 
 def _tells(listener: Listener) -> Tell:
-    """Tell the listener of what takes long."""
+    """Report to the listener what takes long."""
     return lambda what, seconds: listener(Waiting(what, seconds))
 
 
 def _write(outcome: Outcome, folder: CellFolder) -> None:
-    """Nothing; cell.json is written. LabError: it cannot be; it then says what the file would have said."""
+    """Write cell.json. LabError: it cannot be written; the error then says what the file would have said."""
     try:
         folder.write_cell(outcome.known())
     except OSError as error:
@@ -145,7 +145,7 @@ async def _on_test_bed(
     making: asyncio.Lock,
     shared: Bed | None,
 ) -> None:
-    """Nothing; the cell has been measured, and its test bed is down.
+    """Measure the cell, and take its test bed down.
 
     Where a machine hangs as it boots, or does not get ready from its snapshot, which is removed, all is made once more;
     so it is where a test bed that was kept does not serve.
@@ -278,9 +278,9 @@ class _Cell:
         )
 
     async def measure(self) -> None:
-        """Nothing; everything has run to its end and been stopped. LabError at the first thing that fails.
+        """Run everything to its end and stop it. LabError at the first thing that fails.
 
-        Whatever fails, what the agents have recorded so far is finished before it is told.
+        Whatever fails, what the agents have recorded so far is finished before it is reported.
         """
         failure: BaseException | None = None
         try:
@@ -378,7 +378,7 @@ class _Cell:
         )
 
     async def _watch(self) -> None:
-        """Nothing once talkers and tools are done. LabError as soon as anything fails, or it takes too long."""
+        """Return once talkers and tools are done. LabError as soon as anything fails, or it takes too long."""
         talking: set[asyncio.Future[Any]] = {agent.done for agent in self._talking} | {*self._tools.asking}
         running = talking | {agent.done for agent in self._listening}
         loop = asyncio.get_running_loop()
@@ -405,7 +405,7 @@ class _Cell:
             future.result()
 
     async def _settle(self) -> None:
-        """Nothing; packets that are still on their way have had their time, on the clock of whoever receives them."""
+        """Give packets in flight the time to arrive, on the clock of their receivers."""
         settle_s = self._scenario.settle / SECOND_NS
         if self._listening:
             await self._listening[0].host.pause(settle_s)
@@ -424,7 +424,7 @@ class _Cell:
         self._outcome.loads = await self._loads.stop()
 
     async def _check_again(self) -> None:
-        """Nothing; what was set and must last has been read again."""
+        """Read again what was set and must last."""
         with self._bed.awaited("settings are read again"):
             again = await self._bed.check_again()
         self._outcome.bridges = described_bridges(self._scenario, self._site)
@@ -490,7 +490,7 @@ def _lab_tai_ns() -> int:
 
 
 async def _all_of_these(*works: Coroutine[Any, Any, object], bed: TestBed, after: BaseException | None = None) -> None:
-    """Nothing; all works have come to their end in turn, whatever became of those before, a cancellation included.
+    """Run all works one after the other, whatever became of those before, a cancellation included.
 
     What failed first is raised, telling of the others; `after` failed before them all.
     """

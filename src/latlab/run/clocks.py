@@ -58,7 +58,7 @@ class ClockWatch:
         return [agent for comparing in self._running.values() for agent in comparing]
 
     async def start(self, bed: TestBed, run_id: str, folder: CellFolder, facts: Facts) -> None:
-        """Nothing; clocks are compared from now on. LabError: two hosts share no clock and nothing may compare them.
+        """Compare clocks from now on. LabError: two hosts share no clock and nothing may compare them.
 
         facts: of every host and guest, as they are now.
         """
@@ -112,7 +112,7 @@ class ClockWatch:
         return entries, failure
 
     async def kill(self, bed: TestBed) -> None:
-        """Nothing; no clocks are compared any more."""
+        """Stop comparing clocks."""
         for agent in self.agents:
             await agent.kill(bed)
 

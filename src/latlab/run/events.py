@@ -169,4 +169,4 @@ Listener = Callable[[Event], None]
 
 
 def ignore(_event: Event) -> None:
-    """Nothing: for those who do not want to listen."""
+    """Do nothing: for callers that want no events."""

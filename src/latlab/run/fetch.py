@@ -60,7 +60,7 @@ class Recordings:
         return str(here) if host.files_are_here else f"{host.scratch}/{here.name}"
 
     async def follow(self, host: Host, verb: str, here: Path) -> None:
-        """Nothing; what the host's agent records appears beside `here` from now on."""
+        """Let what the host's agent records appear next to `here` from now on."""
         if host.files_are_here:
             return
         for table in TABLES[verb]:
@@ -76,7 +76,7 @@ class Recordings:
             self._following.append(_Following(host, there, local, process, record))
 
     async def fetch(self) -> None:
-        """Nothing; every file is here, whole. LabError: a host does not answer any more; what is here stays.
+        """Fetch every file, whole. LabError: a host does not answer any more; what is here stays.
 
         A host that is gone, or has not answered once, is not asked again.
         """

@@ -33,7 +33,7 @@ def planned_with_kvm_clock(scenario: Scenario, machine: Machine, hosts: Mapping[
 
 
 def tai_offset_s(facts: Facts, host: str) -> int:
-    """TAI − UTC on the host, as adjtimex tells it. LabError: it does not."""
+    """TAI − UTC on the host, as adjtimex reports it. LabError: it does not."""
     offset = facts[host]["clock"]["tai_offset_s"]
     if offset is None:
         raise LabError(

@@ -104,15 +104,15 @@ class Outcome:
         return entry.model_copy(update={"start_tai_ns": self.starts_tai_ns.get(asks, self.start_tai_ns)})
 
     def is_emulated(self) -> None:
-        """Nothing; its figures say nothing about speed: with a clock of its own they say at least what differs."""
+        """Note that its figures say nothing about speed: with a clock of its own they say at least what differs."""
         if self.instructions_per_ns is None:
             self.label = LABEL_EMULATED
 
     def refuse(self, reasons: list[LabError]) -> None:
-        """Nothing; the cell cannot be built, for these reasons."""
+        """Note that the cell cannot be built, for these reasons."""
         self.status, self.label, self.reason = "unavailable", None, Failure.of(summed_up(reasons))
 
     def fail(self, error: LatlabError) -> None:
-        """Nothing; the cell has failed, and why. The first reason stays."""
+        """Note that the cell has failed, and why. The first reason stays."""
         if self.reason is None:
             self.status, self.reason = "failed", Failure.of(error)

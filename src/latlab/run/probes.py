@@ -43,17 +43,17 @@ class Tools:
         return recordings.prefix(self._bed.hosts[plan.asker], self._folder.tool_log_path(plan.name))
 
     async def start(self) -> None:
-        """Nothing; every server answers. LabError: a tool is missing, too old, or does not start."""
+        """Start the servers and wait until each answers. LabError: a tool is missing, too old, or does not start."""
         await self._runner.start()
 
     def begin(self, in_ns: int) -> None:
-        """Nothing; the clients measure from in_ns from now on."""
+        """Start the clients, which measure from in_ns from now on."""
         if self._runner.plans:
             self._asking = asyncio.ensure_future(self._runner.ask(in_ns / SECOND_NS))
 
     @property
     def asking(self) -> list[asyncio.Task[None]]:
-        """What has to come to its end before the cell is measured; it fails with whatever fails first."""
+        """What has to finish before the cell is measured; it fails with whatever fails first."""
         return [self._asking] if self._asking else []
 
     def failure(self) -> LabError | None:

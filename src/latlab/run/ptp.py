@@ -1,4 +1,4 @@
-"""PTP while a cell is measured: what each ptp4l says of itself, and our own readings of the cards' clocks beside it."""
+"""PTP while a cell is measured: what each ptp4l says of itself, and our own readings of the cards' clocks with it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CARD = "card"
 class PtpWatch:
     """The ports of PTP's, each watched by an agent on its host: two where its card has a clock.
 
-    One asks its ptp4l, and records what that says (`latlab-agent ptp`); the other reads the card's clock beside the
+    One asks its ptp4l, and records what that says (`latlab-agent ptp`); the other reads the card's clock next to the
     system's (`latlab-agent clock`), so that what ptp4l claims can be compared with readings it has no part in.
     """
 
@@ -59,7 +59,7 @@ class PtpWatch:
         return [*self._asking.values(), *self._reading.values()]
 
     async def start(self, bed: TestBed, run_id: str, folder: CellFolder) -> None:
-        """Nothing; every port is watched from now on. LabError: one does not answer."""
+        """Watch every port from now on. LabError: one does not answer."""
         for port in self._ports:
             name, host = str(port.end), self._hosts[port.end.host]
             if port.in_hardware:
@@ -95,7 +95,7 @@ class PtpWatch:
         return clocks, failure
 
     def begin(self, starts_tai_ns: Callable[[Agent], int]) -> None:
-        """Nothing; the streams start. starts_tai_ns: when, by the TAI of the agent's host."""
+        """Note that the streams start. starts_tai_ns: when, by the TAI of the agent's host."""
         self._starts = {name: starts_tai_ns(agent) for name, agent in self._asking.items()}
 
     def known(self) -> list[RecordedPort]:

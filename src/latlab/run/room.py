@@ -20,7 +20,7 @@ _MEMINFO = Path("/proc/meminfo")
 
 
 def check_room(cells: Sequence[Cell], repeat: int, root: Path) -> None:
-    """Nothing, where the run fits. LabError: the runs' disk, or the memory, cannot hold it, with the numbers."""
+    """Check that the run fits. LabError: the runs' disk, or the memory, cannot hold it, with the numbers."""
     packets = [_packets(cell.scenario) for cell in cells]
     folder = next(path for path in (root.absolute(), *root.absolute().parents) if path.exists())
     needed, free = sum(packets) * repeat * DISK_BYTES, shutil.disk_usage(folder).free

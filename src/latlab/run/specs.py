@@ -151,7 +151,7 @@ def ptp_spec(
     device: str = "auto",
     period_ns: int = PTP_PERIOD_NS,
 ) -> Spec:
-    """The spec of `latlab-agent clock` that reads a PTP clock beside the system's: in a guest its host's, as KVM shows
+    """The spec of `latlab-agent clock` that reads a PTP clock next to the system's: in a guest its host's, as KVM shows
     it, which is what `auto` means; else a card's.
 
     tai_offset_s: what is added to the clock for TAI: where KVM shows UTC, TAI − UTC on the host; a card counts TAI.

@@ -45,7 +45,7 @@ HRTIMER: Final = 8
 
 
 def trace_spec(scenario: Scenario, host: str, threads: Sequence[int | str], run_id: str, recording: Path | str) -> Spec:
-    """The spec of `latlab-agent trace` beside what receives on a host; threads: their numbers, as `ready` says."""
+    """The spec of `latlab-agent trace` next to what receives on a host; threads: their numbers, as `ready` says."""
     whole = scenario.tuning_of(host).listener.trace is True
     return {
         "run_id": run_id,
@@ -58,7 +58,7 @@ def trace_spec(scenario: Scenario, host: str, threads: Sequence[int | str], run_
 
 
 def waking_spec(threads: Sequence[int | str], run_id: str, recording: Path | str) -> Spec:
-    """The spec of `latlab-agent trace` beside a timer; threads: the one that waits for it."""
+    """The spec of `latlab-agent trace` next to a timer; threads: the one that waits for it."""
     return {
         "run_id": run_id,
         "recording": str(recording),

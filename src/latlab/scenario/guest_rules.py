@@ -153,7 +153,7 @@ def guest_networks_are_apart(sketch: Sketch) -> Iterator[Finding]:
 
 
 def bridges_have_their_name(sketch: Sketch) -> Iterator[Finding]:
-    """The bridge of a host's guests without an uplink has a name beside the host's interfaces."""
+    """The bridge of a host's guests without an uplink has a name next to the host's interfaces."""
     hosts = {host for _, (host, uplink) in where_known(sketch.guests, lambda _, g: (g.host, g.uplink)) if not uplink}
     for (index, side), end in sketch.ends.items():
         if end.interface == INNER and end.host in hosts:

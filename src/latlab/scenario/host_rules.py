@@ -36,7 +36,7 @@ def host_is_reached(_: Sketch, path: Path, host: Host) -> Iterator[Finding]:
 
 
 def one_user(path: Path, ssh: Ssh) -> Iterator[Finding]:
-    """The user stands in the destination or beside it. path: of the ssh."""
+    """The user stands in the destination or next to it. path: of the ssh."""
     if ssh.destination is not None and "@" in ssh.destination and ssh.user is not None:
         yield Finding((*path, "user"), "a user in addition to the one in destination", "one of them")
 

@@ -164,7 +164,7 @@ def _seed(scenario: Scenario, repeat: int) -> int | None:
 def expand(raw: Raw, base: Parsed) -> tuple[list[Cell], list[Finding]]:
     """The cells of a scenario in its matrix's order, and what is wrong with the matrix, its overrides and in any cell.
 
-    raw: the plain data, base: what became of it. What is wrong without the matrix is not told again. While anything
+    raw: the plain data, base: what became of it. What is wrong without the matrix is not reported again. While anything
     is, each value is tried by itself; in a right scenario every combination is. A finding's path is that of the value,
     of the matrix or of an override, that brings it about.
     """

@@ -347,7 +347,7 @@ class Scenario(Part):
         return image_for(self.guests[guest].image_name, board.arch if isinstance(board, BoardHost) else None)
 
     def machines(self) -> tuple[str, ...]:
-        """The ssh and board hosts, which stand for the machines beside this one: each machine once."""
+        """The ssh and board hosts, which stand for the machines next to this one: each machine once."""
         return tuple(dict.fromkeys(machines_of(self.hosts).values()))
 
     @property

@@ -74,7 +74,7 @@ class Ptp(Part):
     @model_validator(mode="before")
     @classmethod
     def _has_ports(cls, value: object) -> object:
-        """PTP is started or observed somewhere. A port that is wrong in itself is one, and is told of as such."""
+        """PTP is started or observed somewhere. A port that is wrong in itself is one, and is reported as such."""
         if isinstance(value, dict) and not value.get("ports") and not value.get("observed"):
             raise wrong("no port", "ports: {host.interface: slave}, or observed: {host.interface: /run/ptp4l}")
         return value

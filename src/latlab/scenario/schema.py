@@ -1,4 +1,4 @@
-"""The scenario's JSON Schema, for editors and other programs; shipped beside this file."""
+"""The scenario's JSON Schema, for editors and other programs; shipped next to this file."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ def _write_defaults(described: dict[str, Any], part: type[Part]) -> None:
 
 
 def write_schema() -> None:
-    """Nothing; the shipped file is made again from the models."""
+    """Make the shipped file again from the models."""
     SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")

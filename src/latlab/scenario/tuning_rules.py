@@ -140,7 +140,7 @@ def _interfaces(sketch: Sketch, machine: str) -> list[str] | None:
 
 
 def _cpu_count(sketch: Sketch, name: str) -> tuple[int, str] | None:
-    """How many CPUs a guest, or a host on a board, has, and what says so; None where the scenario does not."""
+    """How many CPUs a guest, or a host on a board, has, and what reports it; None where the scenario does not."""
     if name in sketch.guests:
         guest = sketch.guests[name]
         return None if guest.domain is not None else (guest.vcpus, "vcpus")

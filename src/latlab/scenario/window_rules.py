@@ -29,7 +29,7 @@ def window_has_packets(sketch: Sketch, path: Path, window: Window) -> Iterator[F
     """Of each of its streams a packet is launched in it after the warm-up."""
     begin, end = max(window.from_, sketch.top.warmup), window.to
     if not begin < end <= sketch.top.duration:
-        return  # which is told as such
+        return  # which is reported as such
     streams = {name: stream for name, stream in sketch.streams.items() if window.is_of(name)}
     packets = where_known(streams, lambda _, one: launches_between(one.offset, one.period, begin, end))
     for name in (name for name, count in packets if count == 0):

@@ -33,7 +33,7 @@ class Problem:
 
 
 def check(description: Description) -> None:
-    """Nothing. UsageError: the description is impossible; each of its parts tells what is wrong with it."""
+    """Check the description. UsageError: it is impossible; each of its parts says what is wrong with it."""
     found = [UsageError(one.what, where=_where(one, description), remedy=one.remedy) for one in problems(description)]
     if len(found) == 1:
         raise found[0]

@@ -44,7 +44,7 @@ SHIFT_LENGTH_NS: Final = (100 * MS, S)
 SHIFT_PACKETS: Final = 64
 PACKETS_LEAST: Final = 2_000
 RECORDED: Final = 0.75
-"""In so many runs a record tells of the clocks' step or drift: in the others nobody can tell it from the path's."""
+"""In so many runs a record reports the clocks' step or drift: in the others nobody can tell it from the path's."""
 SHARE_MOVED: Final = 0.4
 """The clocks are off for at most this share of a run: what most of it is like decides which level is right."""
 

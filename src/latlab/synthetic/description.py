@@ -26,7 +26,7 @@ class Noise:
     logarithm has the standard deviation sigma; the scale of `heavy`, the absolute value of Student's t with that many
     degrees of freedom, or the mean of `exponential`. rho: each packet's is correlated with the last one's so much, with
     the same distribution (a gaussian process of first order that is bent). modes: (weight, offset in ns)
-    beside the one at 0. slow_ns: the standard deviation of a gaussian part that is correlated over slow_correlation_ns
+    next to the one at 0. slow_ns: the standard deviation of a gaussian part that is correlated over slow_correlation_ns
     (an autoregressive process of first order). lattice_ns: timestamps are multiples of it (0, 1: any).
     """
 
@@ -167,7 +167,7 @@ class Swing:
     """The listener's clock moves away from the talker's by amplitude_ns (either sign) and returns within length_ns.
 
     shape: `triangle`, out and back in proportion; `wave`, a whole sine, to one side and then the other; `hump`, a
-    raised cosine. ptp: ptp4l's record tells of it. compared: our own comparison of the clocks does.
+    raised cosine. ptp: ptp4l's record reports it. compared: our own comparison of the clocks does.
     """
 
     at_ns: int

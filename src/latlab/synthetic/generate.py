@@ -55,7 +55,7 @@ class Synthetic:
         return Flow("control", 0, 0, self.description.period_ns, Frame.of(64, "udp"))
 
     def context(self) -> Context:
-        """What is known of the run beside its packets, as `find_anomalies` takes it."""
+        """What is known of the run next to its packets, as `find_anomalies` takes it."""
         gates = self.description.gates
         known = gates is not None and gates.schedule_known
         return Context(

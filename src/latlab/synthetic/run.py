@@ -1,4 +1,4 @@
-"""A synthetic run as a run folder: what `latlab report` reads, with the truth beside it."""
+"""A synthetic run as a run folder: what `latlab report` reads, with the truth next to it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from latlab.synthetic.generate import STREAM, Synthetic
 
 SLUG: Final = "all"
 LABEL: Final = "synthetic"
-"""What stands beside every figure of such a run: they were made, not measured."""
+"""What stands next to every figure of such a run: they were made, not measured."""
 TALKER, LISTENER, PORT = "sensor", "ecu", "eth0"
 STARTED: Final = "2026-01-01T00:00:00+00:00"
 _PTP_LIMIT_NS: Final = 1_000
@@ -40,7 +40,7 @@ _PTP_LIMIT_NS: Final = 1_000
 def write_run(synthetic: Synthetic, folder: Path) -> Path:
     """The run folder, which is made at `folder`: run.json, scenario.yaml, plan.txt and one cell.
 
-    The cell has cell.json, packets.parquet, the facts that tell of throttling, the recording of PTP if there is one,
+    The cell has cell.json, packets.parquet, the facts that report throttling, the recording of PTP if there is one,
     and what no real run has: description.json and truth.json, what was made and what is the matter with which packets,
     and truth.parquet, by sequence: `class` (a code of docs/reference/anomaly-classes.md) and `excused`. It
     has no result: `latlab report` makes it. OSError: `folder` is there already, or cannot be written.
@@ -51,7 +51,7 @@ def write_run(synthetic: Synthetic, folder: Path) -> Path:
 
 
 def fill_run(synthetic: Synthetic, run: RunFolder, name: str, started: str) -> None:
-    """Nothing; the run folder, which is there and empty, then has all that `write_run` says.
+    """Write into the run folder, which is there and empty, all that `write_run` says.
 
     name: of the run, as run.json and its page have it. started: when it was made, UTC, ISO 8601.
     """

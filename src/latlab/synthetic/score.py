@@ -39,7 +39,7 @@ class Count:
         return self.right / (self.right + self.missed) if self.right + self.missed else 1.0
 
     def add(self, other: Count) -> None:
-        """Nothing; the other's are counted here too."""
+        """Add the other's counts."""
         self.right += other.right
         self.missed += other.missed
         self.wrong += other.wrong
@@ -55,7 +55,7 @@ class Score:
     judged: int = 0
 
     def add(self, other: Score) -> None:
-        """Nothing; the other's counts are added."""
+        """Add the other's counts."""
         for mine, theirs in ((self.packets, other.packets), (self.episodes, other.episodes)):
             for name, count in theirs.items():
                 mine.setdefault(name, Count()).add(count)

@@ -80,7 +80,7 @@ BESIDE: Final = 2
 
 @dataclass(frozen=True)
 class TrueEpisode:
-    """What happened from one packet to another, both included. packets: plainly. where: as far as timestamps tell."""
+    """What happened from one packet to another, both included. packets: plainly. where: as far as timestamps show."""
 
     class_: str
     from_sequence: int
@@ -171,7 +171,7 @@ def runs_of(positions: Int64) -> Iterator[Int64]:
 
 
 def _levels(truth: Truth, description: Description, way: Way) -> None:
-    """Clock swings, drifts and steps, and changes of the path. A clock that no record tells of is not to be told."""
+    """Clock swings, drifts and steps, and changes of the path. A clock that no record reports is not to be told."""
     since = way.arrive - description.start_tai_ns
     for one in description.ingredients:
         if isinstance(one, Swing):
@@ -195,7 +195,7 @@ def _levels(truth: Truth, description: Description, way: Way) -> None:
 
 
 def _recorded(description: Description, one: Swing | Step | Drift, name: str) -> str:
-    """The class: the clock's where PTP or our own comparison tells of it, else clock or path is not known."""
+    """The class: the clock's where PTP or our own comparison reports it, else clock or path is not known."""
     by_ptp = description.ptp and isinstance(one, Swing | Step) and one.ptp
     read = isinstance(one, Step) and one.read
     return name if by_ptp or one.compared or read else "unexplained"
@@ -366,7 +366,7 @@ def _reordered(truth: Truth, way: Way, lost: NDArray[np.bool_]) -> None:
 
 
 def _either(truth: Truth, lost: NDArray[np.bool_]) -> None:
-    """Where two things happen close together either may be told: of one or two packets right beside another episode.
+    """Where two things happen close together either may be told: of one or two packets right next to another episode.
 
     And of single packets within a slow beginning, which belong to it whatever made them later still.
     """

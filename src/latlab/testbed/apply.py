@@ -102,7 +102,7 @@ class TestBed:
         return await host.spawn(argv, env={MARK: mark}, stdout=stdout, stderr=stderr), n
 
     def settle(self, n: int | None) -> None:
-        """Nothing; the process journalled as n has ended by itself or by its owner."""
+        """Note that the process journalled as n has ended by itself or by its owner."""
         if n is not None:
             self._journal.undone(n)
 
@@ -131,7 +131,7 @@ class TestBed:
         return again
 
     def failure(self) -> LabError | None:
-        """Why a service has ended that ought to run; None while all do."""
+        """Why a service has ended that should run; None while all do."""
         return next((running.failure() for running in self._ended()), None)
 
     def is_gone(self, host: str) -> bool:
@@ -139,9 +139,9 @@ class TestBed:
         return any(self._carries(running, host) for running in self._ended())
 
     async def cause_of(self, error: LabError) -> LabError:
-        """The error; where a service has ended, that is the first cause, and the error is told after it.
+        """The error; where a service has ended, that is the first cause, and the error is reported after it.
 
-        What comes from a host that is gone is not told again. Whoever speaks through a guest's QEMU may hear of its
+        What comes from a host that is gone is not reported again. Whoever speaks through a guest's QEMU may hear of its
         end before the QEMU has ended. A machine that runs and is silent forever is ended: that is the cause, too.
         """
         await self._give_up_lost()
@@ -154,10 +154,10 @@ class TestBed:
         return self._cause(error) or error
 
     def _cause(self, error: LabError) -> LabError | None:
-        """The error as it is told after why a service has ended; None while all run that ought to."""
+        """The error as it is reported after why a service has ended; None while all run that should."""
         hosts = error.where.split(", ")
         latest = {running.carries: running for running in self._services.values()}
-        # One that a later step is to end ought to run until the same is carried by another.
+        # One that a later step is to end should run until the same is carried by another.
         passing = [running for running in latest.values() if running.passing and running.ended()]
         causes = [*self._ended(), *(running for running in passing if any(self._carries(running, at) for at in hosts))]
         if not causes:
@@ -175,7 +175,7 @@ class TestBed:
                 await running.give_up(lost)
 
     async def _give_up_silent(self, error: LabError) -> None:
-        """Nothing; of the machines that the error is from, one that is silent forever has been ended."""
+        """End the machine that the error is from, if it is silent forever."""
         for running in list(self._services.values()):
             if running.ended() or not any(self._carries(running, host) for host in error.where.split(", ")):
                 continue

@@ -1,4 +1,4 @@
-"""What takes long says so: what is waited for, and how long by now."""
+"""What takes long reports it: what is waited for, and how long by now."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Awaited:
 
     @contextmanager
     def __call__(self, what: str) -> Iterator[None]:
-        """Tell of `what` after FIRST_S, and every AGAIN_S from then on: unless something is waited for within it."""
+        """Report `what` after FIRST_S, and every AGAIN_S from then on: unless something is waited for within it."""
         loop = asyncio.get_running_loop()
         begun = loop.time()
         one = object()

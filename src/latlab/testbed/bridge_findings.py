@@ -63,7 +63,7 @@ def image_findings(images: Sequence[Image], machine: Machine) -> Iterator[Findin
 
 
 def _described(image: Image) -> str:
-    """Its name and its kernel, and the modules that this lacks."""
+    """Its name and its kernel, and the modules that this does not have."""
     lacking = f", without {', '.join(image.lacking)}" if image.lacking else ""
     return f"{image.name} ({image.kernel_version}{lacking})"
 

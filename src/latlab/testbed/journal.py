@@ -26,7 +26,7 @@ FORMAT = "latlab.journal/1"
 
 @dataclass(frozen=True)
 class UndoRecord:
-    """A command that takes a step back; present as in Step. rescue: the folder there and the one here, as in Step.
+    """A command that takes a step back; present as in Step. recover: the folder there and the one here, as in Step.
 
     mark: what the step's command carries in its environment, and the one that undoes it (lab.process).
     """
@@ -111,7 +111,7 @@ class Journal:
         return self._add(ProcessRecord(self._next(), host.ways[-1].describe(), title, mark))
 
     def undone(self, n: int) -> None:
-        """Nothing; record n is settled, on disk."""
+        """Mark record n as settled, on disk."""
         self._append({"undone": n})
         self._undone.add(n)
 
@@ -120,7 +120,7 @@ class Journal:
         return [record for record in reversed(self._records) if record.n not in self._undone]
 
     def close(self) -> None:
-        """Nothing; the lock is let go, and the file is gone if all is undone; else it stays for clean-up."""
+        """Release the lock, and remove the file if all is undone; else it stays for clean-up."""
         if self._descriptor < 0:
             return
         if not self.pending() and self.unread is None:

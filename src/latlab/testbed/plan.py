@@ -39,7 +39,7 @@ FORMER = re.compile(r"(?:^|=)\{([a-z_]+)\}$")
 
 @dataclass(frozen=True)
 class Command:
-    """A process that runs while it is measured, on a host; note is what there is to know beside it.
+    """A process that runs while it is measured, on a host; note is what there is to know next to it.
 
     spec is for our agent: the JSON object it is told on its standard input. started: it waits for the start after
     that. seconds: how long it is needed; it ends when its standard input does.

@@ -30,7 +30,7 @@ __all__ = ["find_agent", "image_problems", "preflight", "preflight_cells", "rais
 
 Problems = Iterator[LatlabError]
 Where = Callable[[Path], str]
-"""How a place in the scenario is told."""
+"""How a place in the scenario is reported."""
 
 
 def preflight_cells(loaded: Loaded, machine: Machine | None = None) -> list[LatlabError]:
@@ -56,7 +56,7 @@ def image_problems(loaded: Loaded) -> list[LatlabError]:
 
 
 def _each_once(problems: Iterable[LatlabError]) -> list[LatlabError]:
-    """Each once: of what the machine lacks at several places in the file the first is told."""
+    """Each once: of what the machine does not have at several places in the file the first is reported."""
     found: dict[object, LatlabError] = {}
     for problem in problems:
         key = (problem.what, problem.remedy) if isinstance(problem, LabError) else str(problem)
@@ -89,14 +89,14 @@ def _renamed(loaded: Loaded) -> Iterator[LabError]:
 def preflight(scenario: Scenario, machine: Machine | None = None, where: Where = show_path) -> list[LatlabError]:
     """All problems of a cell's scenario, each with its remedy; empty when it can run.
 
-    UsageError: the scenario does not fit the machine. LabError: the machine lacks something. Reads only.
+    UsageError: the scenario does not fit the machine. LabError: the machine does not have something. Reads only.
     """
     machine = machine or read_machine()
     return [problem for check in CHECKS for problem in check(scenario, machine, where)]
 
 
 def raise_problems(problems: Sequence[LatlabError]) -> None:
-    """Nothing without problems; else raises one error that lists each once.
+    """Raise one error that lists each problem once; do nothing without any.
 
     It is a UsageError as soon as one of them is: the scenario has to be put right in any case.
     """
@@ -203,7 +203,7 @@ def _capabilities(scenario: Scenario) -> set[str]:
     if any(flow.transport == "ethernet" for flow in scenario.recorded.values()):
         needed |= {"CAP_NET_RAW"}
     for flow in scenario.recorded.values():
-        # Who answers a probe runs as a listener, on its way back, too.
+        # Who answers a probe runs as a listener, on its path back, too.
         sender, receiver = scenario.tuning_of(flow.sender), scenario.tuning_of(flow.receiver)
         for part in () if flow.is_answer else (sender.talker, receiver.listener):
             needed |= {"CAP_SYS_NICE"} if part.fifo else set()

@@ -19,7 +19,7 @@ found=$(grep -lszxF -e "$0" /proc/[0-9]*/environ)
 for at in $found; do pid=${at#/proc/}; pid=${pid%/environ}; kill -s "$1" "$pid" && echo "$pid"; done; :
 """
 PASSING_POLLS = 250
-"""So long, at 20 ms each, a command has to come to its end by itself."""
+"""So long, at 20 ms each, a command has to finish by itself."""
 
 LOOK = "0"  # the signal that is none
 

@@ -171,7 +171,7 @@ def panic_of(console: Path) -> str | None:
 def last_lines(path: Path, count: int = LAST_LINES) -> list[str]:
     """The last lines that say something, of a file that may not be there; control characters are left out.
 
-    A kernel that panics says why and then where it was, which is long: what it said until then is told.
+    A kernel that panics says why and then where it was, which is long: what it said until then is reported.
     """
     lines = _lines(path)
     panics = [at for at, line in enumerate(lines) if _tells_of_panic(line)]

@@ -1,4 +1,4 @@
-"""Where a cell's test bed is made: what its makers know beside the scenario."""
+"""Where a cell's test bed is made: what its makers know next to the scenario."""
 
 from __future__ import annotations
 

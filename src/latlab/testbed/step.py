@@ -69,7 +69,7 @@ class Step:
     done, as a command that fails may have done half.
     lasting: its check is read again at the end. closing: its check is read at the end only.
     about: the host that it is about, where that is another: of one that is gone nothing is read again.
-    rescue: a folder there and one here: before the undo, the files of the first are copied to the second.
+    recover: a folder there and one here: before the undo, the files of the first are copied to the second.
     explain: what to ask if the command fails.
     """
 

@@ -95,7 +95,7 @@ async def clean_stale(*, leave_unreached: bool = False) -> list[str]:
 
 
 def raise_together(what: str, failures: list[LabError]) -> None:
-    """Nothing without failures; else raises one LabError that lists them all."""
+    """Raise one LabError that lists all failures; do nothing without any."""
     if failures:
         raise LabError(
             f"{what}: " + "; ".join(str(failure) for failure in failures),

@@ -65,7 +65,7 @@ def vlans_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
 
 
 def makes_vlans(machine: Machine) -> bool:
-    """Whether the machine's kernel makes VLAN interfaces, as far as reading tells."""
+    """Whether the machine's kernel makes VLAN interfaces, as far as reading shows."""
     return machine.exists(LOADED) or machine.say(KNOWN_TO_MODPROBE) is not None
 
 

@@ -27,7 +27,7 @@ def stream(*ingredients: Ingredient, packets: int = 20_000, **changes: object) -
 
 
 def found(synthetic: Synthetic, **context: object) -> Anomalies:
-    """What is found in it; context: changes to what is known beside the packets."""
+    """What is found in it; context: changes to what is known next to the packets."""
     known: Context = replace(synthetic.context(), **context)  # type: ignore[arg-type]
     return find_anomalies(synthetic.packets, known)
 

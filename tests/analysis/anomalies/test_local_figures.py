@@ -25,7 +25,7 @@ from latlab.analysis.anomalies.usual import change_point, usual_ns
 
 
 @given(st.lists(st.integers(-1_000, 1_000), min_size=1, max_size=200), st.integers(1, 40))
-def test_block_quantiles_are_those_of_each_stretch(values: list[int], size: int) -> None:
+def test_block_quantiles_are_those_of_each_interval(values: list[int], size: int) -> None:
     found = block_quantiles(np.array(values, np.int64), size, (0.0, 0.5, 1.0))
     for number, first in enumerate(range(0, len(values), size)):
         stretch = sorted(values[first : first + size])

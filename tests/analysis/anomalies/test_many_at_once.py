@@ -94,7 +94,7 @@ def test_ranges_follow_one_another() -> None:
 
 
 def one_by_one(signals: Signals, begin: int, end: int) -> Spans:
-    """The holds of one stretch, as its docstring says them."""
+    """The holds of one interval, as its docstring says them."""
     found: Spans = []
     while end - begin >= 2:
         first = begin + int(np.argmax(signals.late_ns[begin:end]))
@@ -114,7 +114,7 @@ def one_by_one(signals: Signals, begin: int, end: int) -> Spans:
 
 
 def made_late(seed: int, n: int) -> tuple[Signals, NDArray[np.int64], NDArray[np.int64]]:
-    """Packets that are late at random, held, or behind a queue that empties slowly; and stretches of them."""
+    """Packets that are late at random, held, or behind a queue that empties slowly; and intervals of them."""
     rng = np.random.default_rng(seed)
     late = rng.integers(0, 20, n) * 500.0
     for at in rng.integers(0, n, n // 40).tolist():
@@ -136,7 +136,7 @@ def made_late(seed: int, n: int) -> tuple[Signals, NDArray[np.int64], NDArray[np
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_holds_of_all_stretches_are_those_of_each(seed: int) -> None:
+def test_holds_of_all_intervals_are_those_of_each(seed: int) -> None:
     signals, begins, ends = made_late(seed, 1_500)
     of_each = [
         span
@@ -167,7 +167,7 @@ def test_of_two_that_overlap_the_one_with_more_packets_is_left(one: Spans, other
     assert list(zip(*(part.tolist() for part in left), strict=True)) == taken
 
 
-def test_episodes_are_a_sequence_and_what_is_told_is_the_same_each_time() -> None:
+def test_episodes_are_a_sequence_and_what_is_reported_is_the_same_each_time() -> None:
     anomalies = found(stream(PeriodicStalls(6_300_000, 2 * SECOND, SECOND), Spikes((3_500, 12_500), 300_000)))
     episodes = anomalies.episodes
     every = list(episodes)

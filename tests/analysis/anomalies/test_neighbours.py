@@ -1,4 +1,4 @@
-"""Single packets that stand out of those beside them, in noise that changes little from one to the next."""
+"""Single packets that stand out of those next to them, in noise that changes little from one to the next."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_of_packets_that_have_nothing_to_do_with_the_next_ones_no_neighbours_are
     assert beside(wandering(1) + rng.normal(0, 125, 20_000)) is not None
 
 
-def test_a_packet_is_held_against_the_later_of_its_sides() -> None:
+def test_a_packet_is_compared_with_the_later_of_its_sides() -> None:
     late = wandering(2)
     late[5_000] += 8_000
     late[7_000:7_002] += 8_000

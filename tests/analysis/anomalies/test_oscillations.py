@@ -37,7 +37,7 @@ def test_lost_packets_do_not_shorten_the_period(lost: Losses) -> None:
     assert one.evidence["pk_pk_ns"] == pytest.approx(60_000, rel=0.03)
 
 
-def test_a_drift_beside_it_changes_neither() -> None:
+def test_a_drift_next_to_it_changes_neither() -> None:
     anomalies = found(made(GAUSSIAN, 60_000, 1_000_000_000, Drift(2_000.0), clock_bound_ns=None))
     (one,) = episodes(anomalies, "oscillation")
     assert one.evidence["pk_pk_ns"] == pytest.approx(60_000, rel=0.02)

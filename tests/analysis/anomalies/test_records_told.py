@@ -1,4 +1,4 @@
-"""What is on record beside the packets stands in the evidence, in figures that an engineer can look up."""
+"""What is on record next to the packets stands in the evidence, in figures that an engineer can look up."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_sentence_has_the_figures_of_ptps_record(ptp: bool, said: str) -> No
     assert re.search(r"meanwhile, [+−]?\d+\.?\d* ns usually \(\d+ readings, correlation -?\d\.\d\d\)", text)
 
 
-def test_a_port_that_was_no_slave_meanwhile_is_told() -> None:
+def test_a_port_that_was_no_slave_meanwhile_is_reported() -> None:
     synthetic = stream(SWING, packets=LONG, ptp=True)
     assert synthetic.ptp is not None
     lost = (pl.col("tai_ns") - synthetic.ptp["tai_ns"][0]).is_between(28 * SECOND, 30 * SECOND)
@@ -68,7 +68,7 @@ def test_a_step_says_what_is_on_record_of_it_too() -> None:
     assert "no record shows it for a clock; PTP's record shows nothing of it: its offset was " in text
 
 
-def test_what_the_comparison_took_off_already_is_told_and_explains_nothing() -> None:
+def test_what_the_comparison_took_off_already_is_reported_and_explains_nothing() -> None:
     synthetic = stream(SWING, packets=LONG, clock_bound_ns=40_000)
     at = synthetic.packets["launch_tai_ns"][0] + np.arange(0, 60 * SECOND, SECOND // 4)
     ahead = np.arange(len(at)) * 10

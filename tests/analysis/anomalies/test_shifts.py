@@ -58,7 +58,7 @@ def test_the_top_of_a_slow_movement_is_no_shift_of_its_own() -> None:
 
 
 def test_packets_that_have_several_ways_take_another_one_many_times_in_a_row() -> None:
-    """16 packets have a stretch's median at a period of 3 ms: that it is the other way's now and then is chance."""
+    """16 packets have a interval's median at a period of 3 ms: that it is the other way's now and then is chance."""
     noise = Noise(1_000, modes=((0.25, 30_000), (0.25, 33_000)), shape="modes")
     for seed in range(5):
         synthetic = stream(packets=LONG, noise=noise, period_ns=3 * MS, clock_bound_ns=0, seed=seed)
@@ -74,7 +74,7 @@ def test_noise_that_wanders_as_slowly_is_none() -> None:
 
 @pytest.mark.parametrize("at_s", [12, 28])
 def test_a_level_that_changes_once_stays_and_does_not_jump_back(at_s: int) -> None:
-    """Whichever of the two levels is longer: by it the other one is told."""
+    """Whichever of the two levels is longer: by it the other one is reported."""
     step = Step(at_s * SECOND, 5 * MS, None, compared=True)
     episode = only(found(stream(step, packets=LONG)))
     assert "all latencies jumped by +5 ms" in episode.text

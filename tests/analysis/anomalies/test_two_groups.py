@@ -139,7 +139,7 @@ def test_packets_in_a_row_beyond_a_gap_are_one_cluster() -> None:
     assert find_gap(values, np.arange(5_000), THRESHOLDS, THRESHOLDS.chance) is not None
 
 
-def test_a_stage_is_held_against_its_own_usual_time() -> None:
+def test_a_stage_is_compared_with_its_own_usual_time() -> None:
     """The talker's wake-ups vary by more than the bridge's delay is late by."""
     synthetic = stream(noise=Noise(100))
     rng = np.random.default_rng(5)

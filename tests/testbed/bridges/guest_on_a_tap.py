@@ -17,7 +17,7 @@ UDP_OVER_IPV4 = 14 + 20 + 8
 
 
 def answer(frame: bytes) -> bytes | None:
-    """The packet on its way back; None for anything but UDP over IPv4."""
+    """The packet on its path back; None for anything but UDP over IPv4."""
     if len(frame) < UDP_OVER_IPV4 or frame[12:14] != b"\x08\x00" or frame[23] != 17:
         return None
     addresses, ports = frame[30:34] + frame[26:30], frame[36:38] + frame[34:36]

@@ -140,7 +140,7 @@ def test_a_killed_lab_leaves_a_cable_of_others_as_it_was(with_switch: bool, here
 
 
 @real
-def test_a_port_that_cannot_be_made_is_told_in_the_switchs_own_words(here: Site) -> None:
+def test_a_port_that_cannot_be_made_is_reported_in_the_switchs_own_words(here: Site) -> None:
     made = with_guest("ovs")
     switch = Switch(joint_of(made), here, USER_SPACE, "userspace datapath")
 
@@ -176,7 +176,7 @@ def test_the_kernel_carries_where_it_can_and_nobody_elses_switch_is_there(
     assert OvsBridge().lacking(joint, site) is None
 
 
-def test_why_the_kernel_does_not_carry_is_told() -> None:
+def test_why_the_kernel_does_not_carry_is_reported() -> None:
     joint = replace(joint_of(with_guest("ovs")), local=True)
     assert "module openvswitch is not loaded" in OvsBridge().detail(joint, switch_on())
     taken = switch_on(MODULE, interfaces=("ovs-system",))
@@ -193,7 +193,7 @@ def test_why_the_kernel_does_not_carry_is_told() -> None:
     ],
     ids=["no tool", "too old", "another's datapath", "two of ours on one host"],
 )
-def test_what_is_lacking_is_named(site: Site, local: bool, beside: tuple[str, ...], words: str) -> None:
+def test_what_is_missing_is_named(site: Site, local: bool, beside: tuple[str, ...], words: str) -> None:
     joint = replace(joint_of(with_guest("ovs")), local=local, beside=beside)
     missing = OvsBridge().lacking(joint, site)
     assert missing

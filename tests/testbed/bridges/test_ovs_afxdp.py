@@ -106,7 +106,7 @@ def test_a_switch_with_vhost_user_is_made_and_undone_without_a_trace(vhost_user:
 
 @real
 @pytest.mark.parametrize("mode", ["native", "generic"])
-def test_the_xdp_mode_that_is_told_is_the_one_in_force(mode: str, taps: Site) -> None:
+def test_the_xdp_mode_that_is_reported_is_the_one_in_force(mode: str, taps: Site) -> None:
     lay_cable()
     if mode == "generic":  # a macvlan has no XDP of its own
         run("ip", "link", "set", "near", "name", "carrier")
@@ -147,7 +147,7 @@ def test_a_killed_switch_leaves_no_program_on_a_cable_of_others(taps: Site, jour
     ],
     ids=["kernel", "build", "mtu"],
 )
-def test_what_is_lacking_is_named(site: Site, mtu: int, words: str) -> None:
+def test_what_is_missing_is_named(site: Site, mtu: int, words: str) -> None:
     joint = joint_of(with_guest("ovs-afxdp"))
     assert joint.segment.link
     segment = replace(joint.segment, link=joint.segment.link.model_copy(update={"mtu": mtu}))
@@ -167,7 +167,7 @@ def test_what_is_lacking_is_named(site: Site, mtu: int, words: str) -> None:
     ],
     ids=["no DPDK", "DPDK without its pools", "a second build", "one build with DPDK", "huge pages"],
 )
-def test_how_the_guest_is_plugged_in_is_told(site: Site, form: str, words: str) -> None:
+def test_how_the_guest_is_plugged_in_is_reported(site: Site, form: str, words: str) -> None:
     joint = joint_of(with_guest("ovs-afxdp"))
     assert AFXDP.lacking(joint, site) is None
     assert AFXDP.plug(joint, joint.ports[0], site).form == form

@@ -15,7 +15,7 @@ from latlab.testbed.ptp.daemon import frequency
 from latlab.testbed.step import Argv, Step, fill
 
 NOBODYS = "nosuch0"
-"""No interface: phc_ctl says so once it has understood its words."""
+"""No interface: phc_ctl reports it once it has understood its words."""
 Restore = Callable[[str, str], subprocess.CompletedProcess[str]]
 
 FAKE = """\
@@ -90,7 +90,7 @@ def test_it_is_set_and_read_again(clock: Path, restore: Restore, former: str) ->
     assert clock.read_text().strip() == former
 
 
-def test_one_that_could_not_be_set_is_told_with_what_it_is_and_was(clock: Path, restore: Restore) -> None:
+def test_one_that_could_not_be_set_is_reported_with_what_it_is_and_was(clock: Path, restore: Restore) -> None:
     Path(f"{clock}.stuck").touch()
     done = restore("-700.000000", "-12.500000")
     assert done.returncode == 1

@@ -61,7 +61,7 @@ def beside(**ptp: Any) -> Check:
     return alone(boards(**TWO_CARDS, clock={"ptp": ptp}), "board2")
 
 
-def test_a_ptp4l_that_is_observed_may_run_beside_and_no_other() -> None:
+def test_a_ptp4l_that_is_observed_may_run_too_and_no_other() -> None:
     check = beside()
     assert check.read("ptp4l ") == check.expected
     assert check.read("ptp4l ptp4l ") == "ptp4l"
@@ -92,7 +92,7 @@ def test_a_guest_that_takes_another_card_leaves_its_uplink_to_ptp() -> None:
     assert absent_ports(one, planned_site(one)) == []
 
 
-def test_a_card_that_stamps_nothing_is_told_before_its_settings_are_touched() -> None:
+def test_a_card_that_stamps_nothing_is_reported_before_its_settings_are_touched() -> None:
     titles = [step.title for step in ptp_steps(boards(), planned_site(boards()))]
     first = titles.index("board1.eth0 has its own clock for timestamps")
     assert first < titles.index("record how board1.eth0 stamps packets")

@@ -98,7 +98,7 @@ def problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., l
     return of
 
 
-def test_what_is_missing_is_told_with_the_port_that_needs_it(problems: Callable[..., list[str]]) -> None:
+def test_what_is_missing_is_reported_with_the_port_that_needs_it(problems: Callable[..., list[str]]) -> None:
     assert problems(of_cards()) == []
     (line,) = problems(of_cards(), tools=("chrt",))
     assert line.startswith("clock.ptp.ports.b.eth7: chrt is missing")
@@ -109,7 +109,7 @@ def test_what_is_missing_is_told_with_the_port_that_needs_it(problems: Callable[
     assert line.startswith("missing privilege: CAP_NET_RAW (")
 
 
-def test_a_card_that_stamps_nothing_is_told_before_the_run(problems: Callable[..., list[str]]) -> None:
+def test_a_card_that_stamps_nothing_is_reported_before_the_run(problems: Callable[..., list[str]]) -> None:
     (line,) = problems(of_cards(), card="ethtool-veth.txt")
     assert line.startswith("clock.ptp.ports.b.eth7: b.eth7 has no hardware timestamp of packets that it sends, ")
     assert "timestamps: software" in line

@@ -136,7 +136,7 @@ def test_a_slave_is_locked_when_its_syncs_have_found_it_within_the_limit_for_a_w
     ],
     ids=["too far", "uncalibrated", "listening", "no Sync", "stepped back", "stepped on"],
 )
-def test_what_breaks_the_lock_begins_it_anew(said: str, words: str) -> None:
+def test_what_breaks_the_lock_begins_it_again(said: str, words: str) -> None:
     read = lock(boards())
     for sync_s in (10, 11):
         read(state("SLAVE", 0, sync_s))

@@ -89,7 +89,7 @@ def test_a_refusal_says_what_is_there_and_what_would_work(
 
 @pytest.mark.real
 @pytest.mark.usefixtures("machine")
-def test_a_shaper_that_is_refused_is_told_with_what_its_interface_has() -> None:
+def test_a_shaper_that_is_refused_is_reported_with_what_its_interface_has() -> None:
     run("ip", "link", "add", "lat0", "numtxqueues", "2", "type", "veth", "peer", "name", "lat1")
     step = next(step for step in shaper_steps(cards(ETF | {"offload": True, "skip_sock_check": True}), SITE) if step.do)
     with pytest.raises(LabError) as caught:

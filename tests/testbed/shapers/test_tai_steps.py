@@ -25,7 +25,7 @@ def test_this_machine_must_know_how_far_tai_is_from_utc() -> None:
     assert "phc2sys" in clock.check.remedy
 
 
-def test_a_machine_that_does_not_know_is_told_with_its_own_agent() -> None:
+def test_a_machine_that_does_not_know_is_reported_with_its_own_agent() -> None:
     on_it = {"kind": "netns", "on": "far"}
     far = parse(
         {
@@ -60,7 +60,7 @@ def test_only_what_counts_tai_asks_for_it_and_once_for_a_machine() -> None:
     assert asks(tai_steps(two, SITE)) == 1
 
 
-def test_a_board_is_told_how_far_tai_is_from_utc() -> None:
+def test_a_board_is_reported_how_far_tai_is_from_utc() -> None:
     on_board = {"kind": "netns", "on": "board1"}
     boards = parse(
         {

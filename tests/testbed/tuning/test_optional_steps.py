@@ -28,7 +28,7 @@ def setting(path: Path, value: str) -> Step:
     )
 
 
-def test_a_command_that_fails_is_told_and_the_run_goes_on(tmp_path: Path) -> None:
+def test_a_command_that_fails_is_reported_and_the_run_goes_on(tmp_path: Path) -> None:
     done = tmp_path / "done"
     refused = Step("ecu", "set it", ("sh", "-c", "echo not here >&2; exit 3"), optional=True)
     outcome = applied([refused, Step("ecu", "next", ("touch", str(done)))])
@@ -41,7 +41,7 @@ def test_the_same_failure_ends_the_run_where_a_step_is_not_optional() -> None:
         applied([Step("ecu", "set it", ("sh", "-c", "echo not here >&2; exit 3"))])
 
 
-def test_another_value_than_was_set_is_told_with_what_the_command_said() -> None:
+def test_another_value_than_was_set_is_reported_with_what_the_command_said() -> None:
     step = Step(
         "ecu",
         "set it",
@@ -54,7 +54,7 @@ def test_another_value_than_was_set_is_told_with_what_the_command_said() -> None
     assert outcome.first["set it"].actual == "1500"
 
 
-def test_a_program_that_is_missing_is_told_too() -> None:
+def test_a_program_that_is_missing_is_reported_too() -> None:
     outcome = applied([Step("ecu", "set it", ("nosuchprogram",), check=Check(("true",), ""), optional=True)])
     assert outcome.findings == {"set it": "nosuchprogram is missing"}
 

@@ -1,4 +1,4 @@
-"""An interface's interrupts on their CPUs: found, moved, put back; those that cannot be moved are told."""
+"""An interface's interrupts on their CPUs: found, moved, restored; those that cannot be moved are told."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_an_interface_without_a_device_has_none_though_another_has_its_name(tmp_
     assert outcome.findings == {"lat0's interrupts on CPU 0": "ended with status 1: lat0 has no interrupts of its own"}
 
 
-def test_one_that_the_kernel_does_not_let_go_is_told_and_the_others_are_moved(tmp_path: Path) -> None:
+def test_one_that_the_kernel_does_not_let_go_is_reported_and_the_others_are_moved(tmp_path: Path) -> None:
     nic = igb(tmp_path)
     nic.pin(121)
     outcome, seen = moved(nic, cpus=[2])
@@ -169,7 +169,7 @@ def test_a_veth_has_no_interrupts() -> None:
     assert outcome.findings == {"lat0's interrupts on CPU 0": "ended with status 1: lat0 has no interrupts of its own"}
 
 
-def test_what_is_read_is_told_as_the_kernel_writes_it() -> None:
+def test_what_is_read_is_reported_as_the_kernel_writes_it() -> None:
     assert affinity("38=0,1\n39=0-1\n") == "0-1"
     assert affinity("38=0-1\n39=2\n") == "38: 0-1, 39: 2"
     assert former_affinities("38=0-1\n39=2\n") == {"pairs": "38=0-1 39=2"}

@@ -75,7 +75,7 @@ def test_a_rule_that_is_there_already_is_used_and_kept_by_its_owner() -> None:
 
 
 @pytest.mark.usefixtures("nic")
-def test_what_the_driver_refuses_is_told_though_ethtool_ends_well() -> None:
+def test_what_the_driver_refuses_is_reported_though_ethtool_ends_well() -> None:
     (why,) = steer({7: 9}).findings.values()
     assert why == ("read back: no rule; output: rmgr: Cannot insert RX class rule: Invalid argument")
 

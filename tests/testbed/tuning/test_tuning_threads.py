@@ -185,7 +185,7 @@ def told_of(step: Step, pids: Path) -> Step:
     return replace(step, check=replace(step.check, argv=argv))
 
 
-def test_what_the_tools_print_of_several_threads_is_told_once_each() -> None:
+def test_what_the_tools_print_of_several_threads_is_reported_once_each() -> None:
     assert affinity("pid 7's current affinity list: 0,1\npid 8's current affinity list: 0,1\n") == "0-1"
     assert affinity("pid 7's current affinity list: 0-3\npid 8's current affinity list: 2\n") == "0-3; 2"
     said = "pid 7's current scheduling policy: SCHED_OTHER\npid 7's current scheduling priority: 0\n"

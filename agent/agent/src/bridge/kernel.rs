@@ -133,7 +133,7 @@ impl Kernel {
         Ok(answers.iter().filter_map(memberships).collect())
     }
 
-    /// Every station the bridge has learnt or was told of, and the interface it is behind.
+    /// Every station the bridge has learnt or was given, and the interface it is behind.
     ///
     /// # Errors
     /// The kernel refuses.

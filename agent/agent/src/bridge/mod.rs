@@ -1,4 +1,4 @@
-//! `bridge`: a fast path beside a kernel bridge. A BPF program forwards what the bridge has learnt; the bridge does the rest.
+//! `bridge`: a fast path next to a kernel bridge. A BPF program forwards what the bridge has learnt; the bridge does the rest.
 
 mod kernel;
 mod mirror;
@@ -25,7 +25,7 @@ const SHORTEST_REFRESH: Duration = Duration::from_millis(100);
 const LONGEST_NAME: usize = 15;
 const NO_SUCH_DEVICE: i32 = 19;
 
-/// The kernel bridge, the program beside it, and what each knows.
+/// The kernel bridge, the program next to it, and what each knows.
 struct Bridge {
     name: String,
     ifindex: u32,
@@ -38,7 +38,7 @@ struct Bridge {
 /// Runs the verb; its result has been reported when this returns.
 ///
 /// # Errors
-/// What the lab is to be told.
+/// What the lab needs to know.
 pub fn run() -> Result<(), Failure> {
     let (spec, session) = session::open::<Spec>("bridge")?;
     spec.check().map_err(refused)?;

@@ -42,7 +42,7 @@ impl Log {
         self.rows.len() as u64
     }
 
-    /// Tells the lab how far it is, once a second however often it is called.
+    /// Reports to the lab how far it is, once a second however often it is called.
     pub fn progress(&mut self) {
         let known = || self.live.then(|| bound_of_latest(&self.rows)).flatten();
         self.progress.tell_bound(self.rows.len() as u64, known);
@@ -53,7 +53,7 @@ impl Log {
         bound_of_latest(&self.rows)
     }
 
-    /// Finishes the recording and tells the lab what the exchanges prove, and that `lost` came to nothing.
+    /// Finishes the recording and reports to the lab what the exchanges prove, and that `lost` came to nothing.
     ///
     /// # Errors
     /// The recording could not be written.

@@ -21,7 +21,7 @@ const LONGEST_WAIT_NS: i64 = 50_000_000;
 /// Runs the verb; its result has been reported when this returns.
 ///
 /// # Errors
-/// What the lab is to be told.
+/// What the lab needs to know.
 pub fn run() -> Result<(), Failure> {
     let (spec, session) = session::open::<Clock>("clock")?;
     spec.check().map_err(refused)?;
@@ -104,7 +104,7 @@ impl Comparison<'_> {
     }
 }
 
-/// Tells the lab that all is set up; `local`: the socket's address, where there is one; `bound`: what is known by now.
+/// Reports to the lab that all is set up; `local`: the socket's address, where there is one; `bound`: what is known by now.
 fn ready(realtime: RealtimeFound, local: Option<String>, bound: Option<Bound>) -> Result<(), Failure> {
     let ready = session::ready("clock", realtime, local.into_iter().collect())?;
     emit(&Event::ClockReady { ready, bound });

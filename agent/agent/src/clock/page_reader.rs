@@ -1,4 +1,4 @@
-//! Knocking, and looking at the host's clock on a page of shared memory: the role `page-reader`.
+//! Ringing the doorbell, and looking at the host's clock on a page of shared memory: the role `page-reader`.
 
 use super::log::Log;
 use super::{Comparison, ready};
@@ -19,21 +19,21 @@ use wire::spec::Knock;
 
 /// Looks at a time. More hardly tighten the bound, and the guest has other things to do.
 const LOOKS: usize = 64;
-/// How long it looks for the host to begin writing, after a knock. A host that has no CPU to spare will come later, and looking
+/// How long it looks for the host to begin writing, after a doorbell. A host that has no CPU to spare will come later, and looking
 /// on would only take another.
 const SPIN_NS: i64 = 600_000;
 /// How long the lab is kept waiting for the first answer: the streams are to begin with clocks that are compared.
 const FIRST_NS: i64 = 1_000_000_000;
-/// How long the last knocks' answers are waited for, and how often they are looked for.
+/// How long the last doorbells' answers are waited for, and how often they are looked for.
 const LAST_NS: i64 = 20_000_000;
 const BETWEEN_NS: i64 = 1_000_000;
 
 /// What QEMU's debug console reads as (hw/char/debugcon.c).
 const DEBUG_CONSOLE: u8 = 0xe9;
-/// Knocks and looks every `period_ns`, `count` times or until stopped, and says what that proves.
+/// Rings the doorbell and looks every `period_ns`, `count` times or until stopped, and says what that proves.
 ///
 /// # Errors
-/// There is no page, nothing to knock at, or the recording failed.
+/// There is no page, no doorbell, or the recording failed.
 pub fn read(comparison: &Comparison, device: &str, knock: Knock, period_ns: i64) -> Result<(), Failure> {
     let path = if device == "auto" { shared_memory::find()? } else { device.into() };
     let mut reader =
@@ -43,7 +43,7 @@ pub fn read(comparison: &Comparison, device: &str, knock: Knock, period_ns: i64)
     let (mut looks, mut knocked) = (Vec::new(), None::<Instant>);
     for _ in comparison.rounds(period_ns) {
         if let Some(knocked) = knocked {
-            // Those that are overdue are left out: the host could not tell so many knocks apart.
+            // Those that are overdue are left out: the host could not tell so many doorbells apart.
             if knocked.elapsed() < Duration::from_nanos(period_ns as u64) / 2 {
                 continue;
             }
@@ -64,7 +64,7 @@ pub fn read(comparison: &Comparison, device: &str, knock: Knock, period_ns: i64)
     log.finish(lost)
 }
 
-/// Records what bounds the offset best, of a time's knocks and of its looks, in this order: 1 if there is nothing.
+/// Records what bounds the offset best, of a time's doorbells and of its looks, in this order: 1 if there is nothing.
 fn keep(log: &mut Log, knocks: &[Exchange], looks: &[Exchange]) -> u64 {
     for row in page::tightest(knocks).chain(page::tightest(looks)) {
         log.push(Exchange { sequence: log.rows(), ..row });
@@ -73,7 +73,7 @@ fn keep(log: &mut Log, knocks: &[Exchange], looks: &[Exchange]) -> u64 {
     u64::from(knocks.is_empty() && looks.is_empty())
 }
 
-/// A knock that may still be answered: its number, and the guest's CLOCK_TAI before and after it.
+/// A doorbell that may still be answered: its number, and the guest's CLOCK_TAI before and after it.
 #[derive(Clone, Copy)]
 struct Knocked {
     number: u64,
@@ -99,7 +99,7 @@ impl Reader {
         (known && self.words.load(page::RUN_ID_AT) == self.run_id).then(|| self.words.load(page::BEGAN_AT))
     }
 
-    /// Knocks, and looks: the looks' exchanges, none if the host wrote nothing meanwhile.
+    /// Rings the doorbell, and looks: the looks' exchanges, none if the host wrote nothing meanwhile.
     fn round(&mut self) -> Vec<Exchange> {
         self.knocked.clear();
         let Some(writer) = self.writer() else { return Vec::new() };
@@ -122,7 +122,7 @@ impl Reader {
         self.knocked.push(Knocked { number, before_tai_ns, after_tai_ns: tai_ns() });
     }
 
-    /// When a knock came, host's CLOCK_TAI ns; None as long as it is not answered.
+    /// When a doorbell came, host's CLOCK_TAI ns; None as long as it is not answered.
     fn answer(&self, number: u64) -> Option<i64> {
         let at = page::answer_at(number);
         (self.words.load(at) == number).then(|| self.word(at + 1))
@@ -132,7 +132,7 @@ impl Reader {
         self.knocked.iter().any(|knocked| self.answer(knocked.number).is_none())
     }
 
-    /// The exchanges of the last knocks, as far as they were answered.
+    /// The exchanges of the last doorbells, as far as they were answered.
     fn answers(&self) -> Vec<Exchange> {
         let exchange = |k: &Knocked| Some(page::knock(k.before_tai_ns, self.answer(k.number)?, k.after_tai_ns));
         self.knocked.iter().filter_map(exchange).collect()
@@ -184,7 +184,7 @@ impl Reader {
     }
 }
 
-/// What it knocks at.
+/// The doorbell.
 enum Knocker {
     Port(IoPort),
     Datagrams(UdpSocket),
@@ -211,7 +211,12 @@ impl Knocker {
         let port = IoPort::open(number).map_err(|error| failed(error, &place, "run as root, without lockdown"))?;
         if port.read() != DEBUG_CONSOLE {
             let remedy = "give the guest an `isa-debugcon` device there, or exchange timestamps over the network";
-            return Err(Failure { what: "nothing to knock at".into(), place, remedy: remedy.into(), errno: None });
+            return Err(Failure {
+                what: "the device there is no doorbell".into(),
+                place,
+                remedy: remedy.into(),
+                errno: None,
+            });
         }
         Ok(Self::Port(port))
     }

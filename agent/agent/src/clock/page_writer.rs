@@ -17,19 +17,19 @@ const TURN_NS: i64 = 100_000;
 const RECEIVE_TIMEOUT_MS: i64 = 50;
 const NS_PER_S: i64 = 1_000_000_000;
 
-/// Where a page is and who knocks for it.
+/// Where a page is and who rings for it.
 pub struct Page<'a> {
     /// Its file; made if there is none.
     pub path: &'a str,
-    /// Where knocks come to.
+    /// Where doorbells come to.
     pub listen: SocketAddr,
     /// Where they come from.
     pub peer: SocketAddr,
-    /// How long CLOCK_TAI is shown after a knock, at most, ns.
+    /// How long CLOCK_TAI is shown after a doorbell, at most, ns.
     pub burst_ns: i64,
 }
 
-/// Answers knocks, and shows CLOCK_TAI after each, until stopped. `done` says how many knocks were answered, and how many were
+/// Answers doorbells, and shows CLOCK_TAI after each, until stopped. `done` says how many doorbells were answered, and how many were
 /// not, because they had no stamp or were too old.
 ///
 /// # Errors
@@ -76,11 +76,11 @@ struct Knocks<'a> {
 }
 
 impl Knocks<'_> {
-    /// Answers the next knock: whether it could be; None if there was none.
+    /// Answers the next doorbell: whether it could be; None if there was none.
     fn answer(&mut self, wait: Wait) -> Result<Option<bool>, sys::Error> {
         let packet = match self.buffer.receive(&self.socket, wait) {
             Ok(Some(packet)) => packet,
-            // An ICMP answer to nothing of ours: whoever knocks is not there yet, or not any more.
+            // An ICMP answer to nothing of ours: the guest that rings is not there yet, or not any more.
             Ok(None) | Err(sys::Error { errno: 111, .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -112,7 +112,7 @@ fn listen(page: &Page) -> Result<Socket, sys::Error> {
 /// The last entry's number, after entries from `head` + 1 on until the guest has seen enough, `burst_ns` at most.
 ///
 /// They say nothing to a guest whose CPU this thread is on, and where that is only the lab's tuning could tell. So it goes
-/// from one of its CPUs to the next until it has found one beside the guest's.
+/// from one of its CPUs to the next until it has found one next to the guest's.
 fn burst(words: &SharedWords, mut head: u64, burst_ns: i64, cpus: &mut impl Iterator<Item = usize>) -> u64 {
     let end = tai_ns() + burst_ns;
     while words.load(page::LOOKING_AT) != 0 && tai_ns() < end {

@@ -19,7 +19,7 @@ const KVM_READ: &str =
     "see whether this KVM host's own clocksource is the TSC, or exchange timestamps over the network instead";
 const CARD_OPENED: &str = "see which clock the card has (ethtool -T INTERFACE: PTP Hardware Clock), and run as root";
 const CARD_READ: &str =
-    "see whether the card's driver tells its time (phc_ctl DEVICE get), or use timestamps: software";
+    "check that the card's driver can read its time (phc_ctl DEVICE get), or use timestamps: software";
 
 /// Reads the clock every `period_ns`, and says what the readings prove.
 ///

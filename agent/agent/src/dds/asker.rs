@@ -21,7 +21,7 @@ pub struct Counters {
     pub errors: AtomicU64,
     /// Answers, each question's once.
     pub answered: AtomicU64,
-    /// A knock was answered: samples get there and back.
+    /// The other side answered: samples get there and back.
     pub met: AtomicBool,
     /// How many questions were asked: answers to others cannot be.
     asked: AtomicU64,

@@ -40,7 +40,7 @@ const ANSWERS: &str = "latlab_answers";
 /// Runs the verb; its result has been reported when this returns.
 ///
 /// # Errors
-/// What the lab is to be told.
+/// What the lab needs to know.
 pub fn run() -> Result<(), Failure> {
     let (spec, session) = session::open::<Dds>("dds")?;
     spec.check().map_err(refused)?;
@@ -89,7 +89,7 @@ impl Side {
 }
 
 impl Running {
-    /// Waits a little; tells the lab, once a second, how many samples of each stream there were.
+    /// Waits a little; reports to the lab, once a second, how many samples of each stream there were.
     fn pass(&mut self, counts: [(u16, u64); 2]) {
         std::thread::sleep(Duration::from_millis(10));
         if self.told.elapsed() >= Duration::from_secs(1) {
@@ -105,7 +105,7 @@ impl Running {
         session.stopped() || self.recording.broken()
     }
 
-    /// Recordings are whole. Tells of `failure` first, if there is one: they are whole after it all the same.
+    /// Recordings are whole. Reports `failure` first, if there is one: they are whole after it, too.
     fn finish(mut self, failure: Option<Failure>, done: impl FnOnce(Totals) -> Done) -> Result<(), Failure> {
         self.clocks.note();
         drop(self.clocks);

@@ -28,7 +28,7 @@ const PORTS: u32 = 250;
 /// Asks as `spec` says.
 ///
 /// # Errors
-/// What the lab is to be told.
+/// What the lab needs to know.
 pub fn run(spec: &Dds, session: &Session) -> Result<(), Failure> {
     let (way, timeout_ns) = spec.way().map_err(refused)?;
     let side = Side::open(spec)?;
@@ -170,7 +170,7 @@ fn find(
 fn nobody(spec: &Dds, readers: u32, writers: u32) -> Failure {
     let seconds = spec.discovery_ns as f64 / 1e9;
     let what = match (readers, writers) {
-        (0, 0) => format!("nobody was found within {seconds} s"),
+        (0, 0) => format!("no peer was found within {seconds} s"),
         (0, _) | (_, 0) => format!("the other side was found by halves within {seconds} s"),
         _ => format!("the other side was found, but no sample came back within {seconds} s"),
     };

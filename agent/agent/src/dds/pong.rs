@@ -54,7 +54,7 @@ impl Then for Answer {
 /// Answers whoever asks with this run's id, until the lab ends it.
 ///
 /// # Errors
-/// What the lab is to be told.
+/// What the lab needs to know.
 pub fn run(spec: &Dds, session: &Session) -> Result<(), Failure> {
     let side = Side::open(spec)?;
     let mut running = side.running;

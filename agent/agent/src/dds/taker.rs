@@ -1,7 +1,7 @@
 //! What becomes of a sample that came in: recorded and acted upon, or counted by the kind of its fault.
 //!
 //! Nothing here allocates, formats or prints. It stands behind a lock that nobody else wants while samples come, as Cyclone
-//! does not promise which of its threads takes them; what a sample costs in Cyclone itself is a hundred times that.
+//! does not guarantee which of its threads takes them; what a sample costs in Cyclone itself is a hundred times that.
 
 use crate::recording::Tap;
 use cyclone::Reader;
@@ -19,7 +19,7 @@ const SPARE_BYTES: usize = 64;
 
 /// What is done with samples that are neither faulty nor seen before.
 pub trait Then: Send {
-    /// A knock came.
+    /// A sample came that asks whether anybody is there.
     fn knocked(&mut self);
     /// The sample with this probe was taken at `rx_user_tai_ns`. `crowded`: such samples are written down more slowly than they come.
     fn came(&mut self, probe: &Probe, rx_user_tai_ns: i64, crowded: bool);

@@ -2,7 +2,7 @@
 //!
 //! A BPF program sees every packet that the kernel frees as lost, in all its network namespaces. What it writes into its ring
 //! wakes nobody: this verb comes round and empties it. Where the kernel does not let it be loaded the verb says so and waits for
-//! its end all the same, so that whoever starts it everywhere need not know every kernel.
+//! its end nevertheless, so that whoever starts it everywhere need not know every kernel.
 
 mod program;
 
@@ -28,7 +28,7 @@ const OPEN_VSWITCH_TYPES: &str = "/sys/kernel/btf/openvswitch";
 /// Runs the verb; its result has been reported when this returns.
 ///
 /// # Errors
-/// What the lab is to be told.
+/// What the lab needs to know.
 pub fn run() -> Result<(), Failure> {
     let (spec, session) = session::open::<Spec>("drops")?;
     spec.check().map_err(refused)?;

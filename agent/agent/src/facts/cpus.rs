@@ -11,7 +11,7 @@ pub fn list(text: &str) -> Option<Vec<usize>> {
 
 /// The CPUs of a list on the kernel's command line; None if it is no such list.
 ///
-/// Beside what the kernel writes there may be `all`, `N` (the last CPU) and strides `0-15:2/4` (the first 2 of each 4):
+/// Next to what the kernel writes there may be `all`, `N` (the last CPU) and strides `0-15:2/4` (the first 2 of each 4):
 /// `Documentation/admin-guide/kernel-parameters.rst`. `last` is the highest CPU the kernel knows.
 pub fn parameter(text: &str, last: usize) -> Option<Vec<usize>> {
     let mut cpus = Vec::new();

@@ -95,7 +95,7 @@ fn parse(text: &str) -> Vec<(String, Counts)> {
         .collect()
 }
 
-/// Whether `name` stands in `text` with no letter or digit beside it.
+/// Whether `name` stands in `text` with no letter or digit next to it.
 fn contains_name(text: &str, name: &str) -> bool {
     !name.is_empty()
         && text.match_indices(name).any(|(at, _)| {

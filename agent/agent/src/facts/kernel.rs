@@ -107,7 +107,7 @@ impl Kernel {
         let says_rt = version.as_deref().map(|version| flavour(version) == Some("PREEMPT_RT"));
         let preempt_rt = tree.switch("sys/kernel/realtime").or(says_rt);
         Self {
-            // Kernels before 6.1 do not tell; the agent would not run on another kind of machine.
+            // Kernels before 6.1 do not report it; the agent would not run on another kind of machine.
             architecture: tree.text("proc/sys/kernel/arch").or_else(|| Some(std::env::consts::ARCH.to_owned())),
             boot_id: tree.text("proc/sys/kernel/random/boot_id"),
             uptime_ns: tree.text("proc/uptime").and_then(|text| uptime_ns(&text)),

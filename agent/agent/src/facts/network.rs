@@ -86,7 +86,7 @@ pub struct TxQueue {
 /// The names of the interfaces of `tree`, loopback left out.
 pub fn names(tree: &Tree) -> Vec<String> {
     let names = tree.names("sys/class/net").unwrap_or_default();
-    // Beside the interfaces the folder may hold files such as `bonding_masters`.
+    // Next to the interfaces the folder may hold files such as `bonding_masters`.
     names.into_iter().filter(|name| name != "lo" && tree.exists(format!("sys/class/net/{name}/ifindex"))).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Which qdiscs an interface has, as iproute2 tells.
+//! Which qdiscs an interface has, as iproute2 prints them.
 
 use serde::Serialize;
 use serde_json::Value;

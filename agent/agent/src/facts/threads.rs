@@ -65,7 +65,7 @@ pub fn allowed(tree: &Tree, path: &str) -> Option<Vec<usize>> {
     status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).and_then(super::cpus::list)
 }
 
-/// What /proc/PID/stat tells of a thread's scheduling (proc_pid_stat(5)).
+/// What /proc/PID/stat reports of a thread's scheduling (proc_pid_stat(5)).
 #[derive(Debug, PartialEq, Eq)]
 pub struct Stat {
     /// A thread of the kernel's own.

@@ -31,7 +31,7 @@ pub struct Times {
     guest_nice_ns: Option<i64>,
 }
 
-/// What /proc/stat tells.
+/// What /proc/stat shows.
 #[derive(Debug, Default)]
 pub struct Stat {
     /// All CPUs together.
@@ -44,7 +44,7 @@ pub struct Stat {
     pub created: Option<u64>,
 }
 
-/// What the text of /proc/stat tells.
+/// What the text of /proc/stat shows.
 pub fn stat(text: &str) -> Stat {
     let mut stat = Stat::default();
     for line in text.lines() {

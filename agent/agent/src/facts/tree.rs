@@ -1,4 +1,4 @@
-//! Reading the small files in which the kernel tells about itself.
+//! Reading the small files in which the kernel describes itself.
 
 use super::cpus;
 use std::path::{Path, PathBuf};

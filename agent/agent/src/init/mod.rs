@@ -19,7 +19,7 @@ use sys::process::{Signal, Signals, reap};
 
 /// What every program starts with.
 const ENVIRONMENT: [(&str, &str); 2] = [("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), ("HOME", "/")];
-/// The host tells of its ports one by one; after so long without another they are counted.
+/// The host reports its ports one by one; after so long without another they are counted.
 const PORTS_FOLLOW: Duration = Duration::from_millis(50);
 const NO_PORT: Duration = Duration::from_secs(10);
 /// A server that fails at once, again and again, must not keep the machine busy.
@@ -99,7 +99,7 @@ fn live() -> Result<std::convert::Infallible, String> {
 
 /// Takes turns with the host, by a process of its own.
 fn take_turns(signals: &mut Signals) -> Result<std::convert::Infallible, String> {
-    let taking = start(&["turns".as_ref()]).map_err(|error| format!("nobody can take turns with the host: {error}"))?;
+    let taking = start(&["turns".as_ref()]).map_err(|error| format!("no turns can be taken with the host: {error}"))?;
     loop {
         let wanted = [Wanted { fd: signals.as_fd(), read: true, write: false }];
         wait(&wanted, None).map_err(|error| error.to_string())?;

@@ -120,7 +120,7 @@ impl Program {
     /// Does all that can be done without waiting; what the relay is to be told of it is put into `to`.
     ///
     /// # Errors
-    /// The kernel does not tell of the program.
+    /// The kernel does not report the program.
     pub fn attend_to(&mut self, ready: &[Ready], to: &mut Outbox) -> Result<(), sys::Error> {
         self.pass_input(ready.iter().any(|ready| ready.broken), to);
         if self.status.is_none() {

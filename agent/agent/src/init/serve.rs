@@ -13,13 +13,13 @@ use sys::port::{Port, Taken};
 use sys::process::{Signal, Signals};
 use wire::port::{Decoder, Frame, Heard, Stream, open, put};
 
-/// What stands for standard input and output in place of a port's device.
+/// What stands for standard input and output instead of a port's device.
 const STANDARD: &str = "-";
 
 /// A port is read in pieces of this size; the driver has no larger ones.
 const PIECE: usize = 4096;
 
-/// The kernel tells of hosts that come and go on a queue of its own, which bytes overtake: a host that seems to be gone for
+/// The kernel reports hosts that come and go on a queue of its own, which bytes overtake: a host that seems to be gone for
 /// less than this may be the next one already.
 const GONE: Duration = Duration::from_millis(200);
 const ABANDONED: u8 = 125;
@@ -194,12 +194,12 @@ impl Server {
     }
 
     /// The host seems to be gone: its program is ended if that lasts. A session that is only opened costs nothing, and may
-    /// be that of a host the kernel has yet to tell of.
+    /// be that of a host the kernel has yet to report.
     fn silence(&mut self) {
         let since = *self.silent.get_or_insert_with(Instant::now);
         if matches!(self.session, Session::Running(_)) && since.elapsed() >= GONE {
             end(&mut self.session, &mut self.outbox);
-            // For one that is there all the same.
+            // For one that is there after all.
             self.abandon("the guest lost its relay");
         }
     }

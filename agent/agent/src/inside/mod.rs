@@ -21,7 +21,7 @@ const BY_SIGNAL: u8 = 128;
 
 /// What went wrong.
 pub struct Failure {
-    /// What the user is to be told.
+    /// What the user needs to know.
     what: String,
     /// The relay's exit status.
     status: u8,

@@ -27,7 +27,7 @@ use wire::stage::Stage;
 /// Runs the verb; its result has been reported when this returns.
 ///
 /// # Errors
-/// What the lab is to be told.
+/// What the lab needs to know.
 pub fn run() -> Result<(), Failure> {
     let (spec, session) = session::open::<Listen>("listen")?;
     spec.check().map_err(refused)?;

@@ -34,7 +34,7 @@ const NOT_YET: i64 = i64::MIN;
 /// Runs the verb; its result has been reported when this returns.
 ///
 /// # Errors
-/// What the lab is to be told.
+/// What the lab needs to know.
 pub fn run() -> Result<(), Failure> {
     let (spec, session) = session::open::<Ping>("ping")?;
     spec.check().map_err(refused)?;

@@ -23,7 +23,7 @@ const NOBODY: [u8; 6] = [0; 6];
 /// Runs the verb; its result has been reported when this returns.
 ///
 /// # Errors
-/// What the lab is to be told.
+/// What the lab needs to know.
 pub fn run() -> Result<(), Failure> {
     let (spec, session) = session::open::<Pong>("pong")?;
     spec.check().map_err(refused)?;

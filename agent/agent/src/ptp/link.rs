@@ -18,7 +18,7 @@ use wire::ptp::{Inquiry, MAX_BYTES};
 pub(super) const LONGEST_WAIT: Duration = Duration::from_millis(50);
 /// How long a receive call that failed is left alone: it would only fail again.
 const AFTER_ERROR: Duration = Duration::from_millis(5);
-/// What its sockets' files begin with, beside ptp4l's.
+/// What its sockets' files begin with, next to ptp4l's.
 const FILES: &str = "latlab-ptp.";
 /// Names that others' sockets, of the same number in another namespace of processes, may have taken.
 const NAMES: u32 = 100;
@@ -54,7 +54,7 @@ impl Link {
         Ok(Self { socket, server: server.into(), file: None, address: format!("@{name}") })
     }
 
-    /// With a file beside ptp4l's own, which every ptp4l sees, whatever its namespaces are. Files of agents that were killed are
+    /// With a file next to ptp4l's own, which every ptp4l sees, whatever its namespaces are. Files of agents that were killed are
     /// removed.
     ///
     /// # Errors

@@ -55,12 +55,12 @@ impl Log {
         self.counts.missed += periods;
     }
 
-    /// Tells the lab how far it is, once a second however often it is called.
+    /// Reports to the lab how far it is, once a second however often it is called.
     pub fn progress(&mut self) {
         self.progress.tell(self.counts.answers);
     }
 
-    /// Finishes the recording and tells the lab the totals.
+    /// Finishes the recording and reports to the lab the totals.
     ///
     /// # Errors
     /// The recording could not be written.

@@ -34,7 +34,7 @@ const PORT: u16 = 1;
 /// Runs the verb; its result has been reported when this returns.
 ///
 /// # Errors
-/// What the lab is to be told.
+/// What the lab needs to know.
 pub fn run() -> Result<(), Failure> {
     let (spec, session) = session::open::<Ptp>("ptp")?;
     spec.check().map_err(refused)?;

@@ -26,7 +26,7 @@ pub struct Asked {
     transport_specific: u8,
 }
 
-/// What is printed; null: it does not tell, or not know.
+/// What is printed; null: it does not report it, or does not know it.
 #[derive(Serialize)]
 struct Printed {
     state: &'static str,

@@ -1,7 +1,7 @@
 //! By which way a ptp4l's answers come back, and what it says first; or why there is none.
 //!
 //! An address without a file is tried first, which leaves nothing behind. It leads back only within one network namespace:
-//! where questions are taken and not answered, a file beside ptp4l's socket is tried as well, which leads back from any.
+//! where questions are taken and not answered, a file next to ptp4l's socket is tried as well, which leads back from any.
 
 use super::link::{LONGEST_WAIT, Link};
 use std::io;
@@ -90,7 +90,7 @@ impl Way {
         Self { open, asking: None, wrong: None }
     }
 
-    /// Sends what has not been sent. A ptp4l that has not read what was sent before has taken it all the same.
+    /// Sends what has not been sent. A ptp4l that has not read what was sent before has taken it nevertheless.
     fn ask(&mut self, server: &Path, asked: impl Fn() -> Inquiry) {
         self.wrong = self.try_ask(server, asked).err().filter(|error| error.kind() != io::ErrorKind::WouldBlock);
         if let (Some(asking), Some(_)) = (&mut self.asking, &self.wrong) {
@@ -162,7 +162,7 @@ impl Silence {
     pub fn failure(&self, server: &Path, asker: &Asker, waited: Duration) -> Failure {
         let (what, errno) = match self {
             Self::Stopped => ("stopped before ptp4l had answered".into(), None),
-            Self::Refused => ("ptp4l answers, but refuses to tell its ports' states (PORT_DATA_SET)".into(), None),
+            Self::Refused => ("ptp4l answers, but refuses to report its ports' states (PORT_DATA_SET)".into(), None),
             Self::Unanswered(other) => {
                 let seconds = waited.as_secs();
                 let what =
@@ -172,7 +172,7 @@ impl Silence {
             }
             Self::Unasked(first, second) => {
                 let what = format!("ptp4l cannot be asked: {first}");
-                let second = second.as_ref().map(|error| format!("; nor from a file beside its socket: {error}"));
+                let second = second.as_ref().map(|error| format!("; nor from a file next to its socket: {error}"));
                 (what + &second.unwrap_or_default(), first.raw_os_error())
             }
         };

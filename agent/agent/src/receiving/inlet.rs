@@ -141,7 +141,7 @@ impl Inlet for Messages {
     }
 }
 
-/// Why an inlet at `place` came to its end, as the lab is told of it.
+/// Why an inlet at `place` came to its end, as the lab gets it.
 pub fn ended(error: sys::Error, place: &str) -> Failure {
     match error.errno {
         CLOSED => Failure {

@@ -152,7 +152,7 @@ impl Intake {
         self.open_streams == 0
     }
 
-    /// Forgets which packets have arrived: whoever sends them begins anew.
+    /// Forgets which packets have arrived: whoever sends them begins again.
     pub fn start_over(&mut self) {
         self.streams.iter_mut().for_each(|stream| stream.sequences.start_over());
     }

@@ -12,7 +12,7 @@ use wire::spec::Mode;
 
 /// Destination, source, EtherType: what stands before the probe in a frame. A VLAN tag has been taken off by the kernel.
 pub const ETHERNET_HEADER: usize = 14;
-/// What a socket may hold of packets not yet read: a listener that is held up for a second must lose none.
+/// What a socket may hold of packets not yet read: a listener that is delayed for a second must lose none.
 const SOCKET_BYTES: i32 = 64 << 20;
 /// The kernel starts to stamp received packets a little after it is asked to: `net_enable_timestamp` (net/core/dev.c) leaves
 /// it to a work item. Packets that come before that have no software timestamp.

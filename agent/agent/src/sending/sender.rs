@@ -50,7 +50,7 @@ impl Sender {
 
     /// Sends what is due at `now_tai_ns`, with the thread awake since `wake_tai_ns`, unless asked to stop.
     ///
-    /// What it was not to be awake for yet by then, as it was held up while it waited for another, it came to now.
+    /// What it was not to be awake for yet by then, as it was delayed while it waited for another, it came to now.
     pub fn send_due(&mut self, agenda: &mut Agenda, now_tai_ns: i64, wake_tai_ns: i64, stop: &AtomicBool) {
         while !stop.load(Ordering::Relaxed) {
             let Some(due) = agenda.take(now_tai_ns, MAX_BATCH) else { return };

@@ -26,7 +26,7 @@ const NOT_YET: i64 = i64::MIN;
 /// Runs the verb; its result has been reported when this returns.
 ///
 /// # Errors
-/// What the lab is to be told.
+/// What the lab needs to know.
 pub fn run() -> Result<(), Failure> {
     let (spec, session) = session::open::<Talk>("talk")?;
     spec.check().map_err(refused)?;

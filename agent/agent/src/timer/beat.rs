@@ -30,7 +30,7 @@ pub struct Counts {
     pub held_up_ns: AtomicI64,
 }
 
-/// What came of the instants in a stretch of time.
+/// What came of the instants in a interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// They were due from then on.

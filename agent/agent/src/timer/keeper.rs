@@ -18,7 +18,7 @@ pub struct Keeper {
     /// The first instant of which no row has come.
     next_tai_ns: i64,
     passed: Instant,
-    /// None: interrupts are not told of, and rows go on as they are.
+    /// None: interrupts are not reported, and rows go on as they are.
     pub trace: Option<Trace>,
     lost: u64,
 }
@@ -65,7 +65,7 @@ impl Keeper {
     }
 
     /// Hands on the last rows, once the thread is done, and returns for how many instants whose timers were set no interrupt
-    /// was told; None: interrupts are not told of.
+    /// was told; None: interrupts are not reported.
     pub fn finish(mut self) -> Option<u64> {
         while !self.rows.is_empty() {
             self.hand_on();

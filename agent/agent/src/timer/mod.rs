@@ -36,7 +36,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Windows that may wait to be told of: more than there can be in a pause.
 const WINDOWS: usize = 64;
 
-/// What is asked of the verb beside its spec.
+/// What is asked of the verb next to its spec.
 #[derive(Args)]
 pub struct Asked {
     /// Remove the tracing instances that killed agents left in the kernel, print their names, and wait for nothing.
@@ -83,7 +83,7 @@ struct Waiting {
 /// Runs the verb; its result has been reported when this returns.
 ///
 /// # Errors
-/// What the lab is to be told.
+/// What the lab needs to know.
 pub fn run() -> Result<(), Failure> {
     let (spec, session) = session::open::<Timer>("timer")?;
     spec.check().map_err(refused)?;

@@ -26,7 +26,7 @@ const BUFFER_KIB: usize = 512;
 /// A tracepoint's number, and where its records have what is needed.
 struct Told {
     id: u64,
-    /// Whether it tells of timers that are armed; of such that are run, if not.
+    /// Whether it reports timers that are armed; of such that are run, if not.
     armed: bool,
     kind: Field,
     timer: Field,
@@ -88,7 +88,7 @@ impl Trace {
     /// Learns from one instant that the thread has waited for what its timers are like, and hears of no others from then on.
     ///
     /// # Errors
-    /// That timer was not told of, or the kernel does not take a filter.
+    /// That timer was not reported, or the kernel does not take a filter.
     pub fn learn(&mut self, due_tai_ns: i64, woke_tai_ns: i64) -> Result<(), Failure> {
         self.listen();
         let armed = self.told.iter().find(|timer| timer.armed && timer.instant_tai_ns == due_tai_ns).copied();
@@ -96,7 +96,7 @@ impl Trace {
         let (Some(ours), Some(_)) = (armed, irq) else {
             return Err(Failure {
                 what: format!(
-                    "a timer that was set to try it was not told of by timer:{}",
+                    "timer:{} did not report a timer that was set to try it",
                     if armed.is_none() { START } else { EXPIRE }
                 ),
                 place: "tracepoints of timers".into(),
@@ -132,7 +132,7 @@ impl Trace {
         }
     }
 
-    /// When the handler began of the interrupt that woke the thread at `woke_tai_ns` for `due_tai_ns`; None: it was not told.
+    /// When the handler began of the interrupt that woke the thread at `woke_tai_ns` for `due_tai_ns`; None: it was unknown.
     pub fn irq(&self, due_tai_ns: i64, woke_tai_ns: i64) -> Option<i64> {
         self.expiries.irq(due_tai_ns, woke_tai_ns)
     }

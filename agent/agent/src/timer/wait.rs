@@ -27,7 +27,7 @@ impl Wait for Nanosleep {
 }
 
 /// A blocking read of a timerfd on CLOCK_REALTIME, armed each time. The two clocks are whole seconds apart, which are read
-/// anew before: no instant is moved by the conversion.
+/// again before: no instant is moved by the conversion.
 pub struct Reading {
     timer: Timerfd,
     clock: LaunchClock,

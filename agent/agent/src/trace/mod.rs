@@ -1,4 +1,4 @@
-//! `trace`: what the kernel's tracepoints tell of interrupts, softirqs and threads, recorded by CLOCK_TAI.
+//! `trace`: what the kernel's tracepoints show of interrupts, softirqs and threads, recorded by CLOCK_TAI.
 //!
 //! Through an instance of its own in tracefs (`crate::tracing`), so nothing that others trace is changed or disturbed. The kernel
 //! filters; what it keeps is read before it is an eighth full, and what it had no room for is counted.
@@ -32,7 +32,7 @@ const EINVAL: i32 = 22;
 /// Runs the verb; its result has been reported when this returns.
 ///
 /// # Errors
-/// What the lab is to be told.
+/// What the lab needs to know.
 pub fn run() -> Result<(), Failure> {
     let (spec, session) = session::open::<Spec>("trace")?;
     spec.check().map_err(refused)?;
@@ -94,7 +94,7 @@ fn clock_of(instance: &Instance) -> Result<(Chosen, &'static str), Failure> {
 /// How long to wait after a pause in which the fullest of the buffers, which have so much room, took so much.
 fn pause_after(pause: Duration, taken_bytes: usize, room_bytes: usize) -> Duration {
     let wanted = pause.as_nanos().saturating_mul((room_bytes / SHARE) as u128) / taken_bytes.max(1) as u128;
-    // A lull is no promise of another one: it grows step by step.
+    // A lull is no guarantee of another one: it grows step by step.
     Duration::from_nanos(u64::try_from(wanted).unwrap_or(u64::MAX)).min(2 * pause).clamp(PAUSES.0, PAUSES.1)
 }
 

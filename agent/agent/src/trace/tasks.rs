@@ -9,7 +9,7 @@ use wire::traceable::{Filtered, TRACEABLE};
 
 /// Threads that are seen between two looks, at most, before the writer is waited for.
 const RING_ROWS: usize = 1024;
-/// The first namespace of process ids (PROC_PID_INIT_INO, include/linux/proc_ns.h): tracepoints tell numbers in it.
+/// The first namespace of process ids (PROC_PID_INIT_INO, include/linux/proc_ns.h): tracepoints show numbers in it.
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 /// A thread of the kernel's own (PF_KTHREAD, include/linux/sched.h).
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -19,7 +19,7 @@ pub struct Tasks {
     tap: Tap<Task>,
     known: HashSet<i32>,
     new: Vec<i32>,
-    /// Whether /proc has the numbers that tracepoints tell.
+    /// Whether /proc has the numbers that tracepoints show.
     readable: bool,
 }
 
@@ -27,7 +27,7 @@ impl Tasks {
     /// Adds the table to `recorder`. `chosen`: threads have been asked for by their numbers.
     ///
     /// # Errors
-    /// Its file cannot be made; or threads were chosen, and their numbers are others here than those that tracepoints tell.
+    /// Its file cannot be made; or threads were chosen, and their numbers are others here than those that tracepoints show.
     pub fn new(recorder: &mut Recorder, chosen: bool) -> Result<Self, Failure> {
         let namespace = std::fs::read_link("/proc/self/ns/pid").ok();
         let readable = namespace.is_none_or(|name| name.to_str() == Some(FIRST_NAMESPACE));

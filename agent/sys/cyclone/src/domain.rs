@@ -12,7 +12,7 @@ pub struct Quality {
     pub reliable: bool,
     /// Samples that are kept; None: all.
     pub history: Option<u32>,
-    /// How long a write may be held up, ns, before it fails.
+    /// How long a write may be delayed, ns, before it fails.
     pub blocking_ns: i64,
 }
 

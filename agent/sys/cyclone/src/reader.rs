@@ -44,7 +44,7 @@ impl Reader {
             // SAFETY: Cyclone has written it; before that it was all zero, which is valid too.
             let valid = unsafe { info.assume_init() }.valid_data;
             let length = sample.length().min(room.len());
-            // What is not valid tells of a writer that has come or gone.
+            // What is not valid is a sign of a writer that has come or gone.
             if valid {
                 return Ok(Some(&room[..length]));
             }

@@ -35,7 +35,7 @@ impl Writer {
         Ok(status.current_count)
     }
 
-    /// Bytes that were sent again, and how often a write was held up.
+    /// Bytes that were sent again, and how often a write was delayed.
     pub fn resent_and_throttled(&self) -> (u64, u64) {
         let [resent, throttled] = statistics::of(self.0, [c"rexmit_bytes", c"throttle_count"]);
         (resent, throttled)

@@ -79,7 +79,7 @@ pub enum Done {
         lost: u64,
         /// What they prove together; None if no straight line fits.
         bound: Option<Bound>,
-        /// What each stretch of time proves by itself.
+        /// What each interval proves by itself.
         windows: Vec<Bound>,
     },
     /// Of `ptp`.
@@ -88,13 +88,13 @@ pub enum Done {
         answers: u64,
         /// Rows without.
         unanswered: u64,
-        /// Periods in which it was not asked, as the agent itself was held up; no rows.
+        /// Periods in which it was not asked, as the agent itself was delayed; no rows.
         missed: u64,
         /// How often an answer told another state than the answer before it.
         state_changes: u64,
-        /// Least offset that was told; None: none was.
+        /// Least offset that was reported; None: none was.
         offset_min_ns: Option<i64>,
-        /// Largest offset that was told.
+        /// Largest offset that was reported.
         offset_max_ns: Option<i64>,
         /// Rows lost because the ring was full.
         ring_full: u64,
@@ -122,7 +122,7 @@ pub enum Done {
         /// How late they were come to.
         #[serde(flatten)]
         lateness: Figures,
-        /// Instants for which a timer was set, and of whose interrupt nothing was told; None: interrupts were not told of.
+        /// Instants for which a timer was set, and of whose interrupt nothing was reported; None: interrupts were not reported.
         trace_lost: Option<u64>,
         /// Records lost because a ring was full.
         ring_full: u64,
@@ -253,7 +253,7 @@ pub struct Refused {
     pub truncated: u64,
     /// Another run's.
     pub other_run: u64,
-    /// A stream this listener was not told of.
+    /// A stream that this listener does not know.
     pub unknown_stream: u64,
 }
 
@@ -330,7 +330,7 @@ pub struct BusyTotals {
     pub elapsed_ns: i64,
     /// Average over `elapsed_ns`, of all workers together.
     pub per_s: f64,
-    /// Who runs this machine, as it signs itself; None: nobody, or it does not tell.
+    /// Who runs this machine, as it signs itself; None: nobody, or it does not report it.
     pub hypervisor: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What the agent tells the lab: one JSON object a line, as in `docs/reference/agent.md`.
+//! What the agent reports to the lab: one JSON object a line, as in `docs/reference/agent.md`.
 
 mod done;
 mod ready;
@@ -79,7 +79,7 @@ pub enum Event {
         ready: Ready,
         /// The timer that is used.
         timer: TimerFound,
-        /// Why interrupts, of which the kernel was to tell if it can, are not told of; None: they are, or were not asked for.
+        /// Why interrupts, of which the kernel was to report if it can, are not reported; None: they are, or were not asked for.
         trace_problem: Option<Failure>,
     },
     /// Of `timer`: counters so far.
@@ -95,7 +95,7 @@ pub enum Event {
         #[serde(flatten)]
         live: Live,
     },
-    /// Of `timer`: what came of the instants of a stretch of time.
+    /// Of `timer`: what came of the instants of a interval.
     Window {
         /// CLOCK_TAI now.
         tai_ns: i64,

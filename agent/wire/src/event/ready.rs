@@ -83,7 +83,7 @@ pub struct TimerFound {
     pub event_device: Option<String>,
     /// Period of the counter that this counts by.
     pub tick_ns: Option<f64>,
-    /// Whether interrupts are told of.
+    /// Whether interrupts are reported.
     pub traced: bool,
 }
 

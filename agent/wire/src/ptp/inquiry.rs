@@ -17,7 +17,7 @@ pub struct Inquiry {
     /// The first question's; each of the others has the next.
     sequence: u16,
     ids: &'static [Id],
-    /// Those of `ids` that the clock does not tell.
+    /// Those of `ids` that the clock does not report.
     refused: Vec<Id>,
     default: Option<DefaultDataSet>,
     current: Option<CurrentDataSet>,
@@ -27,7 +27,7 @@ pub struct Inquiry {
     ports: BTreeMap<u16, PortDataSet>,
 }
 
-/// What a clock says of itself; None: it does not tell, or not know.
+/// What a clock says of itself; None: it does not report it, or does not know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
     /// The port that the rest is about: the one that follows a master, else the one of the lowest number.

@@ -1,9 +1,9 @@
-//! Whether an offset that a ptp4l tells was measured against the master it follows now.
+//! Whether an offset that a ptp4l reports was measured against the master it follows now.
 //!
 //! It tells its last one until it has measured another. It measures none before it knows the path's delay, though Syncs come
 //! in already: `clock_synchronize` then sets `ingress_time` and leaves `master_offset` alone, at 0 if there never was one.
 //! With the choice of another master `ingress_time` is zeroed and the delay forgotten, but not `master_offset`, nor the
-//! delay that CURRENT_DATA_SET tells (`handle_state_decision_event`; both linuxptp, clock.c).
+//! delay that CURRENT_DATA_SET reports (`handle_state_decision_event`; both linuxptp, clock.c).
 
 use super::{PortIdentity, PortState};
 
@@ -11,7 +11,7 @@ use super::{PortIdentity, PortState};
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     before: Option<Told>,
-    /// The offset that was told before the present master was followed: told again, it says nothing of this one.
+    /// The offset that was reported before the present master was followed: told again, it says nothing of this one.
     old_ns: Option<i64>,
     /// Since then another was told.
     measured: bool,
@@ -24,7 +24,7 @@ pub(super) struct Told {
     pub port: u16,
     /// Its state.
     pub state: PortState,
-    /// Whom it follows, if that was told.
+    /// Whom it follows, if that was reported.
     pub parent: Option<PortIdentity>,
     /// Whether an Announce has said so.
     pub announced: bool,

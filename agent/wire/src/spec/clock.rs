@@ -53,16 +53,16 @@ pub enum Clock {
         run_id: u64,
         /// The file that is the page; made if there is none.
         page: String,
-        /// Where knocks come to: an address of this host's and a port.
+        /// Where doorbells come to: an address of this host's and a port.
         listen: SocketAddr,
         /// Where they come from: others' are not answered.
         peer: SocketAddr,
-        /// How long the clock is shown after a knock, at most, ns.
+        /// How long the clock is shown after a doorbell, at most, ns.
         burst_ns: i64,
         /// How the thread runs.
         realtime: Realtime,
     },
-    /// Knocks and looks at a page `count` times and bounds the offset.
+    /// Rings the doorbell and looks at a page `count` times and bounds the offset.
     PageReader {
         /// Sixteen hexadecimal digits.
         #[serde(deserialize_with = "hexadecimal")]
@@ -70,7 +70,7 @@ pub enum Clock {
         run_id: u64,
         /// The page's file, or `auto`: the first shared-memory device on the PCI bus.
         device: String,
-        /// How it knocks.
+        /// How it rings the doorbell.
         knock: Knock,
         /// Time from one time to the next, ns.
         period_ns: i64,
@@ -136,7 +136,7 @@ impl Clock {
     }
 
     /// # Errors
-    /// A page is shown for no time, or is knocked for more often than a byte can tell.
+    /// A page is shown for no time, or is rung for more often than a byte can tell.
     pub fn check(&self) -> Result<(), Wrong> {
         match self {
             Self::PageWriter { burst_ns, .. } if *burst_ns < 1 => wrong("burst_ns", "expected at least 1"),

@@ -163,7 +163,7 @@ pub struct LaunchTime {
 #[derive(Clone, Copy, Debug, Default, JsonSchema, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum LatePolicy {
-    /// It is handed over with its launch time all the same: the kernel decides, and ETF reports what it drops.
+    /// It is handed over with its launch time nevertheless: the kernel decides, and ETF reports what it drops.
     #[default]
     Report,
     /// It is not handed over.

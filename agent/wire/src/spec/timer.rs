@@ -17,7 +17,7 @@ pub enum How {
     Timerfd,
 }
 
-/// Whether the kernel is to tell of the timer's interrupts.
+/// Whether the kernel is to report the timer's interrupts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trace {
     /// `false`.
@@ -93,10 +93,10 @@ pub struct Timer {
     pub how: How,
     /// What is later is counted, ns.
     pub threshold_ns: i64,
-    /// Stretch of time of which statistics are told, ns.
+    /// Interval of which statistics are told, ns.
     #[serde(default = "ten_seconds")]
     pub window_ns: i64,
-    /// Whether the kernel is to tell of the interrupts.
+    /// Whether the kernel is to report the interrupts.
     #[serde(default)]
     pub trace: Trace,
     /// Say in `progress` how late it comes to instants, and what the hypervisor takes.

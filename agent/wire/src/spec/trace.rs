@@ -12,7 +12,7 @@ pub enum Absent {
     /// It cannot be done.
     #[default]
     Error,
-    /// It is left out, and told.
+    /// It is left out, and reported.
     Skip,
 }
 
@@ -33,7 +33,7 @@ pub struct Tracing {
     pub ring_records: usize,
     /// The tracepoints, such as `irq:softirq_entry`.
     pub events: Vec<String>,
-    /// What it means that the kernel lacks one.
+    /// What it means that the kernel does not have one.
     #[serde(default)]
     pub absent: Absent,
     /// CPUs whose events count; None: all.

@@ -1,4 +1,4 @@
-"""Robust local figures of long arrays: quantiles of stretches of equal length, and curves through them."""
+"""Robust local figures of long arrays: quantiles of intervals of equal length, and curves through them."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def running_quantile(values: Float64, reach: int, share: float) -> Float64:
 
 
 def through_middles(levels: Float64, size: int, n: int) -> Float64:
-    """The broken line through the levels at their stretches' middles, float64 [n]; level beyond the first and last."""
+    """The broken line through the levels at their intervals' middles, float64 [n]; level beyond the first and last."""
     curve = np.empty(n)
     if len(levels) == 1:
         curve[:] = levels[0]
@@ -132,7 +132,7 @@ def spread_over(levels: Float64 | NDArray[np.float32], size: int, n: int) -> NDA
 
 
 def in_spreads(late: Float64, spreads: Float64, size: int, step_ns: int) -> Float64:
-    """How late packets are in the spreads of their stretches, float64 [n].
+    """How late packets are in the spreads of their intervals, float64 [n].
 
     Timestamps on a coarse lattice tie; between its points they are spread evenly.
     """
@@ -194,7 +194,7 @@ def shorth_of(ordered: Float64) -> float:
 
 
 def runs(flags: Bools) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Where stretches of True begin and where they end (excluded), ascending."""
+    """Where intervals of True begin and where they end (excluded), ascending."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False]))))
     return edges[::2], edges[1::2]
 
@@ -218,7 +218,7 @@ def run_starts(numbers: Int64) -> Int64:
 
 
 def ranges(begins: Int64, ends: Int64) -> tuple[Int64, Int64]:
-    """All numbers from each of `begins` to the end beside it (excluded), one range after the other; and where, among
+    """All numbers from each of `begins` to the end next to it (excluded), one range after the other; and where, among
     these, each range begins."""
     sizes = ends - begins
     starts = np.cumsum(sizes) - sizes

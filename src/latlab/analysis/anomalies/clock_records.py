@@ -93,7 +93,7 @@ def _steps(signals: Signals, at_ns: Int64, off_ns: Float64) -> list[ClockStep]:
 def _edge(signals: Signals, at_ns: int) -> tuple[int, int]:
     """Between which instants a level that is seen to change at `at_ns` may have changed.
 
-    Two intervals away, and of packets that were held meanwhile nobody knows which of them the change found on its way.
+    Two intervals away, and of packets that were held meanwhile nobody knows which of them the change found on its path.
     """
     around = 2 * signals.size
     place = int(np.searchsorted(signals.launch_ns, at_ns))
@@ -244,7 +244,7 @@ def _own(signals: Signals, at_ns: Int64, off_ns: Float64, tolerance_ns: float) -
 
 
 def _bounds(signals: Signals, at_ns: Int64) -> float | None:
-    """How far the two clocks may be off, either way, by the packets' own bounds; None where nothing says so."""
+    """How far the two clocks may be off, either way, by the packets' own bounds; None where nothing reports it."""
     rows = signals.rows
     stamps = one_way_stamps(rows)
     # NICs' timestamps are not bounded by what is known of the hosts' clocks.

@@ -1,4 +1,4 @@
-"""What is known of a stream beside its packets, for those who look for anomalies in them."""
+"""What is known of a stream next to its packets, for those who look for anomalies in them."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class Context:
     duplicated: int = 0
 
     def hosts_at(self, place: str) -> tuple[HostRecord, ...]:
-        """The hosts that packets may have been held on at one of `stages.PLACES`, as far as facts tell of any."""
+        """The hosts that packets may have been held on at one of `stages.PLACES`, as far as facts name any."""
         return tuple(one for one in self.hosts if place in one.places)
 
     def throttles_at(self, place: str) -> tuple[Throttle, ...]:
-        """How kernels may hold real-time threads back there; where facts tell of no host, as rt_runtime_us says."""
+        """How kernels may hold real-time threads back there; where facts name no host, as rt_runtime_us says."""
         if known := self.hosts_at(place):
             return tuple(dict.fromkeys(rule for host in known for rule in host.throttles))
         if self.rt_runtime_us < 0:

@@ -45,7 +45,7 @@ class Course:
     lattice_ns: int
 
     def stretch(self, point: int) -> int:
-        """The first stretch of a point."""
+        """The first interval of a point."""
         return point * self.per
 
 
@@ -86,7 +86,7 @@ def course_of(seen: Seen, one_way: Float64) -> Course | None:
         return np.median(fine[: points * per].reshape(points, per), axis=1)
 
     def scatter(fine: Float64) -> float:
-        # Of points at every stretch, not only of those that are kept: in short streams there are few.
+        # Of points at every interval, not only of those that are kept: in short streams there are few.
         levels = running_median(fine, per // 2)
         near, far = (scatter_about_line(levels, lag * per) for lag in (1, LAG))
         return max(near, min(far, CORRELATED * near)) * (1 + FEW_POINTS / points)

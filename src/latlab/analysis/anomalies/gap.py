@@ -92,7 +92,7 @@ def find_gap(values: Float64, place: Int64 | None, thresholds: Thresholds, chanc
         beyond, edge = beyond[possible], edge[possible]
         surprise = _surprise(x, logs, summed, beyond, edge)
         score = surprise - 2 * np.log(np.maximum(beyond, 1)) - allowed
-        # Of as many beyond, to a tenth, the best: those beside it are the same gap.
+        # Of as many beyond, to a tenth, the best: those next to it are the same gap.
         order = np.argsort(-score, kind="stable")
         order = order[: np.count_nonzero(score > (best[0] if best else 0.0))]
         alike = (10 * np.log(beyond[order])).astype(np.int64)
@@ -120,7 +120,7 @@ def _surprise(x: Float64, logs: Float64, summed: Float64, beyond: Int64, edge: I
 
 
 def _no_valley(x: Float64, beyond: Int64, edge: Int64) -> Float64:
-    """That of so few packets in it beside those in as wide an interval beyond it, of a density that nowhere rises."""
+    """That of so few packets in it next to those in as wide an interval beyond it, of a density that nowhere rises."""
     begins = x[beyond - 1]
     last = len(x) - np.searchsorted(x[::-1], 2 * begins - x[edge], side="right")
     inside = (edge - beyond).astype(np.float64)

@@ -136,7 +136,7 @@ def of_overlapping(begins: Int64, ends: Int64, train_begins: Int64, train_ends: 
 def _usual_at_first(signals: Signals) -> float:
     """How late packets may be in a slow beginning without having been held, ns.
 
-    Twice what the first ones were as a rule; or twice what the latest of the first that do not look held was, where
+    Twice what the first ones were usually; or twice what the latest of the first that do not look held was, where
     that is less: by these alone a beginning is slow.
     """
     if not signals.slow_start:

@@ -32,7 +32,7 @@ MONOTONE = 0.9
 class Moved:
     """Intervals begin to end (excluded) whose level was off, and how.
 
-    off_ns: float64, a value each stretch, without the noise of single ones. kind: `step`, `swing` or `drift`.
+    off_ns: float64, a value each interval, without the noise of single ones. kind: `step`, `swing` or `drift`.
     """
 
     begin: int
@@ -112,7 +112,7 @@ def _is_told(shifts: Int64, one: Found) -> bool:
 
 
 def _drift(course: Course, tolerance: float, share: float) -> Float64 | None:
-    """The straight line on which the level goes all the time, float64 [stretches]; None where it does not."""
+    """The straight line on which the level goes all the time, float64 [intervals]; None where it does not."""
     coarse, half = course.coarse, len(course.coarse) // 2
     steps = (coarse[half:] - coarse[: len(coarse) - half]) / half
     slope = float(np.median(steps))
@@ -146,9 +146,9 @@ def _episodes(seen: Seen, off: Float64, tolerance: float) -> Iterator[tuple[int,
 def _shaped(
     course: Course, off: Float64, smooth: tuple[Float64, Float64], begin: int, end: int, tolerance: float
 ) -> Moved:
-    """The stretches of an episode, and whether it is a step or a swing.
+    """The intervals of an episode, and whether it is a step or a swing.
 
-    smooth: what is off, without the noise of single stretches, and without that of a second.
+    smooth: what is off, without the noise of single intervals, and without that of a second.
     """
     first, last = course.stretch(begin), min(course.stretch(end), len(off))
     if end * course.per + course.per > len(off):
@@ -175,7 +175,7 @@ def _shaped(
 
 
 def _is_sharp(off: Float64, place: int, plateau: float, per: int) -> bool:
-    """Whether the level changes by most of the plateau around there, at once but for the stretch it happens in."""
+    """Whether the level changes by most of the plateau around there, at once but for the interval it happens in."""
     most, reach = 0.0, max(1, per // 2)
     for at in range(max(1, place - 2), min(place + 2, len(off) - 2) + 1):
         before, after = off[max(0, at - reach) : at], off[at + 1 : at + 1 + reach]
@@ -184,7 +184,7 @@ def _is_sharp(off: Float64, place: int, plateau: float, per: int) -> bool:
 
 
 def _told(seen: Seen, course: Course, moved: Moved, one_way: Float64, fast_ns: Float64) -> Found:
-    """The episode, with what the clocks' records say of it. fast_ns: how far the fastest packets moved, by stretch."""
+    """The episode, with what the clocks' records say of it. fast_ns: how far the fastest packets moved, by interval."""
     return told(seen, course, moved, _places(course, moved, one_way, len(seen.signals.row)), one_way, fast_ns)
 
 
@@ -213,7 +213,7 @@ def told(
     if moved.kind == "drift" and not records.supported:
         name = "drift"
     lasted = int(signals.launch_ns[end - 1] - signals.launch_ns[begin]) + signals.context.period_ns
-    # Over a second's worth of stretches, so that noise makes no rate.
+    # Over a second's worth of intervals, so that noise makes no rate.
     steps = off[course.per :: course.per] - off[: -course.per : course.per] if len(off) > course.per else np.zeros(1)
     fastest = float(np.abs(steps).max()) / (course.per * course.size * signals.context.period_ns) * 1e9
     evidence: Evidence = {

@@ -1,4 +1,4 @@
-"""Packets that are late beside those before and after them, where noise changes little from one to the next.
+"""Packets that are late next to those before and after them, where noise changes little from one to the next.
 
 Noise that is correlated over many packets makes excursions: the limit of single packets lies beyond these. From one
 packet to the next it goes in small steps, and a packet that stands out of its neighbours by much more is none of it.
@@ -35,7 +35,7 @@ _AT_ONCE: Final = 1 << 20
 
 @dataclass(frozen=True)
 class Beside:
-    """How packets stand beside their neighbours.
+    """How packets stand next to their neighbours.
 
     late_ns, above_ns float64 [n]: how late each is, and how much later than the later of its two sides: the medians of
     `SIDE` packets before and after. limits float32 [intervals]: how far noise goes there, in each interval of `size`;
@@ -56,7 +56,7 @@ class Beside:
         return later
 
     def limit_ns(self, places: Int64) -> Float64:
-        """How late noise makes these packets at most, beside the neighbours that they have, float64 [m]."""
+        """How late noise makes these packets at most, next to the neighbours that they have, float64 [m]."""
         found: Float64 = self.late_ns[places] - self.above_ns[places] + self.limits[places // self.size]
         return found
 
@@ -83,7 +83,7 @@ class Beside:
 def beside_neighbours(
     usual: Usual, aside: Bools | None, slow_start: int, thresholds: Thresholds, false_alarms: float
 ) -> Beside | None:
-    """How packets stand beside their neighbours; None where these are not alike.
+    """How packets stand next to their neighbours; None where these are not alike.
 
     aside: packets that say nothing of noise, bool [n]; so do the first slow_start.
     """

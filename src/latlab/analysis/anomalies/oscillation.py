@@ -44,7 +44,7 @@ FLAT: Final = 0.25
 """Of a cycle: medians of longer intervals flatten a wave by more than their mean does."""
 FOLLOWED: Final = 0.25
 """Of packets' spread: by less than that the line of the usual latency, which goes straight from interval to interval,
-lies beside a wave."""
+lies next to a wave."""
 UNKNOWN: Final = 0.25
 """Of medians, in which no packet came: of more nothing is said."""
 SPARSE: Final = 4
@@ -114,7 +114,7 @@ class Wave:
 def fast_wave_ns(signals: Signals, line: Line | None) -> Float64 | None:
     """What of an oscillation the line of the usual latency cannot follow, at each packet, ns, float64 [n].
 
-    None: there is none, or the line follows it. The line lies beside a sine by an eighth of the square of what that
+    None: there is none, or the line follows it. The line lies next to a sine by an eighth of the square of what that
     turns in an interval, times half of its height. line: `line_of` the signals.
     """
     fast = []
@@ -291,7 +291,7 @@ def _basis(frequency: float, at: Float64) -> Float64:
 
 
 def _fit(medians: Float64, frequency: float) -> tuple[Float64, float]:
-    """How much of sine and cosine of this frequency fits best beside a straight line, and the squares left over.
+    """How much of sine and cosine of this frequency fits best next to a straight line, and the squares left over.
 
     medians: NaN where none is known. frequency: in cycles a median.
     """

@@ -61,7 +61,7 @@ def find_parts(
     elsewhere: Container[str] = (),
 ) -> tuple[Int64, dict[str, Part]]:
     """The packets that are late in all or at one place, ascending; and {place: their lateness there}, of the places
-    that timestamps tell of, none of a single one.
+    that timestamps show, none of a single one.
 
     row: the judged rows [n]; size: packets in an interval; held: those that say nothing of noise, bool [n]; late: those
     that are late in all, bool [n]. All places together have as many false alarms as the whole path has. The talker's

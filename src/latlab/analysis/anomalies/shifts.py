@@ -136,7 +136,7 @@ def _from_inside(look: Look) -> Look:
 
 
 def _beside_still(look: Look, begin: int, end: int) -> bool:
-    """Whether the level beside one that reaches to an end of the stream stands still."""
+    """Whether the level next to one that reaches to an end of the stream stays the same."""
     fine, side = look.course.fine, look.side
     beside = fine[end + 1 : end + 1 + side] if begin == 0 else fine[max(0, begin - 1 - side) : begin - 1]
     peak = float(abs(np.median(fine[begin:end]) - np.median(beside))) if len(beside) else 0.0
@@ -313,7 +313,7 @@ def _dependence(values: Float64, off: NDArray[np.bool_], size: int) -> float:
 def _by_chance(look: Look, usual: float, peak: float, first: int, last: int) -> float:
     """How many intervals like this one the stream would have at most, were packets beyond so often by chance.
 
-    usual: what is above the level as a rule beside it.
+    usual: what is above the level usually next to it.
 
     Of packets that have several ways, many in a row take another one now and then. Chernoff's bound, of so many that
     are beyond among so many packets, from any packet on.

@@ -39,7 +39,7 @@ class Signals:
     [n]: launch and last timestamp, TAI. level_ns float64 [n]: the usual latency there; late_ns float64 [n]: how much
     longer than that; limit_ns float32 [n]: as far as noise goes. spread_ns: how wide packets lie. size: packets in a
     interval. trains: packets that arrived at once (`find_trains`); held: those, and others that look
-    held, bool [n], None if none do. apart: those beyond a gap, likewise. beside: how packets stand beside their
+    held, bool [n], None if none do. apart: those beyond a gap, likewise. beside: how packets stand next to their
     neighbours, None where these are not alike. bursts: in how many
     bursts packets came, where many did. slow_start: so many at the beginning look slower than the rest, in which
     usual_ns is the median latency.
@@ -95,7 +95,7 @@ class Signals:
 
     @property
     def parts(self) -> dict[str, Part]:
-        """{place: how late the late packets were there by itself}; empty where timestamps tell of one place only."""
+        """{place: how late the late packets were there by itself}; empty where timestamps show one place only."""
         return self._late[1]
 
     @cached_property

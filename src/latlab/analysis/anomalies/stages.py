@@ -1,4 +1,4 @@
-"""Where on its way a packet lost its time: its lateness, divided over the intervals between its timestamps."""
+"""Where on its path a packet lost its time: its lateness, divided over the intervals between its timestamps."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PLACES: Final = {
     KERNEL: "the listener's kernel",
     APPLICATION: "the listener, between its kernel and its application",
 }
-"""Where packets can be held, as far as timestamps tell, and how that is said."""
+"""Where packets can be held, as far as timestamps show, and how that is said."""
 
 AFTER: Final = {
     "wake": TALKER,
@@ -43,7 +43,7 @@ AFTER: Final = {
 """The stretch that ends at a timestamp; that from the talker's side to the listener's is the path, whatever ends it."""
 
 ONE_WAY: Final = (("tx_hard", "rx_hard"), ("tx_soft", "rx_soft"), ("launch", "rx_hard"), ("launch", "rx_soft"))
-"""Between which two timestamps a packet is on its way from host to host: the first pair that a stream has."""
+"""Between which two timestamps a packet is on its path from host to host: the first pair that a stream has."""
 
 _SENT: Final = frozenset(WAY[: WAY.index("rx_hard")])
 _SAMPLE: Final = 200_000

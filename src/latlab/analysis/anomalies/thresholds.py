@@ -38,7 +38,7 @@ class Thresholds:
     this share of the packets' spread and so many times its own scatter; level_least_ns: and by this; level_length_ns:
     for so long. shift_scatter: or for less long, by so many times the scatter of half intervals. parallel: for it to be
     the clocks, the fastest packets must have moved by this share of what the level did. drift_share: what is left
-    beside a straight line is at most this share of its rise.
+    next to a straight line is at most this share of its rise.
 
     The beginning. warm_up_scatter, warm_up_beyond: it is another when its median is off by so many times the scatter of
     the medians of as many packets, and so many times as far as nearly all of them. warm_up_most: of the stream.

@@ -90,7 +90,7 @@ def _comparison(
 
 
 def _of_one_repetition(found: Sequence[Difference], family: Sequence[Difference]) -> Iterator[str]:
-    """What is lacking where cells were deployed once, and what can be said all the same."""
+    """What is lacking where cells were deployed once, and what can be said still."""
     alone = [one for one in found if one.why_not == ONE_REPETITION]
     if not alone:
         return

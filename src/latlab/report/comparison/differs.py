@@ -19,7 +19,8 @@ _STREAM: Final = (
 _CELL: Final = ("duration_ns", "warmup_ns", "instructions_per_ns", "qemu")
 _MOVING: Final = frozenset(
     {
-        *("taken_tai_ns", "boot_id", "uptime_ns", "current_khz", "entered", "time_us", "count", "cpu_counts", "pid"),
+        *("taken_tai_ns", "boot_id", "uptime_ns", "current_khz", "entered", "time_us", "count", "cpu_counts"),
+        *("pid", "id", "process", "last_cpu"),
         *("statistics", "driver_statistics", "qdiscs", "carrier_changes", "index", "mac", "softirqs", "local"),
         *("available_bytes", "locked_bytes", "swap_free_bytes", "swapped_in_pages", "swapped_out_pages"),
         *("major_faults", "huge_pages_free", "context_switches", "created", "load_average", "rt_throttled_count"),

@@ -263,13 +263,13 @@ def _nothing_in_both(asked: _Asked) -> str:
 
 
 def _refuse_labels(asked: _Asked) -> None:
-    """Nothing. UsageError: figures of different labels would be compared."""
+    """Check the labels. UsageError: figures of different labels would be compared."""
     for a, b in asked.pairs:
         _refuse(a.labels, b.labels, (_title(a), _title(b)), (a.run, b.run))
 
 
 def _refuse_other_labels(a: Side, b: Side) -> None:
-    """Nothing. UsageError: two runs have no label in common, whatever their cells are called."""
+    """Check the runs' labels. UsageError: two have none in common, whatever their cells are called."""
     of_a, of_b = (tuple(dict.fromkeys(label for one in side.found for label in one.labels)) for side in (a, b))
     if not set(of_a) & set(of_b):
         _refuse(of_a, of_b, (a.name, b.name), (a.folder.id, b.folder.id))

@@ -157,6 +157,6 @@ def _place(ns: float, extent: float) -> float:
 
 
 def _round_number(extent: float) -> float:
-    """The largest of 1, 2 or 5 × 10ⁿ ns that is on the axis with room beside it."""
+    """The largest of 1, 2 or 5 × 10ⁿ ns that is on the axis with room next to it."""
     power = 10.0 ** floor(log10(extent))
     return max(factor * power for factor in (0.5, 1, 2, 5) if factor * power <= 0.9 * extent)

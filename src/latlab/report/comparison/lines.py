@@ -1,4 +1,4 @@
-"""A comparison document as people read it: who is compared, the rows of its tables, and what is said beside them."""
+"""A comparison document as people read it: who is compared, the rows of its tables, and what is said next to them."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def write_comparison_pictures(
 
 
 def comparison_figure(shown: ComparedMetric, stream: str, caption: str) -> Figure:
-    """A figure with the panels of each of the stream's groups, two beside each other; below them the notes."""
+    """A figure with the panels of each of the stream's groups, two side by side; below them the notes."""
     groups = [group for group in shown.groups if group.stream == stream and group.panels]
     room_in = WIDTH_IN - 2 * SIDE_IN
     head = [line for text in (f"{shown.summary}.", _KEY) for line in wrapped(text, room_in)]
@@ -115,7 +115,7 @@ def _panel(sheet: Sheet, panel: Panel, left: float, top: float) -> None:
 
 
 def _intervals(sheet: Sheet, kind: str, rows: Sequence[tuple[Row, float]], at: Callable[[float], float]) -> None:
-    """Nothing; the intervals and points of the rows (row, height) of one kind, together: each call takes its time."""
+    """Draw the intervals and points of the rows (row, height) of one kind together: each call takes its time."""
     colour = _COLOUR if kind == SHOWN else QUIET
     sheet.lines([[(at(row.least), y), (at(row.most), y)] for row, y in rows], colour, 0.9, gid="wider")
     dashes: Any = [(0, (2, 1.2))] if kind == ALONE else "solid"

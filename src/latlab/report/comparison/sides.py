@@ -18,7 +18,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 class Side:
     """One run, or one cell of it (slug).
 
-    name: what it is called beside the others: A, B, …, or baseline and new. found: the configurations that count.
+    name: what it is called next to the others: A, B, …, or baseline and new. found: the configurations that count.
     """
 
     name: str

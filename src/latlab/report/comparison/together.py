@@ -1,4 +1,4 @@
-"""What all repetitions of each side show together, beside a comparison of single ones."""
+"""What all repetitions of each side show together, next to a comparison of single ones."""
 
 from __future__ import annotations
 

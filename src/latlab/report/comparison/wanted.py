@@ -73,7 +73,7 @@ def wanted(
 
 
 def check_streams(asked: Wanted, found: Iterable[Configuration]) -> None:
-    """Nothing. UsageError: a stream was asked for, or has a threshold, that none of these has."""
+    """Check the streams. UsageError: one was asked for, or has a threshold, that none of these has."""
     known = tuple(dict.fromkeys(name for one in found for name in one.streams))
     for name in asked.streams:
         _check("stream", name, known, "--stream")

@@ -1,4 +1,4 @@
-"""What every virtual bridge is: how it is made beside the guests, and how a guest is plugged into it."""
+"""What every virtual bridge is: how it is made next to the guests, and how a guest is plugged into it."""
 
 from __future__ import annotations
 

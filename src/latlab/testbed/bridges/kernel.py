@@ -1,4 +1,4 @@
-"""A kernel bridge with a tap for each guest: bridge `tap`, and what bridge `xdp` has beside it."""
+"""A kernel bridge with a tap for each guest: bridge `tap`, and what bridge `xdp` has next to it."""
 
 from __future__ import annotations
 

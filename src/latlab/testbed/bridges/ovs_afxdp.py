@@ -23,7 +23,7 @@ NO_POOLS = "no vhost-user: librte-mempool-ring, which openvswitch-switch-dpdk re
 
 AF_XDP, VHOST_USER = "afxdp-nonpmd", "dpdkvhostuserclient"
 LARGEST_MTU = 3498
-"""A frame must fit into one page, beside what XDP keeps free in it (kernel: drivers/net/veth.c, veth_xdp_set)."""
+"""A frame must fit into one page, next to what XDP keeps free in it (kernel: drivers/net/veth.c, veth_xdp_set)."""
 
 BASE_MIB, PORT_MIB = 128, 192
 """Memory for DPDK itself, and for the packets of each guest's port (`per-port-memory`: Open vSwitch, DPDK memory)."""

@@ -22,7 +22,7 @@ class UserNat(Bridge):
         return None
 
     def before_guests(self, joint: Joint, site: Site) -> Sequence[Step | Service]:
-        """Nothing."""
+        """Return no steps."""
         return ()
 
     def plug(self, joint: Joint, port: Port, site: Site) -> Plug:

@@ -155,7 +155,7 @@ def _note(machine: str, address: str, interface: str) -> Step:
 
 
 def interface_state(output: str) -> Mapping[str, str]:
-    """What of `ip -j addr show dev` is put back.
+    """What of `ip -j addr show dev` is restored.
 
     `{"state": up or down, "mtu": bytes, "addresses": those that somebody gave it for good, with spaces between them}`
     """

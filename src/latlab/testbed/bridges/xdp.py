@@ -1,6 +1,6 @@
 """XDP: frames between the uplink and the guests' taps are redirected before the kernel's network stack sees them.
 
-Our own program does it (docs/reference/xdp-bridge.md), beside a kernel bridge that gets everything it does not know.
+Our own program does it (docs/reference/xdp-bridge.md), next to a kernel bridge that gets everything it does not know.
 """
 
 from __future__ import annotations

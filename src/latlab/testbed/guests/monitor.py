@@ -61,7 +61,7 @@ async def until_state(socket: str, state: str, within_s: float) -> str:
 
 
 async def snapshot(socket: str, path: Path) -> None:
-    """Nothing; the file holds the guest as it ran, and its QEMU has ended: it goes on where it is started from that.
+    """Save the guest to the file as it ran, and end its QEMU: it goes on where it is started from that.
 
     The file appears whole or not at all. LabError: it cannot be written; nothing is left.
     """
@@ -85,7 +85,7 @@ async def snapshot(socket: str, path: Path) -> None:
 
 
 async def move_out(socket: str, path: Path) -> None:
-    """Nothing; the file holds the machine as it ran, and its QEMU has ended. LabError: it cannot be written."""
+    """Save the machine to the file as it ran, and end its QEMU. LabError: it cannot be written."""
     client = QMPClient("latlab")
     try:
         async with asyncio.timeout(WITHIN_S):

@@ -46,7 +46,7 @@ SET_CLOCK = 'exec "$@" date -u -s "@$(date +%s)"'
 
 
 def start_own(port: Port, plug: Plug, joint: Joint, site: Site, ssh: SshHost) -> Iterator[Step | Service]:
-    """The guest runs, lets us in, has the agent, and its clock tells the time of this machine to the second."""
+    """The guest runs, lets us in, has the agent, and its clock shows the time of this machine to the second."""
     console = f"{site.logs}/{port.guest}.console"
     yield Service(
         host=joint.host,

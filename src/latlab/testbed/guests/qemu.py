@@ -26,7 +26,7 @@ CLOCK_PAGE_SIZE = "1M"
 KNOCK_IO_PORT = 0x4E0
 """Where a guest knocks: a port of its machine that nothing else of QEMU's is at (`info mtree` of q35)."""
 KNOCK_PORTS = (1021, 1022)
-"""UDP ports on the host's loopback that knocks come to and from. Below 1024: only root may pretend to be either end."""
+"""UDP ports on the host's loopback, of doorbells. Below 1024: only root may pretend to be either end."""
 MONITOR = "qmp.sock"
 MIB = 2**20
 OLDEST_QEMU = (7, 2)

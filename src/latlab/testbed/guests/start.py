@@ -50,7 +50,7 @@ def _inward(scenario: Scenario) -> dict[str, tuple[tuple[str, int], ...]]:
     for plan in plan_loads(scenario, 0, Places()):
         if plan.sink in found:
             ports = range(plan.port, plan.port + plan.instances + 1)
-            # iperf3 and netperf have a TCP connection of control beside their UDP.
+            # iperf3 and netperf have a TCP connection of control next to their UDP.
             kinds = ("udp",) if plan.kind == "flood" else ("tcp", "udp")
             found[plan.sink] += [(kind, port) for port in ports for kind in kinds]
     return {name: tuple(dict.fromkeys(ports)) for name, ports in found.items()}

@@ -26,7 +26,7 @@ BOOT_ELSEWHERE_S = 240
 BOOT_ELSEWHERE_MS = (BOOT_ELSEWHERE_S + 5) * 1000
 
 LOAD_DRIVERS = "cat /sys/bus/pci/devices/*/modalias | xargs -n 1 modprobe -q; true"
-"""Our images have no udev: what is on the bus beside QEMU's own devices is looked for once."""
+"""Our images have no udev: what is on the bus next to QEMU's own devices is looked for once."""
 
 KVM_CLOCK = ("sh", "-c", "modprobe -q ptp_kvm; true")
 """Where no page joins the clocks of guest and host."""
@@ -54,7 +54,7 @@ def folder_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
 
 
 def start_guest(port: Port, plug: Plug, host: str, site: Site, kept: set[Path]) -> Iterator[Step | Service]:
-    """The guest runs and answers, has its name, and its clock tells the time of this machine to the second.
+    """The guest runs and answers, has its name, and its clock shows the time of this machine to the second.
 
     One that may start from a snapshot is booted for it the first time, and then starts from it like ever after.
     kept: the snapshots that earlier steps of the cell have made; what these make is added.

@@ -1,4 +1,4 @@
-"""What keeps a cell from being built on this machine: told with its remedy, while the other cells run."""
+"""What keeps a cell from being built on this machine: reported with its remedy, while the other cells run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from latlab.testbed.vlans import vlans_lacking
 def unavailable(scenario: Scenario, site: Site) -> list[LabError]:
     """Every reason why the cell cannot be built here; empty when it can. Reads only.
 
-    As long as nobody has looked at the other machines, only what keeps them from being used is told.
+    As long as nobody has looked at the other machines, only what keeps them from being used is reported.
     """
     if not all(place.machine.seen for place in site.others.values()):
         return list(machines_lacking(scenario, site))

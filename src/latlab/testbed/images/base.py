@@ -99,7 +99,7 @@ class Base:
 def find_ingredients(
     recipe: Recipe, extra: Sequence[str], cache: Path, say: Say, architecture: str = ""
 ) -> Ingredients:
-    """What apt has today for an image of that recipe. LabError: it lacks a package.
+    """What apt has today for an image of that recipe. LabError: it does not have a package.
 
     cache: the folder apt may use; say: is told, a line each, what there is only in an older version. architecture:
     Debian's name of the image's; this machine's if not given.
@@ -210,9 +210,9 @@ def make_base(ingredients: Ingredients, cache: Path, scratch: Path, say: Say) ->
 
 
 def chosen_modules(modules: Modules, recipe: Recipe) -> tuple[list[str], dict[str, str]]:
-    """The names of the modules to take in, and those that the kernel lacks, each with what that takes away.
+    """The names of the modules to take in, and those that the kernel does not have, each with what that takes away.
 
-    LabError: it lacks one that no image can be without.
+    LabError: it does not have one that no image can be without.
     """
     if missing := [name for name in recipe.modules if not modules.has(name)]:
         raise LabError(f"kernel {modules.release} has no module {', '.join(missing)}", where="building an image")

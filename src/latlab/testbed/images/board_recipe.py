@@ -19,7 +19,7 @@ KERNELS: Mapping[str, tuple[str, ...]] = {
     "rt": ("linux-image-6.12-rt-{}", "linux-image-rt-{}"),
     "standard": ("linux-image-6.12-{}", "linux-image-{}"),
 }
-"""Flavour of a board → its kernels: Debian 12 has 6.12 beside its usual 6.1, and later releases have nothing older."""
+"""Flavour of a board → its kernels: Debian 12 has 6.12 next to its usual 6.1, and later releases have nothing older."""
 
 FLAVOUR = "rt"
 """A board's kernel is PREEMPT_RT, unless another is asked for."""

@@ -230,7 +230,7 @@ def _size_of_whole(inputs: _Inputs, parts: Path) -> int:
 
 
 def _write_whole(inputs: _Inputs, parts: Path, last: bytes) -> None:
-    """Nothing; the initial file systems are in the folder. last: what ends each."""
+    """Write the initial file systems into the folder. last: what ends each."""
     base = (parts / BASE).read_bytes()
     (parts / INITRAMFS).write_bytes(base + last)
     if inputs.nested:

@@ -90,7 +90,7 @@ def emulator(parts: Mapping[str, Entry], tree: Tree, program: str = PROGRAM) -> 
 
 
 def write_files(entries: Mapping[str, Entry], folder: Path) -> None:
-    """Nothing; the entries are in the folder, which is made."""
+    """Make the folder, and write the entries into it."""
     folder.mkdir()
     for name, entry in entries.items():
         path = folder / name

@@ -87,7 +87,7 @@ class Image:
 
 
 def write_description(image: Image, path: Path) -> None:
-    """Nothing; the image is described in that file."""
+    """Describe the image in that file."""
     document = {"format": FORMAT} | image.as_dict()
     # Where its files are follows from where this file is.
     for place in ("kernel", "initramfs", "nested_initramfs"):

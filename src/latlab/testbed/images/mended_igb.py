@@ -1,4 +1,4 @@
-"""The driver of QEMU's network card igb, mended: the kernel's own source with a patch of ours, for PTP in hardware.
+"""The driver of QEMU's network card igb, patched: the kernel's own source with a patch of ours, for PTP in hardware.
 
 What is wrong without, and how it is put right, stands in the patch. The stock driver serves where this cannot be made.
 """
@@ -44,7 +44,7 @@ def mended(stock: Module, source: Path, headers: Path, scratch: Path, cross: str
 
 
 def apply_patch(folder: Path) -> None:
-    """Nothing; the driver's source in the folder is mended. LabError: it is not what the patch is for."""
+    """Patch the driver's source in the folder. LabError: it is not what the patch is for."""
     try:
         # Lines around a change that differ may have another meaning.
         printed("patch", "--batch", "--forward", "--fuzz=0", "-p1", "-d", str(folder), "-i", str(PATCH))

@@ -63,7 +63,7 @@ class Modules:
     def in_order(self, names: Iterable[str]) -> list[Module]:
         """The modules of these names and what they depend on, each after its own dependencies.
 
-        What is built in needs no file. LabError: the kernel lacks one.
+        What is built in needs no file. LabError: the kernel does not have one.
         """
         ordered: dict[str, Module] = {}
 

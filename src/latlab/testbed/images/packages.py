@@ -156,7 +156,7 @@ def fetch(packages: Iterable[Package], cache: Path) -> list[Path]:
 
 
 def unpack(file: Path, folder: Path) -> None:
-    """Nothing; the package's files are in the folder. LabError: it is no whole package."""
+    """Unpack the package's files into the folder. LabError: it is no whole package."""
     printed("dpkg", "-x", str(file), str(folder), remedy=f"delete {file}: it is downloaded again")
 
 

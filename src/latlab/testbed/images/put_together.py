@@ -13,7 +13,7 @@ from latlab.testbed.images.with_guests import put_together
 
 
 def main(board: str, *guests: str) -> None:
-    """Nothing; it is put together of the images of these names. LabError: one is not there."""
+    """Put it together from the images of these names. LabError: one is not there."""
     images = [find_image(name) for name in (board, *guests)]
     whole = [image for image in images if image]
     if len(whole) < len(images):

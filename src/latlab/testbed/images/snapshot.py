@@ -46,7 +46,7 @@ def part_path(path: Path) -> Path:
 
 
 def keep_newest(folder: Path, keep: int = KEEP) -> None:
-    """Nothing; in that folder of snapshots are the newest `keep`, and no parts of one whose writer has died."""
+    """Leave in that folder of snapshots the newest `keep`, and no parts of one whose writer has died."""
     whole = []
     for path in folder.iterdir():
         # What else is in the folder is not ours.

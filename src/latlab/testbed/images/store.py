@@ -106,7 +106,7 @@ def locked(folder: Path, waiting: Callable[[], None] = lambda: None) -> Iterator
 
 
 def remove_superseded(folder: Path) -> None:
-    """Nothing; in an image's folder is nothing but the image: none before it, nothing of a build cut short."""
+    """Remove from an image's folder all but the image: older ones, and what a build cut short left."""
     image = read_description(folder / DESCRIPTION)
     kept = {DESCRIPTION, LOCK, folder_name(image.digest) if image else ""}
     for path in folder.iterdir():

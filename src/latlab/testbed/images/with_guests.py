@@ -30,7 +30,7 @@ def nested_path(board: Image, guests: Sequence[Image]) -> Path:
 
 
 def put_together(board: Image, guests: Sequence[Image]) -> None:
-    """Nothing; the initial file system is at its nested_path, which appears whole or not at all. LabError: no room."""
+    """Write the initial file system at its nested_path, whole or not at all. LabError: no room."""
     path, own, others = nested_path(board, guests), board.folder / NESTED_INITRAMFS, _others(board, guests)
     path.parent.mkdir(exist_ok=True)
     part = part_path(path)

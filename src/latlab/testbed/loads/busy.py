@@ -25,7 +25,7 @@ def processes(plan: LoadPlan) -> list[LoadProcess]:
 
 
 def parse(plan: LoadPlan, outputs: Sequence[Output]) -> Achieved:
-    """The totals of the agent's `done`. In emulation there are no exits, and none are told."""
+    """The totals of the agent's `done`. In emulation there are no exits, and none are reported."""
     assert plan.work, plan.name
     (events,) = (last_events(output.stdout) for output in outputs)
     done = events["done"]

@@ -24,7 +24,7 @@ class ExitCounter:
     argv: Argv
 
     async def read(self, bed: TestBed) -> int | None:
-        """Exits since the guest was started; None where KVM does not tell: an emulated one, or no debugfs."""
+        """Exits since the guest was started; None where KVM does not report it: an emulated one, or no debugfs."""
         said = await bed.hosts[self.machine].run(self.argv, check=False)
         text = said.stdout.strip()
         return int(text) if said.returncode == 0 and text.isdecimal() else None

@@ -1,4 +1,4 @@
-"""What keeps loads that are on one host from running there, told with its remedy, while the other cells run."""
+"""What keeps loads that are on one host from running there, reported with its remedy, while the other cells run."""
 
 from __future__ import annotations
 

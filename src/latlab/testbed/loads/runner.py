@@ -17,7 +17,7 @@ from latlab.testbed.loads.table import LOADS
 
 SECOND_NS = 1_000_000_000
 FLOWS_S = 30.0
-# A guest in software emulation takes up to 0.1 s of its CPU for each look, which its load lacks meanwhile.
+# A guest in software emulation takes up to 0.1 s of its CPU for each look, which its load does not have meanwhile.
 POLL_S = 0.2
 # Each more than what the tools say to each other on their control connection before the load itself.
 FLOWING_PACKETS = 8
@@ -48,7 +48,7 @@ class LoadRunner:
         self._begun = 0.0
 
     async def start(self) -> None:
-        """Nothing; every load works, its traffic flows. LabError, with all processes gone, when one does not."""
+        """Start every load, and wait until its traffic flows. LabError, with all processes gone, when one does not."""
         try:
             for plan in self._plans:
                 with self._bed.awaited(f"load {plan.name} starts"):
@@ -79,7 +79,7 @@ class LoadRunner:
             await self.kill()
 
     async def kill(self) -> None:
-        """Nothing; whatever still ran is gone, its output with it."""
+        """End what still runs, and remove its output."""
         for _, running in self._running:
             for process in running:
                 await process.kill(self._bed)

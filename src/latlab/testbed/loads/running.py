@@ -112,7 +112,7 @@ class RunningProcess:
         return self.host.command_line(self.plan.argv)
 
     def tell_to_stop(self) -> None:
-        """Nothing; the process has been told to end, in the way its kind understands."""
+        """Ask the process to end, in the way its kind understands."""
         if self.ended():
             return
         if self.plan.ending == "command":
@@ -138,7 +138,7 @@ class RunningProcess:
         return Output(self.plan, "\n".join(self._lines), self._stderr.decode(errors="replace"))
 
     async def kill(self, bed: TestBed) -> None:
-        """Nothing; the process and its children are gone."""
+        """Kill the process and its children."""
         self._signal(signal.SIGKILL)
         await self._process.wait()
         await self._reading

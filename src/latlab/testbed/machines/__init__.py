@@ -1,4 +1,4 @@
-"""The machines of a cell beside this one: how each is reached, made ready for the test bed, and looked at.
+"""The machines of a cell next to this one: how each is reached, made ready for the test bed, and looked at.
 
 A kind of machine is one file and one line in KINDS.
 """
@@ -55,7 +55,7 @@ def ways_step(site: Site) -> Step:
 
 
 def machines_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
-    """What keeps a machine from being used, as far as this one tells. Reads only."""
+    """What keeps a machine from being used, as far as this one shows. Reads only."""
     for name, kind in _kinds(scenario):
         yield from kind.lacking(scenario, name, site)
 

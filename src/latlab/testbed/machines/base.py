@@ -23,7 +23,7 @@ class MachineKind(ABC):
         """The host that runs commands in the machine's own network namespace. site: this machine's."""
 
     def lacking(self, scenario: Scenario, name: str, site: Site) -> Iterator[LabError]:
-        """What keeps it from being used, as far as this machine tells. site: this machine's."""
+        """What keeps it from being used, as far as this machine shows. site: this machine's."""
         yield from ()
 
     def snapshot(self, scenario: Scenario, name: str, site: Site) -> Path | None:

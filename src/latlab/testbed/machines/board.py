@@ -67,7 +67,7 @@ class BoardMachine(MachineKind):
         return BoardHost(name, folder(site, name), site.agent)
 
     def lacking(self, scenario: Scenario, name: str, site: Site) -> Iterator[LabError]:
-        """QEMU, where the board's image has none, and the kernel modules that the image lacks."""
+        """QEMU, where the board's image has none, and the kernel modules that the image does not have."""
         image = _image(scenario, name, site)
         if not image.is_built:
             # That is a problem of its own; which QEMU and which modules there will be is not known before.
@@ -98,7 +98,7 @@ class BoardMachine(MachineKind):
         return snapshot_path(image, board_key(scenario, name, image, site) + _load(scenario, name, site))
 
     def steps(self, scenario: Scenario, name: str, site: Site) -> Iterator[Step | Service]:
-        """It runs and answers, from a snapshot of its first boot, and its clock tells the time to the second."""
+        """It runs and answers, from a snapshot of its first boot, and its clock shows the time to the second."""
         image = _image(scenario, name, site)
         virtual = _is_virtual(scenario, name)
         # In a snapshot it costs no cell anything.
@@ -182,7 +182,7 @@ def _qemu(
 
 
 def _alone(name: str, site: Site) -> Iterator[Step]:
-    """QEMU's threads share one CPU, where the thread of the virtual CPUs never runs beside another.
+    """QEMU's threads share one CPU, where the thread of the virtual CPUs never runs next to another.
 
     Its main thread runs timers, too. When it does would depend on this machine, were it not woken only by the virtual
     CPUs' thread, which it then goes before: at the same instruction each time. (Some timers only it can run, and the

@@ -1,4 +1,4 @@
-"""The kernel modules that a scenario needs on a board, and those that the board's image lacks."""
+"""The kernel modules that a scenario needs on a board, and those that the board's image does not have."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Need:
 
 
 def modules_lacking(scenario: Scenario, name: str, image: Image, machine: Machine, card: str) -> Iterator[LabError]:
-    """Each module that the scenario needs on that board and the image lacks.
+    """Each module that the scenario needs on that board and the image does not have.
 
     machine: the one that the board runs on; card: the model of its network cards.
     """

@@ -46,7 +46,7 @@ class ToolPlan:
     sends to, listen_address where the server listens: they differ behind user NAT. *_interface: what the host calls the
     interface that has the address. The probe owns as many ports from `port` on as its kind takes. size: bytes of a
     message. period_ns: between messages; None: each follows the answer to the one before. seconds: how long the client
-    measures. log: the file that the client writes beside what it prints, on its host; of kinds that write one. dds: of
+    measures. log: the file that the client writes next to what it prints, on its host; of kinds that write one. dds: of
     kinds that are over DDS.
     """
 
@@ -91,7 +91,7 @@ class ToolKind:
     version: the command that prints the client's version. version_of: that, out of what it printed; ValueError: too
     old, or not that tool, with what is needed. writes_log: what the client measured is in the plan's log, not in what
     it prints. failed: what an exit status of the client other than 0 means, with what it printed and wrote to stderr;
-    None: nothing is known. lacking: why the machine that it runs on cannot do that, beside programs. dropped_s: of what
+    None: nothing is known. lacking: why the machine that it runs on cannot do that, with programs. dropped_s: of what
     the client measures this is dropped, from its beginning on. unready: what it means that the server runs and is not
     ready in time; None: nothing is known.
     """

@@ -1,4 +1,4 @@
-"""ddsperf as a probe, Cyclone DDS's own: a pong that answers and a ping that asks, which tells of each second."""
+"""ddsperf as a probe, Cyclone DDS's own: a pong that answers and a ping that asks, which reports each second."""
 
 from __future__ import annotations
 

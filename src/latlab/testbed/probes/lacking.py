@@ -1,4 +1,4 @@
-"""What keeps a cell's probes from running, told with its remedy, while the other cells run."""
+"""What keeps a cell's probes from running, reported with its remedy, while the other cells run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def probes_lacking(scenario: Scenario, site: Site) -> Iterator[LabError]:
 
 
 def _unable(scenario: Scenario, site: Site, host: str, tool: ToolKind, where: str) -> Iterator[LabError]:
-    """What the kernel of a host lacks; of guests' nobody knows before."""
+    """What the kernel of a host does not have; of guests' nobody knows before."""
     machine = site.on(scenario.machine_of(host)).machine
     if host not in scenario.guests and machine.seen and (lack := tool.lacking(machine)):
         yield LabError(f"{lack.what} on {host}", where=where, remedy=lack.remedy)

@@ -40,7 +40,7 @@ def client(plan: ToolPlan) -> LoadProcess:
 
 
 def require_paced(plan: ToolPlan, printed: str) -> None:
-    """Raise a LabError if netperf ignored the period: a build without intervals says so, and runs a closed loop."""
+    """Raise a LabError if netperf ignored the period: a build without intervals reports it, and runs a closed loop."""
     if plan.period_ns is not None and UNPACED in printed:
         raise LabError(
             f"netperf on {plan.asker} ignores the period: {UNPACED}",

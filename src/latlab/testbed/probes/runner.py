@@ -39,7 +39,7 @@ class ToolRunner:
         self._ran: list[ToolRan] = []
 
     async def start(self) -> None:
-        """Nothing; every server answers. LabError, with all processes gone: a tool is not what is needed."""
+        """Start the servers until each answers. LabError, with all processes gone: a tool is not what is needed."""
         try:
             for plan in self.plans:
                 self._versions[plan.name] = await self._version(plan)
@@ -50,7 +50,7 @@ class ToolRunner:
             raise
 
     async def ask(self, in_s: float) -> None:
-        """Nothing; every client has come to its end. LabError: one did not.
+        """Wait until every client has finished. LabError: one did not.
 
         What they measure counts from in_s from now on: a client begins earlier by what is dropped, if there is time.
         """
@@ -86,7 +86,7 @@ class ToolRunner:
         return self._ran
 
     async def kill(self) -> None:
-        """Nothing; whatever still ran is gone."""
+        """End what still runs."""
         for process in (*self._clients.values(), *self._servers.values()):
             await process.kill(self._bed)
         self._clients, self._servers = {}, {}

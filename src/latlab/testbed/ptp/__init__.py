@@ -42,7 +42,7 @@ def ptp_steps(scenario: Scenario, site: Site) -> Iterator[Step | Service]:
 
 
 def locked_steps(scenario: Scenario, site: Site) -> Iterator[Step]:
-    """Each clock that is turned is right still, or anew: setting up gates may have reset its card."""
+    """Each clock that is turned is still right, or again: setting up gates may have reset its card."""
     for port in _in_order(scenario, ptp_ports(scenario, site)):
         if port.in_hardware and port.role == "master":
             yield Step(

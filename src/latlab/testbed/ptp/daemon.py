@@ -1,4 +1,4 @@
-"""ptp4l at a port, phc2sys beside it, and what both turn: read before, and set again afterwards (linuxptp)."""
+"""ptp4l at a port, phc2sys next to it, and what both turn: read before, and set again afterwards (linuxptp)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def port_steps(port: Port) -> Iterator[Step | Service]:
 
 
 def stamps(output: str) -> str:
-    """STAMPS, or what the card lacks, by what `ethtool -T` printed. ValueError: that is not its output."""
+    """STAMPS, or what the card does not have, by what `ethtool -T` printed. ValueError: that is not its output."""
     able = parse_timestamping(output)
     if able.ptp_in_hardware:
         return STAMPS

@@ -1,4 +1,4 @@
-"""How the machine is tuned for a cell: what a scenario's `tuning` asks for beside latlab's own processes, as steps.
+"""How the machine is tuned for a cell: what a scenario's `tuning` asks for next to latlab's own processes, as steps.
 
 All are optional: what cannot be done on a machine is a finding, told with what came back, and the run goes on. Each is
 read back, and once more at the end. A new part is one file and one line in BEFORE_GUESTS or WITH_GUESTS.

@@ -1,6 +1,6 @@
 """How long the NIC's receive interrupts may wait for more packets (interrupt coalescing; ethtool(8), --coalesce).
 
-Where the card or its driver adapts that to the traffic, a packet waits longer beside load than alone:
+Where the card or its driver adapts that to the traffic, a packet waits longer next to load than alone:
 igb and igc do so with rx-usecs 3, their default, and then hold interrupts back for up to 250 us.
 """
 

@@ -2,7 +2,7 @@
 
 Their numbers are known only on the host, so that each command finds them: a PCI device's, or that of the PCI device a
 virtio one is a part of, in `msi_irqs`; any other's by the name it or its device has given them. One that the kernel
-manages itself cannot be moved: the others are, and it is told.
+manages itself cannot be moved: the others are, and it is reported.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ CPUS = re.compile(r"\d+(-\d+)?")
 
 
 def starving(scenario: Scenario, machine: Machine) -> Iterator[tuple[Path, LabError]]:
-    """Yield each machine whose ordinary threads starve while its guests compute, and the place that says so.
+    """Yield each machine whose ordinary threads starve while its guests compute, and the place that reports it.
 
     machine: this one. How many CPUs a machine has that is reached over ssh is not known.
     """
